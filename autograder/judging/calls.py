@@ -1,0 +1,91 @@
+"""Calling an answer: what it raises becomes an outcome word, what it writes to stderr becomes a remark."""
+
+from __future__ import annotations
+
+import io
+import linecache
+import os
+import traceback
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from weakref import WeakKeyDictionary
+
+import torch
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+
+
+class AnswerError(Exception):
+    """The answer could not be judged; ``word`` is the outcome, the message is for the student."""
+
+    def __init__(self, word: str, message: str) -> None:
+        super().__init__(message)
+        self.word = word
+
+
+# Answer -> names of a check's cases -> whether it was right when last tested: race does not time wrong ones.
+_checked: WeakKeyDictionary[Callable, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
+
+
+def remember(function: Callable, cases: tuple[str, ...], right: bool) -> None:
+    """Keep whether ``function`` was right in a check; the same check run again replaces it."""
+    _checked.setdefault(function, {})[cases] = right
+
+
+def found_wrong(function: Callable) -> bool:
+    """Whether a check in this session last found ``function`` wrong."""
+    return not all(_checked.get(function, {}).values())
+
+
+def call(function: Callable, arguments: tuple, said: list[str]) -> object:
+    """``function(*arguments)``; warnings and text on stderr go to ``said``.
+
+    Raises AnswerError: "not attempted" for NotImplementedError, "error" for anything else.
+    """
+    stream = io.StringIO()
+    try:
+        with warnings.catch_warnings(record=True) as caught, redirect_stderr(stream):
+            warnings.simplefilter("default")
+            return function(*arguments)
+    except NotImplementedError as error:
+        if not _raised_by_torch(error):
+            raise AnswerError("not attempted", "there is no solution here yet.") from error
+        raise AnswerError("error", _explain(error)) from error
+    except Exception as error:
+        raise AnswerError("error", _explain(error)) from error
+    finally:
+        said += [f"{warning.category.__name__}: {warning.message}" for warning in caught]
+        said += stream.getvalue().strip().splitlines()[:5]
+
+
+def refuse_nonsense(function: object, other: object, inputs: object, points: float) -> None:
+    """Raise a TypeError or ValueError with one clear sentence where a test cell is written wrongly."""
+    for name, value in (("the answer", function), ("the given version", other), ("on", inputs)):
+        if not callable(value):
+            raise TypeError(f"{name} must be a function to call, not {type(value).__name__}.")
+    if not points > 0:
+        raise ValueError(f"points must be above 0, not {points!r}.")
+
+
+def _raised_by_torch(error: NotImplementedError) -> bool:
+    """torch raises NotImplementedError too, for an operation that has no kernel for a dtype or device."""
+    innermost = traceback.extract_tb(error.__traceback__)[-1].filename
+    return (
+        innermost.startswith(_TORCH) or "not implemented for" in str(error) or "Could not run" in str(error)
+    )
+
+
+def _explain(error: Exception) -> str:
+    """The error, and the line of the answer that raised it."""
+    message = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {message[0] if message else 'no message'}"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if _is_cell(frame.filename):
+            line = linecache.getline(frame.filename, frame.lineno).strip() or frame.line
+            return f"{text}\nraised in line {frame.lineno} of the cell: {line}"
+    return text
+
+
+def _is_cell(filename: str) -> bool:
+    return "ipykernel_" in filename or filename.startswith("<ipython-input")

@@ -1,0 +1,196 @@
+"""check: is the answer right, on inputs never seen before, in every layout that applies?"""
+
+from __future__ import annotations
+
+import reprlib
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from ..measuring.clocks import devices
+from ..measuring.costs import costs
+from ..measuring.duel import arguments
+from .calls import AnswerError, call, refuse_nonsense, remember
+from .outcome import Outcome, notes
+from .values import change_tensors, channels_last, difference, precise, shares_memory, strided, tensors
+
+Errors = type[Exception] | tuple[type[Exception], ...]
+
+LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "contiguous": lambda tensor: tensor,
+    "not contiguous": strided,
+    "channels_last": channels_last,
+}
+
+
+def check(
+    function: Callable,
+    *,
+    like: Callable,
+    on: Callable | Sequence[Callable],
+    points: float,
+    gradients: bool = False,
+    raises: Errors | None = None,
+    shares: bool | None = None,
+    at_most: Mapping[str, int] | None = None,
+    tolerance: float | None = None,
+) -> Outcome:
+    """Test that ``function`` gives what ``like`` gives; show a card; give the Outcome.
+
+    ``on`` makes inputs: a function (generator, device) -> arguments, or several of them, each one case.
+    Every case is run on every device present, and again with its tensors not contiguous and (where they
+    have four dimensions) in channels_last order. Results must agree in structure, shape, dtype, device and
+    value; values are compared with those of ``like`` in float64, with a ``tolerance`` relative to their size
+    (by default 1e-4 in float32). The inputs must be left as ``like`` leaves them.
+
+    ``gradients``: the gradients of the floating-point inputs must agree too. ``raises``: for these inputs the
+    answer must raise this error (or one of these). ``shares``: whether the result must (True) or must not
+    (False) share memory with an input. ``at_most``: counted costs that one call may have, such as
+    ``{"copies": 0}``; the names are those of ``Costs``. All or nothing: ``points`` or 0.
+    """
+    cases = [on] if callable(on) else list(on)
+    for case in cases:
+        refuse_nonsense(function, like, case, points)
+    names = tuple(case.__name__ for case in cases)
+    said: list[str] = []
+    tried = 0
+    try:
+        for trial in _trials(cases):
+            tried += 1
+            try:
+                if raises is not None:
+                    _expect_error(trial, function, raises, said)
+                else:
+                    _expect_same(trial, function, like, gradients, shares, tolerance, said)
+                    _expect_cheap(trial, function, at_most or {})
+            except AnswerError as problem:
+                raise AnswerError(problem.word, f"{problem}\n{trial}") from problem
+    except AnswerError as problem:
+        if problem.word == "not attempted":
+            return Outcome(problem.word, 0, points, str(problem).split("\n")[0]).show()
+        remember(function, names, right=False)
+        summary, *details = str(problem).split("\n")
+        return Outcome(problem.word, 0, points, summary, [*details, *notes(said)]).show()
+    remember(function, names, right=True)
+    return Outcome("passed", points, points, f"right in all {tried} cases.", notes(said)).show()
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """One case with one seed, on one device, in one layout."""
+
+    case: Callable
+    seed: int
+    device: str
+    layout: str
+
+    def inputs(self) -> tuple:
+        """The arguments, made anew: equal at every call, and never the same objects."""
+        return change_tensors(arguments(self.case, self.seed, self.device), LAYOUTS[self.layout])
+
+    def __str__(self) -> str:
+        """Where it happened, with the inputs in short, so that the student can try the same."""
+        inputs = ", ".join(_short(value) for value in self.inputs())
+        return f"Input: {self.case.__name__} ({self.layout}, {self.device}, seed {self.seed}): {inputs}"
+
+
+def _trials(cases: Sequence[Callable]) -> Iterator[_Trial]:
+    for case in cases:
+        for device in devices():
+            for layout, change in LAYOUTS.items():
+                seed = secrets.randbits(31)
+                given = tensors(arguments(case, seed, device))
+                if layout == "contiguous" or any(
+                    change(tensor).stride() != tensor.stride() for tensor in given
+                ):
+                    yield _Trial(case, seed, device, layout)
+
+
+def _expect_same(
+    trial: _Trial,
+    function: Callable,
+    like: Callable,
+    gradients: bool,
+    shares: bool | None,
+    tolerance: float | None,
+    said: list[str],
+) -> None:
+    mine, theirs = trial.inputs(), trial.inputs()
+    if gradients:
+        mine, theirs = _with_gradients(mine), _with_gradients(theirs)
+    got = call(function, mine, said)
+    expected = like(*theirs)
+    has_floats = any(tensor.is_floating_point() for tensor in tensors(theirs))
+    exact = like(*change_tensors(trial.inputs(), precise)) if has_floats else None
+    if found := difference(got, expected, exact, tolerance):
+        raise AnswerError("failed", found)
+    if found := difference(mine, theirs, None, tolerance, "input"):
+        raise AnswerError("failed", f"the call changed its input, which must be left alone.\n{found}")
+    if gradients and (
+        found := difference(_gradients(got, mine), _gradients(expected, theirs), where="gradient")
+    ):
+        raise AnswerError("failed", found)
+    if shares is True and not shares_memory(got, mine):
+        raise AnswerError("failed", "the result should share memory with the input, but is a copy.")
+    if shares is False and shares_memory(got, mine):
+        raise AnswerError("failed", "the result should be a copy, but shares memory with the input.")
+
+
+def _expect_cheap(trial: _Trial, function: Callable, at_most: Mapping[str, int]) -> None:
+    cost = costs(function, *trial.inputs()) if at_most else None
+    for name, most in at_most.items():
+        if (number := cost.figure(name)) > most:
+            raise AnswerError(
+                "failed", f"right, but with {number:,} {name}; at most {most:,} allowed.\n{cost}"
+            )
+
+
+def _expect_error(trial: _Trial, function: Callable, raises: Errors, said: list[str]) -> None:
+    kinds = raises if isinstance(raises, tuple) else (raises,)
+    try:
+        got = call(function, trial.inputs(), said)
+    except AnswerError as problem:
+        if problem.word == "not attempted":
+            raise
+        if isinstance(problem.__cause__, kinds):
+            return
+        came = str(problem)
+    else:
+        came = f"a result of type {type(got).__name__}"
+    raise AnswerError("failed", f"expected {' or '.join(kind.__name__ for kind in kinds)}, but got {came}")
+
+
+def _short(value: object) -> str:
+    if isinstance(value, torch.Tensor):
+        if 0 < value.numel() <= 8:
+            return f"tensor({value.tolist()}, dtype={value.dtype})"
+        return f"tensor of shape {tuple(value.shape)}, {value.dtype}"
+    if hasattr(value, "shape"):
+        return f"array of shape {tuple(value.shape)}, {value.dtype}"
+    if isinstance(value, (list, tuple, dict)):
+        return f"{type(value).__name__} of {len(value)}"
+    return reprlib.repr(value)
+
+
+def _with_gradients(value: tuple) -> tuple:
+    return change_tensors(value, lambda t: t.detach().requires_grad_() if t.is_floating_point() else t)
+
+
+def _gradients(result: object, given: tuple) -> list[torch.Tensor]:
+    """Gradients of a fixed weighted sum of the result's tensors with respect to the inputs."""
+    total = sum((tensor * _weights(tensor)).sum() for tensor in tensors(result) if tensor.is_floating_point())
+    sources = [tensor for tensor in tensors(given) if tensor.requires_grad]
+    if not isinstance(total, torch.Tensor) or not total.requires_grad:
+        raise AnswerError(
+            "failed", "no gradient reaches the inputs: autograd sees no way from them to the result."
+        )
+    found = torch.autograd.grad(total, sources, allow_unused=True)
+    return [torch.zeros_like(s) if g is None else g for s, g in zip(sources, found, strict=True)]
+
+
+def _weights(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.linspace(0.5, 1.5, tensor.numel(), dtype=tensor.dtype, device=tensor.device).view(
+        tensor.shape
+    )

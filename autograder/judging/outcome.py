@@ -1,0 +1,113 @@
+"""The result of a test cell: one of six words, points, and what the student should read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from ..measuring.units import seconds as as_time
+from ..show import show
+
+MIME = "application/vnd.autograder.outcome+json"
+
+# Word -> sign and colours (text, background) of the card; every pair has a contrast above 7:1.
+STYLES = {
+    "passed": ("✓", "#0b4a2b", "#e3f4ea"),
+    "failed": ("✗", "#7a1512", "#fdeceb"),
+    "error": ("!", "#7a1512", "#fdeceb"),
+    "not attempted": ("○", "#3a3a3a", "#efefef"),
+    "undecided": ("?", "#5a3d00", "#fff3d6"),
+    "not available": ("–", "#173f5f", "#e4eff8"),
+}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar of the picture under a race: a name and the seconds per call."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test cell found: the value of ``check`` and ``race``.
+
+    Its ``repr`` is the points as a number, which is how nbgrader reads partial credit from a cell's result.
+    """
+
+    word: str
+    points: float
+    max_points: float
+    summary: str
+    details: Sequence[str] = ()
+    bars: Sequence[Bar] = ()
+    facts: dict[str, object] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"{self.points:g}"
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.word == "passed"
+
+    def text(self) -> str:
+        """The card as plain text."""
+        sign = STYLES[self.word][0]
+        lines = [f"{sign} {self.word}: {self.summary} ({self.points:g} of {self.max_points:g} points)"]
+        lines += [f"  {line}" for detail in self.details for line in detail.split("\n")]
+        longest = max((bar.seconds for bar in self.bars), default=1)
+        width = max((len(bar.name) for bar in self.bars), default=0)
+        lines += [
+            f"  {bar.name.ljust(width)}  {block} {as_time(bar.seconds)}"
+            for bar in self.bars
+            for block in ["█" * max(1, round(40 * bar.seconds / longest))]
+        ]
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """The card as HTML: word, points, details, and for a race one bar for each time."""
+        sign, ink, paper = STYLES[self.word]
+        details = "".join(
+            f'<div style="margin:4px 0;white-space:pre-wrap">{escape(detail)}</div>'
+            for detail in self.details
+        )
+        return (
+            f'<div role="status" style="border-left:6px solid {ink};background:{paper};color:{ink};'
+            f'padding:8px 12px;font-size:14px;line-height:1.45;max-width:60em">'
+            f"<div><b>{sign} {self.word}</b>: {escape(self.summary)} "
+            f"<b>({self.points:g} of {self.max_points:g} points)</b></div>{details}{self._bars_html()}</div>"
+        )
+
+    def _bars_html(self) -> str:
+        if not self.bars:
+            return ""
+        longest = max(bar.seconds for bar in self.bars)
+        rows = "".join(
+            f'<tr style="background:transparent">'
+            f'<td style="text-align:right;color:inherit">{escape(bar.name)}</td>'
+            f'<td style="width:24em;text-align:left"><div style="height:0.9em;background:#0072B2;'
+            f'width:{max(0.5, 100 * bar.seconds / longest):.1f}%"></div></td>'
+            f'<td style="text-align:left;color:inherit">{as_time(bar.seconds)}</td></tr>'
+            for bar in self.bars
+        )
+        return f'<table aria-label="time per call" style="margin:6px 0;border:0">{rows}</table>'
+
+    def show(self) -> Outcome:
+        """Display the card (or print it where there is no notebook) and give the outcome itself."""
+        data = {
+            "outcome": self.word,
+            "points": self.points,
+            "max_points": self.max_points,
+            "message": self.summary,
+            **self.facts,
+        }
+        show(self.text(), self.html(), {MIME: data})
+        return self
+
+
+def notes(warnings: Sequence[str]) -> list[str]:
+    """Lines for a card that pass on what the answer wrote to its error stream; it costs no points."""
+    return [f"Your code warned (no points lost): {line}" for line in dict.fromkeys(warnings)]

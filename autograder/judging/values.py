@@ -1,0 +1,173 @@
+"""Values as they go into and come out of an answer: variants of inputs, and where two results differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.lib import array_utils
+
+# Relative tolerance by dtype: room for another order of summation, none for a wrong result.
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 3e-2}
+
+
+def change_tensors(value: object, change: Callable[[torch.Tensor], torch.Tensor]) -> object:
+    """The same nested value with ``change`` applied to every tensor in it."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: change_tensors(item, change) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(change_tensors(item, change) for item in value)
+    return value
+
+
+def tensors(value: object) -> list[torch.Tensor]:
+    """All tensors in a nested value."""
+    found: list[torch.Tensor] = []
+    change_tensors(value, lambda tensor: found.append(tensor) or tensor)
+    return found
+
+
+def strided(tensor: torch.Tensor) -> torch.Tensor:
+    """Equal contents, but not contiguous: every other element of the last dimension of a larger tensor."""
+    if tensor.ndim == 0 or tensor.numel() < 2:
+        return tensor
+    room = tensor.new_empty((*tensor.shape, 2))
+    room[..., 0] = tensor
+    return room[..., 0]
+
+
+def channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    """Equal contents in channels_last order, where the tensor has four dimensions."""
+    return tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor
+
+
+def precise(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values in float64, where they are floating point."""
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def shares_memory(value: object, inputs: object) -> bool:
+    """Whether any tensor of ``value`` lives in memory of any tensor or NumPy array of ``inputs``."""
+    own = [(start, end) for start, end in map(_extent, tensors(value)) if end > start]
+    given = [_extent(item) for item in _leaves(inputs) if isinstance(item, (torch.Tensor, np.ndarray))]
+    return any(a < d and c < b for a, b in own for c, d in given)
+
+
+def _extent(item: torch.Tensor | np.ndarray) -> tuple[int, int]:
+    if isinstance(item, np.ndarray):
+        return array_utils.byte_bounds(item) if item.size else (0, 0)
+    storage = item.untyped_storage()
+    return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+
+
+def _leaves(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in _leaves(item)]
+    if isinstance(value, (tuple, list)):
+        return [leaf for item in value for leaf in _leaves(item)]
+    return [value]
+
+
+def difference(
+    got: object, expected: object, exact: object = None, tolerance: float | None = None, where: str = "result"
+) -> str | None:
+    """One or two lines on the first difference between two nested values, or None where there is none.
+
+    ``exact`` is the expected value computed in higher precision, if there is one: then types, shapes and
+    dtypes are taken from ``expected`` and the numbers from ``exact``. Numbers differ where they are further
+    apart than ``tolerance`` times (their size + the root mean square of the tensor).
+    """
+    if exact is None:
+        exact = expected
+    if isinstance(expected, torch.Tensor):
+        return _tensor_difference(got, expected, exact, tolerance, where)
+    if isinstance(expected, np.ndarray):
+        if not isinstance(got, np.ndarray):
+            return _wrong_type(got, "a NumPy array", where)
+        pair = torch.tensor(got.copy()), torch.tensor(expected.copy())
+        return _tensor_difference(*pair, pair[1], tolerance, where)
+    if isinstance(expected, dict):
+        if not isinstance(got, dict):
+            return _wrong_type(got, "a dict", where)
+        if got.keys() != expected.keys():
+            return f"{where} has the keys {sorted(map(str, got))}, expected {sorted(map(str, expected))}."
+        pairs = [(f"{where}[{key!r}]", got[key], expected[key], exact[key]) for key in expected]
+    elif isinstance(expected, (tuple, list)):
+        if not isinstance(got, (tuple, list)):
+            return _wrong_type(got, f"a {type(expected).__name__} of {len(expected)}", where)
+        if len(got) != len(expected):
+            return f"{where} has {len(got)} items, expected {len(expected)}."
+        pairs = [(f"{where}[{i}]", *items) for i, items in enumerate(zip(got, expected, exact, strict=True))]
+    else:
+        return _number_difference(got, expected, exact, tolerance, where)
+    found = (difference(g, e, x, tolerance, name) for name, g, e, x in pairs)
+    return next((one for one in found if one), None)
+
+
+def _tensor_difference(
+    got: object, expected: torch.Tensor, exact: torch.Tensor, tolerance: float | None, where: str
+) -> str | None:
+    if got is None:
+        return f"{where} is None, expected {_describe(expected)}. Does your function end with a return?"
+    if not isinstance(got, torch.Tensor):
+        return _wrong_type(got, _describe(expected), where)
+    for name in ("shape", "dtype", "device"):
+        mine, theirs = getattr(got, name), getattr(expected, name)
+        if mine != theirs:
+            mine, theirs = (tuple(v) if name == "shape" else v for v in (mine, theirs))
+            return f"{where} has the {name} {mine}, expected {theirs}."
+    got, exact = got.detach(), exact.detach()
+    if got.numel() == 0 or got.device.type == "meta":
+        return None
+    if got.is_floating_point() or got.is_complex():
+        if tolerance is None:
+            tolerance = TOLERANCE.get(got.dtype, 1e-4)
+        wide = torch.complex128 if got.is_complex() else torch.float64
+        got, exact = got.to(wide), exact.to(wide)
+        finite = exact[torch.isfinite(exact)].abs()
+        scale = finite.square().mean().sqrt() if finite.numel() else 0.0
+        same = torch.isclose(got, exact, rtol=0.0, atol=0.0, equal_nan=True)
+        near = (got - exact).abs() <= tolerance * (exact.abs() + scale)
+        wrong = ~(same | (near & torch.isfinite(exact)))
+    else:
+        wrong = got != exact
+    if not wrong.any():
+        return None
+    index = tuple(wrong.nonzero()[0].tolist())
+    share = wrong.sum().item() / wrong.numel()
+    return (
+        f"{where}{list(index) if index else ''} is {_figure(got[index])}, expected {_figure(exact[index])}.\n"
+        f"{wrong.sum().item():,} of {wrong.numel():,} values differ ({share:.0%})."
+    )
+
+
+def _number_difference(
+    got: object, expected: object, exact: object, tolerance: float | None, where: str
+) -> str | None:
+    if isinstance(expected, bool) or not isinstance(expected, (int, float)):
+        same = type(got) is type(expected) and got == expected
+    elif isinstance(got, bool) or not isinstance(got, (int, float)):
+        return _wrong_type(got, f"the number {expected}", where)
+    else:
+        same = math.isclose(got, exact, rel_tol=tolerance or 1e-6, abs_tol=1e-12)
+        same = same or (math.isnan(got) and math.isnan(exact))
+    return None if same else f"{where} is {got!r}, expected {expected!r}."
+
+
+def _wrong_type(got: object, expected: str, where: str) -> str:
+    name = type(got).__name__
+    hint = " Does your function end with a return?" if got is None else ""
+    return f"{where} is {'None' if got is None else f'of type {name}'}, expected {expected}.{hint}"
+
+
+def _describe(tensor: torch.Tensor) -> str:
+    return f"a tensor of shape {tuple(tensor.shape)} and dtype {tensor.dtype}"
+
+
+def _figure(value: torch.Tensor) -> str:
+    value = value.item()
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""Time and cost of PyTorch code. Knows nothing of courses, students or nbgrader."""

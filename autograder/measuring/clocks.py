@@ -1,0 +1,138 @@
+"""One block of calls, and what it took: wall, CPU and CUDA-event seconds, preemptions, page faults."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
+BLOCK_SECONDS = 0.002
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a block of ``calls`` calls took, in seconds for the whole block.
+
+    ``cpu`` counts all threads of this process. ``cuda`` is the time between two CUDA events on the current
+    stream, or None where the work is not on a GPU. ``switches`` are involuntary context switches and
+    ``faults`` page faults, both of this process.
+    """
+
+    calls: int
+    wall: float
+    cpu: float
+    cuda: float | None
+    switches: int
+    faults: int
+
+    def per_call(self, clock: str) -> float:
+        """Seconds per call on ``clock``: "wall", "cpu" or "cuda"."""
+        return getattr(self, clock) / self.calls
+
+
+def devices() -> list[str]:
+    """The devices that a cell should run on here: "cpu", and "cuda" where there is one."""
+    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+def default_clock(device: str) -> str:
+    """The clock that a device is judged on: CUDA events on a GPU, the process's CPU clock elsewhere.
+
+    Windows counts CPU time in steps of 16 ms, so there it is the wall clock.
+    """
+    if torch.device(device).type == "cuda":
+        return "cuda"
+    return "wall" if sys.platform == "win32" else "cpu"
+
+
+@contextmanager
+def threads(number: int | None) -> Iterator[None]:
+    """Run torch's CPU operations on ``number`` threads; None leaves the setting alone."""
+    before = torch.get_num_threads()
+    if number is None or number == before:
+        yield
+        return
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def run_block(function: Callable, arguments: tuple, calls: int, device: str = "cpu") -> Block:
+    """Call ``function(*arguments)`` ``calls`` times and say what that took.
+
+    On a GPU the device is idle and its L2 cache overwritten before the first call, and all work has ended
+    before the clocks are read. Python's garbage collector waits, as in ``timeit``.
+    """
+    on_gpu = torch.device(device).type == "cuda"
+    if on_gpu:
+        _flush_l2(device)
+        start_event, end_event = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize(device)
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        switches, faults = _usage()
+        if on_gpu:
+            start_event.record()
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(calls):
+            function(*arguments)
+        if on_gpu:
+            end_event.record()
+            torch.cuda.synchronize(device)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        switches_after, faults_after = _usage()
+    finally:
+        if collecting:
+            gc.enable()
+    return Block(
+        calls=calls,
+        wall=wall,
+        cpu=cpu,
+        cuda=start_event.elapsed_time(end_event) / 1e3 if on_gpu else None,
+        switches=switches_after - switches,
+        faults=faults_after - faults,
+    )
+
+
+def calibrate(function: Callable, arguments: tuple, device: str = "cpu") -> int:
+    """The number of calls that makes a block last ``BLOCK_SECONDS`` or more; warms the function up."""
+    calls = 1
+    run_block(function, arguments, 1, device)
+    while True:
+        seconds = run_block(function, arguments, calls, device).wall
+        if seconds >= BLOCK_SECONDS:
+            return calls
+        # The same growth as timeit's autorange, but bounded, because one short reading can be a fluke.
+        calls = max(calls + 1, min(10 * calls, int(1.3 * calls * BLOCK_SECONDS / max(seconds, 1e-9)) + 1))
+
+
+def _usage() -> tuple[int, int]:
+    """Involuntary context switches and page faults of this process so far; zeros where nobody counts them."""
+    if resource is None:
+        return 0, 0
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_nivcsw, usage.ru_minflt + usage.ru_majflt
+
+
+_l2_scratch: dict[int, torch.Tensor] = {}
+
+
+def _flush_l2(device: str) -> None:
+    index = torch.device(device).index or torch.cuda.current_device()
+    if index not in _l2_scratch:
+        size = max(torch.cuda.get_device_properties(index).L2_cache_size, 1 << 20)
+        _l2_scratch[index] = torch.empty(2 * size, dtype=torch.int8, device=f"cuda:{index}")
+    _l2_scratch[index].zero_()

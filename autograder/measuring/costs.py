@@ -1,0 +1,139 @@
+"""Counted costs of a piece of torch code: the same on every machine, busy or not, with a GPU or without."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from .units import counted, size
+
+COPIES = {"aten._to_copy", "aten.clone", "aten.copy_", "aten.lift_fresh_copy", "aten._foreach_copy_"}
+# Operations whose result is a Python value or has a size that depends on data: on a GPU the host must wait.
+WAITS = {
+    "aten._local_scalar_dense",
+    "aten.equal",
+    "aten.is_nonzero",
+    "aten.masked_select",
+    "aten.nonzero",
+    "aten._unique2",
+    "aten.unique_consecutive",
+    "aten.unique_dim",
+}
+
+
+@dataclass
+class Costs:
+    """What one call did, counted.
+
+    ``operations`` counts dispatched operations by name, views left out; ``views`` counts those. ``bytes`` is
+    the memory of all new tensors that operations handed back, ``peak_bytes`` the most of it alive at once
+    (scratch memory inside an operation is not seen). ``copies`` counts operations that only copy, and
+    ``transfers`` those that copy from one device to another. ``syncs`` counts points where the host would
+    wait for a GPU.
+    """
+
+    operations: Counter = field(default_factory=Counter)
+    views: Counter = field(default_factory=Counter)
+    bytes: int = 0
+    peak_bytes: int = 0
+    copies: int = 0
+    transfers: int = 0
+    syncs: int = 0
+
+    def figure(self, name: str) -> int:
+        """One cost as a number; for ``operations`` and ``views`` their total."""
+        value = getattr(self, name)
+        return value.total() if isinstance(value, Counter) else value
+
+    def __str__(self) -> str:
+        often = ", ".join(f"{name} {number}" for name, number in self.operations.most_common(5))
+        return (
+            f"{counted(self.operations.total(), 'operation')}" + (f" ({often})" if often else "") + "\n"
+            f"{counted(self.views.total(), 'view')}\n"
+            f"{size(self.bytes)} allocated, at most {size(self.peak_bytes)} at once\n"
+            f"{counted(self.copies, 'copy', 'copies')}, {counted(self.syncs, 'sync')}, "
+            f"{counted(self.transfers, 'transfer')} between devices"
+        )
+
+    __repr__ = __str__
+
+
+def costs(function: Callable, *args, **kwargs) -> Costs:
+    """Call ``function(*args, **kwargs)`` once and count what it asked torch to do.
+
+    Built on ``TorchDispatchMode``: it sees every operation below autograd, on any device, ``meta`` included.
+    Memory that a tensor shares with a NumPy array is not counted as allocated. Work outside torch (NumPy,
+    Python lists) is not seen.
+    """
+    counter = _Counter(args, kwargs)
+    with counter:
+        function(*args, **kwargs)
+    return counter.costs
+
+
+class _Counter(TorchDispatchMode):
+    def __init__(self, args: tuple, kwargs: dict) -> None:
+        super().__init__()
+        self.costs = Costs()
+        self._alive = 0
+        self._seen: set[int] = set()
+        for tensor in _tensors((args, kwargs)):
+            self._remember(tensor.untyped_storage())
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = str(func.overloadpacket)
+        given = _tensors((args, kwargs))
+        for tensor in given:
+            # Tensors made outside the dispatcher (torch.tensor of a list) first show up in lift_fresh;
+            # a storage that cannot be resized wraps somebody else's memory (from_numpy, frombuffer).
+            if name == "aten.lift_fresh" and tensor.untyped_storage().resizable():
+                self._allocated(tensor)
+            self._remember(tensor.untyped_storage())
+        result = func(*args, **kwargs)
+        made = _tensors(result)
+        for tensor in made:
+            self._allocated(tensor)
+        (self.costs.views if func.is_view else self.costs.operations)[name] += 1
+        if name in COPIES:
+            self.costs.copies += 1
+            crosses = len({tensor.device for tensor in (*given, *made)}) > 1
+            self.costs.transfers += crosses
+            self.costs.syncs += crosses and not kwargs.get("non_blocking", False)
+        elif name in WAITS or (name.startswith("aten.index") and _has_mask(args)):
+            self.costs.syncs += 1
+        return result
+
+    def _allocated(self, tensor: torch.Tensor) -> None:
+        storage = tensor.untyped_storage()
+        if storage._cdata in self._seen:
+            return
+        size = storage.nbytes()
+        self.costs.bytes += size
+        self._alive += size
+        self.costs.peak_bytes = max(self.costs.peak_bytes, self._alive)
+        self._remember(storage, size)
+
+    def _remember(self, storage: torch.UntypedStorage, size: int = 0) -> None:
+        key = storage._cdata
+        if key not in self._seen:
+            self._seen.add(key)
+            weakref.finalize(storage, self._freed, key, size)
+
+    def _freed(self, key: int, size: int) -> None:
+        self._seen.discard(key)
+        self._alive -= size
+
+
+def _tensors(tree: object) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def _has_mask(args: tuple) -> bool:
+    return any(tensor.dtype in (torch.bool, torch.uint8) for tensor in _tensors(args[1:2]))

@@ -1,0 +1,131 @@
+"""Timings recorded on named devices, one JSON file a device, so that readers without it see its figures.
+
+A file holds ``device`` (name, kind, versions, date: where the figures come from) and ``timings``: by title
+of the comparison, its claim, its clock and the seconds per call of every variant, a figure a round.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import torch
+
+from .duel import Ratio, ratio_of
+
+TIMINGS = Path(__file__).resolve().parents[2] / "data" / "timings"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One comparison recorded on one device: ``seconds`` per call by variant, and where they come from."""
+
+    device: dict
+    clock: str
+    seconds: dict[str, list[float]]
+
+    @property
+    def label(self) -> str:
+        """One line for a chart or table."""
+        device = self.device
+        driver = f", driver {device['driver']}" if device.get("driver") else ""
+        return f"{device['name']}{driver}, torch {device['torch']}, {device['date']}"
+
+    def ratio(self, slow: str, fast: str) -> Ratio:
+        """How many times faster ``fast`` was than ``slow`` on that device."""
+        return ratio_of(self.seconds[slow], self.seconds[fast])
+
+
+def device_name(device: str) -> str:
+    """The name of the processor behind a torch device, as its maker gives it."""
+    if torch.device(device).type == "cuda":
+        return torch.cuda.get_device_name(device)
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    return found.group(1).strip() if found else platform.processor() or platform.machine() or "CPU"
+
+
+def provenance(device: str) -> dict:
+    """What somebody needs to know to trust or repeat a timing taken on ``device`` today."""
+    facts = {
+        "kind": torch.device(device).type,
+        "name": device_name(device),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "date": date.today().isoformat(),
+    }
+    if facts["kind"] == "cuda":
+        facts |= {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(), **_driver(device)}
+    return facts
+
+
+def _driver(device: str) -> dict:
+    """Driver and clocks (MHz) as nvidia-smi tells them; nothing where it is missing."""
+    query = "driver_version,clocks.max.sm,clocks.max.mem"
+    index = str(torch.device(device).index or 0)
+    command = ["nvidia-smi", "-i", index, f"--query-gpu={query}", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    driver, core, memory = (part.strip() for part in answer.split(","))
+    return {"driver": driver, "clock_mhz": int(core), "memory_clock_mhz": int(memory)}
+
+
+def path_for(directory: Path, device: str) -> Path:
+    """The file that holds the timings of the processor behind ``device``."""
+    return directory / (re.sub(r"[^a-z0-9.]+", "-", device_name(device).lower()).strip("-") + ".json")
+
+
+def write(
+    directory: Path,
+    device: str,
+    title: str,
+    seconds: Mapping[str, list[float]],
+    *,
+    clock: str,
+    claim: str | None = None,
+) -> Path:
+    """Put one comparison into the file of this device, beside what is there; give the file's path."""
+    path = path_for(directory, device)
+    content = json.loads(path.read_text()) if path.exists() else {"timings": {}}
+    content["device"] = provenance(device)
+    content["timings"][title] = {
+        "claim": claim,
+        "clock": clock,
+        "seconds": {name: [float(f"{value:.4g}") for value in values] for name, values in seconds.items()},
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    # Swapped in whole, so that an interrupted recording never leaves half a file.
+    draft = path.with_suffix(".part")
+    draft.write_text(_compact({"device": content["device"], "timings": content["timings"]}))
+    draft.replace(path)
+    return path
+
+
+def _compact(content: dict) -> str:
+    """JSON with a list of samples on one line, so that a changed figure is a changed line."""
+    text = json.dumps(content, indent=1)
+    return re.sub(r"\[[^][{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text) + "\n"
+
+
+def look_up(title: str, variants: Mapping[str, object], directory: Path | None = None) -> list[Recording]:
+    """The recordings of the comparison ``title`` that hold all ``variants``, by file name."""
+    recordings = []
+    for path in sorted((directory or TIMINGS).glob("*.json")):
+        content = json.loads(path.read_text())
+        timing = content["timings"].get(title)
+        if timing and set(variants) <= set(timing["seconds"]):
+            recordings.append(Recording(content["device"], timing["clock"], timing["seconds"]))
+    return recordings

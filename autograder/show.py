@@ -1,0 +1,71 @@
+"""Text, tables and pictures in a notebook, and as plain text where there is none."""
+
+from __future__ import annotations
+
+import textwrap
+from base64 import b64encode
+from collections.abc import Sequence
+from html import escape
+
+Rows = Sequence[Sequence[str]]
+
+
+def show(text: str, html: str, data: dict[str, object] | None = None) -> None:
+    """Display ``html`` in a notebook with ``text`` as its plain form; print ``text`` anywhere else.
+
+    ``data`` are further entries of the MIME bundle.
+    """
+    if not in_notebook():
+        print(text)
+        return
+    from IPython.display import display
+
+    display({"text/plain": text, "text/html": html, **(data or {})}, raw=True)
+
+
+def show_picture(png: bytes, alternative: str) -> None:
+    """Display a PNG in a notebook, with its alternative text; nothing anywhere else."""
+    if in_notebook():
+        from IPython.display import display
+
+        data = {"image/png": b64encode(png).decode(), "text/plain": alternative}
+        display(data, metadata={"image/png": {"alt": alternative}}, raw=True)
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this code."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return False
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
+def table_text(header: Sequence[str], rows: Rows, width: int = 60) -> str:
+    """A table in plain text; long cells are folded at ``width`` characters."""
+    folded = [
+        [[part for line in cell.split("\n") for part in textwrap.wrap(line, width) or [""]] for cell in row]
+        for row in (header, *rows)
+    ]
+    widths = [max(len(part) for row in folded for part in row[i]) for i in range(len(header))]
+    lines = []
+    for number, row in enumerate(folded):
+        for i in range(max(len(cell) for cell in row)):
+            parts = [(cell[i] if i < len(cell) else "").ljust(w) for cell, w in zip(row, widths, strict=True)]
+            lines.append("  ".join(parts).rstrip())
+        if number == 0:
+            lines.append("  ".join("-" * w for w in widths))
+    return "\n".join(lines)
+
+
+def table_html(header: Sequence[str], rows: Rows, caption: str = "") -> str:
+    """The same table as HTML, with a caption and column headers that a screen reader can use."""
+    head = "".join(f'<th scope="col" style="text-align:left">{escape(cell)}</th>' for cell in header)
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td style="text-align:left">{escape(cell).replace(chr(10), "<br>")}</td>' for cell in row)
+        + "</tr>"
+        for row in rows
+    )
+    top = f'<caption style="text-align:left;font-weight:bold">{escape(caption)}</caption>' if caption else ""
+    return f"<table>{top}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

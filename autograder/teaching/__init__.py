@@ -1,0 +1,1 @@
+"""What a chapter's cells show: comparisons with tables and charts, and the verdicts on claims."""

@@ -1,0 +1,80 @@
+"""The chart under a comparison: times faster than the baseline, by device, with the reader's guess."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from ..measuring.units import times
+
+if TYPE_CHECKING:
+    from .compare import Line
+
+# Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
+HERE, RECORDED, GUESS, INK = "#0072B2", "#E69F00", "#CC79A7", "#333333"
+
+
+def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
+    """Draw the ratio of every line that has one, on a logarithmic axis; give the PNG."""
+    lines = [line for line in lines if line.ratio]
+    figure = Figure(figsize=(7.5, 1.15 + 0.42 * len(lines) + (0.25 if guess else 0)), dpi=110)
+    axes = figure.add_subplot()
+    figure.set_layout_engine("constrained")
+    for y, line in enumerate(lines):
+        colour = RECORDED if line.recorded else HERE
+        left, right = sorted((1.0, line.ratio.median))
+        axes.barh(y, right - left, left=left, height=0.56, color=colour, alpha=0.85, zorder=2)
+        axes.plot([line.ratio.low, line.ratio.high], [y, y], color=INK, lw=1.6, zorder=3)
+        axes.annotate(
+            times(line.ratio.median),
+            (max(line.ratio.high, 1), y),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            weight="bold",
+            color=INK,
+            zorder=6,
+        )
+    if guess:
+        axes.axvline(guess, color=GUESS, lw=2, ls=(0, (4, 2)), zorder=4)
+        axes.plot([guess], [-0.75], marker="v", ms=9, color=GUESS, clip_on=False, zorder=5)
+        axes.annotate(
+            f"your guess {times(guess)}",
+            (guess, -0.75),
+            xytext=(8, 0),
+            textcoords="offset points",
+            va="center",
+            color="#9C3F74",
+            weight="bold",
+        )
+    axes.axvline(1, color=INK, lw=1, zorder=4)
+    reach = [1.0, *([guess] if guess else [])] + [
+        v for line in lines for v in (line.ratio.low, line.ratio.high)
+    ]
+    axes.set_xscale("log")
+    axes.set_xlim(min(reach) / 1.4, max(max(reach) * 2.2, 2))
+    axes.set_ylim(len(lines) - 0.45, -1.05 if guess else -0.55)
+    axes.set_yticks(range(len(lines)), [_label(line, lines) for line in lines], fontsize=8.5)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(reach) / min(reach) < 200 else (1,)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: times(value)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel(f"times faster than “{baseline}” (logarithmic; black line: 95 % interval)", fontsize=8.5)
+    axes.grid(axis="x", color="#DDDDDD", zorder=0)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", facecolor="white", metadata={"Software": None})
+    return picture.getvalue()
+
+
+def _label(line: Line, lines: Sequence[Line]) -> str:
+    where, _, device = line.device.partition(": ")
+    short = textwrap.shorten(device.split(", ")[0].replace("(R)", ""), 34, placeholder="…")
+    one_variant = len({other.variant for other in lines}) == 1
+    return f"{where}: {short}" if one_variant else f"{line.variant}\n{where}: {short}"

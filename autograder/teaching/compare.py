@@ -1,0 +1,200 @@
+"""compare: the one call of a chapter's timing cell. Measures, tells, draws, and remembers the verdict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..measuring import records
+from ..measuring.clocks import default_clock, devices
+from ..measuring.duel import Ratio, Samples, interleave
+from ..measuring.units import seconds as as_time
+from ..measuring.units import rounded, times
+from ..show import in_notebook, show, show_picture, table_html, table_text
+from . import claims
+
+# A claim of "faster" holds where the whole interval says 10 % or more; less is nothing to change code for.
+WORTH_IT = 1.1
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table and the chart: a variant against the first one, on one device."""
+
+    device: str
+    variant: str
+    median: float
+    ratio: Ratio | None
+    recorded: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What ``compare`` measured here: ``samples`` by device, and the ``lines`` it showed."""
+
+    title: str
+    samples: dict[str, Samples]
+    lines: list[Line]
+
+    def ratio(self, device: str = "cpu") -> Ratio:
+        """How many times faster the last variant is than the first, on a device of this machine."""
+        first, *_, last = self.samples[device].blocks
+        return self.samples[device].ratio(first, last)
+
+    def _ipython_display_(self) -> None:
+        """Nothing more: ``compare`` has shown it already."""
+
+
+def compare(
+    title: str,
+    variants: Mapping[str, Callable],
+    *,
+    inputs: Callable,
+    guess: float | None = None,
+    claim: str | None = None,
+    clock: str | None = None,
+    threads: int | None = 1,
+    seconds: float = 1.0,
+) -> Comparison:
+    """Time two or more callables against each other, on every device present, and show the result.
+
+    ``variants`` maps names to callables; the first is the baseline, the last the one that is advised.
+    ``inputs(generator, device)`` makes their arguments (a tuple, or one value), anew for every block.
+    ``guess`` is what the reader thinks: how many times faster the last variant is. ``claim`` is the ID of the
+    claim that this cell tests; it holds here if the last variant is at least 10 % faster. ``clock`` is "cpu"
+    (CPU seconds, the default on the CPU), "wall", or on a GPU "cuda" (event seconds, the default there).
+    ``threads`` is for torch's CPU operations, None for torch's own choice. ``seconds`` is the time to spend
+    for each device. Raises ValueError or TypeError for arguments that make no comparison.
+    """
+    _refuse_nonsense(variants, inputs, guess)
+    samples = {
+        device: interleave(
+            variants,
+            inputs,
+            device=device,
+            clock=clock or default_clock(device),
+            seconds=seconds,
+            num_threads=threads,
+        )
+        for device in devices()
+    }
+    lines = [line for device in samples for line in _measured(device, samples[device])]
+    for recording in records.look_up(title, variants):
+        lines += _recorded(recording, variants)
+    comparison = Comparison(title, samples, lines)
+    _tell(comparison, guess, claim)
+    _record(comparison, claim)
+    return comparison
+
+
+def _refuse_nonsense(variants: Mapping[str, Callable], inputs: Callable, guess: float | None) -> None:
+    if len(variants) < 2:
+        raise ValueError("compare needs two callables or more: the baseline first, the advised one last.")
+    for name, function in variants.items():
+        if not callable(function):
+            raise TypeError(f"{name!r} must be a function to call, not {type(function).__name__}.")
+    if not callable(inputs):
+        raise TypeError("inputs must be a function (generator, device) -> arguments.")
+    if guess is not None and not guess > 0:
+        raise ValueError(f"A guess is a ratio above 0 (2.0 means twice as fast), not {guess!r}.")
+
+
+def _measured(device: str, samples: Samples) -> list[Line]:
+    first = next(iter(samples.blocks))
+    where = f"here: {records.device_name(device)}"
+    return [
+        Line(where, name, _median(samples.seconds(name)), ratio, False)
+        for name in samples.blocks
+        for ratio in [samples.ratio(first, name) if name != first else None]
+    ]
+
+
+def _recorded(recording: records.Recording, variants: Mapping[str, Callable]) -> list[Line]:
+    first = next(iter(variants))
+    where = f"recorded: {recording.label}"
+    return [
+        Line(where, name, _median(recording.seconds[name]), ratio, True)
+        for name in variants
+        for ratio in [recording.ratio(first, name) if name != first else None]
+    ]
+
+
+def _median(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+def _tell(comparison: Comparison, guess: float | None, claim: str | None) -> None:
+    header = ("device", "variant", "median time", "times faster", "95 % interval")
+    rows = [
+        (
+            line.device if number == 0 or comparison.lines[number - 1].device != line.device else "",
+            line.variant,
+            as_time(line.median),
+            times(line.ratio.median) if line.ratio else "1 (baseline)",
+            f"{times(line.ratio.low)} to {times(line.ratio.high)}" if line.ratio else "",
+        )
+        for number, line in enumerate(comparison.lines)
+    ]
+    remarks = [*_on_guess(comparison, guess), *_on_claim(comparison, claim)]
+    text = "\n".join([comparison.title, table_text(header, rows), *remarks])
+    html = table_html(header, rows, comparison.title) + "".join(f"<p>{remark}</p>" for remark in remarks)
+    show(text, html)
+    if in_notebook():
+        from .chart import draw
+
+        alternative = "; ".join(
+            f"{line.device}: {line.variant} {times(line.ratio.median)}"
+            for line in comparison.lines
+            if line.ratio
+        )
+        baseline = next(iter(comparison.samples["cpu"].blocks))
+        show_picture(
+            draw(comparison.lines, baseline, guess),
+            f"Chart: times faster than {baseline}. {alternative}."
+            + (f" Your guess: {times(guess)}." if guess else ""),
+        )
+
+
+def _on_guess(comparison: Comparison, guess: float | None) -> list[str]:
+    if guess is None:
+        return []
+    measured = comparison.ratio().median
+    off = max(guess / measured, measured / guess)
+    closeness = "A good guess." if off < 1.5 else f"Off by a factor of {rounded(off)}."
+    return [f"Your guess: {times(guess)}. Measured: {times(measured)}. {closeness}"]
+
+
+def _on_claim(comparison: Comparison, claim: str | None) -> list[str]:
+    remarks = []
+    for device, samples in comparison.samples.items() if claim else ():
+        first, *_, last = samples.blocks
+        ratio = comparison.ratio(device)
+        word = "holds" if ratio.low >= WORTH_IT else "does not hold"
+        reason = f"{comparison.title} ({device}): {last} is {_faster(ratio)} {first}"
+        claims.note(claim, f"{comparison.title} on {device}", word, reason)
+        remarks.append(f"Claim {claim} {word} here, on {device}: {last} is {_faster(ratio)} {first}.")
+    return remarks
+
+
+def _faster(ratio: Ratio) -> str:
+    if ratio.low >= WORTH_IT:
+        return f"{times(ratio.median)} as fast as"
+    if ratio.high <= 1 / WORTH_IT:
+        return f"slower, {times(ratio.median)} as fast as"
+    return "not clearly faster than"
+
+
+def _record(comparison: Comparison, claim: str | None) -> None:
+    """Write what was measured to the folder in ``AUTOGRADER_RECORD``, which ``make record`` sets."""
+    folder = os.environ.get("AUTOGRADER_RECORD")
+    for device, samples in comparison.samples.items() if folder else ():
+        records.write(
+            Path(folder),
+            device,
+            comparison.title,
+            {name: samples.seconds(name) for name in samples.blocks},
+            clock=samples.clock,
+            claim=claim,
+        )

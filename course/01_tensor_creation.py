@@ -1,0 +1,580 @@
+# %% [markdown]
+# # 01 · Creating tensors
+#
+# Every program starts by making tensors. The same tensor can cost a microsecond or a tenth of a second.
+#
+# **You will be able to**
+# - choose the cheapest way into a tensor from a Python list, a NumPy array or nothing at all,
+# - say when two objects share memory, and use that or avoid it,
+# - tell a real saving from one that only moves the cost somewhere else.
+#
+# **Time:** 25 minutes to read and run. **Needs:** a CPU; a GPU is used where there is one.
+#
+# **Claims tested:** *A1* "create tensors directly in torch, not from Python lists or NumPy"; *A3* "use
+# `from_numpy` and `as_tensor` instead of `torch.tensor`, which copies"; *C2* "use the `*_like` functions".
+# Some of them will not hold.
+
+# %%
+import warnings
+
+import numpy as np
+import torch
+
+from autograder import compare, costs, devices, verdict, verdicts
+
+print("devices here:", *devices())
+
+# %% [markdown]
+# ## How to read this page
+#
+# Before each measurement there is a line `guess = …`. Change the number to what you believe, then run the
+# next cell. It times the variants in turn, many times, with fresh inputs, and draws your guess beside the
+# result. All CPU times are CPU seconds of one thread.
+#
+# A ratio of 5× means: the first variant takes five times as long.
+
+# %% [markdown]
+# ## 1. From a Python list
+#
+# You need 100,000 numbers, all 0.5. One way builds a Python list and converts it. The other asks torch
+# directly. How many times faster is the second?
+
+# %%
+guess = 10.0
+
+# %%
+compare(
+    "100,000 equal numbers",
+    {
+        "torch.tensor(list)": lambda device: torch.tensor([0.5] * 100_000, device=device),
+        "torch.full": lambda device: torch.full((100_000,), 0.5, device=device),
+    },
+    inputs=lambda generator, device: device,
+    guess=guess,
+    claim="A1",
+)
+
+# %% [markdown]
+# **Why.** The result is the same 400 kB. The way there is not.
+#
+# A Python list does not hold numbers. It holds pointers, 8 bytes each, to Python objects of 24 bytes each.
+# torch has to follow every pointer, ask the object what it is, and convert it: some hundred nanoseconds for
+# each number. `torch.full` writes 4 bytes for each number, one after the other, as fast as memory takes them.
+#
+# Can we see it in the operations that torch counts?
+
+# %%
+print(costs(lambda: torch.tensor([0.5] * 100_000)), end="\n\n")
+print(costs(lambda: torch.full((100_000,), 0.5)))
+
+# %% [markdown]
+# We cannot. Both allocate 400 kB, and the list needs no torch operation at all. The time goes into Python
+# objects, before torch's own work begins. That is why "count the operations" and "measure the time" are two
+# different tools. You need both.
+#
+# The same holds for every regular pattern. Torch has a function for it:
+
+# %%
+print(torch.zeros(3), torch.ones(3), torch.full((3,), 7.0))
+print(torch.arange(0, 10, 2), torch.linspace(0, 1, 5))
+print(torch.eye(2))
+print(torch.rand(2), torch.randn(2), torch.randint(10, (2,)))
+print(torch.empty(2).shape, "with whatever the memory held before")
+
+# %% [markdown]
+# One thing to watch: the type. A list of integers gives `int64`, a list with one float in it gives the
+# default float type.
+
+# %%
+assert torch.tensor([1, 2, 3]).dtype == torch.int64
+assert torch.tensor([1, 2, 3.0]).dtype == torch.float32 == torch.get_default_dtype()
+assert torch.arange(3).dtype == torch.int64
+assert torch.arange(3.0).dtype == torch.float32
+assert torch.full((3,), 1).dtype == torch.int64
+
+# %% [markdown]
+# ## 2. The list is already there
+#
+# Sometimes you are given a list: numbers from a JSON file, say. There is nothing to create directly. The
+# advice says: do not go through NumPy. So we compare a detour through NumPy with `torch.tensor(list)`.
+#
+# How many times faster is the direct way? A number below 1 means that it is slower.
+
+# %%
+guess = 2.0
+
+# %%
+compare(
+    "a given list of 100,000 floats",
+    {
+        "through NumPy": lambda values: torch.from_numpy(np.array(values, dtype=np.float32)),
+        "torch.tensor(list)": lambda values: torch.tensor(values),
+    },
+    inputs=lambda generator, device: (torch.rand(100_000, generator=generator).tolist(),),
+    guess=guess,
+    claim="A1",
+)
+
+# %% [markdown]
+# The advice does not hold. NumPy reads lists faster than torch does, and handing its array to torch is free,
+# as we shall see. It is worth remembering for long lists only: for ten numbers all ways take microseconds.
+#
+# A list of *arrays* is worse. Torch itself warns you:
+
+# %%
+arrays = [np.full((64, 64), i, dtype=np.float32) for i in range(20)]
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    torch.tensor(arrays)
+print(str(caught[0].message).split(" (")[0] if caught else "no warning from this version of torch")
+
+# %% [markdown]
+# It walks through the 20 arrays number by number, as if they were lists. `np.stack` copies whole arrays.
+
+# %%
+guess = 10.0
+
+# %%
+compare(
+    "20 arrays of 64 × 64",
+    {
+        "torch.tensor(list of arrays)": lambda arrays: torch.tensor(arrays),
+        "from_numpy(np.stack)": lambda arrays: torch.from_numpy(np.stack(arrays)),
+    },
+    inputs=lambda generator, device: (list(torch.rand(20, 64, 64, generator=generator).numpy()),),
+    guess=guess,
+)
+
+# %% [markdown]
+# ## 3. From a NumPy array
+#
+# `torch.tensor(array)` copies the array. `torch.from_numpy(array)` makes a tensor that uses the array's own
+# memory. The array has a million `float32`. How many times faster is the second?
+
+# %%
+guess = 5.0
+
+# %%
+compare(
+    "a NumPy array of 1,000,000 float32",
+    {"torch.tensor": torch.tensor, "torch.from_numpy": torch.from_numpy},
+    inputs=lambda generator, device: torch.rand(1_000_000, generator=generator).numpy(),
+    guess=guess,
+    claim="A3",
+)
+
+# %% [markdown]
+# **Why.** Here the count tells the story: 4 MB of new memory and a copy, against nothing.
+
+# %%
+array = np.zeros(1_000_000, dtype=np.float32)
+print(costs(torch.tensor, array), end="\n\n")
+print(costs(torch.from_numpy, array))
+
+# %% [markdown]
+# A copy reads 4 MB and writes 4 MB. How long must that take here? Nothing copies faster than `copy_` between
+# two tensors that exist already: no new memory, no Python objects. We time it at the same size.
+
+# %%
+plain = compare(
+    "copying 4 MB",
+    {
+        "torch.tensor(array)": lambda array, target: torch.tensor(array),
+        "copy_ into memory that exists": lambda array, target: target.copy_(torch.from_numpy(array)),
+    },
+    inputs=lambda generator, device: (
+        torch.rand(1_000_000, generator=generator).numpy(),
+        torch.ones(1_000_000),
+    ),
+)
+least = min(plain.samples["cpu"].seconds("copy_ into memory that exists"))
+print(f"At least {least * 1e6:.0f} µs for 8 MB read and written: {8e-3 / least:.1f} GB/s.")
+
+# %% [markdown]
+# `torch.tensor` is not far from that limit, so there is little to mend in *how* it copies. `from_numpy` beats
+# the limit because it does not copy. Its cost does not depend on the size at all: it makes a small object that
+# points to the array.
+#
+# `torch.as_tensor` shares memory too, where it can. It also takes lists (and copies them), and converts types
+# (and copies then).
+
+# %%
+array = np.zeros(4, dtype=np.float32)
+assert torch.as_tensor(array).data_ptr() == torch.from_numpy(array).data_ptr() == array.ctypes.data
+assert torch.tensor(array).data_ptr() != array.ctypes.data
+assert torch.as_tensor(array, dtype=torch.float64).data_ptr() != array.ctypes.data
+
+# %% [markdown]
+# ### Sharing cuts both ways
+#
+# Two names, one memory. What do you expect this cell to print?
+
+# %%
+array = np.array([1.0, 2.0, 3.0])
+shared, copied = torch.from_numpy(array), torch.tensor(array)
+array[0] = 100.0
+shared[1] = 200.0
+print("array ", array)
+print("shared", shared)
+print("copied", copied)
+
+# %%
+assert shared.tolist() == array.tolist() == [100.0, 200.0, 3.0]
+assert copied.tolist() == [1.0, 2.0, 3.0]
+
+# %% [markdown]
+# If somebody else may still change the array, the copy is what you want. It is not slow code, it is a
+# decision. (`Tensor.numpy()` shares in the other direction, with the same consequences.)
+#
+# Two kinds of array cannot be shared well. A read-only one gives a warning, because torch would let you write
+# to it. One with negative strides, such as a reversed view, is refused.
+
+# %%
+read_only = np.arange(3.0)
+read_only.flags.writeable = False
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    torch.from_numpy(read_only)
+print(
+    "read-only:", str(caught[0].message).split(",")[0] if caught else "no warning (it comes once a session)"
+)
+
+try:
+    torch.from_numpy(np.arange(3.0)[::-1])
+except ValueError as error:
+    print("reversed: ", str(error).split(".")[0])
+
+# %% [markdown]
+# `array.copy()` mends both: the copy is writable and its strides are positive.
+
+# %% [markdown]
+# ### When it does not help
+#
+# Your array is `float64`, your model wants `float32`. So a conversion is needed anyway. How many times faster
+# is sharing first and converting then?
+
+# %%
+guess = 2.0
+
+# %%
+compare(
+    "a NumPy array of 1,000,000 float64, wanted as float32",
+    {
+        "torch.tensor(dtype=)": lambda array: torch.tensor(array, dtype=torch.float32),
+        "from_numpy().float()": lambda array: torch.from_numpy(array).float(),
+    },
+    inputs=lambda generator, device: torch.rand(1_000_000, generator=generator, dtype=torch.float64).numpy(),
+    guess=guess,
+    claim="A3",
+)
+
+# %% [markdown]
+# Hardly anything. Each way reads 8 MB and writes 4 MB once. Sharing saves a copy only where there was one to
+# save. It is the same for a tensor that goes to the GPU next: the transfer is the copy.
+#
+# And with three numbers?
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "a NumPy array of 3 float32",
+    {"torch.tensor": torch.tensor, "torch.from_numpy": torch.from_numpy},
+    inputs=lambda generator, device: torch.rand(3, generator=generator).numpy(),
+    guess=guess,
+    claim="A3",
+)
+
+# %% [markdown]
+# The ratio is still large. Look at the times instead: a few microseconds saved. It matters if you do this
+# 100,000 times. Then ask why you do it 100,000 times.
+
+# %% [markdown]
+# ## 4. Random numbers: who is faster?
+#
+# "Create directly in torch, not from NumPy." We fill a million `float32` with uniform random numbers. NumPy's
+# current generator is `np.random.default_rng()`. How many times faster is torch?
+
+# %%
+guess = 2.0
+random_numbers = np.random.default_rng()
+
+# %%
+compare(
+    "1,000,000 uniform random numbers",
+    {
+        "NumPy": lambda device: torch.from_numpy(random_numbers.random(1_000_000, dtype=np.float32)).to(
+            device
+        ),
+        "torch.rand": lambda device: torch.rand(1_000_000, device=device),
+    },
+    inputs=lambda generator, device: device,
+    guess=guess,
+    claim="A1",
+)
+
+# %% [markdown]
+# On the CPU it is the other way round. NumPy's generator (PCG64) is quicker than the one that torch uses
+# there (a Mersenne Twister). On a GPU torch wins by far, because the numbers are made where they are needed.
+#
+# For normally distributed numbers the result changes again:
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "1,000,000 normally distributed numbers",
+    {
+        "NumPy": lambda device: torch.from_numpy(
+            random_numbers.standard_normal(1_000_000, dtype=np.float32)
+        ).to(device),
+        "torch.randn": lambda device: torch.randn(1_000_000, device=device),
+    },
+    inputs=lambda generator, device: device,
+    guess=guess,
+    claim="A1",
+)
+
+# %% [markdown]
+# So *A1* depends: on what you create, and on where. It is still good advice, for another reason. `torch.rand`
+# takes a `generator=` and a `device=`, so that results can be repeated and no copy is needed.
+
+# %% [markdown]
+# ## 5. Too good to be true
+#
+# Ten million zeros. NumPy's way against torch's. Guess how many times faster NumPy is, then run.
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "10,000,000 zeros",
+    {
+        "torch.zeros": lambda device: torch.zeros(10_000_000),
+        "from_numpy(np.zeros)": lambda device: torch.from_numpy(np.zeros(10_000_000, dtype=np.float32)),
+    },
+    inputs=lambda generator, device: device,
+    guess=guess,
+)
+
+# %% [markdown]
+# Writing 40 MB in a few microseconds would be a thousand gigabytes a second. No memory does that. So NumPy
+# cannot have written anything. What happens if we use the zeros once, by adding 1 to them?
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "10,000,000 zeros, then add 1",
+    {
+        "torch.zeros": lambda device: torch.zeros(10_000_000).add_(1),
+        "from_numpy(np.zeros)": lambda device: torch.from_numpy(np.zeros(10_000_000, dtype=np.float32)).add_(
+            1
+        ),
+    },
+    inputs=lambda generator, device: device,
+    guess=guess,
+)
+
+# %% [markdown]
+# The advantage is gone, or nearly. `np.zeros` asks the operating system for pages that are promised to be
+# zero. The system finds the memory when somebody first touches a page, and clears it then. The cost had only
+# moved to the next line, outside the stopwatch.
+#
+# Remember it when a measurement looks too good: **time the work together with its first use.**
+
+# %% [markdown]
+# ## 6. `empty`, `zeros`, and the `*_like` family
+#
+# `torch.empty` reserves memory and writes nothing. It helps where every element is overwritten anyway. A
+# million numbers, set to 2: how many times faster is the last variant than the first?
+
+# %%
+guess = 1.5
+
+# %%
+compare(
+    "1,000,000 numbers set to 2",
+    {
+        "zeros, then fill_": lambda device: torch.zeros(1_000_000, device=device).fill_(2),
+        "empty, then fill_": lambda device: torch.empty(1_000_000, device=device).fill_(2),
+        "full": lambda device: torch.full((1_000_000,), 2.0, device=device),
+    },
+    inputs=lambda generator, device: device,
+    guess=guess,
+)
+
+# %% [markdown]
+# `zeros` then `fill_` writes the memory twice, the others once. The price of `empty` is trust: forget one
+# element, and it holds whatever was there. `zeros` is the safe default.
+#
+# The `*_like` functions make a tensor with the shape, dtype, device and memory order of another one.
+
+# %%
+images = torch.rand(8, 3, 32, 32, dtype=torch.float64).to(memory_format=torch.channels_last)
+like = torch.zeros_like(images)
+assert (like.shape, like.dtype, like.device) == (images.shape, images.dtype, images.device)
+assert like.stride() == images.stride() != torch.zeros(8, 3, 32, 32).stride()
+assert torch.zeros_like(images.requires_grad_()).requires_grad is False
+
+# %% [markdown]
+# `new_zeros`, `new_full` and `new_tensor` take dtype and device from a tensor, but have a shape of their own.
+
+# %%
+row = images.new_zeros(5)
+assert row.dtype == torch.float64 and row.shape == (5,)
+
+# %% [markdown]
+# The advice is to use them instead of creating a tensor and moving it. With a `float64` example:
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "zeros like a million float64",
+    {
+        "zeros, then .to": lambda example: torch.zeros(example.shape).to(example.device).to(example.dtype),
+        "zeros_like": torch.zeros_like,
+    },
+    inputs=lambda generator, device: torch.ones(1_000_000, dtype=torch.float64, device=device),
+    guess=guess,
+    claim="C2",
+)
+
+# %% [markdown]
+# Creating and converting makes one tensor too many. And when nothing needs converting?
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "zeros like a million float32",
+    {
+        "zeros with dtype= and device=": lambda example: torch.zeros(
+            example.shape, dtype=example.dtype, device=example.device
+        ),
+        "zeros_like": torch.zeros_like,
+    },
+    inputs=lambda generator, device: torch.ones(1_000_000, device=device),
+    guess=guess,
+    claim="C2",
+)
+
+# %% [markdown]
+# No difference. `zeros_like` is not fast by itself: it saves you from the wrong dtype or device, and from the
+# conversion that mends it. Three of the family refuse what makes no sense:
+
+# %%
+integers = torch.tensor([1, 2, 3])
+for name, call in {
+    "rand_like": lambda: torch.rand_like(integers),
+    "randn_like": lambda: torch.randn_like(integers),
+    "full_like with 0.5": lambda: torch.full_like(integers, 0.5),
+}.items():
+    try:
+        print(f"{name} of int64 gives {call().tolist()}")
+    except (RuntimeError, NotImplementedError) as error:
+        print(f"{name} of int64 raises {type(error).__name__}: {str(error).splitlines()[0][:60]}")
+
+assert torch.full_like(integers, 0.5).tolist() == [0, 0, 0]  # cut down to int64, without a warning
+
+# %%
+verdict(
+    "C2",
+    "holds",
+    "zeros_like gives the dtype, device and memory order of its example.",
+    shown=like.dtype == images.dtype and like.stride() == images.stride(),
+)
+
+# %% [markdown]
+# ## 7. Allocate once, and fill
+#
+# A result comes row by row: 500 rows of 256 numbers. You can let a tensor grow with `torch.cat`, collect the
+# rows in a list and join them once, or allocate the result first and fill it.
+
+# %%
+guess = 3.0
+
+
+# %%
+def grow(rows):
+    result = rows[:0]
+    for i in range(len(rows)):
+        result = torch.cat([result, rows[i : i + 1] * 2])
+    return result
+
+
+def collect(rows):
+    return torch.cat([rows[i : i + 1] * 2 for i in range(len(rows))])
+
+
+def fill(rows):
+    result = torch.empty_like(rows)
+    for i in range(len(rows)):
+        torch.mul(rows[i], 2, out=result[i])
+    return result
+
+
+compare(
+    "500 rows, one by one",
+    {"grow with cat": grow, "collect, then cat": collect, "allocate, then fill": fill},
+    inputs=lambda generator, device: torch.rand(500, 256, generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# **Why.** Growing copies everything that is there already, at every step. For *n* rows that is about *n*²/2
+# rows copied instead of *n*. The counts show it:
+
+# %%
+rows = torch.rand(500, 256)
+for function in (grow, collect, fill):
+    print(f"{function.__name__:8}", costs(function, rows), sep="\n", end="\n\n")
+
+# %% [markdown]
+# Collecting costs about as much as filling: both touch each row a few times only. So you need not know the
+# length beforehand. A Python list that grows is cheap; a tensor that grows is not.
+#
+# And the question before all of these: must it be row by row?
+
+# %%
+guess = 10.0
+
+# %%
+compare(
+    "500 rows, filled or all at once",
+    {"allocate, then fill": fill, "rows * 2": lambda rows: rows * 2},
+    inputs=lambda generator, device: torch.rand(500, 256, generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# Each torch operation costs some microseconds before it computes anything. 500 of them cost milliseconds. One
+# operation on all rows pays once. Most of the following chapters come back to this sentence.
+
+# %% [markdown]
+# ## Summary
+#
+# | you have | use | because |
+# |---|---|---|
+# | nothing, a pattern | `full`, `zeros`, `arange`, `eye`, … | Python objects cost 100 times more than the numbers |
+# | a long list | `torch.from_numpy(np.array(list, dtype=…))` | NumPy reads lists faster than torch |
+# | a list of arrays | `torch.from_numpy(np.stack(arrays))` | whole arrays are copied, not single numbers |
+# | an array that stays as it is | `torch.from_numpy`, `torch.as_tensor` | no copy; both names see every change |
+# | an array that others change, or that is read-only | `torch.tensor` | here you want the copy |
+# | a tensor to imitate | `zeros_like`, `new_zeros`, … | right dtype and device at once |
+# | every element to be written | `empty`, then fill | memory is written once; nothing checks that you did |
+# | rows that come one by one | a list, then `cat` or `stack` once | growing tensors copy themselves again and again |
+
+# %%
+verdicts("A1", "A3", "C2")
+
+# %% [markdown]
+# **Now you:** [the exercises of this chapter](../exercises/01_tensor_creation/01_tensor_creation.ipynb). Five
+# functions, given slow; make them right and fast.
