@@ -316,7 +316,8 @@ compare(
 
 # %% [markdown]
 # On the CPU it is the other way round. NumPy's generator (PCG64) is quicker than the one that torch uses
-# there (a Mersenne Twister). On a GPU torch wins by far, because the numbers are made where they are needed.
+# there (a Mersenne Twister). On a GPU there is also the way: NumPy's numbers must travel, torch's are made where
+# they are needed.
 #
 # For normally distributed numbers the result changes again:
 
@@ -361,7 +362,7 @@ compare(
 )
 
 # %% [markdown]
-# Writing 40 MB in a few microseconds would be a thousand gigabytes a second. No memory does that. So NumPy
+# Writing 40 MB in a few microseconds would be a thousand gigabytes a second. No CPU's memory does that. So NumPy
 # cannot have written anything. What happens if we use the zeros once, by adding 1 to them?
 
 # %%
@@ -381,9 +382,10 @@ compare(
 )
 
 # %% [markdown]
-# The advantage is gone, or nearly. `np.zeros` asks the operating system for pages that are promised to be
-# zero. The system finds the memory when somebody first touches a page, and clears it then. The cost had only
-# moved to the next line, outside the stopwatch.
+# Most of the advantage is gone. `np.zeros` asks the operating system for pages that are promised to be zero.
+# The system finds the memory when somebody first touches a page, and clears it then. The cost had only moved
+# to the next line, outside the stopwatch. What is left of the ratio is honest: `torch.zeros` writes zeros to
+# pages that the system has just cleared.
 #
 # Remember it when a measurement looks too good: **time the work together with its first use.**
 

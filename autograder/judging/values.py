@@ -32,12 +32,12 @@ def tensors(value: object) -> list[torch.Tensor]:
 
 
 def strided(tensor: torch.Tensor) -> torch.Tensor:
-    """Equal contents, but not contiguous: every other element of the last dimension of a larger tensor."""
+    """Equal contents, but every other column of a wider tensor: not contiguous, and no flat view exists."""
     if tensor.ndim == 0 or tensor.numel() < 2:
         return tensor
-    room = tensor.new_empty((*tensor.shape, 2))
-    room[..., 0] = tensor
-    return room[..., 0]
+    columns = tensor.shape[-1]
+    room = tensor.new_empty((*tensor.shape[:-1], 2 * columns + 1))[..., : 2 * columns : 2]
+    return room.copy_(tensor)
 
 
 def channels_last(tensor: torch.Tensor) -> torch.Tensor:

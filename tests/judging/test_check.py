@@ -1,0 +1,186 @@
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from autograder import check
+
+
+def rows(generator, device):
+    return torch.rand(5, 4, generator=generator).to(device)
+
+
+def picture(generator, device):
+    return torch.rand(2, 3, 4, 5, generator=generator).to(device)
+
+
+def array(generator, device):
+    return torch.rand(6, generator=generator).numpy()
+
+
+def double(numbers):
+    return numbers * 2
+
+
+def lookup(function, on=rows, like=double, **more):
+    return check(function, like=like, on=on, points=2, **more)
+
+
+def test_a_right_answer_gets_all_points(capsys):
+    outcome = lookup(lambda numbers: numbers + numbers)
+    assert (outcome.word, outcome.points, repr(outcome)) == ("passed", 2, "2")
+    assert "✓ passed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("function", "word", "message"),
+    [
+        (lambda n: n * 2.01, "failed", "result[0, 0] is"),
+        (lambda n: (n * 2).double(), "failed", "has the dtype torch.float64, expected torch.float32"),
+        (lambda n: (n * 2)[1:], "failed", "has the shape (4, 4), expected (5, 4)"),
+        (lambda n: (n * 2).tolist(), "failed", "is of type list, expected a tensor of shape (5, 4)"),
+        (lambda n: None, "failed", "Does your function end with a return?"),
+        (lambda n: n * float("nan"), "failed", "is nan, expected"),
+        (lambda n: (n * 2).to("meta"), "failed", "has the device meta, expected cpu"),
+        (lambda n: n.mul_(2), "failed", "changed its input"),
+        (lambda n: n @ n, "error", "mat1 and mat2 shapes cannot be multiplied"),
+        (lambda n: 1 / 0, "error", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_wrong_answer_gets_none_and_is_told_why(function, word, message, capsys):
+    outcome = lookup(function)
+    assert (outcome.word, outcome.points) == (word, 0)
+    text = capsys.readouterr().out
+    assert message in text
+    assert "Input: rows (" in text
+
+
+def test_a_stub_is_not_attempted_but_torchs_own_error_of_that_name_is_one():
+    def stub(numbers):
+        raise NotImplementedError("Write your solution here, then delete this line.")
+
+    assert lookup(stub).word == "not attempted"
+    assert lookup(lambda n: torch.rand_like(n.long())).word == "error"
+
+
+def test_an_answer_that_needs_contiguous_inputs_is_found_out(capsys):
+    assert lookup(lambda numbers: numbers.view(-1).mul(2).view(5, 4)).word == "error"
+    assert "not contiguous" in capsys.readouterr().out
+
+
+def test_pictures_come_in_channels_last_order_too():
+    strides = []
+    lookup(lambda pictures: strides.append(pictures.stride()) or pictures * 2, on=picture)
+    assert len(set(strides)) == 3
+
+
+def test_values_are_compared_in_higher_precision():
+    def exact(numbers):
+        return numbers.sum()
+
+    def many(generator, device):
+        return torch.rand(100_000, generator=generator)
+
+    def one_by_one(numbers):
+        return numbers.cumsum(0)[-1]
+
+    assert lookup(one_by_one, on=many, like=exact).passed
+    assert not lookup(
+        lambda numbers: numbers.half().sum().float(), on=many, like=exact, tolerance=1e-5
+    ).passed
+
+
+def test_gradients_are_asked_for(capsys):
+    assert lookup(lambda numbers: numbers * 2, gradients=True).passed
+    assert lookup(lambda numbers: numbers.detach() * 2, gradients=True).word == "failed"
+    assert lookup(lambda numbers: numbers + numbers.detach(), gradients=True).word == "failed"
+    assert "gradient[0][0, 0] is 0.5, expected 1" in capsys.readouterr().out
+
+
+def test_memory_is_shared_or_not():
+    copies, shares = (lambda a: torch.tensor(a)), torch.from_numpy
+    assert lookup(shares, on=array, like=copies, shares=True).passed
+    assert lookup(copies, on=array, like=copies, shares=True).word == "failed"
+    assert lookup(copies, on=array, like=copies, shares=False).passed
+    assert lookup(shares, on=array, like=copies, shares=False).word == "failed"
+
+
+def test_counted_costs_are_demanded(capsys):
+    assert lookup(lambda numbers: numbers * 2, at_most={"operations": 1}).passed
+    assert lookup(lambda numbers: numbers + 0 + numbers, at_most={"operations": 1}).word == "failed"
+    assert "right, but with 2 operations; at most 1 allowed" in capsys.readouterr().out
+
+
+def test_an_error_can_be_the_right_answer(capsys):
+    def strict(numbers):
+        raise ValueError("no")
+
+    def stub(numbers):
+        raise NotImplementedError
+
+    assert lookup(strict, raises=ValueError).passed
+    assert lookup(strict, raises=(KeyError, ValueError)).passed
+    assert lookup(strict, raises=KeyError).word == "failed"
+    assert lookup(double, raises=KeyError).word == "failed"
+    assert "expected KeyError, but got a result of type Tensor" in capsys.readouterr().out
+    assert lookup(stub, raises=RuntimeError).word == "not attempted"
+
+
+def test_warnings_cost_nothing_and_are_passed_on(capsys):
+    def noisy(numbers):
+        warnings.warn("mind the gap", stacklevel=1)
+        return numbers * 2
+
+    assert lookup(noisy).passed
+    captured = capsys.readouterr()
+    assert captured.out.count("mind the gap") == 1
+    assert captured.err == ""
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "message"),
+    [
+        ([torch.ones(2), 1], [torch.ones(2), 2], "result[1] is 1, expected 2."),
+        ({"a": 1}, {"b": 1}, "result has the keys ['a'], expected ['b']."),
+        ((1, 2), (1, 2, 3), "result has 2 items, expected 3."),
+        ("x", "y", "result is 'x', expected 'y'."),
+        (True, 1, "result is of type bool, expected the number 1."),
+        (torch.tensor([1, 2, 4]), torch.tensor([1, 2, 3]), "result[2] is 4, expected 3."),
+    ],
+)
+def test_the_first_difference_in_nested_results_is_named(got, expected, message, capsys):
+    assert lookup(lambda numbers: got, like=lambda numbers: expected).word == "failed"
+    assert message in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 3, "text", (), {"k": [torch.zeros(0)]}, None])
+def test_equal_results_are_equal(value):
+    assert lookup(lambda numbers: value, like=lambda numbers: value).passed
+
+
+def test_numpy_inputs_must_be_left_alone(capsys):
+    def spoil(values):
+        values[0] = 7
+        return torch.from_numpy(values)
+
+    assert (
+        lookup(
+            spoil, on=array, like=lambda values: torch.tensor(np.r_[7, values[1:]], dtype=torch.float32)
+        ).word
+        == "failed"
+    )
+    assert "changed its input" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"function": 3}, "the answer must be a function to call, not int"),
+        ({"on": [rows, "x"]}, "on must be a function to call, not str"),
+        ({"points": 0}, "points must be above 0"),
+    ],
+)
+def test_a_test_cell_written_wrongly_is_told_so(arguments, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        check(**({"function": double, "like": double, "on": rows, "points": 1} | arguments))

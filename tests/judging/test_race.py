@@ -1,0 +1,101 @@
+import pytest
+import torch
+
+from autograder import check, race
+
+
+def numbers(generator, device):
+    return torch.rand(300, generator=generator).to(device)
+
+
+def slow(values):
+    return torch.stack([value * 2 for value in values])
+
+
+def fast(values):
+    return values * 2
+
+
+def run(function, **more):
+    return race(
+        function,
+        **({"against": slow, "on": numbers, "at_least": {"cpu": 4}, "points": 3, "seconds": 0.2} | more),
+    )
+
+
+def test_a_fast_answer_gets_all_points_and_a_picture(capsys):
+    outcome = run(fast)
+    assert (outcome.word, outcome.points) == ("passed", 3)
+    assert [bar.name for bar in outcome.bars] == ["given", "asked for", "yours"]
+    assert "width:100.0%" in outcome.html()
+    text = capsys.readouterr().out
+    assert "as fast as given on cpu, 4× asked for" in text
+    assert "█" in text
+
+
+def test_the_given_version_itself_gets_nothing_and_is_told_what_it_does(capsys):
+    outcome = run(lambda values: slow(values))
+    assert (outcome.word, outcome.points) == ("failed", 0)
+    assert "One call of yours asks torch for 301 operations" in capsys.readouterr().out
+
+
+def test_points_grow_with_the_logarithm_of_the_ratio():
+    def twice_as_fast(values):
+        half = len(values) // 2
+        return torch.cat([slow(values[:half]), values[half:] * 2])
+
+    outcome = run(twice_as_fast, at_least={"cpu": 16}, points=4)
+    assert outcome.word == "failed"
+    assert 0.5 < outcome.points < 1.5, "half the work is a quarter of the way from 1 to 16"
+
+
+def test_a_wrong_answer_is_not_timed(capsys):
+    calls = []
+
+    def wrong(values):
+        calls.append(1)
+        return values * 3
+
+    assert (run(wrong).word, len(calls)) == ("failed", 1)
+    assert "not timed, because the answer is wrong: result[0] is" in capsys.readouterr().out
+
+
+def test_an_answer_that_a_check_found_wrong_is_not_timed_until_it_is_mended():
+    broken = [True]
+
+    def sometimes(values):
+        return values * 2 if len(values) == 300 or not broken[0] else values
+
+    def few(generator, device):
+        return torch.rand(3, generator=generator)
+
+    check(sometimes, like=slow, on=few, points=1)
+    assert run(sometimes).word == "failed"
+    broken[0] = False
+    check(sometimes, like=slow, on=few, points=1)
+    assert run(sometimes).word == "passed"
+
+
+def test_stubs_and_errors_have_their_own_words():
+    def stub(values):
+        raise NotImplementedError
+
+    assert (run(stub).word, run(stub).points) == ("not attempted", 0)
+    assert run(lambda values: values[1000]).word == "error"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a CUDA device")
+def test_a_device_that_is_not_here_costs_no_points(capsys):
+    outcome = run(fast, at_least={"cuda": 20})
+    assert (outcome.word, outcome.points) == ("not available", 3)
+    assert "not counted against you" in capsys.readouterr().out
+
+
+def test_an_answer_that_changes_its_inputs_cannot_spoil_the_race_for_the_other_side():
+    assert run(lambda values: values.mul_(2)).word == "passed"
+
+
+@pytest.mark.parametrize("ratio", [1, 0, -3])
+def test_a_ratio_that_asks_for_nothing_is_refused(ratio):
+    with pytest.raises(ValueError, match="must be above 1"):
+        run(fast, at_least={"cpu": ratio})

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+import torch
+
+from autograder import costs
+
+NUMBERS = torch.rand(100, 100)
+ARRAY = np.ones(1000, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("function", "operations", "size", "copies"),
+    [
+        (lambda: torch.tensor(ARRAY), 1, 4000, 1),
+        (lambda: torch.from_numpy(ARRAY), 0, 0, 0),
+        (lambda: torch.tensor([1.0, 2.0]), 0, 8, 0),
+        (lambda: torch.zeros(100), 1, 400, 0),
+        (lambda: NUMBERS.t(), 0, 0, 0),
+        (lambda: NUMBERS.t().contiguous(), 1, 40_000, 1),
+        (lambda: NUMBERS.to(torch.float64), 1, 80_000, 1),
+        (lambda: NUMBERS.to(torch.float32), 0, 0, 0),
+        (lambda: NUMBERS + 1 + 1, 2, 80_000, 0),
+    ],
+)
+def test_counts(function, operations, size, copies):
+    found = costs(function)
+    assert (found.figure("operations"), found.bytes, found.copies) == (operations, size, copies)
+
+
+def test_the_peak_counts_what_is_alive_at_once():
+    def chain(numbers):
+        for _ in range(10):
+            numbers = numbers + 1
+        return numbers
+
+    found = costs(chain, NUMBERS)
+    assert found.bytes == 10 * 40_000
+    assert found.peak_bytes == 2 * 40_000
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda: NUMBERS.sum().item(),
+        lambda: NUMBERS[NUMBERS > 0.5],
+        lambda: NUMBERS.nonzero(),
+        lambda: bool((NUMBERS > 2).any()),
+        lambda: torch.equal(NUMBERS, NUMBERS),
+    ],
+)
+def test_waiting_for_a_value_counts_as_a_sync(function):
+    assert costs(function).syncs == 1
+
+
+def test_a_copy_to_another_device_is_a_transfer():
+    found = costs(lambda: NUMBERS.to("meta"))
+    assert (found.transfers, found.copies) == (1, 1)
+    assert costs(lambda: NUMBERS.clone()).transfers == 0
+
+
+def test_the_text_names_what_was_done_most():
+    text = str(costs(lambda: NUMBERS.sin().sin().cos()))
+    assert text.startswith("3 operations (aten.sin 2, aten.cos 1)")
+    assert "120 kB allocated" in text

@@ -1,0 +1,114 @@
+import json
+import re
+
+import pytest
+import torch
+
+from autograder import compare, verdict, verdicts
+from autograder.measuring import records
+from autograder.teaching import claims
+from autograder.teaching.chart import draw
+
+VARIANTS = {
+    "loop": lambda numbers: torch.stack([number.sin() for number in numbers]),
+    "one call": torch.sin,
+}
+
+
+def hundred(generator, device):
+    return torch.rand(100, generator=generator).to(device)
+
+
+@pytest.fixture(autouse=True)
+def forget_findings(monkeypatch):
+    monkeypatch.setattr(claims, "_found", {})
+
+
+def test_it_shows_times_ratio_guess_and_claim_as_plain_text(capsys):
+    comparison = compare("sines", VARIANTS, inputs=hundred, guess=2.0, claim="A1", seconds=0.1)
+    text = capsys.readouterr().out
+    assert comparison.ratio().low > 5
+    for wanted in (
+        "sines",
+        "loop",
+        "one call",
+        "1 (baseline)",
+        "Your guess: 2×",
+        "Claim A1 holds here, on cpu",
+    ):
+        assert wanted in text
+    assert re.search(r"[\d.]+ [mµn]s", text)
+
+
+def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):
+    backwards = dict(reversed(VARIANTS.items()))
+    compare("sines backwards", backwards, inputs=hundred, claim="A1", seconds=0.1)
+    assert "Claim A1 does not hold here, on cpu: loop is slower" in capsys.readouterr().out
+    compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.1)
+    verdicts("A1", "A2")
+    table = capsys.readouterr().out
+    assert "depends" in table
+    assert "not measured: run the cells above" in table
+
+
+def test_running_a_cell_again_replaces_its_finding(capsys):
+    for _ in range(2):
+        compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
+    verdicts("A1")
+    assert capsys.readouterr().out.count("sines (cpu)") == 1
+
+
+def test_a_verdict_must_be_shown(capsys):
+    verdict("E8", "wrong", "Tensor has no pinned().", shown=not hasattr(torch.Tensor, "pinned"))
+    assert "E8 wrong: Tensor has no pinned()." in capsys.readouterr().out
+    with pytest.raises(AssertionError, match="Not so here: tensors have no shape"):
+        verdict("E8", "wrong", "tensors have no shape", shown=not hasattr(torch.Tensor, "shape"))
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [(["holds", "holds"], "holds"), (["holds", "does not hold"], "depends"), (["holds", "wrong"], "wrong")],
+)
+def test_one_word_for_several_findings(words, word):
+    assert claims.overall(words) == word
+
+
+def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
+    seconds = {"loop": [4e-3] * 7, "one call": [1e-6] * 7}
+    path = records.write(tmp_path, "cpu", "sines", seconds, clock="cpu")
+    content = json.loads(path.read_text())
+    content["device"] |= {"name": "Some GPU", "driver": "600.1", "torch": "9.9", "date": "2026-01-31"}
+    path.write_text(json.dumps(content))
+    monkeypatch.setattr(records, "TIMINGS", tmp_path)
+    comparison = compare("sines", VARIANTS, inputs=hundred, seconds=0.05)
+    text = capsys.readouterr().out
+    assert "recorded: Some GPU, driver 600.1, torch 9.9, 2026-01-31" in text
+    assert "4,000×" in text
+    assert draw(comparison.lines, "loop", guess=3.0).startswith(b"\x89PNG")
+
+
+def test_recording_writes_the_samples_that_were_shown(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
+    comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
+    content = json.loads(records.path_for(tmp_path, "cpu").read_text())
+    timing = content["timings"]["sines"]
+    assert timing["claim"] == "A1"
+    assert timing["seconds"]["loop"] == pytest.approx(comparison.samples["cpu"].seconds("loop"), rel=1e-3)
+    assert content["device"]["kind"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "sentence"),
+    [
+        ({"variants": {"one": torch.sin}}, ValueError, "two callables or more"),
+        ({"variants": {"a": torch.sin, "b": 3}}, TypeError, "'b' must be a function"),
+        ({"inputs": 3}, TypeError, "inputs must be a function"),
+        ({"guess": 0}, ValueError, "A guess is a ratio above 0"),
+        ({"guess": -2.0}, ValueError, "A guess is a ratio above 0"),
+        ({"claim": "Z9"}, ValueError, "There is no claim 'Z9'"),
+    ],
+)
+def test_nonsense_gets_one_clear_sentence(change, error, sentence):
+    arguments = {"variants": VARIANTS, "inputs": hundred, "seconds": 0.01} | change
+    with pytest.raises(error, match=sentence):
+        compare("sines", **arguments)
