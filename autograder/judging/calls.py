@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import linecache
 import os
+import signal
+import threading
 import traceback
 import warnings
-from collections.abc import Callable
-from contextlib import redirect_stderr
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
 from weakref import WeakKeyDictionary
 
 import torch
 
+CALL_SECONDS = 20.0
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 
 
@@ -41,22 +44,50 @@ def found_wrong(function: Callable) -> bool:
 def call(function: Callable, arguments: tuple, said: list[str]) -> object:
     """``function(*arguments)``; warnings and text on stderr go to ``said``.
 
-    Raises AnswerError: "not attempted" for NotImplementedError, "error" for anything else.
+    Raises AnswerError: "not attempted" for NotImplementedError, "error" for anything else, and for a call
+    that takes longer than ``CALL_SECONDS``.
     """
     stream = io.StringIO()
     try:
-        with warnings.catch_warnings(record=True) as caught, redirect_stderr(stream):
+        with warnings.catch_warnings(record=True) as caught, redirect_stderr(stream), _time_limit():
             warnings.simplefilter("default")
             return function(*arguments)
     except NotImplementedError as error:
         if not _raised_by_torch(error):
             raise AnswerError("not attempted", "there is no solution here yet.") from error
         raise AnswerError("error", _explain(error)) from error
+    except _TookTooLong as error:
+        raise AnswerError(
+            "error", f"did not return within {CALL_SECONDS:g} s. Is there an endless loop?"
+        ) from error
     except Exception as error:
         raise AnswerError("error", _explain(error)) from error
     finally:
         said += [f"{warning.category.__name__}: {warning.message}" for warning in caught]
         said += stream.getvalue().strip().splitlines()[:5]
+
+
+class _TookTooLong(BaseException):
+    """Not an Exception, so that an answer's own ``except Exception`` does not swallow it."""
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    """Raise _TookTooLong after CALL_SECONDS, in the main thread of a system with timers (not Windows)."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise _TookTooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def refuse_nonsense(function: object, other: object, inputs: object, points: float) -> None:

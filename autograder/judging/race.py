@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
 
 from ..measuring.clocks import devices
 from ..measuring.costs import costs
-from ..measuring.duel import Samples, arguments, interleave
+from ..measuring.duel import DuelError, Verdict, arguments, duel_here
+from ..measuring.limits import limit
 from ..measuring.units import counted, size, times
 from .calls import AnswerError, call, found_wrong, refuse_nonsense
 from .outcome import Bar, Outcome, notes
@@ -26,6 +29,8 @@ def race(
     at_least: Mapping[str, float],
     points: float,
     seconds: float = 0.6,
+    bytes: float = 0,
+    flops: float = 0,
 ) -> Outcome:
     """Test that ``function`` is ``at_least`` so many times as fast as ``against``; show a card.
 
@@ -34,7 +39,8 @@ def race(
     none is left the points are not counted against the student. A wrong answer is not timed. On the CPU one
     thread is used and the process's CPU clock decides. Between "as fast as given" and the ratio asked for,
     points grow with the logarithm of the ratio; several devices count equally. ``seconds`` is the time to
-    spend for each.
+    spend for each. ``bytes`` and ``flops`` are what one call must at least move and compute; they add a bar
+    with the least time that the device could take.
     """
     refuse_nonsense(function, against, on, points)
     for device, ratio in at_least.items():
@@ -46,111 +52,105 @@ def race(
         summary = f"there is no {missing} device here; these points are not counted against you."
         return Outcome("not available", points, points, summary).show()
     said: list[str] = []
+    laps = []
     try:
-        laps = [_lap(function, against, on, device, at_least[device], seconds, said) for device in present]
+        for device in present:
+            _expect_right(function, against, on, device, said)
+            verdict = duel_here(
+                against, function, on, threshold=at_least[device], device=device, seconds=seconds
+            )
+            least = limit(bytes, flops, device=device) if bytes or flops else None
+            laps.append(_Lap(device, verdict, least))
     except AnswerError as problem:
         summary, *details = str(problem).split("\n")
         return Outcome(problem.word, 0, points, summary, [*details, *notes(said)]).show()
-    return _judge(laps, points, said).show()
+    except DuelError as problem:
+        summary = str(problem).replace("'fast'", "your function").replace("'slow'", "the given version")
+        return Outcome("failed", 0, points, summary, notes(said)).show()
+    return _judge(laps, points, notes(said), lambda lap: _tip(function, on, lap)).show()
 
 
+@dataclass(frozen=True)
 class _Lap:
-    """One device's part of a race."""
+    """One device's part of a race; ``least`` is the limit of the machine in seconds, or None."""
 
-    def __init__(self, samples: Samples, device: str, required: float, tip: str) -> None:
-        self.samples, self.device, self.required, self.tip = samples, device, required, tip
-        self.ratio = samples.ratio("given", "yours")
+    device: str
+    verdict: Verdict
+    least: float | None
+
+    @property
+    def word(self) -> str:
+        return {"faster": "passed", "slower": "failed", "undecided": "undecided"}[self.verdict.word]
 
     @property
     def share(self) -> float:
         """The part of the points, from 0 to 1."""
-        if self.ratio.median < NO_FASTER:
-            return 0.0
-        return min(1.0, math.log(self.ratio.median) / math.log(self.required))
-
-    @property
-    def word(self) -> str:
-        if self.ratio.low >= self.required:
-            return "passed"
-        return "failed" if self.ratio.high < self.required else "undecided"
+        ratio = self.verdict.ratio.median
+        if self.word == "passed":
+            return 1.0
+        return min(1.0, math.log(ratio) / math.log(self.verdict.threshold)) if ratio >= NO_FASTER else 0.0
 
 
-def _lap(
-    function: Callable,
-    against: Callable,
-    on: Callable,
-    device: str,
-    required: float,
-    seconds: float,
-    said: list[str],
-) -> _Lap:
+def _expect_right(function: Callable, against: Callable, on: Callable, device: str, said: list[str]) -> None:
     if found_wrong(function):
         raise AnswerError(
             "failed", "not timed, because a test above found the answer wrong. Mend that first."
         )
     seed = secrets.randbits(31)
-    got = call(function, arguments(on, seed, device), said)
-    if found := difference(got, against(*arguments(on, seed, device))):
+    mine, theirs = arguments(on, seed, device), arguments(on, seed, device)
+    if found := difference(call(function, mine, said), against(*theirs)):
         raise AnswerError("failed", f"not timed, because the answer is wrong: {found}")
-    sides = {"given": against, "yours": function}
-    samples = interleave(sides, on, device=device, seconds=seconds)
-    lap = _Lap(samples, device, required, "")
-    if lap.word == "undecided":
-        lap = _Lap(interleave(sides, on, device=device, seconds=3 * seconds), device, required, "")
-    if lap.word == "failed":
-        cost = costs(function, *arguments(on, seed, device))
-        lap.tip = (
-            f"One call of yours asks torch for {counted(cost.operations.total(), 'operation')}, "
-            f"{counted(cost.copies, 'copy', 'copies')} and {size(cost.bytes)} of new memory."
-        )
-    return lap
+    if found := difference(mine, theirs, where="input"):
+        raise AnswerError("failed", f"not timed, because the call changed its input: {found}")
 
 
-def _judge(laps: list[_Lap], points: float, said: list[str]) -> Outcome:
+def _tip(function: Callable, on: Callable, lap: _Lap) -> str:
+    """What a slow answer asks of torch: often enough to see why it is slow."""
+    cost = costs(function, *arguments(on, secrets.randbits(31), lap.device))
+    return (
+        f"One call of yours asks torch for {counted(cost.operations.total(), 'operation')}, "
+        f"{counted(cost.copies, 'copy', 'copies')} and {size(cost.bytes)} of new memory."
+    )
+
+
+def _judge(laps: list[_Lap], points: float, remarks: list[str], tip: Callable[[_Lap], str]) -> Outcome:
     words = [lap.word for lap in laps]
     word = next(word for word in ("failed", "undecided", "passed") if word in words)
-    earned = points if word == "passed" else round(points * sum(lap.share for lap in laps) / len(laps), 2)
-    summary = "; ".join(_sentence(lap) for lap in laps)
-    details = [lap.tip for lap in laps if lap.tip]
+    earned = round(points * sum(lap.share for lap in laps) / len(laps), 2)
+    details = [tip(lap) for lap in laps if lap.word == "failed"]
     if word == "undecided":
-        details.append(
-            "Too close to call on this machine just now. Close other programs and run the cell again."
-        )
-    bars = [
-        bar
-        for lap in laps
-        for prefix in [f"{lap.device}: " if len(laps) > 1 else ""]
-        for given in [_median(lap.samples.seconds("given"))]
-        for bar in (
-            Bar(f"{prefix}given", given),
-            Bar(f"{prefix}asked for", given / lap.required),
-            Bar(f"{prefix}yours", _median(lap.samples.seconds("yours"))),
-        )
-    ]
+        details.append("Too close to call on this machine just now. Close other programs and run it again.")
     facts = {
         "laps": [
             {
                 "device": lap.device,
-                "clock": lap.samples.clock,
-                "ratio": lap.ratio.median,
-                "interval": [lap.ratio.low, lap.ratio.high],
-                "required": lap.required,
-                "pairs": len(lap.samples.seconds("yours")),
+                "clock": lap.verdict.clock,
+                "ratio": lap.verdict.ratio.median,
+                "interval": [lap.verdict.ratio.low, lap.verdict.ratio.high],
+                "required": lap.verdict.threshold,
+                "logs": [round(value, 4) for value in lap.verdict.logs],
             }
             for lap in laps
         ]
     }
-    return Outcome(word, earned, points, summary, [*details, *notes(said)], bars, facts)
+    bars = [bar for lap in laps for bar in _bars(lap, f"{lap.device}: " if len(laps) > 1 else "")]
+    return Outcome(word, earned, points, "; ".join(map(_sentence, laps)), [*details, *remarks], bars, facts)
+
+
+def _bars(lap: _Lap, prefix: str) -> list[Bar]:
+    given, yours = (median(lap.verdict.seconds[name]) for name in ("slow", "fast"))
+    bars = [
+        Bar(f"{prefix}given", given),
+        Bar(f"{prefix}asked for", given / lap.verdict.threshold),
+        Bar(f"{prefix}yours", yours),
+    ]
+    return [*bars, Bar(f"{prefix}limit of this machine", lap.least)] if lap.least else bars
 
 
 def _sentence(lap: _Lap) -> str:
-    low, high = times(lap.ratio.low), times(lap.ratio.high)
-    clock = {"cpu": "CPU clock, one thread", "cuda": "CUDA events", "wall": "wall clock"}
+    ratio = lap.verdict.ratio
+    clock = {"cpu": "CPU clock, one thread", "cuda": "CUDA events", "wall": "wall clock"}[lap.verdict.clock]
     return (
-        f"{times(lap.ratio.median)} as fast as given on {lap.device}, {times(lap.required)} asked for "
-        f"({low} to {high}; {clock[lap.samples.clock]})."
+        f"{times(ratio.median)} as fast as given on {lap.device}, {times(lap.verdict.threshold)} asked for "
+        f"({times(ratio.low)} to {times(ratio.high)}; {clock})."
     )
-
-
-def _median(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2]

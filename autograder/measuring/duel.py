@@ -17,11 +17,12 @@ from statistics import median
 
 import torch
 
-from .clocks import Block, calibrate, default_clock, run_block, threads
+from .clocks import Block, calibrate, default_clock, devices, run_block, threads
 
 # Seven rounds are the fewest whose smallest and largest ratio enclose the median with 98 % confidence.
 FEWEST_ROUNDS = 7
 MOST_ROUNDS = 101
+LONGEST_CALL = 2.0
 
 
 @dataclass(frozen=True)
@@ -50,17 +51,79 @@ class Samples:
         return ratio_of(self.seconds(slow), self.seconds(fast))
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """The end of a duel: is the second side ``threshold`` times as fast as the first?
+
+    ``word`` is "faster" (yes), "slower" (no) or "undecided". ``seconds`` keeps the samples: seconds per call
+    by side, on ``clock``. ``logs`` holds the log-ratios that the verdict rests on, one a pair or a launch.
+    """
+
+    word: str
+    ratio: Ratio
+    threshold: float
+    seconds: dict[str, list[float]]
+    clock: str
+    logs: list[float]
+
+
+class DuelError(Exception):
+    """A side that cannot be timed; the message is one sentence that says which and why."""
+
+
+def check_threshold(threshold: float) -> None:
+    """Raise ValueError for a threshold that is no ratio."""
+    if not threshold > 0 or not math.isfinite(threshold):
+        raise ValueError(f"a threshold is a ratio above 0, not {threshold!r}.")
+
+
+def duel_here(
+    slow: Callable,
+    fast: Callable,
+    inputs: Callable[[torch.Generator, str], object],
+    *,
+    threshold: float,
+    device: str = "cpu",
+    seconds: float = 0.6,
+) -> Verdict:
+    """Whether ``fast`` is ``threshold`` times as fast as ``slow``, all in this process.
+
+    The setting for a notebook: an honest estimate in about ``seconds``; a close one gets three times that.
+    The verdict is "faster" or "slower" where the 95 % interval lies on one side of the threshold. Raises
+    ValueError for a threshold of 0 or below, DuelError for a device that is not here or a side that is too
+    slow to be timed.
+    """
+    check_threshold(threshold)
+    sides = {"slow": slow, "fast": fast}
+    for budget in (seconds, 3 * seconds):
+        samples = interleave(sides, inputs, device=device, seconds=budget)
+        ratio = samples.ratio("slow", "fast")
+        word = "faster" if ratio.low >= threshold else "slower" if ratio.high < threshold else "undecided"
+        if word != "undecided":
+            break
+    taken = {name: samples.seconds(name) for name in sides}
+    logs = [math.log(a / b) for a, b in zip(taken["slow"], taken["fast"], strict=True) if a > 0 < b]
+    return Verdict(word, ratio, threshold, taken, samples.clock, logs)
+
+
 def ratio_of(slow: Sequence[float], fast: Sequence[float]) -> Ratio:
     """The median of paired ratios slow / fast, with a distribution-free 95 % interval.
 
-    ``slow[i]`` and ``fast[i]`` (seconds) were taken next to each other. The interval is the one that order
-    statistics give for a median (Conover, Practical Nonparametric Statistics, section 3.2).
+    ``slow[i]`` and ``fast[i]`` (seconds) were taken next to each other.
     """
     tick = 1e-9
-    ratios = sorted(max(a, tick) / max(b, tick) for a, b in zip(slow, fast, strict=True))
-    outside = _order_statistic(len(ratios))
-    middle = math.exp(median(math.log(ratio) for ratio in ratios))
-    return Ratio(middle, ratios[outside], ratios[-1 - outside])
+    logs = [math.log(max(a, tick) / max(b, tick)) for a, b in zip(slow, fast, strict=True)]
+    return Ratio(*(math.exp(value) for value in median_interval(logs)))
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The median, and the interval that order statistics give for it with at least 95 % confidence.
+
+    Conover, Practical Nonparametric Statistics, section 3.2. Fewer than six values give their whole range.
+    """
+    values = sorted(values)
+    outside = _order_statistic(len(values))
+    return median(values), values[outside], values[-1 - outside]
 
 
 def _order_statistic(number: int, error: float = 0.05) -> int:
@@ -84,12 +147,15 @@ def interleave(
 
     ``inputs(generator, device)`` makes the arguments: a tuple, or one value. It is called anew for every
     block, outside the timed part; within a round all callables get equal contents. ``seconds`` is the
-    budget of wall time; there are at least ``FEWEST_ROUNDS`` rounds, whatever they take.
+    budget of wall time; there are at least ``FEWEST_ROUNDS`` rounds, whatever they take. Raises DuelError for
+    a device that is not here, and for a callable that takes more than ``LONGEST_CALL`` seconds.
     """
+    if device not in devices():
+        raise DuelError(f"there is no {device} device here.")
     clock = clock or default_clock(device)
     with threads(num_threads):
         calls = {
-            name: calibrate(function, arguments(inputs, secrets.randbits(63), device), device)
+            name: _calls(name, function, arguments(inputs, secrets.randbits(63), device), device)
             for name, function in functions.items()
         }
         blocks: dict[str, list[Block]] = {name: [] for name in functions}
@@ -104,6 +170,15 @@ def interleave(
                 fresh = arguments(inputs, seed, device)
                 blocks[name].append(run_block(functions[name], fresh, calls[name], device))
     return Samples(blocks, clock, device)
+
+
+def _calls(name: str, function: Callable, given: tuple, device: str) -> int:
+    once = run_block(function, given, 1, device).wall
+    if once > LONGEST_CALL:
+        raise DuelError(
+            f"{name!r} takes {once:.1f} s for one call; at most {LONGEST_CALL:g} s can be timed here."
+        )
+    return calibrate(function, given, device)
 
 
 def arguments(inputs: Callable[[torch.Generator, str], object], seed: int, device: str) -> tuple:

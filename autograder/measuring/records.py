@@ -25,11 +25,15 @@ TIMINGS = Path(__file__).resolve().parents[2] / "data" / "timings"
 
 @dataclass(frozen=True)
 class Recording:
-    """One comparison recorded on one device: ``seconds`` per call by variant, and where they come from."""
+    """One comparison recorded on one device: ``seconds`` per call by variant, and where they come from.
+
+    ``limit`` is the least time in seconds that the device could take, where the comparison gives one.
+    """
 
     device: dict
     clock: str
     seconds: dict[str, list[float]]
+    limit: float | None = None
 
     @property
     def label(self) -> str:
@@ -96,6 +100,7 @@ def write(
     *,
     clock: str,
     claim: str | None = None,
+    limit: float | None = None,
 ) -> Path:
     """Put one comparison into the file of this device, beside what is there; give the file's path."""
     path = path_for(directory, device)
@@ -104,6 +109,7 @@ def write(
     content["timings"][title] = {
         "claim": claim,
         "clock": clock,
+        "limit": None if limit is None else float(f"{limit:.4g}"),
         "seconds": {name: [float(f"{value:.4g}") for value in values] for name, values in seconds.items()},
     }
     directory.mkdir(parents=True, exist_ok=True)
@@ -127,5 +133,7 @@ def look_up(title: str, variants: Mapping[str, object], directory: Path | None =
         content = json.loads(path.read_text())
         timing = content["timings"].get(title)
         if timing and set(variants) <= set(timing["seconds"]):
-            recordings.append(Recording(content["device"], timing["clock"], timing["seconds"]))
+            recordings.append(
+                Recording(content["device"], timing["clock"], timing["seconds"], timing.get("limit"))
+            )
     return recordings

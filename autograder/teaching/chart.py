@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from .compare import Line
 
 # Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
-HERE, RECORDED, GUESS, INK = "#0072B2", "#E69F00", "#CC79A7", "#333333"
+HERE, RECORDED, GUESS, LIMIT, INK = "#0072B2", "#E69F00", "#CC79A7", "#009E73", "#333333"
 
 
 def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
     """Draw the ratio of every line that has one, on a logarithmic axis; give the PNG."""
-    lines = [line for line in lines if line.ratio]
+    limits = {line.device: line.ratio.median for line in lines if line.is_limit}
+    lines = [line for line in lines if line.ratio and not line.is_limit]
     figure = Figure(figsize=(7.5, 1.15 + 0.42 * len(lines) + (0.25 if guess else 0)), dpi=110)
     axes = figure.add_subplot()
     figure.set_layout_engine("constrained")
@@ -30,6 +31,8 @@ def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
         left, right = sorted((1.0, line.ratio.median))
         axes.barh(y, right - left, left=left, height=0.56, color=colour, alpha=0.85, zorder=2)
         axes.plot([line.ratio.low, line.ratio.high], [y, y], color=INK, lw=1.6, zorder=3)
+        if line.device in limits:
+            axes.plot([limits[line.device]] * 2, [y - 0.42, y + 0.42], color=LIMIT, lw=3, zorder=5)
         axes.annotate(
             times(line.ratio.median),
             (max(line.ratio.high, 1), y),
@@ -53,7 +56,7 @@ def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
             weight="bold",
         )
     axes.axvline(1, color=INK, lw=1, zorder=4)
-    reach = [1.0, *([guess] if guess else [])] + [
+    reach = [1.0, *limits.values(), *([guess] if guess else [])] + [
         v for line in lines for v in (line.ratio.low, line.ratio.high)
     ]
     axes.set_xscale("log")
@@ -63,7 +66,8 @@ def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(reach) / min(reach) < 200 else (1,)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: times(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel(f"times faster than “{baseline}” (logarithmic; black line: 95 % interval)", fontsize=8.5)
+    legend = "black line: 95 % interval" + ("; green bar: limit of the machine" if limits else "")
+    axes.set_xlabel(f"times faster than “{baseline}” (logarithmic; {legend})", fontsize=8.5)
     axes.grid(axis="x", color="#DDDDDD", zorder=0)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)

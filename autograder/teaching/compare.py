@@ -6,12 +6,16 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+
+import torch
 
 from ..measuring import records
 from ..measuring.clocks import default_clock, devices
-from ..measuring.duel import Ratio, Samples, interleave
-from ..measuring.units import seconds as as_time
+from ..measuring.duel import Ratio, Samples, interleave, ratio_of
+from ..measuring.limits import limit
 from ..measuring.units import rounded, times
+from ..measuring.units import seconds as as_time
 from ..show import in_notebook, show, show_picture, table_html, table_text
 from . import claims
 
@@ -28,6 +32,7 @@ class Line:
     median: float
     ratio: Ratio | None
     recorded: bool
+    is_limit: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,8 @@ def compare(
     clock: str | None = None,
     threads: int | None = 1,
     seconds: float = 1.0,
+    bytes: float = 0,
+    flops: float = 0,
 ) -> Comparison:
     """Time two or more callables against each other, on every device present, and show the result.
 
@@ -66,7 +73,9 @@ def compare(
     claim that this cell tests; it holds here if the last variant is at least 10 % faster. ``clock`` is "cpu"
     (CPU seconds, the default on the CPU), "wall", or on a GPU "cuda" (event seconds, the default there).
     ``threads`` is for torch's CPU operations, None for torch's own choice. ``seconds`` is the time to spend
-    for each device. Raises ValueError or TypeError for arguments that make no comparison.
+    for each device. ``bytes`` and ``flops`` are what one call must at least move and compute: they add a line
+    with the least time that the device could take (see ``measuring.limits``). Raises ValueError or TypeError
+    for arguments that make no comparison.
     """
     _refuse_nonsense(variants, inputs, guess)
     samples = {
@@ -80,12 +89,17 @@ def compare(
         )
         for device in devices()
     }
-    lines = [line for device in samples for line in _measured(device, samples[device])]
+    limits = {
+        device: limit(bytes, flops, device=device, num_threads=threads or torch.get_num_threads())
+        for device in samples
+        if bytes or flops
+    }
+    lines = [line for device in samples for line in _measured(device, samples[device], limits.get(device))]
     for recording in records.look_up(title, variants):
         lines += _recorded(recording, variants)
     comparison = Comparison(title, samples, lines)
     _tell(comparison, guess, claim)
-    _record(comparison, claim)
+    _record(comparison, claim, limits)
     return comparison
 
 
@@ -101,28 +115,28 @@ def _refuse_nonsense(variants: Mapping[str, Callable], inputs: Callable, guess: 
         raise ValueError(f"A guess is a ratio above 0 (2.0 means twice as fast), not {guess!r}.")
 
 
-def _measured(device: str, samples: Samples) -> list[Line]:
-    first = next(iter(samples.blocks))
-    where = f"here: {records.device_name(device)}"
-    return [
-        Line(where, name, _median(samples.seconds(name)), ratio, False)
-        for name in samples.blocks
-        for ratio in [samples.ratio(first, name) if name != first else None]
-    ]
+def _measured(device: str, samples: Samples, least: float | None) -> list[Line]:
+    seconds = {name: samples.seconds(name) for name in samples.blocks}
+    return _lines(f"here: {records.device_name(device)}", seconds, least, recorded=False)
 
 
 def _recorded(recording: records.Recording, variants: Mapping[str, Callable]) -> list[Line]:
-    first = next(iter(variants))
-    where = f"recorded: {recording.label}"
-    return [
-        Line(where, name, _median(recording.seconds[name]), ratio, True)
-        for name in variants
-        for ratio in [recording.ratio(first, name) if name != first else None]
+    seconds = {name: recording.seconds[name] for name in variants}
+    return _lines(f"recorded: {recording.label}", seconds, recording.limit, recorded=True)
+
+
+def _lines(where: str, seconds: dict[str, list[float]], least: float | None, *, recorded: bool) -> list[Line]:
+    first = next(iter(seconds))
+    lines = [
+        Line(
+            where, name, median(values), ratio_of(seconds[first], values) if name != first else None, recorded
+        )
+        for name, values in seconds.items()
     ]
-
-
-def _median(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2]
+    if least:
+        ratio = median(seconds[first]) / least
+        lines.append(Line(where, "limit", least, Ratio(ratio, ratio, ratio), recorded, is_limit=True))
+    return lines
 
 
 def _tell(comparison: Comparison, guess: float | None, claim: str | None) -> None:
@@ -133,7 +147,9 @@ def _tell(comparison: Comparison, guess: float | None, claim: str | None) -> Non
             line.variant,
             as_time(line.median),
             times(line.ratio.median) if line.ratio else "1 (baseline)",
-            f"{times(line.ratio.low)} to {times(line.ratio.high)}" if line.ratio else "",
+            f"{times(line.ratio.low)} to {times(line.ratio.high)}"
+            if line.ratio and not line.is_limit
+            else "",
         )
         for number, line in enumerate(comparison.lines)
     ]
@@ -147,7 +163,7 @@ def _tell(comparison: Comparison, guess: float | None, claim: str | None) -> Non
         alternative = "; ".join(
             f"{line.device}: {line.variant} {times(line.ratio.median)}"
             for line in comparison.lines
-            if line.ratio
+            if line.ratio and not line.is_limit
         )
         baseline = next(iter(comparison.samples["cpu"].blocks))
         show_picture(
@@ -186,7 +202,7 @@ def _faster(ratio: Ratio) -> str:
     return "not clearly faster than"
 
 
-def _record(comparison: Comparison, claim: str | None) -> None:
+def _record(comparison: Comparison, claim: str | None, limits: Mapping[str, float]) -> None:
     """Write what was measured to the folder in ``AUTOGRADER_RECORD``, which ``make record`` sets."""
     folder = os.environ.get("AUTOGRADER_RECORD")
     for device, samples in comparison.samples.items() if folder else ():
@@ -197,4 +213,5 @@ def _record(comparison: Comparison, claim: str | None) -> None:
             {name: samples.seconds(name) for name in samples.blocks},
             clock=samples.clock,
             claim=claim,
+            limit=limits.get(device),
         )

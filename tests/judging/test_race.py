@@ -1,7 +1,12 @@
+import contextlib
+import sys
+import time
+
 import pytest
 import torch
 
 from autograder import check, race
+from autograder.judging import calls
 
 
 def numbers(generator, device):
@@ -50,13 +55,13 @@ def test_points_grow_with_the_logarithm_of_the_ratio():
 
 
 def test_a_wrong_answer_is_not_timed(capsys):
-    calls = []
+    seen = []
 
     def wrong(values):
-        calls.append(1)
+        seen.append(1)
         return values * 3
 
-    assert (run(wrong).word, len(calls)) == ("failed", 1)
+    assert (run(wrong).word, len(seen)) == ("failed", 1)
     assert "not timed, because the answer is wrong: result[0] is" in capsys.readouterr().out
 
 
@@ -91,8 +96,47 @@ def test_a_device_that_is_not_here_costs_no_points(capsys):
     assert "not counted against you" in capsys.readouterr().out
 
 
-def test_an_answer_that_changes_its_inputs_cannot_spoil_the_race_for_the_other_side():
-    assert run(lambda values: values.mul_(2)).word == "passed"
+@pytest.mark.parametrize(
+    ("function", "word", "message"),
+    [
+        (lambda values: values.mul_(2), "failed", "not timed, because the call changed its input"),
+        (lambda values: None, "failed", "Does your function end with a return?"),
+        (lambda values: (values * 2).double(), "failed", "has the dtype torch.float64"),
+        (lambda values: (values * 2).to("meta"), "failed", "has the device meta, expected cpu"),
+        (lambda values: "text", "failed", "is of type str, expected a tensor"),
+        (lambda values: time.sleep(2.1) or values * 2, "failed", "your function takes 2.1 s for one call"),
+    ],
+)
+def test_answers_that_cannot_race_are_told_why(function, word, message, capsys):
+    outcome = run(function)
+    assert (outcome.word, outcome.points) == (word, 0)
+    assert message in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no timer signals")
+def test_an_answer_that_never_returns_is_stopped(monkeypatch, capsys):
+    monkeypatch.setattr(calls, "CALL_SECONDS", 0.2)
+
+    def endless(values):
+        while True:
+            with contextlib.suppress(Exception):
+                values = values + 1
+
+    assert run(endless).word == "error"
+    assert "did not return within 0.2 s" in capsys.readouterr().out
+
+
+def test_inputs_need_not_be_tensors():
+    def lists(generator, device):
+        return torch.rand(200, generator=generator).tolist(), 2
+
+    def product(numbers, factor):
+        return torch.tensor(numbers) * factor
+
+    def product_slow(numbers, factor):
+        return torch.stack([torch.tensor(number) * factor for number in numbers])
+
+    assert run(product, against=product_slow, on=lists).word == "passed"
 
 
 @pytest.mark.parametrize("ratio", [1, 0, -3])

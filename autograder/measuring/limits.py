@@ -1,0 +1,84 @@
+"""The least time that this machine could take for given bytes and floating-point operations.
+
+The roofline model (Williams, Waterman and Patterson, 2009): a computation takes at least as long as moving
+its bytes, and at least as long as its arithmetic. Both rates are measured here, once per machine, and kept
+in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import re
+from pathlib import Path
+
+import torch
+
+from .clocks import default_clock, run_block, threads
+from .records import device_name
+
+# Working sets in bytes: from one that fits the innermost caches to one that fits none.
+SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
+TRIES = 5
+
+
+def limit(bytes: float = 0, flops: float = 0, *, device: str = "cpu", num_threads: int = 1) -> float:
+    """Seconds that moving ``bytes`` and computing ``flops`` (float32) takes at the very least on ``device``.
+
+    ``bytes`` counts every byte that must be read or written at least once, ``flops`` additions and
+    multiplications. On the CPU with ``num_threads`` threads. Raises ValueError for negative amounts.
+    """
+    if bytes < 0 or flops < 0:
+        raise ValueError("bytes and flops must be 0 or more.")
+    rates = _rates(device, num_threads)
+    # A working set moves no faster than a somewhat smaller one; sizes were measured in steps of four.
+    fitting = [rate for size, rate in rates["bytes_per_second"] if size > min(bytes, SIZES[-1]) / 4]
+    return max(bytes / max(fitting), flops / rates["flops_per_second"])
+
+
+@functools.cache
+def _rates(device: str, num_threads: int) -> dict:
+    """Measured rates of this device, from the cache folder or anew."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "autograder"
+    name = re.sub(
+        r"[^a-z0-9]+", "-", f"{device_name(device)} {num_threads} torch {torch.__version__}".lower()
+    )
+    path = folder / f"limits-{name}.json"
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        rates = measure_rates(device, num_threads)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(rates))
+    except OSError:
+        pass  # A read-only home only means measuring again next time.
+    return rates
+
+
+def measure_rates(device: str, num_threads: int = 1) -> dict:
+    """The best rates seen: bytes a second by size of the working set, and float32 operations a second."""
+    with threads(num_threads):
+        moved = [[size, _bandwidth(size, device)] for size in SIZES]
+        side = 8192 if torch.device(device).type == "cuda" else 768
+        a, b = torch.rand(side, side, device=device), torch.rand(side, side, device=device)
+        arithmetic = 2 * side**3 / _best(lambda: torch.mm(a, b), device, calls=1)
+    return {"bytes_per_second": moved, "flops_per_second": arithmetic}
+
+
+def _bandwidth(size: int, device: str) -> float:
+    """Bytes a second with a working set of ``size``, by whatever moves them fastest: copy, fill or read."""
+    half = torch.ones(size // 8, device=device), torch.ones(size // 8, device=device)
+    whole = torch.ones(size // 4, device=device)
+    calls = max(1, math.ceil(2e6 / size) if torch.device(device).type == "cpu" else 20)
+    moves = (lambda: half[0].copy_(half[1]), lambda: whole.fill_(1), lambda: whole.sum())
+    return size / min(_best(move, device, calls) for move in moves)
+
+
+def _best(function, device: str, calls: int) -> float:
+    """Seconds per call of the fastest block: for a bound, the least disturbed reading is the right one."""
+    clock = default_clock(device)
+    run_block(function, (), calls, device)
+    return min(max(run_block(function, (), calls, device).per_call(clock), 1e-9) for _ in range(TRIES))
