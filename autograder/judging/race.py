@@ -12,6 +12,7 @@ from ..measuring.clocks import devices
 from ..measuring.costs import costs
 from ..measuring.duel import DuelError, Verdict, arguments, duel_here
 from ..measuring.limits import limit
+from ..measuring.selfcheck import TooNoisy, check_here
 from ..measuring.units import counted, size, times
 from .calls import AnswerError, call, found_wrong, refuse_nonsense
 from .outcome import Bar, Outcome, notes
@@ -56,6 +57,7 @@ def race(
     try:
         for device in present:
             _expect_right(function, against, on, device, said)
+            check_here()
             verdict = duel_here(
                 against, function, on, threshold=at_least[device], device=device, seconds=seconds
             )
@@ -64,6 +66,8 @@ def race(
     except AnswerError as problem:
         summary, *details = str(problem).split("\n")
         return Outcome(problem.word, 0, points, summary, [*details, *notes(said)]).show()
+    except TooNoisy as problem:
+        return Outcome("undecided", 0, points, str(problem), notes(said)).show()
     except DuelError as problem:
         summary = str(problem).replace("'fast'", "your function").replace("'slow'", "the given version")
         return Outcome("failed", 0, points, summary, notes(said)).show()

@@ -8,20 +8,17 @@ in the user's cache folder.
 from __future__ import annotations
 
 import functools
-import json
 import math
-import os
-import re
-from pathlib import Path
 
 import torch
 
+from . import store
 from .clocks import default_clock, run_block, threads
 from .records import device_name
 
 # Working sets in bytes: from one that fits the innermost caches to one that fits none.
 SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
-TRIES = 5
+TRIES = 10
 
 
 def limit(bytes: float = 0, flops: float = 0, *, device: str = "cpu", num_threads: int = 1) -> float:
@@ -40,21 +37,12 @@ def limit(bytes: float = 0, flops: float = 0, *, device: str = "cpu", num_thread
 
 @functools.cache
 def _rates(device: str, num_threads: int) -> dict:
-    """Measured rates of this device, from the cache folder or anew."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "autograder"
-    name = re.sub(
-        r"[^a-z0-9]+", "-", f"{device_name(device)} {num_threads} torch {torch.__version__}".lower()
-    )
-    path = folder / f"limits-{name}.json"
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
+    """Measured rates of this device, kept or new."""
+    name = f"limits {device_name(device)} {num_threads} torch {torch.__version__}"
+    rates = store.read(name)
+    if rates is None:
         rates = measure_rates(device, num_threads)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(rates))
-    except OSError:
-        pass  # A read-only home only means measuring again next time.
+        store.write(name, rates)
     return rates
 
 

@@ -1,0 +1,94 @@
+"""Before a machine judges, it judges itself: the same function against itself must come out equal."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from statistics import median, stdev
+
+import torch
+
+from . import store
+from .duel import DuelError, interleave
+from .launches import apart, launch
+
+# The promise of the verdict is about ratios 20 % from the threshold: noise of that size hides them.
+MOST_NOISE = 0.2
+LAUNCHES = 8
+TRIES = 3
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What identical functions showed: the spread (standard deviation) and median of their log-ratios."""
+
+    setting: str
+    spread: float
+    bias: float
+    samples: int
+    when: str
+
+    @property
+    def too_much(self) -> bool:
+        return max(self.spread, abs(self.bias)) > MOST_NOISE
+
+    def __str__(self) -> str:
+        low, high = math.exp(self.bias - self.spread), math.exp(self.bias + self.spread)
+        return f"the same function against itself came out between {low:.2f}× and {high:.2f}×"
+
+
+class TooNoisy(DuelError):
+    """This machine cannot judge just now; the message says what was seen and what to do."""
+
+
+def check_launches() -> Noise:
+    """Duel identical functions in forked launches, and keep what was seen.
+
+    Takes about a second; ``warm_up_parent`` comes first. Raises TooNoisy where three tries in a row show more
+    noise than ``MOST_NOISE``.
+    """
+    calls: dict[str, int] = {}
+
+    def ratios() -> list[float]:
+        with apart() as core:
+            sides = {"one": _work, "same": _work}
+            return [launch(sides, _inputs, calls, core).log_ratio("one", "same") for _ in range(LAUNCHES)]
+
+    return _settle("launches", ratios)
+
+
+@functools.cache
+def check_here() -> Noise:
+    """Duel identical functions in this process, once a session; otherwise as ``check_launches``."""
+
+    def ratios() -> list[float]:
+        samples = interleave({"one": _work, "same": _work}, _inputs, seconds=0.1)
+        pairs = zip(samples.seconds("one"), samples.seconds("same"), strict=True)
+        return [math.log(a / b) for a, b in pairs if a > 0 < b]
+
+    return _settle("notebook", ratios)
+
+
+def _settle(setting: str, ratios: Callable[[], list[float]]) -> Noise:
+    for _ in range(TRIES):
+        logs = ratios()
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        noise = Noise(setting, stdev(logs), median(logs), len(logs), now)
+        store.write(f"selfcheck {setting}", asdict(noise))
+        if not noise.too_much:
+            return noise
+    raise TooNoisy(
+        f"this machine is too noisy to judge speed just now: {noise}. "
+        "Close other programs, or wait, and try again."
+    )
+
+
+def _inputs(generator: torch.Generator, device: str) -> torch.Tensor:
+    return torch.rand(128, 128, generator=generator)
+
+
+def _work(matrix: torch.Tensor) -> torch.Tensor:
+    return matrix @ matrix

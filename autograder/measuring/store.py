@@ -1,0 +1,31 @@
+"""Small facts about this machine, kept between sessions in the user's cache folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+
+def read(name: str) -> dict | None:
+    """What was written under ``name``, or None where there is nothing readable."""
+    try:
+        return json.loads(_path(name).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def write(name: str, content: dict) -> None:
+    """Keep ``content`` under ``name``; without a writable cache folder it is measured again next time."""
+    path = _path(name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+    except OSError:
+        pass
+
+
+def _path(name: str) -> Path:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "autograder"
+    return folder / (re.sub(r"[^a-z0-9.]+", "-", name.lower()) + ".json")

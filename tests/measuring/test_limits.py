@@ -1,0 +1,50 @@
+import time
+
+import pytest
+import torch
+
+from autograder.measuring import limits
+
+
+@pytest.fixture
+def rates(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    limits._rates.cache_clear()
+    yield
+    limits._rates.cache_clear()
+
+
+def test_no_copy_and_no_product_beats_the_limit(rates):
+    source, target = torch.ones(4_000_000), torch.ones(4_000_000)
+    matrix = torch.rand(512, 512)
+    torch.set_num_threads(1)
+    for function, least in (
+        (lambda: target.copy_(source), limits.limit(bytes=32e6)),
+        (lambda: matrix @ matrix, limits.limit(flops=2 * 512**3)),
+    ):
+        taken = []
+        for _ in range(10):
+            start = time.process_time()
+            function()
+            taken.append(time.process_time() - start)
+        assert least < 1.3 * min(taken)
+        assert least > 0.02 * min(taken), "a limit far below what is possible tells nothing"
+
+
+def test_the_larger_of_the_two_counts_and_limits_grow(rates):
+    data, arithmetic = limits.limit(bytes=1e8), limits.limit(flops=1e9)
+    assert limits.limit(bytes=1e8, flops=1e9) == max(data, arithmetic)
+    assert limits.limit(bytes=2e8) > data
+    assert limits.limit() == 0
+
+
+def test_rates_are_measured_once_and_kept(rates, monkeypatch):
+    first = limits.limit(bytes=1e8)
+    limits._rates.cache_clear()
+    monkeypatch.setattr(limits, "measure_rates", lambda *_: pytest.fail("measured again"))
+    assert limits.limit(bytes=1e8) == first
+
+
+def test_negative_amounts_are_refused():
+    with pytest.raises(ValueError, match="0 or more"):
+        limits.limit(bytes=-1)
