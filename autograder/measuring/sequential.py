@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
@@ -41,6 +42,7 @@ class SignTest:
         return "slower" if self.slower >= 1 / error else "undecided"
 
 
+@functools.cache
 def _evidence(successes: int, number: int) -> Fraction:
     """The mean over p in [1/2, 1] of (2p)^successes (2(1 - p))^(number - successes), in closed form."""
     tail = sum(comb(number + 1, j) for j in range(successes + 1))
