@@ -44,7 +44,10 @@ class Comparison:
     lines: list[Line]
 
     def ratio(self, device: str = "cpu") -> Ratio:
-        """How many times faster the last variant is than the first, on a device of this machine."""
+        """How many times faster the last variant is than the first, on a device of this machine.
+
+        Raises KeyError for a device that was not measured.
+        """
         first, *_, last = self.samples[device].blocks
         return self.samples[device].ratio(first, last)
 
@@ -59,6 +62,7 @@ def compare(
     inputs: Callable,
     guess: float | None = None,
     claim: str | None = None,
+    only: str | None = None,
     clock: str | None = None,
     threads: int | None = 1,
     seconds: float = 1.0,
@@ -70,8 +74,9 @@ def compare(
     ``variants`` maps names to callables; the first is the baseline, the last the one that is advised.
     ``inputs(generator, device)`` makes their arguments (a tuple, or one value), anew for every block.
     ``guess`` is what the reader thinks: how many times faster the last variant is. ``claim`` is the ID of the
-    claim that this cell tests; it holds here if the last variant is at least 10 % faster. ``clock`` is "cpu"
-    (CPU seconds, the default on the CPU), "wall", or on a GPU "cuda" (event seconds, the default there).
+    claim that this cell tests; it holds here if the last variant is at least 10 % faster. ``only`` names the
+    one device that the comparison makes sense on; where it is missing, recordings are shown. ``clock`` is
+    "cpu" (CPU seconds, the default on the CPU), "wall", or on a GPU "cuda" (event seconds, the default there).
     ``threads`` is for torch's CPU operations, None for torch's own choice. ``seconds`` is the time to spend
     for each device. ``bytes`` and ``flops`` are what one call must at least move and compute: they add a line
     with the least time that the device could take (see ``measuring.limits``). Raises ValueError or TypeError
@@ -88,6 +93,7 @@ def compare(
             num_threads=threads,
         )
         for device in devices()
+        if only in (None, device)
     }
     limits = {
         device: limit(bytes, flops, device=device, num_threads=threads or torch.get_num_threads())
@@ -98,6 +104,10 @@ def compare(
     for recording in records.look_up(title, variants):
         lines += _recorded(recording, variants)
     comparison = Comparison(title, samples, lines)
+    if not lines:
+        sentence = f"{title}: this needs a {only} device. There is none here, and no recording yet."
+        show(sentence, f"<p>{sentence}</p>")
+        return comparison
     _tell(comparison, guess, claim)
     _record(comparison, claim, limits)
     return comparison
@@ -165,7 +175,7 @@ def _tell(comparison: Comparison, guess: float | None, claim: str | None) -> Non
             for line in comparison.lines
             if line.ratio and not line.is_limit
         )
-        baseline = next(iter(comparison.samples["cpu"].blocks))
+        baseline = comparison.lines[0].variant
         show_picture(
             draw(comparison.lines, baseline, guess),
             f"Chart: times faster than {baseline}. {alternative}."
@@ -176,7 +186,10 @@ def _tell(comparison: Comparison, guess: float | None, claim: str | None) -> Non
 def _on_guess(comparison: Comparison, guess: float | None) -> list[str]:
     if guess is None:
         return []
-    measured = comparison.ratio().median
+    where = comparison.lines[0].device
+    measured = [line for line in comparison.lines if line.device == where and not line.is_limit][
+        -1
+    ].ratio.median
     off = max(guess / measured, measured / guess)
     closeness = "A good guess." if off < 1.5 else f"Off by a factor of {rounded(off)}."
     return [f"Your guess: {times(guess)}. Measured: {times(measured)}. {closeness}"]

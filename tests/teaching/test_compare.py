@@ -87,6 +87,19 @@ def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
     assert draw(comparison.lines, "loop", guess=3.0).startswith(b"\x89PNG")
 
 
+def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(records, "TIMINGS", tmp_path)
+    monkeypatch.setattr("autograder.teaching.compare.devices", lambda: ["cpu"])
+    arguments = {"inputs": hundred, "guess": 3.0, "claim": "A1", "only": "cuda", "seconds": 0.01}
+    assert compare("sines", VARIANTS, **arguments).lines == []
+    assert "needs a cuda device. There is none here, and no recording yet." in capsys.readouterr().out
+    records.write(tmp_path, "cpu", "sines", {"loop": [4e-3] * 7, "one call": [1e-6] * 7}, clock="cuda")
+    compare("sines", VARIANTS, **arguments)
+    text = capsys.readouterr().out
+    assert "here:" not in text
+    assert "Your guess: 3×. Measured: 4,000×." in text
+
+
 def test_recording_writes_the_samples_that_were_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
     comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
