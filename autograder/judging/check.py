@@ -12,6 +12,7 @@ import torch
 from ..measuring.clocks import devices
 from ..measuring.costs import costs
 from ..measuring.duel import arguments
+from ..measuring.units import size
 from .calls import AnswerError, call, refuse_nonsense, remember
 from .outcome import Outcome, notes
 from .values import change_tensors, channels_last, difference, precise, shares_memory, strided, tensors
@@ -142,9 +143,9 @@ def _expect_cheap(trial: _Trial, function: Callable, at_most: Mapping[str, int])
     cost = costs(function, *trial.inputs()) if at_most else None
     for name, most in at_most.items():
         if (number := cost.figure(name)) > most:
-            raise AnswerError(
-                "failed", f"right, but with {number:,} {name}; at most {most:,} allowed.\n{cost}"
-            )
+            got, allowed = (size(n) if "bytes" in name else f"{n:,} {name}" for n in (number, most))
+            at_once = " at once" if name == "peak_bytes" else ""
+            raise AnswerError("failed", f"right, but with {got}{at_once}; at most {allowed} allowed.\n{cost}")
 
 
 def _expect_error(trial: _Trial, function: Callable, raises: Errors, said: list[str]) -> None:
@@ -164,7 +165,7 @@ def _expect_error(trial: _Trial, function: Callable, raises: Errors, said: list[
 
 def _short(value: object) -> str:
     if isinstance(value, torch.Tensor):
-        if 0 < value.numel() <= 8:
+        if 0 < value.numel() <= 8 and value.device.type != "meta":
             return f"tensor({value.tolist()}, dtype={value.dtype})"
         return f"tensor of shape {tuple(value.shape)}, {value.dtype}"
     if hasattr(value, "shape"):
@@ -186,7 +187,10 @@ def _gradients(result: object, given: tuple) -> list[torch.Tensor]:
         raise AnswerError(
             "failed", "no gradient reaches the inputs: autograd sees no way from them to the result."
         )
-    found = torch.autograd.grad(total, sources, allow_unused=True)
+    try:
+        found = torch.autograd.grad(total, sources, allow_unused=True)
+    except RuntimeError as error:
+        raise AnswerError("error", f"the backward pass failed: {error}") from error
     return [torch.zeros_like(s) if g is None else g for s, g in zip(sources, found, strict=True)]
 
 

@@ -105,7 +105,7 @@ class _Counter(TorchDispatchMode):
             self.costs.copies += 1
             crosses = len({tensor.device for tensor in (*given, *made)}) > 1
             self.costs.transfers += crosses
-            self.costs.syncs += crosses and not kwargs.get("non_blocking", False)
+            self.costs.syncs += crosses and not _non_blocking(name, args, kwargs)
         elif name in WAITS or (name.startswith("aten.index") and _has_mask(args)):
             self.costs.syncs += 1
         return result
@@ -133,6 +133,11 @@ class _Counter(TorchDispatchMode):
 
 def _tensors(tree: object) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def _non_blocking(name: str, args: tuple, kwargs: dict) -> bool:
+    """Whether a copy lets the host go on; ``copy_`` takes it as its third argument."""
+    return bool(kwargs.get("non_blocking", name == "aten.copy_" and len(args) > 2 and args[2]))
 
 
 def _has_mask(args: tuple) -> bool:

@@ -23,7 +23,7 @@ def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
     """Draw the ratio of every line that has one, on a logarithmic axis; give the PNG."""
     limits = {line.device: line.ratio.median for line in lines if line.is_limit}
     lines = [line for line in lines if line.ratio and not line.is_limit]
-    figure = Figure(figsize=(7.5, 1.15 + 0.42 * len(lines) + (0.25 if guess else 0)), dpi=110)
+    figure = Figure(figsize=(7.5, 1.3 + 0.42 * len(lines) + (0.25 if guess else 0)), dpi=110)
     axes = figure.add_subplot()
     figure.set_layout_engine("constrained")
     for y, line in enumerate(lines):
@@ -67,7 +67,7 @@ def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: times(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
     legend = "black line: 95 % interval" + ("; green bar: limit of the machine" if limits else "")
-    axes.set_xlabel(f"times faster than “{baseline}” (logarithmic; {legend})", fontsize=8.5)
+    axes.set_xlabel(f"times faster than “{baseline}” (logarithmic)\n{legend}", fontsize=8.5)
     axes.grid(axis="x", color="#DDDDDD", zorder=0)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)

@@ -64,9 +64,7 @@ def note(claim: str, subject: str, word: str, reason: str) -> None:
 
 
 def overall(words: list[str]) -> str:
-    """One word for several findings: "wrong" outweighs the rest; findings that differ make "depends"."""
-    if "wrong" in words:
-        return "wrong"
+    """One word for several findings; findings that differ make "depends"."""
     return words[0] if len(set(words)) == 1 else "depends"
 
 
@@ -87,7 +85,8 @@ def verdicts(*claims: str) -> None:
     rows = []
     for claim in claims:
         findings = list(_found.get(claim, {}).values())
-        word = overall([word for word, _ in findings]) if findings else "not measured: run the cells above"
-        rows.append((claim, CLAIMS[claim], word, "\n".join(reason for _, reason in findings)))
+        word = overall([word for word, _ in findings]) if findings else "not measured here"
+        reasons = "\n".join(f"{found}: {reason}" for found, reason in findings)
+        rows.append((claim, CLAIMS[claim], word, reasons))
     header = ("claim", "what it says", "here", "because")
     show(table_text(header, rows), table_html(header, rows, "Verdicts on the claims of this chapter"))

@@ -76,7 +76,7 @@ def compare(
     ``guess`` is what the reader thinks: how many times faster the last variant is. ``claim`` is the ID of the
     claim that this cell tests; it holds here if the last variant is at least 10 % faster. ``only`` names the
     one device that the comparison makes sense on; where it is missing, recordings are shown. ``clock`` is
-    "cpu" (CPU seconds, the default on the CPU), "wall", or on a GPU "cuda" (event seconds, the default there).
+    "cpu" (CPU seconds, the default there), "wall", or on a GPU "cuda" (event seconds, the default there).
     ``threads`` is for torch's CPU operations, None for torch's own choice. ``seconds`` is the time to spend
     for each device. ``bytes`` and ``flops`` are what one call must at least move and compute: they add a line
     with the least time that the device could take (see ``measuring.limits``). Raises ValueError or TypeError

@@ -109,7 +109,28 @@ def test_memory_is_shared_or_not():
 def test_counted_costs_are_demanded(capsys):
     assert lookup(lambda numbers: numbers * 2, at_most={"operations": 1}).passed
     assert lookup(lambda numbers: numbers + 0 + numbers, at_most={"operations": 1}).word == "failed"
-    assert "right, but with 2 operations; at most 1 allowed" in capsys.readouterr().out
+    assert "right, but with 2 operations; at most 1 operations allowed" in capsys.readouterr().out
+
+
+def test_a_backward_pass_that_fails_is_an_error_of_the_answer(capsys):
+    def overwritten(numbers):
+        root = numbers.sqrt()
+        result = root * 1
+        root.zero_()
+        return result * result * 2
+
+    assert lookup(overwritten, gradients=True).word == "error"
+    assert "the backward pass failed: one of the variables needed for gradient" in capsys.readouterr().out
+
+
+def test_meta_tensors_find_constants_on_the_cpu(capsys):
+    def shapes_only(generator, device):
+        return torch.empty(3, device="meta")
+
+    constant = torch.ones(3)
+    assert lookup(double, on=shapes_only).passed
+    assert lookup(lambda numbers: numbers * constant * 2, on=shapes_only).word == "error"
+    assert "tensor of shape (3,)" in capsys.readouterr().out
 
 
 def test_an_error_can_be_the_right_answer(capsys):

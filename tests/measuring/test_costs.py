@@ -58,6 +58,13 @@ def test_a_copy_to_another_device_is_a_transfer():
     assert costs(lambda: NUMBERS.clone()).transfers == 0
 
 
+def test_a_copy_that_does_not_block_is_no_sync():
+    target = torch.empty(3, device="meta")
+    assert costs(lambda: target.copy_(torch.ones(3))).syncs == 1
+    assert costs(lambda: target.copy_(torch.ones(3), non_blocking=True)).syncs == 0
+    assert costs(lambda: torch.ones(3).to("meta", non_blocking=True)).syncs == 0
+
+
 def test_the_text_names_what_was_done_most():
     text = str(costs(lambda: NUMBERS.sin().sin().cos()))
     assert text.startswith("3 operations (aten.sin 2, aten.cos 1)")
