@@ -20,11 +20,14 @@ _TORCH = os.path.dirname(torch.__file__) + os.sep
 
 
 class AnswerError(Exception):
-    """The answer could not be judged; ``word`` is the outcome, the message is for the student."""
+    """No points; ``word`` is the outcome, the message is for the student.
 
-    def __init__(self, word: str, message: str) -> None:
+    ``right`` says that the results themselves were right, so that a race may still time the answer.
+    """
+
+    def __init__(self, word: str, message: str, *, right: bool = False) -> None:
         super().__init__(message)
-        self.word = word
+        self.word, self.right = word, right
 
 
 # Answer -> names of a check's cases -> whether it was right when last tested: race does not time wrong ones.

@@ -67,11 +67,11 @@ def check(
                     _expect_same(trial, function, like, gradients, shares, tolerance, said)
                     _expect_cheap(trial, function, at_most or {})
             except AnswerError as problem:
-                raise AnswerError(problem.word, f"{problem}\n{trial}") from problem
+                raise AnswerError(problem.word, f"{problem}\n{trial}", right=problem.right) from problem
     except AnswerError as problem:
         if problem.word == "not attempted":
             return Outcome(problem.word, 0, points, str(problem).split("\n")[0]).show()
-        remember(function, names, right=False)
+        remember(function, names, right=problem.right)
         summary, *details = str(problem).split("\n")
         return Outcome(problem.word, 0, points, summary, [*details, *notes(said)]).show()
     remember(function, names, right=True)
@@ -145,7 +145,9 @@ def _expect_cheap(trial: _Trial, function: Callable, at_most: Mapping[str, int])
         if (number := cost.figure(name)) > most:
             got, allowed = (size(n) if "bytes" in name else f"{n:,} {name}" for n in (number, most))
             at_once = " at once" if name == "peak_bytes" else ""
-            raise AnswerError("failed", f"right, but with {got}{at_once}; at most {allowed} allowed.\n{cost}")
+            raise AnswerError(
+                "failed", f"right, but with {got}{at_once}; at most {allowed} allowed.\n{cost}", right=True
+            )
 
 
 def _expect_error(trial: _Trial, function: Callable, raises: Errors, said: list[str]) -> None:

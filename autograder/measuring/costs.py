@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -72,9 +73,21 @@ def costs(function: Callable, *args, **kwargs) -> Costs:
     Python lists) is not seen.
     """
     counter = _Counter(args, kwargs)
-    with counter:
+    with counter, _ToLists(counter.costs):
         function(*args, **kwargs)
     return counter.costs
+
+
+class _ToLists(TorchFunctionMode):
+    """Counts ``tolist`` of a CPU tensor as a sync: it reads memory without any operation below."""
+
+    def __init__(self, costs: Costs) -> None:
+        super().__init__()
+        self._costs = costs
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self._costs.syncs += func is torch.Tensor.tolist and args[0].device.type == "cpu"
+        return func(*args, **(kwargs or {}))
 
 
 class _Counter(TorchDispatchMode):

@@ -81,6 +81,11 @@ def test_an_answer_that_a_check_found_wrong_is_not_timed_until_it_is_mended():
     assert run(sometimes).word == "passed"
 
 
+def test_a_right_answer_that_costs_too_much_may_still_race(capsys):
+    assert check(fast, like=slow, on=numbers, points=1, at_most={"operations": 0}).word == "failed"
+    assert run(fast).word == "passed"
+
+
 def test_stubs_and_errors_have_their_own_words():
     def stub(values):
         raise NotImplementedError

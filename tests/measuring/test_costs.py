@@ -46,6 +46,8 @@ def test_the_peak_counts_what_is_alive_at_once():
         lambda: NUMBERS.nonzero(),
         lambda: bool((NUMBERS > 2).any()),
         lambda: torch.equal(NUMBERS, NUMBERS),
+        lambda: NUMBERS.tolist(),
+        lambda: NUMBERS[0, 0].tolist(),
     ],
 )
 def test_waiting_for_a_value_counts_as_a_sync(function):
