@@ -1,0 +1,98 @@
+# The course's commands. `make help` lists them.
+#
+# Without PYTHON=…, everything is installed into .venv, in the versions of constraints.txt (Python 3.10 is
+# older than some of them, and takes the newest versions that support it).
+# With PYTHON=/path/to/python, that interpreter's environment is used as it is: only what is missing is
+# installed, and its torch and torchvision stay.
+
+PYTHON =
+ARGS =
+BASE = python3
+
+# Some shells switch Python's bytecode cache off; every start then compiles everything again.
+unexport PYTHONDONTWRITEBYTECODE
+# Jupyter takes the kernel of the environment it runs in, not one that the user has elsewhere.
+export JUPYTER_PREFER_ENV_PATH = 1
+
+# nbgrader calls alembic by name, so the environment's programs come first.
+ifeq ($(PYTHON),)
+RUN = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python
+READY = .venv/ready
+else
+BASE = $(PYTHON)
+RUN = PATH="$(dir $(shell command -v $(PYTHON))):$$PATH" $(PYTHON)
+READY = .ready-$(patsubst -%,%,$(subst /,-,$(PYTHON)))
+endif
+
+# A browser needs a display; without one, JupyterLab prints its address.
+LAB_FLAGS = $(if $(filter Linux,$(shell uname -s)),$(if $(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser))
+LAB_FLAGS += $(if $(filter 0,$(shell id -u)),--allow-root)
+
+define check-python
+@command -v $(BASE) >/dev/null || { echo "error: $(BASE) was not found; Python 3.10 to 3.13 is needed." >&2; exit 1; }
+@$(BASE) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+{ echo "error: Python 3.10 to 3.13 is needed, and $(BASE) is $$($(BASE) --version 2>&1)." >&2; exit 1; }
+endef
+
+define check-venv
+@$(BASE) -c 'import ensurepip, venv' 2>/dev/null || \
+{ echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+endef
+
+.PHONY: help lab test check notebooks rehearsal record constraints clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+lab: $(READY) ## install what is needed and open the course in JupyterLab
+	@$(RUN) -m jupyterlab --LabApp.default_url=/lab/tree/course/index.ipynb $(LAB_FLAGS) $(ARGS)
+
+test: check ## install what is needed and run all tests
+	$(RUN) -m pytest -m slow tests
+	$(RUN) -m pytest --nbval-lax course solutions
+
+check: $(READY) ## the part of the tests that takes seconds: style, drift, leaks, fast tests
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m pytest -m "not slow" tests
+
+notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARGS=--all for more)
+	@$(RUN) -m autograder notebooks $(ARGS)
+
+rehearsal: $(READY) ## grade a pretend class (ARGS=--help lists the options)
+	@$(RUN) -m autograder rehearsal $(ARGS)
+
+record: $(READY) ## run the chapters and record this machine's timings in data/timings
+	@$(RUN) -m autograder record $(ARGS)
+
+# Since 4.25, jsonschema's formats compile a grammar at every import: two seconds for every Jupyter command.
+constraints: ## install the newest versions into a new .venv and write constraints.txt
+	$(check-python)
+	$(check-venv)
+	$(BASE) -m venv --clear .venv
+	.venv/bin/python -m pip install --editable '.[dev]' 'jsonschema<4.25'
+	.venv/bin/python .ci/constraints.py > constraints.txt
+	@touch .venv/ready
+
+clean: ## remove .venv, caches and build leftovers
+	rm -rf .venv .ready-* build ./*.egg-info .pytest_cache .ruff_cache
+	find autograder course solutions tests data -name __pycache__ -prune -exec rm -rf {} +
+
+CONSTRAINTS = $(shell $(BASE) -c 'import sys; print("--constraint constraints.txt" * (sys.version_info >= (3, 11)))')
+
+.venv/ready: pyproject.toml constraints.txt
+	$(check-python)
+	$(check-venv)
+	$(BASE) -m venv .venv
+	.venv/bin/python -m pip install $(CONSTRAINTS) --editable '.[dev]'
+	@touch $@
+
+ifneq ($(PYTHON),)
+# The environment's own marker file makes a new environment at the same place count as new.
+$(READY): pyproject.toml $(wildcard $(dir $(PYTHON))../pyvenv.cfg)
+	$(check-python)
+	@$(PYTHON) -m pip --version >/dev/null || { echo "error: the environment of $(PYTHON) has no pip." >&2; exit 1; }
+	@$(PYTHON) .ci/keep_torch.py > $@.txt
+	$(PYTHON) -m pip install --constraint $@.txt --editable '.[dev]'
+	@mv $@.txt $@
+endif

@@ -1,0 +1,65 @@
+"""The course's commands: `python -m autograder --help`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    # Some shells switch Python's bytecode cache off; every start then compiles everything again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+    parser = _parser()
+    arguments, rest = parser.parse_known_args(argv)
+    if arguments.command == "rehearsal":
+        from autograder.grading import rehearsal
+
+        return rehearsal.main(rest)
+    if rest:
+        parser.error(f"unknown arguments: {' '.join(rest)}")
+
+    from autograder import authoring
+
+    try:
+        root = authoring.find_root()
+        if arguments.command == "record":
+            return authoring.record(root, arguments.names)
+        return authoring.make_notebooks(root, arguments.names, arguments.all)
+    except authoring.BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m autograder", description="Build, record and rehearse the course."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    some = "only these, by the start of their names, as in 01"
+    notebooks = commands.add_parser(
+        "notebooks",
+        help="build the notebooks from the percent scripts",
+        description="Build the chapters (executed), the solutions and the exercises: those that changed.",
+    )
+    notebooks.add_argument("names", nargs="*", metavar="NAME", help=f"{some}; changed or not")
+    notebooks.add_argument("--all", action="store_true", help="execute every chapter again")
+
+    record = commands.add_parser(
+        "record",
+        help="record this machine's timings",
+        description="Run the chapters and write their timings into data/timings. No notebook changes.",
+    )
+    record.add_argument("names", nargs="*", metavar="NAME", help=some)
+
+    # Its own options, --help too, are read by the rehearsal itself.
+    commands.add_parser("rehearsal", add_help=False, help="grade a pretend class with nbgrader's commands")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""What an instructor runs: the course's plug-in for nbgrader, answers of known worth, a rehearsal.
+
+nbgrader stays in charge. ``configure`` puts these steps into its pipeline, each in a module of its own:
+
+- ``submissions`` reads what a student handed in, also when it is no notebook, or nothing at all;
+- ``restore`` puts back test cells that were changed or deleted;
+- ``execute`` runs every cell, with limits, and starts a fresh kernel when a cell ends it;
+- ``verdicts`` turns what a test cell displayed into points: anything it cannot read counts 0;
+- ``feedback`` hides the hidden tests from the pages that students get.
+
+``answers`` builds submissions of known worth; ``rehearsal`` takes a class of them through all of nbgrader.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def configure(c: Any) -> None:
+    """Put the course's steps into nbgrader's pipeline; ``c`` is the object that ``get_config()`` returns."""
+    from .submissions import grade_missing_notebooks
+
+    grade_missing_notebooks()
+    c.Autograde.exporter_class = "autograder.grading.submissions.SubmissionExporter"
+    c.Autograde.sanitize_preprocessors = [
+        "nbgrader.preprocessors.ClearOutput",
+        "autograder.grading.restore.RestoreCells",  # for DeduplicateIds and OverwriteCells
+        "nbgrader.preprocessors.OverwriteKernelspec",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    c.Autograde.autograde_preprocessors = [
+        "autograder.grading.execute.RunEveryCell",  # for Execute
+        "nbgrader.preprocessors.IgnorePattern",
+        "nbgrader.preprocessors.LimitOutput",
+        "autograder.grading.verdicts.ReadVerdicts",
+        "autograder.grading.verdicts.SaveVerdicts",  # for SaveAutoGrades
+        "nbgrader.preprocessors.AssignLatePenalties",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    c.GenerateFeedback.preprocessors = [
+        "nbgrader.preprocessors.GetGrades",
+        "autograder.grading.feedback.HideTests",
+        "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+    ]

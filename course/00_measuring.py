@@ -1,0 +1,885 @@
+# %% [markdown]
+# # 00 · Measuring
+#
+# This course says what is fast and what is not. Why should you believe it? Because every statement is timed in
+# front of you. But a stopwatch can lie. This chapter shows how it lies, and how the other chapters prevent it.
+#
+# **You will be able to**
+# - say why a first timing, a single timing and a timing without synchronisation are wrong,
+# - compare two functions in pairs, and read a ratio with its interval,
+# - choose a tool: a clock, `torch.utils.benchmark`, the profiler, counted costs, or the limit of the machine.
+#
+# **Time:** 35 minutes to read and run. **Needs:** a CPU; a GPU is used where there is one.
+#
+# **Claims tested:** none from the articles. This chapter tests the tools that test them.
+
+# %%
+import io
+import logging
+import math
+import os
+import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from statistics import median
+
+os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when torch is loaded
+
+import torch
+from IPython.display import Image, display
+from matplotlib.figure import Figure
+
+from autograder import compare, costs, devices
+
+cores = os.cpu_count()
+torch.set_num_threads(1)
+print("devices here:", *devices(), "· cores:", cores)
+
+# %% [markdown]
+# ## 1. The first call
+#
+# We call some functions five times each, and note every time. How many times longer does the first matrix
+# product take than the fifth?
+
+# %%
+guess = 2.0
+
+
+# %%
+def five_times(function):
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+square = torch.rand(100, 100)
+weight = torch.rand(100, 100, requires_grad=True)
+first_calls = {
+    "matrix product": five_times(lambda: square @ square),
+    "Fourier transform": five_times(lambda: torch.fft.fft(square)),
+    "backward": five_times(lambda: (weight @ square).sum().backward()),
+    "make an optimizer": five_times(lambda: torch.optim.Adam([weight])),
+}
+print("microseconds        call 1     call 2     call 3     call 4     call 5")
+for name, seconds in first_calls.items():
+    print(f"{name:17}", *(f"{value * 1e6:10,.0f}" for value in seconds))
+product = first_calls["matrix product"]
+print(f"First matrix product / fifth: {product[0] / product[4]:.0f}×. Your guess: {guess:.0f}×.")
+
+# %% [markdown]
+# **Why.** Torch does much of its work only when it is needed for the first time. The first product loads the
+# tables of the matrix library. The first `backward` starts threads. The first optimizer imports Python modules,
+# and that can take seconds. On a GPU, the first call loads the driver's context and the kernels.
+#
+# Other caches are filled for every new *shape*: oneDNN and cuDNN prepare a convolution once for each.
+#
+# Run the cell above again. The slow first calls are gone, because this notebook's process has made them
+# already. They come back when you restart the kernel. So: **call once before you time** ("warm up"). The
+# exception is a program that runs once. Then the first call is what you pay.
+
+# %% [markdown]
+# ### Memory has a first time, too
+#
+# The system gives out memory as a promise. Only when a program first writes to a page (4 kB, often) does the
+# system find one and clear it: a *page fault*. We fill 40 MB, once in new memory, once in memory that was
+# written before. How many times faster is the second?
+
+# %%
+guess = 1.0
+
+# %%
+filled = compare(
+    "measuring: 40 MB in new memory, or in memory in use",
+    {
+        "new memory": lambda target: torch.empty(10_000_000, device=target.device).fill_(1),
+        "memory in use": lambda target: target.fill_(1),
+    },
+    inputs=lambda generator, device: torch.ones(10_000_000, device=device),
+    guess=guess,
+)
+for name, blocks in filled.samples["cpu"].blocks.items():
+    faults = median(block.faults / block.calls for block in blocks)
+    print(f"{name}: {faults:,.0f} page faults for each call, on the CPU")
+
+# %% [markdown]
+# Both calls write the same 40 MB. The rest is the system's work. Torch keeps memory of a GPU for itself and
+# hands it out again, so that there is no such difference there after the first time.
+
+# %% [markdown]
+# ## 2. Stopped too early
+#
+# A GPU works *asynchronously*. A call puts work into a queue and returns. The GPU takes it from there. A
+# stopwatch that reads the time after the call measures the queue, not the work.
+#
+# You need no GPU to see it. Here is a queue with one worker: a thread that computes while we go on. It gets
+# ten matrix products. The stopwatch is read after the last one was *launched*. What part of the real time does
+# it show, in percent?
+
+# %%
+guess = 50.0
+
+# %%
+worker = ThreadPoolExecutor(1)
+matrix = torch.rand(1024, 1024)
+worker.submit(torch.mm, matrix, matrix).result()  # warm up
+
+start = time.perf_counter()
+queued = [worker.submit(torch.mm, matrix, matrix) for _ in range(10)]
+launched = time.perf_counter() - start
+queued[-1].result()  # synchronize: wait for the last one
+finished = time.perf_counter() - start
+
+print(f"all launched after {launched * 1e3:8.2f} ms")
+print(f"all finished after {finished * 1e3:8.2f} ms")
+print(f"The early stopwatch shows {launched / finished:.2%} of the time. Your guess: {guess:.0f} %.")
+assert launched < finished
+
+# %% [markdown]
+# The first figure is not "a bit wrong". It measures something else: how long it takes to ask. A slow kernel
+# and a fast kernel take the same time to ask for.
+#
+# With a GPU, the same mistake looks like this. The cure is `torch.cuda.synchronize()`, before the start and
+# before the stop.
+
+# %%
+if torch.cuda.is_available():
+    on_gpu = torch.rand(4096, 4096, device="cuda")
+    on_gpu @ on_gpu
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(10):
+        on_gpu @ on_gpu
+    launched = time.perf_counter() - start
+    torch.cuda.synchronize()
+    finished = time.perf_counter() - start
+    print(f"GPU: all launched after {launched * 1e3:.2f} ms, all finished after {finished * 1e3:.2f} ms")
+else:
+    print("No GPU here. With one, this cell shows the two times for ten products on it.")
+
+# %% [markdown]
+# There is also a stopwatch on the GPU itself. A `torch.cuda.Event` goes into the queue like other work. The GPU
+# notes the time when it gets there. Two events give the time between them, without what Python did meanwhile.
+
+# %%
+if torch.cuda.is_available():
+    before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    before.record()
+    for _ in range(10):
+        on_gpu @ on_gpu
+    after.record()
+    torch.cuda.synchronize()
+    print(f"CUDA events: {before.elapsed_time(after):.2f} ms for ten products")
+else:
+    print("No GPU here. With one, this cell times the same products with events.")
+
+# %% [markdown]
+# `compare` does all this by itself: on a GPU it warms up, waits until the device is idle, and uses events.
+
+# %% [markdown]
+# ## 3. Hidden synchronisation
+#
+# Some calls need a *value* on the Python side. On a GPU they must wait until the queue is empty. Such a point
+# is called a sync. While Python waits, it launches nothing, and afterwards the GPU waits for Python.
+#
+# `costs` counts the syncs that a function would have on a GPU, on any machine. Which of these lines have one?
+
+# %%
+values = torch.rand(1000)
+lines = {
+    "x.sum().item()": lambda x: x.sum().item(),
+    "float(x.sum())": lambda x: float(x.sum()),
+    "if x.sum() > 0: ...": lambda x: bool(x.sum() > 0),
+    "x.tolist()": lambda x: x.tolist(),
+    "x[x > 0.5]": lambda x: x[x > 0.5],
+    "x.nonzero()": lambda x: x.nonzero(),
+    "x[x.argmax()]": lambda x: x[x.argmax()],
+    "torch.where(x > 0.5, x, 0)": lambda x: torch.where(x > 0.5, x, 0),
+    "x.clamp(max=0.5)": lambda x: x.clamp(max=0.5),
+}
+for line, function in lines.items():
+    print(f"{line:28}syncs: {costs(function, values).syncs}")
+
+# %% [markdown]
+# `item`, `float`, `if` and `tolist` need the numbers themselves. `x[x > 0.5]` and `nonzero` need to know how many there are,
+# because somebody must allocate the result. Indexing with a tensor of one integer asks for its value. `where` and
+# `clamp` have results of a known shape, so they need no answer.
+#
+# Printing a tensor waits as well, but on the CPU `costs` does not see it: no torch operation is involved there.
+
+# %%
+print("str(x): syncs counted on the CPU:", costs(lambda: str(values)).syncs)
+
+# %% [markdown]
+# There is a stricter test that also runs anywhere: the `meta` device. A meta tensor has a shape and a type, but
+# no values. Code that asks for a value cannot run there.
+
+# %%
+for line, function in lines.items():
+    try:
+        print(f"{line:28}runs: {function(values.to('meta')).shape}")
+    except (RuntimeError, NotImplementedError) as error:
+        print(f"{line:28}{type(error).__name__}")
+
+# %% [markdown]
+# So, how much does a sync cost? We add up the sums of 100 rows. One way asks for each sum with `item`. The
+# other adds tensors and asks once, at the end. How many times faster is the second, on the CPU?
+
+# %%
+guess = 2.0
+
+
+# %%
+def ask_each_time(rows):
+    total = 0.0
+    for row in rows:
+        total += row.sum().item()
+    return total
+
+
+def ask_once(rows):
+    total = 0.0
+    for row in rows:
+        total = total + row.sum()
+    return total.item()
+
+
+compare(
+    "measuring: 100 sums with 100 syncs, or with one",
+    {"100 syncs": ask_each_time, "one sync": ask_once},
+    inputs=lambda generator, device: (list(torch.rand(100, 1000, generator=generator).to(device)),),
+    guess=guess,
+)
+rows = list(torch.rand(100, 1000))
+print(costs(ask_each_time, rows), costs(ask_once, rows), sep="\n\n")
+
+# %% [markdown]
+# ### When it does not help
+#
+# On the CPU the advice "remove every `item`" makes this code *slower*. The CPU has nothing to wait for: the sum
+# is done when the call returns. And adding two Python numbers is cheaper than adding two tensors. Removing
+# syncs is advice for a GPU, where the queue must not run empty. On every device `torch.stack(rows).sum()` is
+# better than both.
+
+# %% [markdown]
+# ## 4. One timing is no timing
+#
+# Now a quiet experiment. Two functions run once each, and we note who is faster. We do that 200 times. But both
+# functions are **the same function**. In how many of the 200 does one of them win by more than 10 %?
+
+# %%
+guess = 5
+
+# %%
+table = torch.rand(200, 200)
+
+
+def work():
+    return table @ table
+
+
+def one_timing():
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def faster_by(a, b):
+    return max(a, b) / min(a, b)
+
+
+work()
+duels = [(one_timing(), one_timing()) for _ in range(200)]
+wrong = sum(faster_by(a, b) > 1.1 for a, b in duels)
+print(f"In {wrong} of 200 one of two equal functions won by more than 10 %. Your guess: {guess}.")
+a, b = max(duels, key=lambda duel: faster_by(*duel))
+print(f"The clearest victory: {b * 1e6:.0f} µs against {a * 1e6:.0f} µs, {faster_by(a, b):.1f} times faster.")
+
+# %% [markdown]
+# The right answer is 0. Whoever looks at one timing of each, and finds the difference they hoped for, has
+# measured luck.
+#
+# Where does it come from? The system interrupts. Other programs use the same core, the same cache, the same
+# memory. The processor changes its frequency. Python and the allocator tidy up now and then. Most of these make
+# a call slower, and some of them by a lot.
+#
+# Let us make it worse on purpose. `neighbours()` starts some programs that keep the processor busy.
+
+# %%
+NEIGHBOUR = """
+import time
+end = time.perf_counter() + 30
+while time.perf_counter() < end:
+    pause = time.perf_counter() + 0.02
+    while time.perf_counter() < pause:
+        pass
+    time.sleep(0.01)
+"""
+
+
+@contextmanager
+def neighbours():
+    others = [subprocess.Popen([sys.executable, "-c", NEIGHBOUR]) for _ in range(min(2 * cores, 16))]
+    time.sleep(0.3)
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+with neighbours():
+    duels = [(one_timing(), one_timing()) for _ in range(200)]
+wrong = sum(faster_by(a, b) > 1.1 for a, b in duels)
+print(
+    f"With busy neighbours: {wrong} of 200, the clearest by {max(faster_by(*duel) for duel in duels):.0f}×."
+)
+
+# %% [markdown]
+# ## 5. Two clocks
+#
+# `time.perf_counter` reads the clock on the wall. `time.process_time` reads how long processors worked for this
+# program, all its threads together. It stands still while another program has the core, and while we wait.
+#
+# Four things to time. For which of them will the two clocks differ?
+
+# %%
+threads = max(2, cores)
+large = torch.rand(768, 768)
+
+
+def on_both_clocks(function):
+    wall, cpu = time.perf_counter(), time.process_time()
+    function()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def products(number_of_threads):
+    torch.set_num_threads(number_of_threads)
+    for _ in range(5):
+        large @ large
+    torch.set_num_threads(1)
+
+
+def show_clocks(name, function):
+    function()
+    wall, cpu = (median(column) for column in zip(*(on_both_clocks(function) for _ in range(3)), strict=True))
+    print(f"{name:32} wall {wall * 1e3:7.1f} ms   CPU {cpu * 1e3:7.1f} ms")
+
+
+show_clocks("sleep", lambda: time.sleep(0.05))
+show_clocks("5 products, 1 thread", lambda: products(1))
+show_clocks(f"5 products, {threads} threads", lambda: products(threads))
+with neighbours():
+    show_clocks("5 products, 1 thread, neighbours", lambda: products(1))
+
+# %% [markdown]
+# - **Sleep**: much wall time, almost no CPU time. Waiting for a disk, a network or a GPU looks the same.
+# - **Several threads**: at best the wall time is divided by the number of threads. The CPU time is not: the work
+#   is the same, and the threads add some of their own. If the cores are busy, threads may gain nothing at all.
+# - **Neighbours**: the wall time grows with what others do. The CPU time stays near the quiet one.
+#
+# Each clock answers its own question. *How long must I wait?* is the wall. *How much work is it?* is the CPU
+# clock. On the CPU, `compare` and `race` use one thread and the CPU clock, because we ask about your code and not
+# about your neighbours. Where threads are the subject, the wall clock is used, and the text says so.
+#
+# The CPU clock is not perfect. Neighbours also take cache and memory bandwidth, and then the same work needs
+# more CPU time. So a better clock is not enough.
+
+# %% [markdown]
+# ## 6. Pairs
+#
+# The machine changes while we measure. Suppose we time one function ten times, and then the other ten times.
+# Meanwhile, somebody starts a program. Both functions are the same. What ratio do we find on the wall clock?
+
+# %%
+guess = 1.0
+
+
+# %%
+def block(calls=10):
+    """Some calls, on both clocks: seconds per call."""
+    wall, cpu = on_both_clocks(lambda: [work() for _ in range(calls)])
+    return wall / calls, cpu / calls
+
+
+first_side = [block(100)[0] for _ in range(10)]
+with neighbours():
+    second_side = [block(100)[0] for _ in range(10)]
+print(
+    f"The same function, ten times before, ten times after: {median(second_side) / median(first_side):.2f}×"
+)
+print(f"Your guess: {guess:.2f}×")
+
+# %% [markdown]
+# More timings do not help here: every timing of one side is quiet, every timing of the other is disturbed. (Where
+# there are more free cores than neighbours, the ratio stays near 1.) It helps to take turns: A, B, B, A, B, A, …
+# Then a change of the machine meets both.
+#
+# Four words that all chapters use:
+#
+# - A **block** is a number of calls timed together, 2 ms or more. The clock's own steps and costs vanish in it.
+# - A **pair** is one block of each side, one right after the other, in random order.
+# - A **ratio** is slow divided by fast *within a pair*. Both had the same machine for that moment. From many
+#   pairs we take the median, which a few disturbed pairs cannot move.
+# - An **interval** tells how sure we are. It comes below.
+#
+# How often does each way of measuring see a difference of more than 10 %, where there is none?
+
+
+# %%
+def one_call_each():
+    return on_both_clocks(work), on_both_clocks(work)
+
+
+def one_after_the_other():
+    return tuple([median(column) for column in zip(*(block() for _ in range(15)), strict=True)] for _ in "ab")
+
+
+def in_pairs():
+    pairs = [random.sample((block(), block()), 2) for _ in range(15)]
+    return [median(a[clock] / b[clock] for a, b in pairs) for clock in (0, 1)], (1.0, 1.0)
+
+
+def false_alarms(name, method, trials):
+    results, end = [], time.perf_counter() + 3
+    while len(results) < trials and time.perf_counter() < end:
+        results.append(method())
+    shares = [sum(faster_by(a[clock], b[clock]) > 1.1 for a, b in results) / len(results) for clock in (0, 1)]
+    print(f"  {name:36} wall {shares[0]:5.0%}   CPU {shares[1]:5.0%}   ({len(results)} trials)")
+
+
+def all_methods():
+    false_alarms("one call each", one_call_each, 200)
+    false_alarms("15 blocks of A, then 15 of B, medians", one_after_the_other, 12)
+    false_alarms("15 pairs of blocks, median ratio", in_pairs, 12)
+
+
+print("False alarms, quiet:")
+all_methods()
+with neighbours():
+    print("False alarms, with neighbours:")
+    all_methods()
+
+# %% [markdown]
+# Pairs on the CPU clock raise few alarms or none, busy or not. Each of the two helps: the pairs against a machine
+# that changes, the CPU clock against programs that take the core. There are only some trials behind the lower
+# lines, so do not read too much into one alarm more or less. And your machine may not be so quiet in the "quiet"
+# part.
+#
+# Here are 31 pairs with neighbours, one dot for a block.
+
+# %%
+with neighbours():
+    pairs = [(block(), block()) for _ in range(31)]
+
+
+def picture(pairs):
+    figure = Figure(figsize=(7.5, 3.2), dpi=110, layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for side, (name, colour, marker) in enumerate([("A", "#0072B2", "o"), ("B", "#E69F00", "^")]):
+        left.plot([pair[side][0] * 1e6 for pair in pairs], marker, color=colour, ms=5, label=f"{name}, wall")
+    left.set(xlabel="pair", ylabel="µs per call, wall clock", yscale="log", title="Times of equal functions")
+    left.legend(fontsize=8)
+    for clock, (name, colour) in enumerate([("wall", "#999999"), ("CPU", "#0072B2")]):
+        right.plot(sorted(a[clock] / b[clock] for a, b in pairs), ".-", color=colour, label=f"{name} clock")
+    right.axhline(1, color="#333333", lw=1)
+    right.set(xlabel="pair, sorted by ratio", ylabel="ratio A / B", yscale="log", title="Ratios within pairs")
+    right.legend(fontsize=8)
+    for axis in (left.yaxis, right.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("{x:g}")
+    file = io.BytesIO()
+    figure.savefig(file, format="png", facecolor="white")
+    return file.getvalue()
+
+
+ratios = {name: sorted(a[i] / b[i] for a, b in pairs) for i, name in enumerate(("wall", "CPU"))}
+told = "; ".join(
+    f"{name} ratios from {r[0]:.2f} to {r[-1]:.2f}, median {median(r):.2f}" for name, r in ratios.items()
+)
+display(Image(picture(pairs), alt=f"Times and ratios of 31 pairs. {told}."))
+print(told)
+
+# %% [markdown]
+# Left: times that jump. Right: the sorted ratios, on each clock. Some lie far away on both sides of 1. The median
+# sits in the middle and does not care *how* far away the others are.
+
+# %% [markdown]
+# ### The interval
+#
+# Sort the ratios of 15 pairs. Where is the true median ratio? Each pair lands above it or below it, like a coin
+# with heads and tails. So the question becomes: how likely is it that at most 3 of 15 coins show heads?
+
+# %%
+at_most_3 = sum(math.comb(15, heads) for heads in range(4)) / 2**15
+at_most_4 = sum(math.comb(15, heads) for heads in range(5)) / 2**15
+print(f"at most 3 of 15: {at_most_3:.2%}, at most 4 of 15: {at_most_4:.2%}")
+assert 2 * at_most_3 <= 0.05 < 2 * at_most_4
+
+# %% [markdown]
+# If the truth lies below the 4th smallest ratio, at most 3 pairs were below it: 1.8 %. The same holds on the
+# other side. So from the 4th smallest to the 4th largest ratio is an interval that misses the truth in 3.5 % of
+# all experiments. Leaving out 4 on each side would miss it in more than 5 %. This **95 % interval** needs no
+# bell curve, which is good, because timings have none.
+#
+# We can test that. Here are 10,000 made-up experiments with a true ratio of 2 and ugly noise: one block in seven
+# is disturbed and takes up to five times as long.
+
+# %%
+generator = torch.Generator().manual_seed(0)
+
+
+def noise():
+    small = torch.exp(0.05 * torch.randn(10_000, 15, generator=generator))
+    disturbed = torch.rand(10_000, 15, generator=generator) < 1 / 7
+    return small * (1 + 4 * disturbed * torch.rand(10_000, 15, generator=generator))
+
+
+slow, fast = 2 * noise(), noise()
+sorted_ratios = (slow / fast).sort(dim=1).values
+low, high = sorted_ratios[:, 3], sorted_ratios[:, -4]
+inside = ((low <= 2) & (high >= 2)).float().mean().item()
+print(f"The interval holds the true ratio in {inside:.1%} of the experiments.")
+
+median_ratios = sorted_ratios[:, 7]
+ratios_of_means = slow.mean(1) / fast.mean(1)
+for name, result in {"median of ratios": median_ratios, "ratio of means": ratios_of_means}.items():
+    far = ((result / 2).log().abs() > math.log(1.1)).float().mean().item()
+    print(f"{name:17} more than 10 % off in {far:6.1%}")
+assert inside >= 0.95
+
+# %% [markdown]
+# The interval keeps its promise. And the usual way, to average each side and divide, is far off much more
+# often, from the same timings.
+#
+# With 5 pairs or fewer there is no such interval: all five on one side happens in 2 · 1/32, more than 5 %.
+# `compare` takes 7 pairs or more, and up to 101.
+
+# %% [markdown]
+# ## 7. What the tables and charts mean
+#
+# Now the real `compare`, with the same function on both sides. What is the ratio?
+
+# %%
+guess = 1.0
+
+# %%
+null_test = compare(
+    "measuring: the same function twice",
+    {"one": lambda x: x @ x, "the same": lambda x: x @ x},
+    inputs=lambda generator, device: torch.rand(200, 200, generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# - **device** names the processor. **variant** names the function; the first one is the baseline.
+# - **median time** is for one call: CPU seconds of one thread, or event seconds on a GPU.
+# - **times faster** is the median ratio of the pairs, first variant divided by this one. It need not be exactly
+#   the ratio of the two median times.
+# - **95 % interval**: if it contains 1, the measurement saw no difference. That is not a proof that there is
+#   none, only that it is smaller than the interval. One interval in twenty may miss the truth, and blocks in one
+#   process disturb each other a little, through caches and memory. So do not believe in a few percent.
+# - In the chart, the thin black line is the interval, and the dashed line is your guess. The axis is
+#   logarithmic: twice as fast and half as fast lie equally far from 1.
+# - Lines marked *recorded* come from other machines, with date and versions. They help where you have no GPU.
+# - A claim "is faster" **holds** in a cell if the whole interval lies above 1.1. Cells that disagree make it
+#   **depend**.
+#
+# A small difference can be real and still not worth a change of your code.
+
+# %%
+ratio, pairs_taken = null_test.ratio(), len(null_test.samples["cpu"].blocks["one"])
+print(f"{pairs_taken} pairs, ratio {ratio.median:.3f}, interval {ratio.low:.3f} to {ratio.high:.3f}")
+assert 7 <= pairs_taken <= 101
+
+# %% [markdown]
+# ## 8. The right inputs
+#
+# A perfect stopwatch on the wrong data is wrong. We sort 100,000 numbers. In one variant they are random, in the
+# other they are sorted already. The function, the shape and the type are equal. What is the ratio?
+
+# %%
+guess = 1.0
+
+
+# %%
+def random_and_sorted(generator, device):
+    numbers = torch.rand(100_000, generator=generator).to(device)
+    return numbers, numbers.sort().values
+
+
+compare(
+    "measuring: sorting random numbers, or sorted ones",
+    {"random": lambda numbers, ordered: numbers.sort(), "sorted": lambda numbers, ordered: ordered.sort()},
+    inputs=random_and_sorted,
+    guess=guess,
+)
+
+# %% [markdown]
+# On the CPU the values matter: a processor guesses the results of comparisons, and guesses well when they follow
+# a pattern. So use inputs like those that you will have. `compare` calls `inputs` anew for every block, and both
+# sides of a pair get equal values.
+
+# %% [markdown]
+# ## 9. `torch.utils.benchmark`
+#
+# Torch has a stopwatch of its own. It warms up, waits for the GPU, uses one thread unless you say otherwise, and
+# chooses the number of calls in a block.
+
+# %%
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # looks for a compiler we do not need
+from torch.utils import benchmark
+
+timer = benchmark.Timer("x @ x", globals={"x": torch.rand(200, 200)})
+measurement = timer.blocked_autorange(min_run_time=0.3)
+print(
+    f"{len(measurement.times)} blocks of {measurement.number_per_run} calls, {measurement.num_threads} thread"
+)
+print(
+    f"median {measurement.median * 1e6:.1f} µs, middle half of the blocks within {measurement.iqr * 1e6:.1f} µs"
+)
+assert measurement.num_threads == 1
+
+# %% [markdown]
+# It is the right tool for "how long does this take?". For "which of two is faster?" it has two weaknesses: it
+# reads the wall clock, and it finishes one statement before it begins the next. Once more the same statement
+# twice, and neighbours who come in between:
+
+# %%
+quiet = timer.blocked_autorange(min_run_time=0.3)
+with neighbours():
+    busy = timer.blocked_autorange(min_run_time=0.3)
+print(
+    f"quiet {quiet.median * 1e6:.1f} µs, then {busy.median * 1e6:.1f} µs, {busy.median / quiet.median:.2f}×"
+)
+print("It notices that something is wrong:", busy.has_warnings or quiet.has_warnings)
+
+# %% [markdown]
+# Whether it warns depends on the spread of the blocks. A change that meets all blocks alike goes unnoticed.
+
+# %% [markdown]
+# ## 10. The profiler: where does the time go?
+#
+# A stopwatch says *how long*. The profiler says *where*. Here are three lines. Which one takes the most time?
+#
+# 1. change the order of the dimensions, 2. flatten each picture, 3. multiply with a matrix.
+
+
+# %%
+def classify(images, weights):
+    reordered = images.permute(0, 2, 3, 1)
+    flat = reordered.reshape(len(images), -1)
+    return flat @ weights
+
+
+images, weights = torch.rand(64, 3, 64, 64), torch.rand(3 * 64 * 64, 10)
+
+# %%
+guess = "the product"
+
+# %%
+from torch.profiler import ProfilerActivity, profile
+
+classify(images, weights)
+with profile(activities=[ProfilerActivity.CPU]):
+    classify(images, weights)  # the profiler needs a warm-up, too
+with profile(activities=[ProfilerActivity.CPU]) as profiled:
+    for _ in range(20):
+        classify(images, weights)
+
+rows = {row.key: row for row in profiled.key_averages() if row.key.startswith("aten::")}
+all_of_it = sum(row.self_cpu_time_total for row in rows.values())
+print("operation            calls    with what it calls    by itself")
+for row in sorted(rows.values(), key=lambda row: -row.self_cpu_time_total)[:6]:
+    total, own = row.cpu_time_total / all_of_it, row.self_cpu_time_total / all_of_it
+    print(f"{row.key:20} {row.count:5} {total:20.0%} {own:12.0%}")
+print(f"reshape, with what it calls: {rows['aten::reshape'].cpu_time_total / all_of_it:.0%}")
+print(f"Your guess: {guess}.")
+
+# %% [markdown]
+# Line 2 looks like nothing, but `reshape` must copy here: after `permute` the numbers lie in memory in another
+# order than the flat rows need. It calls `clone`, which calls `copy_`. The column *by itself* shows who works,
+# the column *with what it calls* shows who asked for it. Line 1 is a view, and costs next to nothing.
+#
+# For the work on a GPU, add `ProfilerActivity.CUDA`. The first profile also starts the profiler itself, so it is
+# thrown away.
+#
+# ### When it does not help
+#
+# The profiler notes every operation and sorts its notes afterwards. 2,000 additions of tiny tensors: how many
+# times longer do they take with it?
+
+# %%
+guess = 1.0
+
+# %%
+tiny = torch.rand(10)
+
+
+def additions():
+    for _ in range(2000):
+        tiny + tiny
+
+
+def watched_additions():
+    with profile(activities=[ProfilerActivity.CPU]):
+        additions()
+
+
+seconds = {
+    function: median(on_both_clocks(function)[0] for _ in range(5))
+    for function in (additions, watched_additions)
+}
+for function, value in seconds.items():
+    print(f"{function.__name__:18} {value * 1e3:6.1f} ms")
+print(f"{seconds[watched_additions] / seconds[additions]:.1f}×. Your guess: {guess:.1f}×.")
+
+# %% [markdown]
+# So never take a time from a profile and compare it with one taken without. Find the place with the profiler,
+# then measure the change with pairs.
+
+# %% [markdown]
+# ## 11. Counted costs
+#
+# The best measurement has no noise at all. `costs` counts what a function asks of torch: operations, memory,
+# copies, syncs. The numbers are the same on every machine, busy or not.
+#
+# The length of a vector, written in two ways:
+
+
+# %%
+def by_hand(x):
+    return (x * x).sum().sqrt()
+
+
+vector = torch.rand(10)
+print(costs(by_hand, vector), costs(torch.linalg.vector_norm, vector), sep="\n\n")
+
+# %% [markdown]
+# Three operations against one. How many times faster is the second, for 10 numbers?
+
+# %%
+guess = 1.5
+
+# %%
+compare(
+    "measuring: the length of a vector of 10 numbers",
+    {"by hand": by_hand, "vector_norm": torch.linalg.vector_norm},
+    inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# **Why.** With 10 numbers the arithmetic is nothing. Each operation costs a microsecond or a few: Python calls
+# torch, torch looks at types and devices, picks a kernel and makes a tensor for the result. Here the *count of
+# operations* is the cost model.
+#
+# A view is not counted as an operation, because it moves no data. It still costs about a microsecond.
+#
+# With many numbers the model changes. Then count **bytes**. For 4 million numbers (16 MB):
+
+# %%
+print(
+    costs(by_hand, torch.rand(4_000_000)), costs(torch.linalg.vector_norm, torch.rand(4_000_000)), sep="\n\n"
+)
+
+# %% [markdown]
+# By hand, `x * x` reads 16 MB and writes 16 MB of new memory, and `sum` reads them again: 48 MB. `vector_norm`
+# reads 16 MB. So 48 to 16: a guess of 3 is a calculation now.
+
+# %%
+guess = 3.0
+
+# %%
+compare(
+    "measuring: the length of a vector of 4,000,000 numbers",
+    {"by hand": by_hand, "vector_norm": torch.linalg.vector_norm},
+    inputs=lambda generator, device: torch.rand(4_000_000, generator=generator).to(device),
+    guess=guess,
+    bytes=16e6,
+)
+
+# %% [markdown]
+# ## 12. The limit of the machine
+#
+# The last table has one more line: the **limit**. To read 16 MB takes some time on this machine, whatever the
+# code does. `compare` measures once how many bytes a second the memory moves here, and how many operations a
+# second the processor computes. From `bytes=` or `flops=` of one call it draws the least time that is possible.
+#
+# The limit answers a question that no comparison of two variants can: *is there anything left to gain?* Divide
+# the time of your best variant by the limit. More than that cannot be gained, and often less.
+#
+# The second kind of limit is arithmetic. A product of two *n* × *n* matrices takes *n*³ multiplications and
+# nearly as many additions: 2 *n*³ floating-point operations ("flops"). We compare a product by broadcasting
+# with `@`.
+
+# %%
+guess = 3.0
+
+# %%
+n = 128
+compare(
+    "measuring: a product of 128 × 128, by broadcasting or @",
+    {
+        "broadcast": lambda a, b: (a[:, :, None] * b).sum(dim=1),
+        "a @ b": lambda a, b: a @ b,
+    },
+    inputs=lambda generator, device: tuple(torch.rand(2, n, n, generator=generator).to(device)),
+    guess=guess,
+    flops=2 * n**3,
+)
+
+# %% [markdown]
+# Both do the same arithmetic. The first writes all *n*³ products to memory and reads them again: 8 MB each way. It
+# is limited by memory, and far from the limit of the arithmetic. `@` keeps its numbers in registers and cache.
+# Next to the limit, stop. The only way to be faster is to compute less.
+#
+# ### When it does not help
+#
+# What is the limit for 10 numbers, which are 40 bytes?
+
+# %%
+compare(
+    "measuring: the length of 10 numbers and its limit",
+    {"by hand": by_hand, "vector_norm": torch.linalg.vector_norm},
+    inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
+    bytes=40,
+    seconds=0.5,
+)
+
+# %% [markdown]
+# The limit is a nanosecond or so, and nobody comes near it: this time goes into the calls, not into bytes. A
+# limit tells nothing about small inputs. Count operations there. It is also only as good as its rates. They
+# were measured on this machine, and so with some noise: read "within 20 % of the limit" as "at the limit".
+
+# %% [markdown]
+# ## Summary
+#
+# | the stopwatch lies because | so |
+# |---|---|
+# | the first call loads, starts and allocates | warm up, unless the first call is your subject |
+# | the call returns before the work is done | synchronize before start and stop, or use events |
+# | a single timing is luck | blocks of 2 ms and more, many of them |
+# | the machine changes meanwhile | pairs in random order, ratio within the pair, median |
+# | other programs take the core | CPU clock for "how much work", wall clock for "how long must I wait" |
+# | the inputs are too kind | fresh inputs like those you will have |
+# | work moves out of the timed part | time it together with its first use |
+#
+# | your question | the tool |
+# |---|---|
+# | Which is faster, and by how much? | `compare`: pairs, ratio, interval |
+# | How long does this take here? | `torch.utils.benchmark` |
+# | Where does the time go? | `torch.profiler` |
+# | What does it ask of torch? Are there copies or syncs? | `costs`; the `meta` device for syncs |
+# | Is there anything left to gain? | the limit: `bytes=`, `flops=` |
+
+# %% [markdown]
+# **Now you:** [the exercises of this chapter](../exercises/00_measuring/00_measuring.ipynb). Mend a timer,
+# compare in pairs, count, and find a hidden sync.

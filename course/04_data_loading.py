@@ -1,0 +1,1101 @@
+# %% [markdown]
+# # 04 · Loading data
+#
+# A GPU that waits for pictures computes nothing. Many trainings are slow here: reading, decoding, collecting
+# into batches, copying to the device.
+#
+# **You will be able to**
+# - read a folder of files with one line, and say what that line does and what it does not do,
+# - find the slow step of a loader, and remove it: decode less, decode once, work on whole batches,
+# - decide when worker processes help, and when they make it slower,
+# - say what pinned memory is for, what else it needs, and how it can give you wrong data.
+#
+# **Time:** 45 minutes to read and run. **Needs:** a CPU; worker processes are shown on Linux; a GPU is used
+# where there is one.
+#
+# **Claims tested:** *C1* "use `DatasetFolder` and `ImageFolder` instead of a hand-written Dataset"; *A4* "use
+# `DataLoader(pin_memory=True)` for faster copies to the GPU".
+
+# %%
+import inspect
+import io
+import os
+import pickle
+import sys
+import tempfile
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, TensorDataset
+from torchvision.datasets import DatasetFolder, ImageFolder
+from torchvision.io import decode_image, read_file
+from torchvision.transforms import v2
+
+from autograder import compare, costs, devices, verdict, verdicts
+
+data = Path("../data")
+gpu = torch.cuda.is_available()
+print("devices here:", *devices(), "· processors:", os.cpu_count())
+
+# %% [markdown]
+# ## 1. A folder is a data set
+#
+# The folder `data/images` has one sub-folder for each class. Many projects start with a class like this one:
+
+
+# %%
+class PictureFolder(Dataset):
+    def __init__(self, root):
+        self.classes = sorted(entry.name for entry in Path(root).iterdir() if entry.is_dir())
+        self.samples = [
+            (path, label)
+            for label, name in enumerate(self.classes)
+            for path in sorted(Path(root, name).iterdir())
+            if path.suffix.lower() in {".jpg", ".jpeg", ".png"}
+        ]
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, index):
+        path, label = self.samples[index]
+        return Image.open(path).convert("RGB"), label
+
+
+by_hand = PictureFolder(data / "images")
+pictures = ImageFolder(data / "images")
+print(pictures.classes, "·", len(pictures), "pictures")
+
+# %% [markdown]
+# `ImageFolder` does the same in one line. It finds the classes, numbers them, lists the files, and opens
+# pictures as RGB. Is it really the same? Compare every pixel and every label.
+
+# %%
+same_labels = [label for _, label in by_hand] == pictures.targets
+same_pixels = all(
+    np.array_equal(mine, theirs) for (mine, _), (theirs, _) in zip(by_hand, pictures, strict=True)
+)
+assert same_labels and same_pixels and by_hand.classes == pictures.classes
+
+# %% [markdown]
+# Is it faster too? How many times faster is `ImageFolder` in reading all ten pictures?
+
+# %%
+guess = 1.5
+
+# %%
+compare(
+    "data loading: ten pictures from a folder",
+    {
+        "hand-written Dataset": lambda by_hand, folder: [by_hand[i] for i in range(10)],
+        "ImageFolder": lambda by_hand, folder: [folder[i] for i in range(10)],
+    },
+    inputs=lambda generator, device: (by_hand, pictures),
+    guess=guess,
+    seconds=0.6,
+)
+
+# %% [markdown]
+# No. Nearly all of the time goes into decoding the files, and both leave that to the same library. You save
+# lines and mistakes, not time. One of the mistakes: three of the ten pictures are grey. Without
+# `convert("RGB")` they have no channels, and cannot be in one batch with the others.
+
+# %%
+print("as stored:  ", np.asarray(Image.open(data / "images/texture/brick.png")).shape)
+print("ImageFolder:", np.asarray(pictures[7][0]).shape)
+assert pictures[7][0].mode == "RGB"
+
+# %% [markdown]
+# `DatasetFolder` is the general form. You say how a file is read (`loader`) and which files count
+# (`extensions`). Here are texts:
+
+
+# %%
+def read_text(path):
+    return Path(path).read_text(encoding="utf-8")
+
+
+texts = DatasetFolder(data / "texts", loader=read_text, extensions=(".txt",), transform=str.split)
+words, label = texts[3]
+print(len(texts), "texts ·", texts.class_to_idx)
+print(texts.classes[label], words[:5])
+
+# %% [markdown]
+# `transform` is applied to each sample when it is read, `target_transform` to each label. Both folder classes
+# are strict. Three things that they refuse or decide for you:
+
+# %%
+try:
+    DatasetFolder(data / "texts", loader=read_text)
+except ValueError as error:
+    print("no extensions:", error)
+try:
+    DatasetFolder(data / "texts", loader=read_text, extensions=(".md",))
+except FileNotFoundError as error:
+    print("no such file: ", str(error).split(" for the")[0], "…")
+
+with tempfile.TemporaryDirectory() as folder:  # a test set that has no cats
+    for name in ("cup", "space"):
+        Path(folder, name).mkdir()
+        Path(folder, name, "one.jpg").touch()
+    print("train:", pictures.class_to_idx)
+    print("test: ", ImageFolder(folder).class_to_idx)
+
+# %% [markdown]
+# The last one is a trap. Labels are the positions in the sorted list of sub-folders. A test folder that lacks
+# a class gives other numbers to the same names, without a warning. Compare `class_to_idx` before you believe
+# an accuracy; `allow_empty=True` lets a class have no file.
+
+# %%
+verdict(
+    "C1",
+    "holds",
+    "ImageFolder gives the labels and pixels of the class written by hand. It saves lines, not time.",
+    shown=same_labels and same_pixels,
+)
+
+# %% [markdown]
+# ## 2. Where does the time go?
+#
+# One sample takes four steps: read the file, decode it, shrink it to 128 × 128, make floats. How many times
+# faster is reading alone than all four?
+
+# %%
+guess = 4.0
+cup = str(data / "images/cup/coffee.jpg")
+
+
+# %%
+def read_only(path):
+    return Path(path).read_bytes()
+
+
+def decode(path):
+    return Image.open(io.BytesIO(read_only(path))).convert("RGB")
+
+
+def shrink(path):
+    return v2.functional.resize(decode(path), [128, 128])
+
+
+def all_four(path):
+    return v2.functional.to_dtype(v2.functional.to_image(shrink(path)), torch.float32, scale=True)
+
+
+compare(
+    "data loading: one JPEG of 600 × 400, step by step",
+    {
+        "read, decode, shrink, to float": all_four,
+        "read, decode, shrink": shrink,
+        "read, decode": decode,
+        "read": read_only,
+    },
+    inputs=lambda generator, device: cup,
+    guess=guess,
+    seconds=0.6,
+)
+
+# %% [markdown]
+# **Why.** Look at the bytes after each step:
+
+# %%
+picture = decode(cup)
+for step, number in {
+    "file": len(read_only(cup)),
+    "decoded": 3 * picture.width * picture.height,
+    "shrunk, uint8": 3 * 128 * 128,
+    "shrunk, float32": 4 * 3 * 128 * 128,
+}.items():
+    print(f"{step:16} {number:9,} bytes")
+
+# %% [markdown]
+# Decoding makes ten times as many bytes, and then most of them are thrown away. Reading looks free, because
+# the operating system still holds the file in memory. The first read from a disk or a network takes
+# milliseconds. That is waiting, not work; section 6 comes back to it.
+#
+# So: decode less, or less often.
+
+# %% [markdown]
+# ## 3. Decode less
+#
+# A JPEG stores blocks of frequencies. A decoder can leave out the high ones and give half the width and
+# height for less work: PIL calls this `draft`. `torchvision.io` decodes into a tensor without PIL. How many
+# times faster is `draft` than PIL's full decoding?
+
+# %%
+guess = 1.5
+
+
+# %%
+def with_torchvision(path):
+    return v2.functional.resize(decode_image(read_file(path), mode="RGB"), [128, 128])
+
+
+def with_draft(path):
+    picture = Image.open(path)
+    picture.draft("RGB", (128, 128))  # at least this size; only JPEG knows how
+    return v2.functional.resize(picture.convert("RGB"), [128, 128])
+
+
+compare(
+    "data loading: one JPEG of 600 × 400, decoded and shrunk",
+    {"PIL": shrink, "torchvision.io": with_torchvision, "PIL with draft": with_draft},
+    inputs=lambda generator, device: cup,
+    guess=guess,
+    seconds=0.8,
+)
+
+# %% [markdown]
+# `draft` saves decoding *and* shrinking: a quarter of the pixels arrives. The result is not the same picture
+# bit by bit. And a PNG has no such blocks: there `draft` does nothing.
+
+# %%
+difference = np.abs(np.asarray(with_draft(cup), dtype=int) - np.asarray(shrink(cup), dtype=int))
+print(f"draft changes a value by {difference.mean():.1f} of 255 on average")
+
+for name in ("cup/coffee.jpg", "texture/brick.png"):
+    picture = Image.open(data / "images" / name)
+    before = picture.size
+    picture.draft("RGB", (128, 128))
+    print(f"{name:18} {before} → {picture.size}")
+assert picture.size == before  # the PNG
+
+# %% [markdown]
+# The best decoding is done before training. If every epoch shrinks the same pictures, shrink the files once.
+#
+# ## 4. Decode once: a cache
+#
+# From the second epoch on, everything has been decoded already. How many times faster is it to keep the
+# result?
+
+# %%
+guess = 10.0
+
+
+# %%
+class Cached(Dataset):
+    def __init__(self, dataset):
+        self.dataset, self.kept = dataset, {}
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def __getitem__(self, index):
+        if index not in self.kept:
+            self.kept[index] = self.dataset[index]
+        return self.kept[index]
+
+
+small = ImageFolder(data / "images", transform=v2.Compose([v2.Resize((128, 128)), v2.PILToTensor()]))
+cached = Cached(small)
+for i in range(len(cached)):
+    cached[i]
+
+compare(
+    "data loading: ten pictures, second epoch",
+    {
+        "decode again": lambda small, cached: [small[i] for i in range(10)],
+        "from the cache": lambda small, cached: [cached[i] for i in range(10)],
+    },
+    inputs=lambda generator, device: (small, cached),
+    guess=guess,
+    seconds=0.6,
+)
+
+# %% [markdown]
+# Thousands of times, because nothing is left to do. The price is memory. These ten pictures take half a
+# megabyte. A million pictures of 224 × 224 take 150 GB as `uint8`, and 600 GB as `float32`. Keep bytes, not
+# floats.
+
+# %%
+print(f"ten pictures: {sum(image.nbytes for image, _ in cached.kept.values()):,} bytes")
+for dtype in (torch.uint8, torch.float32):
+    print(f"a million, {dtype}: {1e6 * 3 * 224 * 224 * dtype.itemsize / 1e9:.0f} GB")
+
+# %% [markdown]
+# ### When it does not help
+#
+# Put a random transform *behind* the cache. In front of it, the first random result is kept for ever. And you
+# hand out the cache's own tensors: who writes to one, changes the data for all later epochs.
+
+# %%
+frozen = Cached(ImageFolder(data / "images", v2.Compose([v2.RandomCrop(8), v2.PILToTensor()])))
+assert torch.equal(frozen[0][0], frozen[0][0])  # "random" crop: the same every time
+
+image, _ = frozen[0]
+image.zero_()
+assert frozen[0][0].sum() == 0  # the cache is spoilt
+
+# %% [markdown]
+# The third trap comes with worker processes, in section 6.
+#
+# ## 5. Work on whole batches
+#
+# 64 small pictures as `uint8` are to become one batch of normalised floats. You can transform each picture
+# and stack the results, or stack the bytes and transform once. How many times faster is the second?
+
+# %%
+guess = 3.0
+mean = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+std = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+
+
+# %%
+def each_picture(images):
+    return torch.stack([(image / 255 - mean) / std for image in images])
+
+
+def whole_batch(images):
+    return (torch.stack(images) / 255 - mean) / std
+
+
+def whole_batch_in_place(images):
+    batch = torch.stack(images) / 255
+    return batch.sub_(mean).div_(std)
+
+
+def some_pictures(number, side):
+    def make(generator, device):
+        shape = (number, 3, side, side)
+        return (list(torch.randint(256, shape, generator=generator, dtype=torch.uint8)),)
+
+    return make
+
+
+compare(
+    "data loading: 64 pictures of 32 × 32 to floats",
+    {
+        "each picture": each_picture,
+        "whole batch": whole_batch,
+        "whole batch, in place": whole_batch_in_place,
+    },
+    inputs=some_pictures(64, 32),
+    guess=guess,
+    bytes=64 * 3 * 32 * 32 * (1 + 4),
+)
+
+# %% [markdown]
+# **Why.** Each operation costs some microseconds before it touches a number. A picture of 32 × 32 has 3,072
+# numbers: the work on them is as short as that. In place saves new memory, and the time to get it.
+#
+# The line *limit* is the time to read the bytes and to write the floats once. Four operations go over the
+# batch four times, so none of the variants comes near it.
+
+# %%
+(images,) = some_pictures(64, 32)(torch.Generator(), "cpu")
+for function in (each_picture, whole_batch_in_place):
+    print(function.__name__, costs(function, images), sep="\n", end="\n\n")
+
+# %% [markdown]
+# ### When it does not help
+#
+# Now 8 pictures of 384 × 384. Each is 144 times as large. Your guess?
+
+# %%
+guess = 3.0
+
+# %%
+compare(
+    "data loading: 8 pictures of 384 × 384 to floats",
+    {"each picture": each_picture, "whole batch": whole_batch},
+    inputs=some_pictures(8, 384),
+    guess=guess,
+    seconds=0.8,
+)
+
+# %% [markdown]
+# Little or nothing is gained on a CPU, and it can be slower: the eight start-up costs were small already, and
+# one picture fits into the processor's caches where the whole batch (14 MB of floats) may not. Batch what is
+# small.
+#
+# ### The whole data set in memory
+#
+# Small data needs no loader at all. The 1,797 digits of `digits.npz` fit in 115 kB. One epoch, shuffled, in
+# batches of 64. The last variant does not use `DataLoader`. How many times faster is it than the first?
+
+# %%
+guess = 2.0
+with np.load(data / "digits.npz") as file:
+    digits = TensorDataset(torch.from_numpy(file["images"]), torch.from_numpy(file["labels"]).long())
+
+
+# %%
+def item_by_item(digits):
+    return [batch for batch in DataLoader(digits, batch_size=64, shuffle=True)]
+
+
+def batch_of_indices(digits):
+    sampler = BatchSampler(RandomSampler(digits), batch_size=64, drop_last=False)
+    return [batch for batch in DataLoader(digits, sampler=sampler, batch_size=None)]
+
+
+def only_indexing(digits):
+    order = torch.randperm(len(digits))
+    return [[column[indices] for column in digits.tensors] for indices in order.split(64)]
+
+
+compare(
+    "data loading: one epoch of 1,797 digits in memory",
+    {
+        "DataLoader": item_by_item,
+        "DataLoader, a batch of indices": batch_of_indices,
+        "randperm and indexing": only_indexing,
+    },
+    inputs=lambda generator, device: digits,
+    guess=guess,
+    seconds=0.8,
+)
+
+# %% [markdown]
+# `DataLoader` asks for one sample at a time, makes a small tensor of each, and stacks 64 of them again. With
+# `batch_size=None` and a sampler that gives lists of indices, the data set is asked once a batch. All three
+# give the same batches.
+
+# %%
+assert all(len(f(digits)) == 29 and len(f(digits)[0][0]) == 64 for f in (item_by_item, only_indexing))
+assert sum(int(labels.sum()) for _, labels in only_indexing(digits)) == int(digits.tensors[1].sum())
+
+# %% [markdown]
+# ## 6. Worker processes
+#
+# `num_workers=2` starts two processes that load batches while your program computes. So two workers should
+# load the digits in half the time. Your guess?
+
+# %%
+guess = 2.0
+on_linux = sys.platform == "linux"
+
+
+# %%
+def epoch(loader):
+    for _batch in loader:
+        pass
+
+
+def loader_with(dataset, workers, batch_size, **settings):
+    if workers:  # fork: a worker starts as a copy of this process
+        settings = {"multiprocessing_context": "fork", "persistent_workers": True, **settings}
+    return DataLoader(dataset, batch_size=batch_size, num_workers=workers, **settings)
+
+
+if on_linux:
+    none, two = loader_with(digits, 0, 64), loader_with(digits, 2, 64)
+    compare(
+        "data loading: digits with and without workers",
+        {"no workers": lambda none, two: epoch(none), "2 workers": lambda none, two: epoch(two)},
+        inputs=lambda generator, device: (none, two),
+        guess=guess,
+        clock="wall",
+    )
+    del none, two
+else:
+    print("Skipped: this cell defines functions in a notebook, and workers need fork to see them.")
+
+# %% [markdown]
+# Slower. A digit is loaded in some microseconds. Sending a batch from one process to another costs much more:
+# shared memory is set up, a message goes through a queue, two processes wake up. (We use the wall clock here,
+# because a worker's CPU time is not this process's CPU time. Each process uses one torch thread, as workers
+# always do.)
+#
+# Workers pay where loading a batch takes much longer than sending it. The clearest case is *waiting*. This
+# data set pretends that a file comes from a network drive: 3 ms for each. With 4 workers? (Where there are
+# fewer than 4 processors, torch warns. It thinks of work. We wait, so we print the warning and go on.)
+
+# %%
+guess = 3.0
+
+
+# %%
+class FromFarAway(Dataset):
+    def __len__(self):
+        return 48
+
+    def __getitem__(self, index):
+        time.sleep(0.003)
+        return torch.full((3, 32, 32), index, dtype=torch.uint8)
+
+
+if on_linux:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        far_away = (
+            loader_with(FromFarAway(), 0, 4),
+            loader_with(FromFarAway(), 4, 4, prefetch_factor=8),
+            loader_with(FromFarAway(), 4, 4),
+        )
+        for loader in far_away:
+            epoch(loader)
+    print(str(caught[0].message).split(", which")[0] if caught else "no warning: enough processors")
+    compare(
+        "data loading: waiting for a network drive",
+        {
+            "no workers": lambda none, ahead, four: epoch(none),
+            "4 workers, prefetch_factor=8": lambda none, ahead, four: epoch(ahead),
+            "4 workers": lambda none, ahead, four: epoch(four),
+        },
+        inputs=lambda generator, device: far_away,
+        guess=guess,
+        clock="wall",
+    )
+    del far_away, loader
+
+# %% [markdown]
+# Four can wait at the same time, on any number of processors. *Work* is different: it needs processors. Now
+# the real pictures, decoded and shrunk. How many times faster are two workers than none?
+
+# %%
+guess = 2.0
+
+# %%
+if on_linux:
+    loaders = (
+        loader_with(small, 0, 2),
+        loader_with(small, 2, 2, persistent_workers=False),
+        loader_with(small, 2, 2),
+    )
+    compare(
+        "data loading: decoding with workers",
+        {
+            "no workers": lambda none, new, kept: epoch(none),
+            "2 workers, new each epoch": lambda none, new, kept: epoch(new),
+            "2 workers, persistent": lambda none, new, kept: epoch(kept),
+        },
+        inputs=lambda generator, device: loaders,
+        guess=guess,
+        clock="wall",
+        seconds=1.5,
+    )
+    del loaders
+
+# %% [markdown]
+# This figure depends on your machine more than any other in the chapter. With two idle processors, two
+# workers come near to twice as fast. Where the processors are busy, or where there is only one, they gain
+# nothing. More workers than free processors cannot help with work.
+#
+# Starting workers costs tens of milliseconds each by `fork`, and seconds where a worker must import
+# everything anew (Windows, macOS, and Linux from Python 3.14 on, unless you ask for `fork`). By default it
+# happens in every epoch; `persistent_workers=True` keeps the processes. It matters for short epochs only.
+#
+# ### What else changes with workers
+#
+# `prefetch_factor` (2 by default) says how many batches each worker loads in advance. So workers ×
+# prefetch_factor batches wait in memory. More of them smooth out uneven loading times. They do not make
+# anything load faster: see the middle line of the network drive. Without workers, both settings are refused:
+
+# %%
+for settings in ({"prefetch_factor": 4}, {"persistent_workers": True}):
+    try:
+        DataLoader(digits, **settings)
+    except ValueError as error:
+        print(error)
+
+assert DataLoader(digits, num_workers=1).prefetch_factor == 2
+batch_bytes = 64 * 3 * 224 * 224 * 4
+print(f"8 workers × 2 batches of 64 float pictures: {8 * 2 * batch_bytes / 1e9:.2f} GB in shared memory")
+
+# %% [markdown]
+# A worker has its own copy of the data set. So it fills its own cache, and yours stays empty. Two workers
+# decode up to twice as much, and workers that are not persistent take their cache with them.
+
+# %%
+cached = Cached(small)
+if on_linux:
+    epoch(loader_with(cached, 2, 2))
+    print("pictures in this process's cache after an epoch with workers:", len(cached.kept))
+    assert len(cached.kept) == 0
+epoch(loader_with(cached, 0, 2))
+assert len(cached.kept) == 10
+
+# %% [markdown]
+# Mend it: fill the cache before the loader starts its workers. By `fork` they get it, and the pictures are
+# not copied. Here the cache is full, and we take the files away:
+
+# %%
+cached.dataset = None
+if on_linux:
+    epoch(loader_with(cached, 0, 2, sampler=range(10)))
+    epoch(loader_with(cached, 2, 2, sampler=range(10)))
+    print("workers found all ten pictures in the cache that they were born with")
+
+# %% [markdown]
+# Where workers are not forked, everything they need travels as a pickle. A function without a name cannot:
+
+# %%
+try:
+    pickle.dumps(lambda image: image / 255)
+except (pickle.PicklingError, AttributeError) as error:
+    print(type(error).__name__, "for a lambda")
+print(len(pickle.dumps(small)), "bytes for an ImageFolder: a list of names, and a transform from a library")
+
+# %% [markdown]
+# ## 7. Sentences: do not compute on padding
+#
+# A batch of sentences is as wide as its longest sentence. The rest is padding, and it costs as much as words
+# do. 512 sentences, mostly short; each batch of 32 goes through one layer. One loader takes them as they
+# come, the other takes sentences of similar length together. How many times faster is the second?
+
+# %%
+guess = 1.5
+table, weight = torch.randn(1000, 64), torch.randn(64, 64)
+
+
+# %%
+def sentences(generator, device):
+    lengths = (torch.rand(512, generator=generator) ** 4 * 120).long() + 3
+    rows = [torch.randint(1000, (n,), generator=generator) for n in lengths.tolist()]
+    return rows, table.to(device), weight.to(device)
+
+
+def layer(rows, table, weight):
+    batch = pad_sequence(rows, batch_first=True)
+    return torch.tanh(table[batch.to(table.device)] @ weight)
+
+
+def as_they_come(rows, table, weight):
+    return [layer(rows[i : i + 32], table, weight) for i in range(0, len(rows), 32)]
+
+
+def by_length(rows, table, weight):
+    return as_they_come(sorted(rows, key=len), table, weight)
+
+
+compare(
+    "data loading: 512 sentences in batches of 32",
+    {"as they come": as_they_come, "by length": by_length},
+    inputs=sentences,
+    guess=guess,
+    seconds=0.8,
+)
+
+# %% [markdown]
+# **Why.** Count the numbers that are computed:
+
+# %%
+rows, *_ = sentences(torch.Generator(), "cpu")
+print(f"words:                 {sum(map(len, rows)):7,}")
+for name, ordered in {"as they come": rows, "by length": sorted(rows, key=len)}.items():
+    batches = [ordered[i : i + 32] for i in range(0, len(ordered), 32)]
+    print(f"words and padding, {name:12} {sum(32 * max(map(len, batch)) for batch in batches):7,}")
+
+# %% [markdown]
+# The time falls less than these figures, because copying the rows into batches costs nearly the same in both.
+# It does not help where all lengths are alike. And it has a price in training: the batches are no longer
+# random. The usual mend is to sort within large random groups, and to shuffle the order of the batches.
+
+# %% [markdown]
+# ## 8. Pinned memory
+#
+# The operating system may move a page of memory, or write it to disk. A GPU that copies on its own cannot
+# live with that. So from normal, *pageable* memory, the driver first copies pieces into a buffer of its own,
+# and the GPU takes them from there. *Pinned* (page-locked) memory is promised to stay: the GPU reads it
+# directly.
+#
+# Pinning is a service of the GPU's driver. What happens here?
+
+# %%
+try:
+    print("pinned:", torch.ones(3).pin_memory().is_pinned())
+except RuntimeError as error:
+    print("RuntimeError:", str(error).split(".")[0])
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    (batch,) = next(iter(DataLoader(TensorDataset(torch.ones(3)), pin_memory=True)))
+print("DataLoader:", caught[0].message if caught else "no warning", "· pinned:", batch.is_pinned())
+assert batch.is_pinned() == gpu
+
+# %% [markdown]
+# The cost model, in bytes. Let *n* be the size of the batch, *m* the speed of the host's memory, *b* the
+# speed of the bus to the GPU, typically 10 to 50 GB/s.
+#
+# | source | what happens | time, about |
+# |---|---|---|
+# | pageable | the processor copies *n* bytes to the buffer, the bus takes them from there, piece by piece | between *n/b* and *n/b* + 2*n/m* |
+# | pinned | the bus takes *n* bytes | *n/b* |
+# | pinned just before | new pinned memory, the processor copies *n* bytes into it, then the bus | pinning + 2*n/m* + *n/b* |
+#
+# Now the sweep. How many times faster is the copy from pinned memory? **Without a GPU** nothing can be
+# pinned, no bus is crossed, and both variants are the same copy within the host's memory: expect 1. The
+# recorded devices show the rest, where there are records.
+
+# %%
+guess = 1.0
+
+
+# %%
+def pinned(tensor):
+    return tensor.pin_memory() if gpu else tensor
+
+
+def host_and_device(megabytes):
+    def make(generator, device):
+        source = torch.full((int(megabytes * 250_000),), 0.5)
+        return source, pinned(source), torch.empty_like(source, device=device)
+
+    return make
+
+
+for megabytes in (0.06, 1, 16):
+    compare(
+        f"data loading: {megabytes} MB from the host to the device",
+        {
+            "pageable": lambda pageable, page_locked, target: target.copy_(pageable),
+            "pinned": lambda pageable, page_locked, target: target.copy_(page_locked),
+        },
+        inputs=host_and_device(megabytes),
+        guess=guess,
+        claim="A4" if gpu else None,
+        seconds=0.4,
+    )
+
+# %% [markdown]
+# ### When pinning hurts
+#
+# The memory is pinned already in this measurement. If you pin a tensor and copy it right away, you pay for
+# the pinning too. How many times faster is that than the plain copy? (Without a GPU, a plain `clone` stands
+# in for the pinning: it is the copy that pinning contains, without the call to the driver.)
+
+# %%
+guess = 1.0
+
+
+# %%
+def pin_first(source, target):
+    staged = source.pin_memory() if gpu else source.clone()
+    return target.copy_(staged, non_blocking=True)
+
+
+compare(
+    "data loading: pin just before the copy, 16 MB",
+    {"plain copy": lambda source, target: target.copy_(source), "pin, then copy": pin_first},
+    inputs=lambda generator, device: (torch.full((4_000_000,), 0.5), torch.empty(4_000_000, device=device)),
+    guess=guess,
+    claim="A4" if gpu else None,
+    seconds=0.5,
+)
+
+# %% [markdown]
+# The bytes are touched once more. Pinning pays only if it happens *beside* the main thread, or once for a
+# buffer that is used again and again. `DataLoader(pin_memory=True)` has a thread for it, but only with
+# workers. Without workers it pins on the main thread, just before you get the batch:
+
+# %%
+source = inspect.getsource(torch.utils.data.dataloader._SingleProcessDataLoaderIter)
+print(*(line.strip() for line in source.splitlines() if "pin_memory.pin_memory(" in line), sep="\n")
+print("a thread?", "Thread(" in source, "without workers,", end=" ")
+with_workers = inspect.getsource(torch.utils.data.dataloader._MultiProcessingDataLoaderIter)
+print("Thread(" in with_workers, "with workers")
+assert "Thread(" not in source and "Thread(" in with_workers
+
+# %% [markdown]
+# Pinned memory has a second price. It is taken from everybody: the operating system cannot use it for
+# anything else, and programs that pin gigabytes make the whole machine slow.
+#
+# ### Fewer bytes beat faster bytes
+#
+# Before you make the copy faster, make it smaller. A picture is `uint8`. Convert it to floats *after* the
+# transfer and a quarter of the bytes cross the bus. How many times faster is that?
+
+# %%
+guess = 1.0
+
+
+# %%
+def floats_travel(images, device):
+    return (images / 255).to(device, non_blocking=True)
+
+
+def bytes_travel(images, device):
+    return images.to(device, non_blocking=True) / 255
+
+
+compare(
+    "data loading: floats or bytes to the device",
+    {"to float, then to the device": floats_travel, "to the device, then to float": bytes_travel},
+    inputs=lambda generator, device: (
+        pinned(torch.randint(256, (64, 3, 64, 64), generator=generator, dtype=torch.uint8)),
+        device,
+    ),
+    guess=guess,
+    seconds=0.5,
+)
+
+# %% [markdown]
+# On a CPU it is the same work. For a GPU, count. The device `meta` has no memory and computes nothing; it
+# stands in for a GPU here, so that every machine can count what would be sent.
+
+# %%
+images = torch.zeros(64, 3, 64, 64, dtype=torch.uint8)
+for function in (floats_travel, bytes_travel):
+    print(function.__name__, costs(function, images, "meta"), sep="\n", end="\n\n")
+print(f"sent: {(images / 255).nbytes:,} bytes as floats, {images.nbytes:,} bytes as uint8")
+assert (images / 255).nbytes == 4 * images.nbytes
+
+# %% [markdown]
+# There is more in it. `images / 255` on the host is new memory. It is pageable again, even if `images` was
+# pinned.
+
+# %% [markdown]
+# ## 9. `non_blocking`: who waits?
+#
+# Pinned memory makes the copy shorter. It does not make anything happen at the same time. `tensor.to(device)`
+# waits until the copy is done; `non_blocking=True` puts the copy into the device's queue and goes on. Count
+# the waits:
+
+# %%
+batch = torch.zeros(1000)
+waiting = costs(lambda: batch.to("meta"))
+going_on = costs(lambda: batch.to("meta", non_blocking=True))
+print("to(device):                   ", waiting.transfers, "transfer,", waiting.syncs, "sync")
+print("to(device, non_blocking=True):", going_on.transfers, "transfer,", going_on.syncs, "syncs")
+
+# %%
+verdict(
+    "A4",
+    "depends",
+    "pin_memory=True alone overlaps nothing: whether the host waits is decided by non_blocking=True.",
+    shown=waiting.syncs == 1 and going_on.syncs == 0 and going_on.transfers == 1,
+)
+
+# %% [markdown]
+# From pageable memory `non_blocking=True` is allowed and safe, but the processor must fill the driver's
+# buffer, so little can overlap. To overlap a copy with work you need all four: **`non_blocking=True`, a
+# pinned source, a copy engine that is free, and work to do meanwhile.**
+#
+# ### Too early
+#
+# Who does not wait must not touch. Here a thread plays the copy engine. It has something else to do first.
+# What does the target hold in the end?
+
+
+# %%
+def copy_later(engine, target, source):
+    engine.submit(time.sleep, 0.05)  # the queue is not empty
+    return engine.submit(target.copy_, source)
+
+
+with ThreadPoolExecutor(1) as engine:
+    source, target = torch.ones(4), torch.empty(4)
+    copy_later(engine, target, source)  # returns at once
+    source.zero_()  # the next batch goes into the same buffer: too early
+print("changed too early:", target)
+assert target.tolist() == [0, 0, 0, 0]
+
+with ThreadPoolExecutor(1) as engine:
+    source, target = torch.ones(4), torch.empty(4)
+    copy_later(engine, target, source).result()  # wait; for a GPU: event.synchronize()
+    source.zero_()
+print("after waiting:    ", target)
+assert target.tolist() == [1, 1, 1, 1]
+
+# %% [markdown]
+# No error, no warning: only wrong data. On a GPU it is the same with a pinned source.
+
+# %%
+if gpu:
+    busy, source = torch.rand(8192, 8192, device="cuda"), torch.ones(1_000_000).pin_memory()
+    target = torch.empty(1_000_000, device="cuda")
+    for wait in (False, True):
+        source.fill_(1)
+        torch.cuda.synchronize()
+        for _ in range(4):
+            busy @ busy  # work for some milliseconds
+        target.copy_(source, non_blocking=True)
+        copied = torch.cuda.Event()
+        copied.record()
+        if wait:
+            copied.synchronize()
+        source.zero_()
+        print("after waiting:     " if wait else "changed too early: ", target.mean().item())
+
+    on_gpu = torch.ones(1_000_000, device="cuda")  # and in the other direction
+    torch.cuda.synchronize()
+    for _ in range(4):
+        busy @ busy
+    result = on_gpu.add(1).to("cpu", non_blocking=True)
+    early = result.mean().item()
+    torch.cuda.synchronize()
+    print("read too early:    ", early, "· after waiting:", result.mean().item())
+    del busy
+else:
+    print("no GPU here: the thread above has to do")
+
+# %% [markdown]
+# In the other direction it is easier to make the mistake. `on_gpu.to("cpu", non_blocking=True)` gives you a
+# tensor that is not filled yet, and reading it at once reads whatever was there. With the batches of a
+# `DataLoader` you are safe, because nobody writes to them again. The danger begins when you reuse a buffer of
+# your own.
+
+# %% [markdown]
+# ## 10. Overlap: prepare the next one meanwhile
+#
+# Two things that do not need the same hardware can happen at the same time: the copy engine copies batch 2
+# while the processor or GPU computes on batch 1. If copying takes *a* and computing takes *b*, the time for
+# each batch falls from *a + b* to the larger of the two. So how much can be gained at most?
+#
+# The thread plays the copy engine again. A copy takes it 4 ms, without any processor.
+
+# %%
+guess = 3.0
+
+
+# %%
+def fetch(number):
+    time.sleep(0.004)
+    return torch.full((48, 512), float(number))
+
+
+def compute(batch, weight):
+    until = time.perf_counter() + 0.004
+    while time.perf_counter() < until:
+        result = batch @ weight
+    return result
+
+
+def one_after_the_other(engine, weight):
+    for number in range(6):
+        compute(engine.submit(fetch, number).result(), weight)
+
+
+def one_ahead(engine, weight):
+    coming = engine.submit(fetch, 0)
+    for number in range(6):
+        batch = coming.result()
+        if number < 5:
+            coming = engine.submit(fetch, number + 1)
+        compute(batch, weight)
+
+
+with ThreadPoolExecutor(1) as engine:
+    compare(
+        "data loading: a thread plays the copy engine",
+        {"one after the other": one_after_the_other, "one batch ahead": one_ahead},
+        inputs=lambda generator, device: (engine, torch.rand(512, 512, generator=generator)),
+        guess=guess,
+        clock="wall",
+    )
+
+# %% [markdown]
+# Never more than 2, and that only where both halves take the same time. (Six batches give a little less:
+# nobody overlaps with the first.) If loading takes ten times as long as computing, overlap saves 9 %. Mend
+# the loading.
+#
+# ### A prefetcher with a CUDA stream
+#
+# On a GPU, work queued on one *stream* runs in order. The copy of the next batch therefore goes to a second
+# stream. The computing stream waits for it with `wait_stream`, which makes the GPU wait and not the host. One
+# thing is easy to forget. The memory belongs to the stream that allocated it; `record_stream` says that
+# another one uses it too, so that it is not given away too early.
+
+
+# %%
+class Prefetcher:
+    """Batches on a device; the next one is on its way while you use this one."""
+
+    def __init__(self, batches, device):
+        self.batches, self.device = batches, device
+        self.stream = torch.cuda.Stream(device) if torch.device(device).type == "cuda" else None
+
+    def send(self, batch):
+        with torch.cuda.stream(self.stream):  # None: no other stream
+            return batch.to(self.device, non_blocking=True)
+
+    def receive(self, batch):
+        if self.stream is not None:
+            computing = torch.cuda.current_stream(self.device)
+            computing.wait_stream(self.stream)
+            batch.record_stream(computing)
+        return batch
+
+    def __iter__(self):
+        coming = None
+        for batch in self.batches:
+            here = None if coming is None else self.receive(coming)
+            coming = self.send(batch)
+            if here is not None:
+                yield here
+        if coming is not None:
+            yield self.receive(coming)
+
+
+on_host = [torch.full((2, 2), float(i)) for i in range(4)]
+for device in devices():
+    assert [int(batch[0, 0]) for batch in Prefetcher(on_host, device)] == [0, 1, 2, 3]
+    assert list(Prefetcher([], device)) == []
+
+# %% [markdown]
+# Eight batches are copied and computed on, in four ways. **Without a GPU** there is no copy and no second
+# stream: expect about 1 for all. How many times faster is the last on a GPU?
+
+# %%
+guess = 1.0
+
+
+# %%
+def batches_and_weight(generator, device):
+    number = 1024 if device == "cuda" else 64
+    batches = [torch.full((number, 1024), 0.5) for _ in range(8)]
+    return batches, [pinned(batch) for batch in batches], torch.ones(1024, 1024, device=device)
+
+
+def copy_and_compute(batches, weight, non_blocking=False):
+    for batch in batches:
+        batch.to(weight.device, non_blocking=non_blocking) @ weight
+
+
+def prefetch_and_compute(batches, weight):
+    for batch in Prefetcher(batches, weight.device):
+        batch @ weight
+
+
+compare(
+    "data loading: copy and compute",
+    {
+        "pageable": lambda batches, page_locked, weight: copy_and_compute(batches, weight),
+        "pinned": lambda batches, page_locked, weight: copy_and_compute(page_locked, weight),
+        "pinned, non_blocking": lambda batches, page_locked, weight: copy_and_compute(
+            page_locked, weight, non_blocking=True
+        ),
+        "pinned, non_blocking, second stream": lambda batches, page_locked, weight: prefetch_and_compute(
+            page_locked, weight
+        ),
+    },
+    inputs=batches_and_weight,
+    guess=guess,
+    claim="A4" if gpu else None,
+    seconds=0.8,
+)
+
+# %% [markdown]
+# The steps are separate gains. A pinned source shortens the copy. `non_blocking` lets the host go on, so that
+# it can queue the next batch in time. The second stream lets the copy run beside the computation. If the
+# computation is much longer than the copy, all of this is invisible. Then leave the code simple.
+
+# %% [markdown]
+# ## Summary
+#
+# | you have | use | because |
+# |---|---|---|
+# | a folder for each class | `ImageFolder`, `DatasetFolder` | the same in one line; check `class_to_idx` |
+# | large JPEGs, small inputs | shrink the files once, or `draft` | decoding and shrinking are most of the time |
+# | data that fits in memory when decoded | a cache of `uint8` | the second epoch costs nothing; random transforms go behind it |
+# | many small samples | one operation on the whole batch | each operation costs microseconds before it starts |
+# | small data in memory | indexing, no `DataLoader` | workers and item-by-item loading cost more than the data |
+# | samples that wait or decode for long | workers, persistent | they wait at the same time, and work if processors are free |
+# | rows of different lengths | batches of similar length | padding costs as much as data |
+# | bytes for a GPU | convert after the transfer | a quarter of the bytes |
+# | workers and a GPU | `pin_memory=True` and `non_blocking=True` | pinning beside the main thread, and nobody waits |
+# | a buffer that is used again | wait for the copy first | changed too early is wrong data without an error |
+
+# %%
+verdicts("C1", "A4")
+
+# %% [markdown]
+# **Now you:** [the exercises of this chapter](../exercises/04_data_loading/04_data_loading.ipynb). Five
+# functions, given slow; make them right and fast.

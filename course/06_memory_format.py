@@ -1,0 +1,1144 @@
+# %% [markdown]
+# # 06 · Memory format
+#
+# A batch of pictures has four dimensions, but memory has only one. Somebody must decide which number comes
+# next. The decision changes no result. It changes how long some operations take, up to ten times and more, in
+# both directions.
+#
+# **You will be able to**
+# - read and predict strides, and say which calls copy and which do not,
+# - convert tensors and modules to channels_last, and see where a program loses the format again,
+# - name operations that gain from channels_last on a CPU, and operations that lose.
+#
+# **Time:** 35 minutes to read and run. **Needs:** a CPU; a GPU is used where there is one.
+#
+# **Claims tested:** *E1* "strides tell the memory format; the shape does not change"; *E2* "`view` and
+# `reshape` adapt the shape"; *E4* "`contiguous`, `clone` and `zeros_like` take a memory format"; *E5*
+# "`Module.to(memory_format=)` converts a module"; *E6* "convolution, pooling and upsampling gain on a CPU";
+# *E8* "`Tensor.pinned()` and `torch.cuda.set_memory_format()`". Some of them will not hold.
+
+# %%
+import copy
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import nn
+
+from autograder import compare, costs, devices, verdict, verdicts
+
+print("devices here:", *devices())
+
+# %% [markdown]
+# ## 1. Which number comes next?
+#
+# Twelve numbers as one picture with 3 channels of 2 × 2 pixels. The shape is written *N, C, H, W*: pictures,
+# channels, rows, columns. Below, `in_memory` shows the numbers in the order in which they lie in memory.
+
+
+# %%
+def in_memory(tensor):
+    return tensor.as_strided((tensor.numel(),), (1,)).tolist()
+
+
+picture = torch.arange(12).view(1, 3, 2, 2)
+converted = picture.to(memory_format=torch.channels_last)
+print("default      ", in_memory(picture))
+print("channels_last", in_memory(converted))
+
+# %% [markdown]
+# By default, a whole channel comes first, then the next one: *NCHW*. In channels_last, the three channels of
+# one pixel lie side by side, then comes the next pixel: *NHWC*. Is it still the same tensor?
+
+# %%
+assert converted.shape == picture.shape == (1, 3, 2, 2)
+assert torch.equal(converted, picture)
+assert converted[0, 1, 0, 1] == picture[0, 1, 0, 1] == 5
+print(picture.stride(), converted.stride())
+
+# %% [markdown]
+# For every index it is. Only the **strides** differ. A stride says how many numbers you must go forward in
+# memory to get from one index to the next along this dimension.
+#
+# Now the example of the article, ten pictures of 3 × 32 × 32. Try to write down both strides before you run
+# the cell. Start with the dimension that has stride 1.
+
+# %%
+images = torch.rand(10, 3, 32, 32)
+last = images.to(memory_format=torch.channels_last)
+assert images.stride() == (3 * 32 * 32, 32 * 32, 32, 1) == (3072, 1024, 32, 1)
+assert last.stride() == (32 * 32 * 3, 1, 32 * 3, 3) == (3072, 1, 96, 3)
+assert images.is_contiguous() and not images.is_contiguous(memory_format=torch.channels_last)
+assert last.is_contiguous(memory_format=torch.channels_last) and not last.is_contiguous()
+
+# %% [markdown]
+# The rule: walk through the dimensions in memory order, from the innermost to the outermost. The first stride
+# is 1. Every other stride is the product of the sizes that were passed on the way. The memory order of
+# channels_last is *N, H, W, C*, with *C* innermost. The strides are still listed in the order *N, C, H, W*.
+
+# %%
+verdict(
+    "E1",
+    "holds",
+    "For (10, 3, 32, 32) the strides are (3072, 1024, 32, 1), in channels_last (3072, 1, 96, 3); "
+    "the shape stays.",
+    shown=last.stride() == (3072, 1, 96, 3) and last.shape == images.shape and torch.equal(last, images),
+)
+
+# %% [markdown]
+# ## 2. The right and the wrong way to walk
+#
+# Why should the order matter? A matrix of 4096 × 4096 numbers lies in memory row by row. We sum 64 of its
+# columns, one after the other, or 64 of its rows. Both read 262,144 numbers. How many times faster are rows?
+
+# %%
+guess = 2.0
+
+
+# %%
+def sum_columns(matrix):
+    return [matrix[:, i].sum() for i in range(0, matrix.shape[1], matrix.shape[1] // 64)]
+
+
+def sum_rows(matrix):
+    return [matrix[i].sum() for i in range(0, matrix.shape[0], matrix.shape[0] // 64)]
+
+
+compare(
+    "summing 64 columns or rows of 4096 numbers",
+    {"columns": sum_columns, "rows": sum_rows},
+    inputs=lambda generator, device: torch.rand(4096, 1, generator=generator).to(device).repeat(1, 4096),
+    guess=guess,
+)
+
+# %% [markdown]
+# **Why.** Memory comes in lines of 64 bytes: 16 numbers of 4 bytes. Along a row, one line serves 16
+# additions, and the processor sees the pattern and fetches the next lines ahead. Down a column, the next number
+# is 16 kB away. Each line is fetched for one number, and 15 of 16 numbers go unused:
+
+# %%
+matrix = torch.ones(4096, 4096)
+print("from one number of a column to the next:", matrix[:, 0].stride(0) * 4, "bytes")
+print("from one number of a row to the next:   ", matrix[0].stride(0) * 4, "bytes")
+print("counted operations, columns:", costs(sum_columns, matrix).operations.total())
+print("counted operations, rows:   ", costs(sum_rows, matrix).operations.total())
+
+# %% [markdown]
+# The counts are equal. The difference is in the memory, so only a clock can see it. (And most of what is left of
+# the rows' time is the price of 64 calls.)
+#
+# ### When it does not help
+#
+# The same for a matrix of 128 × 128 numbers, 64 kB in all. How many times faster are the rows now?
+
+# %%
+guess = 2.0
+
+# %%
+compare(
+    "summing 64 columns or rows of 128 numbers",
+    {"columns": sum_columns, "rows": sum_rows},
+    inputs=lambda generator, device: torch.rand(128, 128, generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# Little is left. The whole matrix fits into the processor's cache, where a jump costs almost nothing. What you
+# see is mainly the price of calling torch 64 times.
+#
+# And if torch gets the whole matrix in a single call? `sum(0)` adds up the columns, `sum(1)` the rows.
+
+# %%
+guess = 2.0
+
+# %%
+compare(
+    "one call for all sums of a 1024 × 1024 matrix",
+    {"sum(0), columns": lambda matrix: matrix.sum(0), "sum(1), rows": lambda matrix: matrix.sum(1)},
+    inputs=lambda generator, device: torch.rand(1024, 1024, generator=generator).to(device),
+    guess=guess,
+    bytes=1024 * 1024 * 4,
+)
+
+# %% [markdown]
+# The gap is much smaller. In one call torch chooses the walk. For `sum(0)` it still reads row by row, and adds each row to 1024 running
+# sums. So order is your problem where **you** write the loop. If a loop must go along the wrong dimension, make
+# one copy in the other order first (`matrix.t().contiguous()`), and walk through that.
+
+# %% [markdown]
+# ## 3. `view` and `reshape`
+#
+# `view` gives other sizes and strides to the same memory. It never copies. Where no strides can describe the
+# result, it raises. `reshape` gives a view where it can, and otherwise copies.
+
+# %%
+assert images.view(10, 3, 1024).data_ptr() == images.data_ptr()
+assert images.reshape(10, -1).data_ptr() == images.data_ptr()
+
+try:
+    last.view(10, -1)
+except RuntimeError as error:
+    print("view raises:", str(error).split(" (")[0])
+
+copied = last.reshape(10, -1)
+assert copied.data_ptr() != last.data_ptr()
+assert torch.equal(copied, images.reshape(10, -1))
+
+# %% [markdown]
+# A classifier flattens its features before the last layer. The call is the same. How many times faster is it
+# for a batch in the default order than for one in channels_last?
+
+# %%
+guess = 3.0
+
+# %%
+compare(
+    "flattening 8 × 64 × 28 × 28 features",
+    {
+        "of a channels_last batch": lambda default, last: last.flatten(1),
+        "of a default batch": lambda default, last: default.flatten(1),
+    },
+    inputs=lambda generator, device: (
+        features := torch.rand(8, 64, 28, 28, generator=generator).to(device),
+        features.to(memory_format=torch.channels_last),
+    ),
+    guess=guess,
+)
+
+# %%
+features = torch.rand(8, 64, 28, 28)
+print("default", costs(features.flatten, 1), sep="\n", end="\n\n")
+features = features.to(memory_format=torch.channels_last)
+print("channels_last", costs(features.flatten, 1), sep="\n")
+
+# %% [markdown]
+# **Why.** A default batch is already in the order that `flatten(1)` promises. From channels_last, all 1.6 MB
+# must be read and written in another order. Most networks average each channel to one number first; then nearly
+# nothing is left to copy. And what is free is another thing: one row of 64 numbers for each pixel.
+
+# %%
+tokens = features.permute(0, 2, 3, 1).flatten(1, 2)
+assert tokens.shape == (8, 28 * 28, 64)
+assert tokens.data_ptr() == features.data_ptr()
+print(costs(lambda: features.permute(0, 2, 3, 1).flatten(1, 2)))
+
+# %% [markdown]
+# ### Neither is a conversion
+#
+# To get *N, H, W, C* from *N, C, H, W* you may be tempted to write `reshape`: the sizes come out right. Look at
+# the numbers. The picture holds 0 to 11, channel by channel.
+
+# %%
+right = picture.permute(0, 2, 3, 1)
+wrong = picture.reshape(1, 2, 2, 3)
+assert right.shape == wrong.shape == (1, 2, 2, 3)
+print("first pixel with permute:", right[0, 0, 0].tolist())
+print("first pixel with reshape:", wrong[0, 0, 0].tolist(), "<- three pixels of channel 0")
+
+# %% [markdown]
+# `permute` moves dimensions. `view` and `reshape` keep the numbers in reading order and only cut the row
+# of numbers into other pieces. Neither changes the memory format of a tensor:
+
+# %%
+assert last.view(last.shape).stride() == last.reshape(last.shape).stride() == last.stride()
+assert images.reshape(images.shape).stride() == images.stride()
+
+# %% [markdown]
+# Cutting one dimension in two is always possible without a copy. With that and a swap you can cut a matrix into
+# tiles. Here a 4 × 4 matrix becomes four tiles of 2 × 2. Only the last step, which joins dimensions that are no
+# longer neighbours in memory, copies.
+
+# %%
+matrix = torch.arange(16).view(4, 4)
+print(matrix)
+cut = matrix.view(2, 2, 2, 2)  # tile row, row in the tile, tile column, column in the tile
+tiles = cut.transpose(1, 2).reshape(4, 4)
+print(tiles)
+print(costs(lambda: matrix.view(2, 2, 2, 2).transpose(1, 2).reshape(4, 4)))
+
+# %%
+verdict(
+    "E2",
+    "holds",
+    "view and reshape adapt the shape; neither changes the memory format, and reshape copies where view raises.",
+    shown=last.reshape(last.shape).stride() == last.stride() and copied.data_ptr() != last.data_ptr(),
+)
+
+# %% [markdown]
+# ## 4. Copies that keep the order, and copies that change it
+#
+# Which strides come out of each call? The tensor that goes in is channels_last.
+
+# %%
+for name, result in {
+    "contiguous()": last.contiguous(),
+    "contiguous(memory_format=channels_last)": last.contiguous(memory_format=torch.channels_last),
+    "clone()": last.clone(),
+    "clone(memory_format=preserve_format)": last.clone(memory_format=torch.preserve_format),
+    "clone(memory_format=contiguous_format)": last.clone(memory_format=torch.contiguous_format),
+    "double()": last.double(),
+    "zeros_like(…)": torch.zeros_like(last),
+    "zeros_like(…, memory_format=contiguous_format)": torch.zeros_like(
+        last, memory_format=torch.contiguous_format
+    ),
+    "new_zeros(….shape)": last.new_zeros(last.shape),
+}.items():
+    print(f"{name:48}{result.stride()}  {'no copy' if result is last else ''}")
+
+# %% [markdown]
+# `clone`, `zeros_like` and conversions of type have the default `preserve_format`: dense tensors keep
+# their strides. `contiguous` has the default `contiguous_format`. So a `.contiguous()` that somebody added to be
+# safe silently takes channels_last away. And not everything takes the argument:
+
+# %%
+for name, call in {
+    "zeros(memory_format=)": lambda: torch.zeros(10, 3, 32, 32, memory_format=torch.channels_last),
+    "contiguous(preserve_format)": lambda: last.contiguous(memory_format=torch.preserve_format),
+    "three dimensions": lambda: last[0].to(memory_format=torch.channels_last),
+}.items():
+    try:
+        call()
+        print(f"{name}: accepted by this version of torch")
+    except (TypeError, RuntimeError) as error:
+        print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0][:70]}")
+
+assert torch.empty(10, 3, 32, 32, memory_format=torch.channels_last).stride() == last.stride()
+
+# %% [markdown]
+# Is it only tidiness? You need a copy of a channels_last batch. How many times faster is the copy that keeps the
+# order?
+
+# %%
+guess = 1.2
+
+# %%
+compare(
+    "copying a channels_last batch of 8 × 64 × 56 × 56",
+    {
+        "clone(memory_format=contiguous_format)": lambda batch: batch.clone(
+            memory_format=torch.contiguous_format
+        ),
+        "clone()": lambda batch: batch.clone(),
+    },
+    inputs=lambda generator, device: torch.rand(8, 64, 56, 56, generator=generator).to(
+        device, memory_format=torch.channels_last
+    ),
+    guess=guess,
+    claim="E4",
+    bytes=2 * 8 * 64 * 56 * 56 * 4,
+)
+
+# %% [markdown]
+# **Why.** Both read 6.4 MB and write 6.4 MB. One of them reads or writes with jumps, like the columns above.
+# Torch moves small blocks to soften this, but it remains the slower copy.
+#
+# The same happens, hidden, where two formats meet in one operation. We add two batches. Both are default, or one
+# is channels_last. How many times faster is the sum of equals?
+
+# %%
+guess = 1.2
+
+# %%
+compare(
+    "adding two batches of 8 × 64 × 56 × 56",
+    {
+        "default + channels_last": lambda default, other, last: default + last,
+        "default + default": lambda default, other, last: default + other,
+    },
+    inputs=lambda generator, device: (
+        torch.rand(8, 64, 56, 56, generator=generator).to(device),
+        other := torch.rand(8, 64, 56, 56, generator=generator).to(device),
+        other.to(memory_format=torch.channels_last),
+    ),
+    guess=guess,
+    bytes=3 * 8 * 64 * 56 * 56 * 4,
+)
+
+# %%
+assert (images + last).stride() == images.stride()
+assert (last + images).stride() == last.stride()
+
+# %% [markdown]
+# No error and no warning, just time. The first operand decides the format of the result.
+
+# %%
+verdict(
+    "E4",
+    "holds",
+    "contiguous, clone and zeros_like take a memory format; contiguous() without one drops channels_last.",
+    shown=torch.zeros_like(last, memory_format=torch.preserve_format).stride() == last.stride()
+    and last.clone(memory_format=torch.contiguous_format).is_contiguous()
+    and last.contiguous().stride() == images.stride(),
+)
+
+# %% [markdown]
+# ## 5. Which operations gain, and which lose?
+#
+# From here on, each cell gets the same numbers twice: in the default order, and in channels_last. First
+# max-pooling of 64 channels. How many times faster is channels_last?
+
+
+# %%
+def both_formats(*shape):
+    def inputs(generator, device):
+        batch = torch.rand(shape, generator=generator).to(device)
+        return batch, batch.to(memory_format=torch.channels_last)
+
+    return inputs
+
+
+guess = 1.5
+
+# %%
+compare(
+    "max-pooling 64 channels",
+    {
+        "default": lambda default, last: F.max_pool2d(default, 3, stride=2, padding=1),
+        "channels_last": lambda default, last: F.max_pool2d(last, 3, stride=2, padding=1),
+    },
+    inputs=both_formats(8, 64, 28, 28),
+    guess=guess,
+    claim="E6",
+)
+
+# %% [markdown]
+# **Why.** A processor has instructions that work on 8 or 16 numbers at once, if these lie side by side. In
+# channels_last, 16 channels of one pixel do, and all of them ask the same question: which of the nine neighbours
+# is the largest? In the default order, the neighbours in memory are pixels that belong to different,
+# overlapping windows. Torch's code for this order goes through them one by one.
+#
+# The bytes are the same in both orders. So this is not about memory, but about how many numbers an instruction
+# handles. Then it must depend on the number of channels. A picture has three. What now?
+
+# %%
+guess = 5.0
+
+# %%
+compare(
+    "max-pooling 3 channels",
+    {
+        "default": lambda default, last: F.max_pool2d(default, 3, stride=2, padding=1),
+        "channels_last": lambda default, last: F.max_pool2d(last, 3, stride=2, padding=1),
+    },
+    inputs=both_formats(32, 3, 28, 28),
+    guess=guess,
+    claim="E6",
+)
+
+# %% [markdown]
+# On the CPU the gain is gone. With three numbers side by side there is not enough for one instruction, and the
+# extra loops cost time. Channels_last wants channels.
+#
+# Next, upsampling with 64 channels:
+
+# %%
+guess = 5.0
+
+# %%
+compare(
+    "bilinear upsampling of 64 channels",
+    {
+        "default": lambda default, last: F.interpolate(default, scale_factor=2, mode="bilinear"),
+        "channels_last": lambda default, last: F.interpolate(last, scale_factor=2, mode="bilinear"),
+    },
+    inputs=both_formats(2, 64, 28, 28),
+    guess=guess,
+    claim="E6",
+)
+
+# %% [markdown]
+# The same reason. Four pixels are mixed with four weights, and the weights are equal for all channels of the
+# pixel.
+#
+# Now the operation that most people have in mind: a convolution, 64 channels in and 64 out. Both the input
+# and the weights are converted.
+
+# %%
+guess = 2.0
+
+
+# %%
+def input_and_weights(batch_shape, weight_shape):
+    def inputs(generator, device):
+        batch = torch.rand(batch_shape, generator=generator).to(device)
+        weight = torch.rand(weight_shape, generator=generator).to(device)
+        return (
+            batch,
+            weight,
+            batch.to(memory_format=torch.channels_last),
+            weight.to(memory_format=torch.channels_last),
+        )
+
+    return inputs
+
+
+compare(
+    "a 3 × 3 convolution, 64 channels to 64",
+    {
+        "default": lambda batch, weight, batch_last, weight_last: F.conv2d(batch, weight, padding=1),
+        "channels_last": lambda batch, weight, batch_last, weight_last: F.conv2d(
+            batch_last, weight_last, padding=1
+        ),
+    },
+    inputs=input_and_weights((2, 64, 28, 28), (64, 64, 3, 3)),
+    guess=guess,
+    claim="E6",
+    flops=2 * 2 * 64 * 28 * 28 * 64 * 9,
+)
+
+# %% [markdown]
+# Little, compared with pooling. Each number that is loaded here is used in hundreds of multiplications. So the
+# library can afford to rearrange the input into a blocked order of its own, compute, and rearrange the result.
+# Channels_last saves it a part of the rearranging, not of the arithmetic.
+#
+# What if there is less arithmetic for each number? A *depthwise* convolution uses one filter for each channel: 9
+# multiplications for a number instead of 576.
+
+# %%
+guess = 1.2
+
+# %%
+compare(
+    "a 3 × 3 depthwise convolution, 64 channels",
+    {
+        "default": lambda batch, weight, batch_last, weight_last: F.conv2d(
+            batch, weight, padding=1, groups=64
+        ),
+        "channels_last": lambda batch, weight, batch_last, weight_last: F.conv2d(
+            batch_last, weight_last, padding=1, groups=64
+        ),
+    },
+    inputs=input_and_weights((4, 64, 28, 28), (64, 1, 3, 3)),
+    guess=guess,
+    claim="E6",
+    flops=2 * 4 * 64 * 28 * 28 * 9,
+)
+
+# %% [markdown]
+# ### When it does not help
+#
+# A convolution of 1 × 1 has no neighbours. It multiplies a matrix with each pixel.
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "a 1 × 1 convolution, 64 channels to 64",
+    {
+        "default": lambda batch, weight, batch_last, weight_last: F.conv2d(batch, weight),
+        "channels_last": lambda batch, weight, batch_last, weight_last: F.conv2d(batch_last, weight_last),
+    },
+    inputs=input_and_weights((4, 64, 28, 28), (64, 64, 1, 1)),
+    guess=guess,
+    claim="E6",
+    flops=2 * 4 * 64 * 28 * 28 * 64,
+)
+
+# %% [markdown]
+# Nothing is gained. There are no windows that overlap, and in either order this is one product of matrices.
+#
+# Batch normalisation in evaluation multiplies each channel with one number and adds another.
+
+# %%
+guess = 1.0
+
+
+# %%
+def batch_norm(batch):
+    per_channel = torch.linspace(0.5, 1.5, batch.shape[1], device=batch.device)
+    return F.batch_norm(batch, per_channel, per_channel, per_channel, per_channel)
+
+
+compare(
+    "batch normalisation of 16 channels, evaluation",
+    {
+        "default": lambda default, last: batch_norm(default),
+        "channels_last": lambda default, last: batch_norm(last),
+    },
+    inputs=both_formats(8, 16, 28, 28),
+    guess=guess,
+    bytes=2 * 8 * 16 * 28 * 28 * 4,
+)
+
+# %% [markdown]
+# Here the default order is the better one on the CPU. A whole channel of 784 numbers lies together, so the two
+# factors are loaded once and used 784 times. In channels_last each number needs other factors than its
+# neighbour, and they are loaded again for each pixel.
+#
+# The softmax over channels is a stronger example. Each pixel is divided by the sum over its own channels, which
+# in channels_last lie side by side. That should be ideal, should it not?
+
+# %%
+guess = 2.0
+
+# %%
+compare(
+    "softmax over 64 channels",
+    {
+        "default": lambda default, last: default.softmax(1),
+        "channels_last": lambda default, last: last.softmax(1),
+    },
+    inputs=both_formats(8, 64, 28, 28),
+    guess=guess,
+    bytes=2 * 8 * 64 * 28 * 28 * 4,
+)
+
+# %% [markdown]
+# It is not, on the CPU. The strides give a hint:
+
+# %%
+channels_last_batch = torch.rand(8, 64, 28, 28).to(memory_format=torch.channels_last)
+result = channels_last_batch.softmax(1)
+print("into softmax:  ", channels_last_batch.stride())
+print("out of softmax:", result.stride())
+
+# %% [markdown]
+# Default order comes out. So somewhere inside, the order was changed. If `softmax` does that itself, then it costs
+# nothing more to change the order beforehand. And there is another way. Permute by hand, and the numbers that
+# belong together *are* the last dimension of a contiguous tensor:
+
+# %%
+by_hand = channels_last_batch.permute(0, 2, 3, 1).softmax(-1).permute(0, 3, 1, 2)
+assert torch.allclose(by_hand, result)
+assert by_hand.stride() == channels_last_batch.stride()
+
+# %%
+guess = 2.0
+
+# %%
+compare(
+    "softmax over the channels of a channels_last batch",
+    {
+        "softmax(1)": lambda batch: batch.softmax(1),
+        "contiguous, softmax(1)": lambda batch: batch.contiguous().softmax(1),
+        "permute, softmax(-1), permute back": lambda batch: (
+            batch.permute(0, 2, 3, 1).softmax(-1).permute(0, 3, 1, 2)
+        ),
+    },
+    inputs=lambda generator, device: torch.rand(8, 64, 28, 28, generator=generator).to(
+        device, memory_format=torch.channels_last
+    ),
+    guess=guess,
+    bytes=2 * 8 * 64 * 28 * 28 * 4,
+)
+
+# %% [markdown]
+# On the CPU the first two take the same time: `softmax` makes the copy anyway, in a place where our counter does
+# not look. By hand there is no copy.
+
+# %% [markdown]
+# The last of the article's examples is `AvgPool3d`. For tensors with five dimensions the format is called
+# `channels_last_3d`. Max-pooling gained so much. How about the average in three dimensions?
+
+# %%
+guess = 5.0
+
+
+# %%
+def both_formats_3d(generator, device):
+    batch = torch.rand(1, 16, 16, 32, 32, generator=generator).to(device)
+    return batch, batch.to(memory_format=torch.channels_last_3d)
+
+
+compare(
+    "average pooling in 3-D, 16 channels",
+    {
+        "default": lambda default, last: F.avg_pool3d(default, 2),
+        "channels_last_3d": lambda default, last: F.avg_pool3d(last, 2),
+    },
+    inputs=both_formats_3d,
+    guess=guess,
+    claim="E6",
+)
+
+# %% [markdown]
+# On the CPU it loses, with this version of torch. So *E6* depends: on the operation, on the number of channels,
+# and on whether somebody wrote fast code for this format. Only a measurement tells.
+
+# %% [markdown]
+# ## 6. What the conversion costs
+#
+# Your batch is in default order and the next function wants the default order back. Is it worth converting there
+# and back again for one max-pooling?
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "max-pooling, with conversion there and back",
+    {
+        "stay in default order": lambda batch: F.max_pool2d(batch, 3, stride=2, padding=1),
+        "convert, pool, convert back": lambda batch: F.max_pool2d(
+            batch.to(memory_format=torch.channels_last), 3, stride=2, padding=1
+        ).contiguous(),
+    },
+    inputs=lambda generator, device: torch.rand(8, 64, 28, 28, generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# On the CPU it is, by far. For a cheap operation such as ReLU, which reads each number once in any order, it
+# cannot be:
+
+# %%
+guess = 0.5
+
+# %%
+compare(
+    "ReLU, with conversion there and back",
+    {
+        "stay in default order": F.relu,
+        "convert, ReLU, convert back": lambda batch: F.relu(
+            batch.to(memory_format=torch.channels_last)
+        ).contiguous(),
+    },
+    inputs=lambda generator, device: torch.rand(8, 64, 28, 28, generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# ### Pictures arrive in channels_last
+#
+# Often nothing needs converting at all. A decoded picture is an array of rows of pixels of three colours: *H, W,
+# C*. Renaming the dimensions with `permute` gives a channels_last tensor, and copies nothing.
+
+# %%
+coffee = torch.from_numpy(np.array(Image.open("../data/images/cup/coffee.jpg")))
+print("decoded: ", tuple(coffee.shape), coffee.stride(), coffee.dtype)
+batch = coffee[None].permute(0, 3, 1, 2)
+print("as batch:", tuple(batch.shape), batch.stride())
+assert batch.data_ptr() == coffee.data_ptr()
+assert batch.is_contiguous(memory_format=torch.channels_last)
+
+# %% [markdown]
+# A network wants `float32` from 0 to 1. A loader that goes through default order reads and writes everything
+# once more than one that does not. (`torchvision.transforms.ToTensor` makes each picture contiguous in *C, H, W*.)
+# How many times faster is staying in order?
+
+# %%
+guess = 2.0
+
+
+# %%
+def through_default(pictures):
+    default = pictures.permute(0, 3, 1, 2).contiguous()
+    return (default.float() / 255).to(memory_format=torch.channels_last)
+
+
+def stay_in_order(pictures):
+    batch = pictures.permute(0, 3, 1, 2)
+    return batch.to(torch.float32, memory_format=torch.channels_last).div_(255)
+
+
+pictures = torch.stack([coffee[i : i + 128, i : i + 128] for i in range(0, 256, 32)])
+assert torch.equal(through_default(pictures), stay_in_order(pictures))
+assert through_default(pictures).stride() == stay_in_order(pictures).stride()
+
+compare(
+    "8 pictures of 128 × 128 as a channels_last batch",
+    {"through default order": through_default, "stay in order": stay_in_order},
+    inputs=lambda generator, device: torch.roll(
+        pictures, int(torch.randint(128, (), generator=generator)), 1
+    ).to(device),
+    guess=guess,
+    bytes=8 * 128 * 128 * 3 * (1 + 4),
+)
+
+# %%
+print("through default order", costs(through_default, pictures), sep="\n", end="\n\n")
+print("stay in order", costs(stay_in_order, pictures), sep="\n")
+
+# %% [markdown]
+# `div_` works in place, so there is one `float32` batch instead of three. `memory_format=` in the same `.to` as
+# the dtype makes sure of the result, whatever the order of `pictures` was.
+
+# %% [markdown]
+# ## 7. A whole network
+#
+# `Module.to(memory_format=)` converts parameters and buffers with four dimensions. What happens to the others?
+
+
+# %%
+class Example(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.Conv2d(8, 16, 3)
+        self.linear = nn.Linear(16, 4)
+        self.register_buffer("grid", torch.rand(1, 2, 6, 6))
+        self.register_buffer("table", torch.rand(5, 6))
+
+
+example = Example()
+assert example.to(memory_format=torch.channels_last) is example  # in place, as with any Module.to
+for name, value in example.state_dict().items():
+    order = value.ndim == 4 and value.is_contiguous(memory_format=torch.channels_last)
+    print(
+        f"{name:20}{tuple(value.shape)!s:16}{value.stride()!s:18}{'channels_last' if order else 'as before'}"
+    )
+
+# %% [markdown]
+# A 3-D convolution has weights with five dimensions, and needs the other name. Asking for the wrong one raises.
+
+# %%
+try:
+    nn.Conv3d(3, 8, 3).to(memory_format=torch.channels_last)
+except RuntimeError as error:
+    print("Conv3d, channels_last:", str(error).splitlines()[0])
+print(
+    "Conv3d, channels_last_3d:", nn.Conv3d(3, 8, 3).to(memory_format=torch.channels_last_3d).weight.stride()
+)
+
+# %%
+verdict(
+    "E5",
+    "holds",
+    "Module.to(memory_format=) converts parameters and buffers with four dimensions and leaves the others.",
+    shown=example.convolution.weight.stride() == (72, 1, 24, 8)
+    and example.grid.stride() == (72, 1, 12, 2)
+    and example.table.is_contiguous(),
+)
+
+# %% [markdown]
+# Now a small network for pictures. You can convert its weights, its input, both or neither. It is often said
+# that you must do both, and that one alone gives only a part of the gain. How many times faster is "both" than
+# "neither"?
+
+# %%
+guess = 1.5
+
+# %%
+network = nn.Sequential(
+    nn.Conv2d(3, 32, 3, padding=1),
+    nn.BatchNorm2d(32),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.Conv2d(32, 32, 3, padding=1, groups=32),
+    nn.Conv2d(32, 64, 1),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.Conv2d(64, 64, 3, padding=1),
+    nn.ReLU(),
+    nn.AdaptiveAvgPool2d(1),
+    nn.Flatten(),
+    nn.Linear(64, 10),
+)
+
+
+def both_networks(network, *shape):
+    networks = {
+        device: copy.deepcopy(network).eval().requires_grad_(False).to(device) for device in devices()
+    }
+    converted = {
+        device: copy.deepcopy(networks[device]).to(memory_format=torch.channels_last) for device in networks
+    }
+
+    def inputs(generator, device):
+        batch = torch.rand(shape, generator=generator).to(device)
+        return networks[device], converted[device], batch, batch.to(memory_format=torch.channels_last)
+
+    return inputs
+
+
+WAYS = {
+    "neither": lambda plain, converted, batch, batch_last: plain(batch),
+    "weights only": lambda plain, converted, batch, batch_last: converted(batch),
+    "input only": lambda plain, converted, batch, batch_last: plain(batch_last),
+    "both": lambda plain, converted, batch, batch_last: converted(batch_last),
+}
+compare(
+    "a small network in channels_last",
+    WAYS,
+    inputs=both_networks(network, 4, 3, 64, 64),
+    guess=guess,
+    claim="E5",
+)
+
+# %% [markdown]
+# Compare the three lines in the table. On the CPU they are nearly the same. Where is the other "part"? Let us
+# watch the format travel through the network.
+
+
+# %%
+def format_of(tensor):
+    if tensor.ndim != 4:
+        return f"{tensor.ndim} dimensions"
+    default = tensor.is_contiguous()
+    last = tensor.is_contiguous(memory_format=torch.channels_last)
+    return {(1, 0): "default", (0, 1): "channels_last", (1, 1): "both", (0, 0): "neither"}[default, last]
+
+
+def watch(network, batch):
+    lines = [f"{'input':20}{format_of(batch)}"]
+    for layer in network:
+        batch = layer(batch)
+        lines.append(f"{type(layer).__name__:20}{format_of(batch)}")
+    return lines
+
+
+converted = copy.deepcopy(network).eval().to(memory_format=torch.channels_last)
+batch = torch.rand(4, 3, 64, 64)
+print("neither:\n", *watch(network, batch)[:4], sep="\n  ")
+print("\nweights only:\n", *watch(converted, batch), sep="\n  ")
+
+# %% [markdown]
+# The input is in default order, and already the first convolution gives channels_last. It does so when its
+# input **or** its weights are channels_last. The layers after it pass the format on. So converting the weights
+# alone leaves one conversion, of the three-channel input, to the first layer.
+
+# %%
+for input_format in (torch.contiguous_format, torch.channels_last):
+    for weight_format in (torch.contiguous_format, torch.channels_last):
+        x = torch.rand(2, 8, 6, 6).to(memory_format=input_format)
+        weight = torch.rand(4, 8, 3, 3).to(memory_format=weight_format)
+        print(
+            f"input {format_of(x):14} weights {format_of(weight):14} -> result {format_of(F.conv2d(x, weight))}"
+        )
+
+# %% [markdown]
+# Let us put the question directly. The weights are converted. How many times faster does it get if the input is
+# converted too (beforehand, outside the stopwatch)?
+
+# %%
+guess = 1.3
+
+# %%
+compare(
+    "a small network: converting the input too",
+    {"weights only": WAYS["weights only"], "both": WAYS["both"]},
+    inputs=both_networks(network, 4, 3, 64, 64),
+    guess=guess,
+    claim="E5",
+)
+
+# %% [markdown]
+# So the rule is: what counts is **where the first convolution stands**. Here is a network that does something
+# else first: it doubles the size of a feature map and pools, as decoders and pyramids do.
+
+# %%
+guess = 1.5
+
+# %%
+resizing_first = nn.Sequential(
+    nn.Upsample(scale_factor=2, mode="bilinear"),
+    nn.MaxPool2d(3, stride=2, padding=1),
+    nn.Conv2d(32, 16, 3, padding=1),
+    nn.ReLU(),
+)
+compare(
+    "a network that resizes before its first convolution",
+    WAYS,
+    inputs=both_networks(resizing_first, 2, 32, 28, 28),
+    guess=guess,
+    claim="E5",
+)
+
+# %% [markdown]
+# Now converting the weights alone comes too late, and the input alone is nearly as good as both. "Convert both"
+# is a good habit: it is right in each case. That one alone gives just a part of the gain depends on the network.
+#
+# Training runs backwards, too. Gradients have the format of what they belong to:
+
+# %%
+x = torch.rand(2, 8, 6, 6).to(memory_format=torch.channels_last).requires_grad_()
+weight = torch.rand(4, 8, 3, 3).to(memory_format=torch.channels_last).requires_grad_()
+F.conv2d(x, weight).square().sum().backward()
+assert x.grad.stride() == x.stride()
+assert weight.grad.stride() == weight.stride()
+
+# %% [markdown]
+# ## 8. Who passes the format on?
+#
+# One step in the wrong place and the rest of the network runs in default order, without a word. Which of these
+# lose channels_last? Guess first: the cell prints the losers last.
+
+# %%
+x = torch.rand(2, 8, 6, 6).to(memory_format=torch.channels_last)
+default = torch.rand(2, 8, 6, 6)
+order = torch.tensor([3, 1, 2])
+steps = {
+    "relu": F.relu(x),
+    "max_pool2d": F.max_pool2d(x, 2),
+    "interpolate": F.interpolate(x, scale_factor=2),
+    "batch_norm": batch_norm(x),
+    "group_norm": F.group_norm(x, 2),
+    "instance_norm": F.instance_norm(x),
+    "softmax(1)": x.softmax(1),
+    "pad": F.pad(x, (1, 1, 1, 1)),
+    "flip(3)": x.flip(3),
+    "x + number for each channel": x + torch.rand(8, 1, 1),
+    "x + default": x + default,
+    "default + x": default + x,
+    "cat of two channels_last": torch.cat([x, x], 1),
+    "cat with a default": torch.cat([x, default], 1),
+    "where(x > 0.5, x, 0)": torch.where(x > 0.5, x, 0),
+    "where(default > 0.5, x, 0)": torch.where(default > 0.5, x, 0),
+    "masked_fill": x.masked_fill(x < 0.5, 0),
+    "x[:2], the first pictures": x[:2],
+    "x[:, order], other channels": x[:, order],
+    "pixel_shuffle": F.pixel_shuffle(x, 2),
+    "stack of its pictures": torch.stack(list(x)),
+    "contiguous()": x.contiguous(),
+    "numpy and back": torch.from_numpy(x.numpy()),
+    "cumsum(1)": x.cumsum(1),
+}
+for group in ("channels_last", "default"):
+    print(f"\n{group}:")
+    names = [name for name, result in steps.items() if format_of(result) == group]
+    for i in range(0, len(names), 2):
+        print("   ", "".join(f"{name:36}" for name in names[i : i + 2]).rstrip())
+
+# %% [markdown]
+# There is no rule that you could learn once. It differs by operation and by version of torch. Some are plausible:
+# two formats meet, and the first one wins. Others are not: `masked_fill` loses the format, `where` with the
+# same meaning keeps it. `torch.stack` matters because loaders call it: it makes a default batch from
+# pictures whose strides are *H, W, C*.
+#
+# So check, with `format_of` or `x.stride()`, after each step. Here is a piece of a program that picks
+# pixels above a threshold, pools and enlarges. The input is channels_last. How many times faster is it if one
+# line is changed?
+
+# %%
+guess = 2.0
+
+
+# %%
+def loses(batch):
+    batch = batch.masked_fill(batch < 0.5, 0)
+    batch = F.max_pool2d(batch, 3, stride=2, padding=1)
+    return F.interpolate(batch, scale_factor=2, mode="bilinear")
+
+
+def keeps(batch):
+    batch = torch.where(batch < 0.5, 0, batch)
+    batch = F.max_pool2d(batch, 3, stride=2, padding=1)
+    return F.interpolate(batch, scale_factor=2, mode="bilinear")
+
+
+x = torch.rand(4, 64, 28, 28).to(memory_format=torch.channels_last)
+assert torch.allclose(loses(x), keeps(x))
+print("loses:", format_of(loses(x)), "  keeps:", format_of(keeps(x)))
+
+compare(
+    "channels_last lost at the start of three steps",
+    {"with masked_fill": loses, "with where": keeps},
+    inputs=lambda generator, device: torch.rand(4, 64, 28, 28, generator=generator).to(
+        device, memory_format=torch.channels_last
+    ),
+    guess=guess,
+)
+
+# %% [markdown]
+# If no operation of the same meaning keeps the format, convert again right behind the one that loses it. One copy
+# is cheaper than a whole chain of slow steps. Converting the *end* result does not help: the slow steps lie before
+# it.
+
+# %% [markdown]
+# ## 9. Two formats at once
+#
+# With one channel there is nothing to interleave. With one pixel there is nothing to walk along. Then the memory
+# is the same in both formats, and both tests say yes:
+
+# %%
+for shape in [(4, 1, 5, 5), (4, 3, 1, 1), (4, 3, 1, 5)]:
+    plain = torch.rand(shape)
+    print(
+        f"{shape!s:14}{format_of(plain):9} as made {plain.stride()!s:16}",
+        f"contiguous(channels_last) {plain.contiguous(memory_format=torch.channels_last).stride()!s:16}",
+        f"to(channels_last) {plain.to(memory_format=torch.channels_last).stride()}",
+    )
+
+# %% [markdown]
+# Note the strides. The stride of a dimension of size 1 is never used to find a number, so any value would do.
+# `contiguous` sees that nothing needs to be done, and leaves it. `to` makes a copy with
+# the strides that channels_last would have. Does it matter? A convolution of grey pictures reads its wish from the strides:
+
+# %%
+grey = torch.rand(4, 1, 8, 8)
+weight = torch.rand(16, 1, 3, 3)
+with_contiguous = grey.contiguous(memory_format=torch.channels_last)
+with_to = grey.to(memory_format=torch.channels_last)
+assert with_contiguous is grey and with_to is not grey
+print("after contiguous:", format_of(F.conv2d(with_contiguous, weight)))
+print("after to:        ", format_of(F.conv2d(with_to, weight)))
+
+# %% [markdown]
+# So convert with `.to(memory_format=torch.channels_last)`, and a network for grey pictures gets what you meant.
+# Where the copy is too much, cut a dimension of size 1 behind the pixels, and move it: that is a view.
+
+# %%
+as_view = grey.view(4, 8, 8, 1).permute(0, 3, 1, 2)
+assert as_view.stride() == with_to.stride() and as_view.data_ptr() == grey.data_ptr()
+
+# %% [markdown]
+# For the same reason, do not trust `is_contiguous(memory_format=...)` alone when a size is 1: print the strides.
+
+# %% [markdown]
+# ## 10. Two functions that do not exist
+#
+# The article also recommends `Tensor.pinned()` and `torch.cuda.set_memory_format()`.
+
+# %%
+for name, call in {
+    "Tensor.pinned": lambda: torch.rand(3).pinned(),
+    "torch.cuda.set_memory_format": lambda: torch.cuda.set_memory_format(torch.channels_last),
+}.items():
+    try:
+        call()
+        print(f"{name}: exists in this version of torch")
+    except AttributeError as error:
+        print(f"{name}: {error}")
+
+# %% [markdown]
+# What was meant is `Tensor.pin_memory()`: a copy in page-locked memory of the host, from which a GPU can fetch by
+# itself (chapter 04). It has nothing to do with the memory format. It needs a GPU's driver.
+
+# %%
+pageable = torch.rand(3)
+assert not pageable.is_pinned()
+try:
+    print("pinned:", pageable.pin_memory().is_pinned())
+except RuntimeError as error:
+    print("pin_memory:", str(error).split(". ")[0])
+
+# %% [markdown]
+# And no switch sets the format for all tensors. You set it for each module and each input, as above; the
+# operations carry it from there.
+
+# %%
+verdict(
+    "E8",
+    "wrong",
+    "Neither exists: use Tensor.pin_memory(), and .to(memory_format=) on each module and each input.",
+    shown=not hasattr(torch.Tensor, "pinned")
+    and not hasattr(torch.cuda, "set_memory_format")
+    and hasattr(torch.Tensor, "pin_memory"),
+)
+
+# %% [markdown]
+# ## Summary
+#
+# | question | answer |
+# |---|---|
+# | What is the memory format? | the order of strides; shape, indices and values stay |
+# | Strides of channels_last? | stride 1 for *C*, then *W*, *H*, *N* |
+# | How do I convert? | `x.to(memory_format=torch.channels_last)`, `module.to(memory_format=torch.channels_last)` |
+# | Which calls change the format unasked? | `contiguous()`, `new_zeros`, `stack`, an operation with a default tensor first, and some others: print the strides |
+# | `view` or `reshape`? | `view` raises where `reshape` copies; neither converts; `permute` moves dimensions |
+# | What gains on a CPU? | max-pooling, bilinear upsampling, depthwise convolution; with many channels |
+# | What gains little? | plain convolution: arithmetic is most of its time |
+# | What loses on a CPU? | evaluation batch norm, softmax over channels, 3-D average pooling, pooling of 3 channels, `flatten` |
+# | Weights, input or both? | both; one alone is as good if it reaches the slow layers |
+# | One channel or one pixel? | both formats at once; convert with `to`, not with `contiguous` |
+#
+# "Gains" and "loses" are said of the CPU, on one thread. A GPU has other code for each of these operations: where
+# the tables above have lines for one, they say what it does. Chapter 07 adds half precision.
+
+# %%
+verdicts("E1", "E2", "E4", "E5", "E6", "E8")
+
+# %% [markdown]
+# **Now you:** [the exercises of this chapter](../exercises/06_memory_format/06_memory_format.ipynb). Five
+# functions, given slow; make them right and fast.

@@ -1,0 +1,915 @@
+# %% [markdown]
+# # 07 · Mixed precision
+#
+# A `float32` takes four bytes. Two bytes are often enough. Half the bytes is half the memory, and on the right
+# hardware several times the speed. On the wrong hardware it is several times slower.
+#
+# **You will be able to**
+# - say what `float16` and `bfloat16` can and cannot hold, and find the sum or update that goes wrong,
+# - write a training step with `torch.amp.autocast` and, where it is needed, `torch.amp.GradScaler`,
+# - find out whether two bytes pay on the machine that you have.
+#
+# **Time:** 35 minutes to read and run. **Needs:** a CPU; a GPU is used where there is one.
+#
+# **Claims tested:** *B7* "mixed precision takes less memory and is faster"; *E3* "channels_last with mixed
+# precision is 8 % to 35 % faster".
+
+# %%
+import copy
+import platform
+import warnings
+from contextlib import nullcontext, suppress
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from autograder import compare, costs, devices, verdict, verdicts
+
+device = devices()[-1]
+half = {"cpu": torch.bfloat16, "cuda": torch.float16}  # what autocast takes on each device by default
+assert half == {name: torch.get_autocast_dtype(name) for name in half}
+print("devices here:", *devices())
+
+# %% [markdown]
+# ## 1. Two ways to spend 16 bits
+#
+# A floating-point number has a sign, an exponent (how large?) and a fraction (how exactly?). `float16` and
+# `bfloat16` have 16 bits for all three, and share them out differently.
+
+# %%
+for dtype in (torch.float32, torch.float16, torch.bfloat16):
+    kind = torch.finfo(dtype)
+    print(
+        f"{dtype!s:15} {kind.bits // 8} bytes   largest {kind.max:9.4g}   "
+        f"smallest above 0 {kind.smallest_normal * kind.eps:8.1g}   next after 1: 1 + {kind.eps:.2g}"
+    )
+
+# %% [markdown]
+# `float16` spends its bits on **precision**: 11 significant bits, but it ends at 65,504 and goes down to only
+# 6e-8. `bfloat16` spends them on **range**: it reaches as far as `float32`, but has 8 significant bits, between
+# two and three decimal digits.
+#
+# You count up from 0 by ones, in `bfloat16`. Every step is rounded. At which number does the count stop growing?
+
+# %%
+guess = 10_000
+
+
+# %%
+def count(dtype):
+    total = torch.zeros((), dtype=dtype)
+    for _ in range(4000):
+        total = total + 1
+    return int(total)
+
+
+for dtype in (torch.float16, torch.bfloat16):
+    print(f"{dtype}: counting to 4000 ends at {count(dtype)}")
+print(f"your guess for bfloat16: {guess}")
+assert (count(torch.float16), count(torch.bfloat16)) == (2048, 256)
+
+# %% [markdown]
+# With 8 significant bits, 256 + 1 = 257 has no place. It is rounded to 256 again.
+#
+# Too large and too small look like this:
+
+# %%
+values = torch.tensor([70_000.0, 1001.0, 1e-8])
+print("float32 ", values.tolist())
+print("float16 ", values.half().tolist())
+print("bfloat16", values.bfloat16().tolist())
+
+# %%
+assert values.half().isinf().tolist() == [True, False, False]
+assert values.half()[2] == 0 and values.half()[1] == 1001
+assert values.bfloat16()[2] != 0 and values.bfloat16()[1] == 1000
+
+# %% [markdown]
+# Keep the two failures in mind. **`float16` fails by range:** large values become `inf`, small ones become 0.
+# **`bfloat16` fails by precision:** close values become equal.
+
+# %% [markdown]
+# ## 2. Half the bytes
+#
+# Adding two tensors reads both and writes one. The arithmetic is nothing; the time goes into moving bytes. Eight
+# million numbers: how many times faster is it with two bytes each?
+
+# %%
+guess = 2.0
+numbers = 8_000_000
+
+
+# %%
+def two_tensors(generator, device):
+    a, b = (torch.rand(1000, generator=generator).repeat(numbers // 1000).to(device) for _ in range(2))
+    short = half[torch.device(device).type]
+    return a, b, torch.ones_like(a), a.to(short), b.to(short), torch.ones_like(a, dtype=short)
+
+
+compare(
+    "mixed precision: adding 8,000,000 numbers",
+    {
+        "float32": lambda a, b, out, a2, b2, out2: torch.add(a, b, out=out),
+        "16 bits": lambda a, b, out, a2, b2, out2: torch.add(a2, b2, out=out2),
+    },
+    inputs=two_tensors,
+    guess=guess,
+    bytes=3 * 2 * numbers,
+)
+
+# %% [markdown]
+# **Why.** Four bytes: 96 MB to move. Two bytes: 48 MB; the *limit* line is for those. It helps on any processor,
+# because it asks nothing of it but fewer bytes. It helps less where the numbers fit into the cache: then the
+# arithmetic is no longer hidden behind the memory.
+
+# %% [markdown]
+# ## 3. Half the bytes, the same arithmetic
+#
+# Multiplying two matrices of 256 × 256 takes 33 million operations on 0.8 MB. Here the arithmetic takes the
+# time. How many times faster is `bfloat16`? (A number below 1 means slower.)
+
+# %%
+guess = 2.0
+
+
+# %%
+def two_matrices(generator, device):
+    """The same two matrices in three types."""
+    side = 256 if device == "cpu" else 4096
+    a, b = (torch.rand(side, side, device=device) for _ in range(2))
+    return {dtype: (a.to(dtype), b.to(dtype)) for dtype in (torch.float32, torch.float16, torch.bfloat16)}
+
+
+compare(
+    "mixed precision: a product of two matrices, 256 × 256 (on a GPU 4096 × 4096)",
+    {
+        "float32": lambda pairs: torch.mm(*pairs[torch.float32]),
+        "float16": lambda pairs: torch.mm(*pairs[torch.float16]),
+        "bfloat16": lambda pairs: torch.mm(*pairs[torch.bfloat16]),
+    },
+    inputs=two_matrices,
+    guess=guess,
+)
+
+# %% [markdown]
+# **Why.** It depends on the instructions that the processor has.
+#
+# - A GPU with tensor cores multiplies 16-bit numbers several times as fast as `float32`.
+# - A CPU with instructions for `bfloat16` (AVX-512 BF16, AMX; on ARM, BF16) gains too.
+# - Any other CPU has to turn each number into a `float32`, multiply, and turn the result back. The arithmetic is
+#   the same, and the conversions come on top. For `float16`, torch may even fall back to a plain loop.
+#
+# Which kind is yours? Ask, and expect no answer on some systems:
+
+
+# %%
+def half_instructions():
+    """The processor's instructions for 16-bit arithmetic, as far as they can be found out."""
+    wanted = {
+        "avx512_bf16",
+        "amx_bf16",
+        "avx512_fp16",
+        "amx_fp16",
+        "bf16",
+        "sve_bf16",
+        "fp16_arith",
+        "asimdhp",
+    }
+    found = set()
+    if hasattr(torch.cpu, "get_capabilities"):  # not in older versions of torch
+        found |= {name for name, present in torch.cpu.get_capabilities().items() if present is True}
+    with suppress(OSError):  # this file is there on Linux only
+        found |= set(Path("/proc/cpuinfo").read_text().split())
+    return sorted(wanted & found)
+
+
+print("processor:", platform.machine(), "· vector instructions used by torch:", end=" ")
+print(torch.backends.cpu.get_cpu_capability())
+print("for 16-bit arithmetic:", *half_instructions() or ["none found"])
+
+# %% [markdown]
+# A flag says what the processor can do, not what it gains, nor whether torch uses it for your operation. The
+# measurement above is the answer that counts. When you get a new machine, run that cell first.
+
+# %% [markdown]
+# ### One sample, many weights
+#
+# Now a layer of 2048 × 2048 weights, and a single input vector, as when a language model writes one word. Each
+# weight is read once and used once: it is about bytes again. Three ways: `float32`; the same with autocast,
+# which converts the weights when they are used; and weights stored in 16 bits. How many times faster is the
+# last?
+
+# %%
+guess = 1.0
+
+
+# %%
+def large_layer(generator, device):
+    weight = torch.rand(2048, 2048, generator=generator).to(device)
+    vector = torch.rand(2048, generator=generator).to(device)
+    short = half[torch.device(device).type]
+    return weight, vector, weight.to(short), vector.to(short)
+
+
+def with_autocast(weight, vector, *_):
+    with torch.autocast(weight.device.type):
+        return F.linear(vector, weight)
+
+
+compare(
+    "mixed precision: one sample through a layer of 2048 × 2048",
+    {
+        "float32": lambda weight, vector, *_: F.linear(vector, weight),
+        "autocast": with_autocast,
+        "weights stored in 16 bits": lambda w, v, weight, vector: F.linear(vector, weight),
+    },
+    inputs=large_layer,
+    guess=guess,
+    bytes=2 * 2048 * 2048,
+)
+
+# %% [markdown]
+# Storing the weights in 16 bits halves the bytes, so it can be faster even on a processor without instructions
+# for it. Autocast adds work: it reads 16.8 MB of `float32` weights and writes 8.4 MB of 16-bit weights
+# before the product can start. The counts:
+
+# %%
+large = large_layer(torch.Generator().manual_seed(0), device)
+print(costs(with_autocast, *large), end="\n\n")
+print(costs(F.linear, large[3], large[2]))
+assert costs(with_autocast, *large).copies == 2
+assert costs(F.linear, large[3], large[2]).copies == 0
+
+# %% [markdown]
+# So for *inference*, converting the model once (`model.to(torch.bfloat16)`) saves memory, bytes and conversions. For
+# *training* it does not do, as section 7 shows. That is what autocast is for.
+
+# %% [markdown]
+# ## 4. What autocast does
+#
+# Inside `with torch.autocast(device_type):` each operation has its inputs converted to a type that suits it.
+# Matrix products and convolutions get 16 bits. Some operations that need precision or range get `float32`.
+# Most take what they are given. Your parameters stay as they are.
+
+# %%
+torch.manual_seed(0)
+layer = nn.Linear(8, 4).to(device)
+x = torch.randn(3, 8, device=device)
+
+with torch.autocast(device):
+    hidden = layer(x)
+    hidden.retain_grad()
+    loss = hidden.float().square().mean()
+loss.backward()
+
+print("output", hidden.dtype, "· its gradient", hidden.grad.dtype)
+print("weight", layer.weight.dtype, "· its gradient", layer.weight.grad.dtype)
+assert hidden.dtype == hidden.grad.dtype == half[device]
+assert layer.weight.dtype == layer.weight.grad.dtype == torch.float32
+
+# %% [markdown]
+# `backward()` stands outside the region: each operation's gradient uses the types that its forward pass had.
+#
+# Which operations stay in `float32`? The lists differ between CPU and GPU. Here are the types of results of some
+# operations on a 16-bit `h`, with both lists. (Without a GPU, torch's fake tensors stand in for the GPU's: they
+# have types and shapes but no values, and the rules are the same.)
+
+
+# %%
+def result_types(device):
+    """What autocast gives on this device: name of an operation → dtype of its result."""
+    available = device in devices()
+    if not available:
+        from torch._subclasses.fake_tensor import FakeTensorMode
+    with nullcontext() if available else FakeTensorMode():
+        x, weight = torch.ones(4, 8, device=device), torch.ones(8, 8, device=device)
+        labels = torch.zeros(4, dtype=torch.int64, device=device)
+        before = torch.is_autocast_enabled(device)
+        # What `with torch.autocast(device)` does, which would refuse a device that is not there.
+        torch.set_autocast_enabled(device, True)
+        try:
+            h = F.linear(x, weight)
+            results = {
+                "linear": h,
+                "h.relu()": h.relu(),
+                "h + h": h + h,
+                "h + x, with x in float32": h + x,
+                "h.softmax(-1)": h.softmax(-1),
+                "h.exp()": h.exp(),
+                "h.sum()": h.sum(),
+                "h.mean()": h.mean(),
+                "layer_norm": F.layer_norm(h, (8,)),
+                "h.norm()": h.norm(),
+                "cross_entropy": F.cross_entropy(h, labels),
+                "mse_loss": F.mse_loss(h, x),
+            }
+        finally:
+            torch.set_autocast_enabled(device, before)
+            torch.clear_autocast_cache()
+    return {name: result.dtype for name, result in results.items()}
+
+
+types = {"cpu": result_types("cpu")}
+try:
+    types["cuda"] = result_types("cuda")
+except (ImportError, RuntimeError, AssertionError) as error:
+    print("the GPU's list cannot be shown here:", str(error).splitlines()[0][:80])
+
+print(f"{'':26}", *(f"{name:10}" for name in types))
+for name in types["cpu"]:
+    print(f"{name:26}", *(f"{str(column[name]).removeprefix('torch.'):10}" for column in types.values()))
+
+# %%
+assert all(types["cpu"][name] == torch.float32 for name in ("cross_entropy", "mse_loss"))
+assert all(types["cpu"][name] == torch.bfloat16 for name in ("h.softmax(-1)", "h.sum()", "layer_norm"))
+if "cuda" in types:
+    wide = ("h.softmax(-1)", "h.sum()", "layer_norm", "cross_entropy", "mse_loss", "h.exp()")
+    assert all(types["cuda"][name] == torch.float32 for name in wide)
+
+# %% [markdown]
+# The losses are `float32` on both. **But `softmax`, `sum` and `layer_norm` are `float32` only on the GPU.** On the
+# CPU they give 16 bits back. Code that relies on autocast for them gives other results when it moves. To be
+# safe on both, ask for what you need:
+
+# %%
+with torch.autocast(device):
+    h = layer(x)
+    probabilities = h.softmax(-1, dtype=torch.float32)
+    total = h.sum(dtype=torch.float32)
+    with torch.autocast(device, enabled=False):  # a region where nothing is converted for you
+        scores = h.float() @ h.float().T
+assert probabilities.dtype == total.dtype == scores.dtype == torch.float32
+
+# %% [markdown]
+# ### What the conversions cost
+#
+# A converted parameter is kept until the region ends, so that a layer used three times is converted once. Three
+# regions convert it three times. (The input is converted each time.)
+
+
+# %%
+def one_region():
+    with torch.autocast(device):
+        return [layer(x) for _ in range(3)]
+
+
+def three_regions():
+    results = []
+    for _ in range(3):
+        with torch.autocast(device):
+            results.append(layer(x))
+    return results
+
+
+print("one region:   ", costs(one_region).copies, "conversions")
+print("three regions:", costs(three_regions).copies, "conversions")
+assert costs(one_region).copies == 3 + 2  # three times the input, once weight and bias
+assert costs(three_regions).copies == 3 * 3
+
+# %% [markdown]
+# ## 5. The recipe, then and now
+#
+# The article imports `autocast` and `GradScaler` from `torch.cuda.amp`. Does this still work?
+
+# %%
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    region = torch.cuda.amp.autocast()
+    scaler = torch.cuda.amp.GradScaler()
+for warning in caught:
+    print(f"{warning.category.__name__}: {warning.message!s}")
+outdated = any(issubclass(warning.category, FutureWarning) for warning in caught)
+
+# %% [markdown]
+# It is deprecated: it still runs, with a `FutureWarning`, and may be taken away. It also names one kind of device.
+# Without a GPU it switches itself off, and everything runs in `float32`:
+
+# %%
+if not torch.cuda.is_available():
+    with region:
+        print("in the old region, without a GPU:", nn.Linear(2, 2)(torch.ones(1, 2)).dtype)
+    assert not scaler.is_enabled()
+
+verdict(
+    "B7",
+    "wrong",
+    "The article's import path torch.cuda.amp is outdated: it warns, and torch.amp takes its place.",
+    shown=outdated and torch.amp.autocast is torch.autocast,
+)
+
+# %% [markdown]
+# The mended recipe takes the device as an argument. A scaler that is switched off passes everything through, so
+# one function serves `float16`, `bfloat16` and `float32`.
+
+
+# %%
+def train_step(model, optimizer, scaler, x, labels, dtype):
+    """One training step in mixed precision; gives the loss."""
+    optimizer.zero_grad()
+    with torch.amp.autocast(x.device.type, dtype=dtype, enabled=dtype != torch.float32):
+        loss = F.cross_entropy(model(x), labels)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("error")  # nothing in it is deprecated
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)).to(device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler(device, enabled=dtype == torch.float16)
+        x = torch.randn(64, 16, device=device)
+        labels = x[:, :4].argmax(-1)
+        losses = [train_step(model, optimizer, scaler, x, labels, dtype) for _ in range(60)]
+        print(f"{dtype!s:15} loss {losses[0]:.3f} → {losses[-1]:.3f}")
+        assert losses[-1] < 0.8 * losses[0]
+
+# %% [markdown]
+# The three arrive at about the same loss. What is the scaler for?
+
+# %% [markdown]
+# ## 6. Why `float16` needs a scaler
+#
+# Gradients are often tiny, and in `float16` everything below 3e-8 is rounded to 0. We take a small network with
+# a small loss and look at the gradient of the hidden layer. Half of its values are 0 in any type: that is the
+# ReLU. What percentage is 0 in `float16`?
+
+# %%
+guess = 60
+
+
+# %%
+def hidden_gradient(dtype, scale=1.0):
+    """Gradients of a small network, computed on the CPU: of the hidden layer, and of the first weights."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1024, 64, generator=generator)
+    first = (torch.randn(64, 64, generator=generator) / 8).requires_grad_()
+    second = torch.randn(64, 1, generator=generator) / 8
+    with torch.autocast("cpu", dtype=dtype or torch.bfloat16, enabled=dtype is not None):
+        hidden = x @ first
+        hidden.retain_grad()
+        output = hidden.relu() @ second
+        loss = output.float().square().mean() * 2e-4
+    (loss * scale).backward()
+    return hidden.grad, first.grad / scale
+
+
+def zeros_and_error(dtype, scale=1.0):
+    hidden, weights = hidden_gradient(dtype, scale)
+    _, exact = hidden_gradient(None)
+    return (hidden == 0).float().mean().item(), ((weights - exact).norm() / exact.norm()).item()
+
+
+cases = {
+    "float32": (None, 1.0),
+    "float16": (torch.float16, 1.0),
+    "float16, scale 65536": (torch.float16, 65536.0),
+    "bfloat16": (torch.bfloat16, 1.0),
+}
+found = {name: zeros_and_error(*case) for name, case in cases.items()}
+for name, (zeros, error) in found.items():
+    print(
+        f"{name:22} hidden gradients that are 0: {zeros:4.0%}   error of the weights' gradient: {error:.1%}"
+    )
+print(f"your guess for float16: {guess}%")
+
+# %%
+assert found["float16"][0] > found["float32"][0] + 0.2 and found["float16"][1] > 0.1
+assert found["float16, scale 65536"][1] < 0.01
+assert found["bfloat16"][1] < 0.02
+assert all(error > found["float32"][1] for name, (_, error) in found.items() if name != "float32")
+
+# %% [markdown]
+# **Why.** Most gradients were below the smallest `float16`, and what became 0 is lost: no later layer can bring it
+# back. The mend is one multiplication. Multiply the *loss* by 65,536, and by the chain rule every gradient is
+# 65,536 times as large; it now fits. Divide the weights' gradients, which are `float32`, by 65,536 at the end.
+#
+# `bfloat16` needs none of this: it has the range of `float32`.
+#
+# The article also says that training in mixed precision is sometimes steadier. Look at the last column: 16 bits
+# make no gradient more exact. What a scaler adds is that a step with `inf` in it is left out.
+#
+# Which scale? Too small, and gradients vanish; too large, and they become `inf`. `GradScaler` finds it by trying.
+# It starts at 65,536. A step with `inf` or `nan` in a gradient is **skipped**, and the scale is halved. After
+# 2,000 good steps in a row the scale is doubled. Watch it with other numbers: a start at 4, doubled after 2
+# good steps.
+
+# %%
+weight = nn.Parameter(torch.ones(1))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+history = []
+for gradient in (1.0, 1.0, float("inf"), 1.0, 1.0, float("nan")):
+    optimizer.zero_grad()
+    scaler.scale(weight * gradient).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    history.append((round(weight.item(), 3), scaler.get_scale()))
+    print(f"gradient {gradient:3}   weight {weight.item():.1f}   next scale {scaler.get_scale():.0f}")
+assert history == [(0.9, 4.0), (0.8, 8.0), (0.8, 4.0), (0.7, 4.0), (0.6, 8.0), (0.6, 4.0)]
+assert torch.amp.GradScaler("cpu").get_scale() == 65536.0
+assert torch.amp.GradScaler("cpu").get_growth_interval() == 2000
+
+# %% [markdown]
+# ### Clipping: unscale first
+#
+# Until `scaler.step`, the gradients in `.grad` are the scaled ones. If you clip them, you clip the wrong numbers.
+# `scaler.unscale_(optimizer)` divides them early; `step` then knows and does not divide again.
+
+# %%
+norms = {}
+for unscale_first in (False, True):
+    weight = nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    scaler.scale((weight * 0.25).sum()).backward()  # the true gradient has norm 0.5: nothing to clip at 1
+    if unscale_first:
+        scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_([weight], max_norm=1.0)
+    before = weight.detach().clone()
+    scaler.step(optimizer)
+    norms[unscale_first] = (before - weight.detach()).norm().item()
+    print(f"unscale_ first: {unscale_first!s:5}   length of the step: {norms[unscale_first]:.4f}")
+assert norms[False] < 0.001 and abs(norms[True] - 0.5) < 1e-6
+
+# %% [markdown]
+# ## 7. Sums, small differences, small updates
+#
+# Inside *one* operation torch adds in `float32` and rounds once, at the end. Between operations everything is
+# rounded to 16 bits. So `sum` of 4,000 ones is right up to that rounding, where the loop of section 1 stopped at
+# 256.
+
+# %%
+ones = torch.ones(4000, dtype=torch.bfloat16)
+print("bfloat16: sum of 4000 ones =", ones.sum().item(), "· in a loop:", count(torch.bfloat16))
+assert ones.sum().item() == 4000
+
+# %% [markdown]
+# The result must fit, too. The mean of 70,000 ones in `float16` is 1. Its sum is not a `float16`:
+
+# %%
+ones = torch.ones(70_000, dtype=torch.float16)
+print("mean()                          ", ones.mean().item())
+print("sum() / 70000                   ", (ones.sum() / 70_000).item())
+print("sum(dtype=torch.float32) / 70000", (ones.sum(dtype=torch.float32) / 70_000).item())
+assert ones.mean() == 1 and ones.sum().isinf() and ones.sum(dtype=torch.float32) == 70_000
+
+# %% [markdown]
+# Squares are the usual victims: 300² is already too large for `float16`. A norm written by hand overflows, with
+# `float32` in the middle it does not.
+
+# %%
+x = torch.full((8,), 300.0, dtype=torch.float16)
+by_hand = x / x.square().mean().sqrt()
+in_between = (x.float() / x.float().square().mean().sqrt()).to(x.dtype)
+print("by hand, all in float16: ", by_hand.tolist()[:3])
+print("float32 in between:      ", in_between.tolist()[:3])
+assert (by_hand == 0).all() and (in_between == 1).all()
+
+# %% [markdown]
+# Small *differences* of large numbers are the victims of `bfloat16`. A variance as "mean of squares minus square of
+# the mean" subtracts two numbers that agree in their first digits:
+
+# %%
+x = (100 + torch.randn(10_000, generator=torch.Generator().manual_seed(0))).bfloat16()
+wide = x.float()
+print(f"variance in float32:                {wide.var().item():.3f}")
+print(f"E[x²] − E[x]², rounded to bfloat16: {(x.square().mean() - x.mean().square()).item():.3f}")
+print(f"x.var(), one operation:             {x.var().item():.3f}")
+assert abs((x.square().mean() - x.mean().square()).item() - wide.var().item()) > 0.5
+assert abs(x.var().item() - wide.var().item()) < 0.01
+
+# %% [markdown]
+# And small *updates* vanish. That is why a model is not simply stored in `bfloat16` for training: the weight is 1,
+# the step is 0.0001, and 1,000 steps change nothing.
+
+# %%
+updated = {}
+for dtype in (torch.float32, torch.bfloat16):
+    weight = torch.ones((), dtype=dtype)
+    for _ in range(1000):
+        weight -= 1e-4
+    updated[dtype] = weight.item()
+    print(f"{dtype!s:15} 1 − 1000 × 0.0001 = {weight.item():.4f}")
+assert updated[torch.bfloat16] == 1.0 and abs(updated[torch.float32] - 0.9) < 1e-3
+
+# %% [markdown]
+# Autocast keeps the parameters, their gradients and the optimizer's state in `float32`, and computes the products
+# with 16-bit copies. Hence the name *mixed*.
+
+# %% [markdown]
+# ## 8. Memory
+#
+# The forward pass keeps tensors for the backward pass. torch lets us count them. A network of four layers of
+# 256, a batch of 4096: how many times fewer bytes are kept with autocast?
+
+# %%
+guess = 2.0
+
+
+# %%
+def kept_bytes(model, x, autocast):
+    """Bytes that the forward pass keeps for the backward pass, parameters not counted: those exist anyway."""
+    kept = {parameter.data_ptr(): None for parameter in model.parameters()}
+
+    def keep(tensor):
+        kept.setdefault(
+            tensor.untyped_storage().data_ptr(), tensor
+        )  # holding on to it, so that none is reused
+        return tensor
+
+    hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    with hooks, torch.autocast(x.device.type, enabled=autocast):
+        output = model(x)
+    del output
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values() if tensor is not None)
+
+
+def stack(width, layers=4):
+    return nn.Sequential(*[part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU())])
+
+
+model, x = stack(256).to(device), torch.randn(4096, 256, device=device)
+plain, mixed = kept_bytes(model, x, False), kept_bytes(model, x, True)
+print(f"float32 {plain / 1e6:.1f} MB, autocast {mixed / 1e6:.1f} MB: a ratio of {plain / mixed:.2f}")
+print(f"your guess: {guess}")
+verdict(
+    "B7",
+    "holds",
+    "With a large batch, autocast keeps about half the bytes for the backward pass.",
+    shown=1.7 < plain / mixed <= 2.0,
+)
+
+# %% [markdown]
+# ### When it does not help
+#
+# The same kind of network with 1024 wide layers and a batch of 8. Guess again.
+
+# %%
+guess = 2.0
+
+# %%
+model, x = stack(1024).to(device), torch.randn(8, 1024, device=device)
+plain, mixed = kept_bytes(model, x, False), kept_bytes(model, x, True)
+print(f"float32 {plain / 1e6:.2f} MB, autocast {mixed / 1e6:.2f} MB: a ratio of {plain / mixed:.2f}")
+print(f"your guess: {guess}")
+verdict(
+    "B7",
+    "does not hold",
+    "With large layers and a small batch, autocast keeps more: the 16-bit copies of the weights.",
+    shown=mixed > 5 * plain,
+)
+
+# %% [markdown]
+# **Why.** Autocast *adds* a copy of 2 bytes for each weight, and saves 2 bytes for each activation that is kept. It
+# pays where there are more activations than weights: large batches, long sequences, large pictures.
+#
+# What it never makes smaller, counted in bytes for each parameter:
+
+# %%
+model = stack(64).to(device)
+optimizer = torch.optim.Adam(model.parameters())
+with torch.autocast(device):
+    loss = model(torch.randn(8, 64, device=device)).float().sum()
+loss.backward()
+optimizer.step()
+parameters = list(model.parameters())
+number = sum(p.numel() for p in parameters)
+state = [value for p in parameters for value in optimizer.state[p].values() if value.numel() > 1]
+for name, tensors in {
+    "weights": parameters,
+    "gradients": [p.grad for p in parameters],
+    "Adam's state": state,
+}.items():
+    each = sum(tensor.numel() * tensor.element_size() for tensor in tensors) / number
+    print(f"{name:13} {each:.0f} bytes a parameter, {tensors[0].dtype}")
+    assert tensors[0].dtype == torch.float32
+
+# %% [markdown]
+# ## 9. The time of a training step
+#
+# Forward and backward pass of a network of three layers, in `float32` and with autocast. On the CPU the layers are
+# 512 wide and the batch has 128 samples; on a GPU, 4096 and 8192. How many times faster is autocast?
+
+# %%
+guess = 2.0
+
+
+# %%
+def network(width, classes=10):
+    return nn.Sequential(
+        nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, classes)
+    )
+
+
+def forward_backward(model, x, labels, autocast):
+    with torch.autocast(x.device.type, dtype=half[x.device.type], enabled=autocast):
+        loss = F.cross_entropy(model(x), labels)
+    loss.backward()
+    for parameter in model.parameters():
+        parameter.grad = None
+
+
+def without_autocast(model, x, labels):
+    forward_backward(model, x, labels, False)
+
+
+def using_autocast(model, x, labels):
+    forward_backward(model, x, labels, True)
+
+
+def batch_for(models, samples):
+    """An inputs function: the model of the device, and a new batch for it."""
+
+    def inputs(generator, device):
+        model = models[device]
+        x = torch.randn(samples[device], model[0].in_features, device=device)
+        labels = torch.randint(model[-1].out_features, (samples[device],), device=device)
+        return model, x, labels
+
+    return inputs
+
+
+width = {"cpu": 512, "cuda": 4096}
+wide_networks = {name: network(width[name]).to(name) for name in devices()}
+compare(
+    "mixed precision: a training step of a wide network",
+    {"float32": without_autocast, "autocast": using_autocast},
+    inputs=batch_for(wide_networks, {"cpu": 128, "cuda": 8192}),
+    guess=guess,
+    claim="B7",
+)
+
+# %% [markdown]
+# It follows the product of matrices in section 3. Where 16-bit products are faster, so is the step; where they are
+# emulated, autocast costs you time. On such a CPU, train in `float32`. (On a GPU the baseline matters as
+# well: torch computes `float32` products exactly unless you allow it to shorten them.)
+
+# %%
+print("float32 products:", torch.get_float32_matmul_precision())
+assert torch.get_float32_matmul_precision() == "highest"
+
+# %% [markdown]
+# ### When it does not help
+#
+# A tiny network, 16 → 16 → 16 → 4, and 8 samples. Guess.
+
+# %%
+guess = 1.0
+
+# %%
+tiny_networks = {name: network(16, 4).to(name) for name in devices()}
+tiny_batch = batch_for(tiny_networks, {"cpu": 8, "cuda": 8})
+compare(
+    "mixed precision: a training step of a tiny network",
+    {"float32": without_autocast, "autocast": using_autocast},
+    inputs=tiny_batch,
+    guess=guess,
+    claim="B7",
+)
+
+# %%
+tiny = tiny_batch(torch.Generator().manual_seed(0), device)
+plain, mixed = costs(without_autocast, *tiny), costs(using_autocast, *tiny)
+print(f"float32  {plain.operations.total()} operations, {plain.copies} of them conversions")
+print(f"autocast {mixed.operations.total()} operations, {mixed.copies} of them conversions")
+assert mixed.operations.total() > 1.3 * plain.operations.total() and plain.copies == 0
+
+# %% [markdown]
+# **Why.** Each conversion is an operation of its own, forwards and backwards. Where an operation's start costs more
+# than its arithmetic, more operations mean more time, on a GPU as on a CPU.
+
+# %% [markdown]
+# ## 10. With channels_last
+#
+# The article says: channels_last with mixed precision is 8 % to 35 % faster. That is a ratio of 1.08 to 1.35.
+# We measure it against mixed precision *without* channels_last, in `float16` on a GPU and `bfloat16` on the CPU.
+#
+# The network is small: convolution, normalisation, ReLU, pooling, and again; forward and backward. First with 8
+# channels and pictures of 112 × 112 (on a GPU 32 channels). Your guess?
+
+# %%
+guess = 1.2
+
+
+# %%
+def convolutions(channels):
+    def block():
+        return [nn.Conv2d(channels, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU()]
+
+    return nn.Sequential(*block(), nn.MaxPool2d(2), *block(), nn.AdaptiveAvgPool2d(1))
+
+
+def networks_and_pictures(shapes):
+    """An inputs function: network and pictures in NCHW, then both in channels_last."""
+    nchw = {name: convolutions(shapes[name][1]).to(name) for name in devices()}
+    nhwc = {name: copy.deepcopy(net).to(memory_format=torch.channels_last) for name, net in nchw.items()}
+
+    def inputs(generator, device):
+        images = torch.rand(shapes[device], device=device)
+        return nchw[device], images, nhwc[device], images.contiguous(memory_format=torch.channels_last)
+
+    return inputs
+
+
+def step_on(net, images, autocast):
+    with torch.autocast(images.device.type, dtype=half[images.device.type], enabled=autocast):
+        output = net(images)
+    output.float().sum().backward()
+    for parameter in net.parameters():
+        parameter.grad = None
+
+
+mixed_pair = {
+    "autocast, NCHW": lambda net, images, net2, images2: step_on(net, images, True),
+    "autocast, channels_last": lambda net, images, net2, images2: step_on(net2, images2, True),
+}
+few_channels = networks_and_pictures({"cpu": (2, 8, 112, 112), "cuda": (64, 32, 112, 112)})
+compare(
+    "mixed precision with channels_last: few channels, large pictures",
+    mixed_pair,
+    inputs=few_channels,
+    guess=guess,
+    claim="E3",
+    seconds=2.0,
+)
+
+# %% [markdown]
+# The two get along: autocast converts the type and keeps the memory format.
+
+# %%
+net, images = few_channels(None, device)[2:]
+with torch.autocast(device):
+    output = net[0](images)
+assert output.dtype == half[device] and output.is_contiguous(memory_format=torch.channels_last)
+
+# %% [markdown]
+# Now the same network with 128 channels and pictures of 14 × 14 (on a GPU 512 channels), as in the later
+# layers of a large model. Guess again.
+
+# %%
+guess = 1.2
+
+# %%
+compare(
+    "mixed precision with channels_last: many channels, small pictures",
+    mixed_pair,
+    inputs=networks_and_pictures({"cpu": (2, 128, 14, 14), "cuda": (64, 512, 14, 14)}),
+    guess=guess,
+    claim="E3",
+    seconds=2.0,
+)
+
+# %% [markdown]
+# Is a gain due to the pair, or to channels_last alone? The first network again, in `float32`:
+
+# %%
+guess = 1.2
+
+# %%
+compare(
+    "channels_last without mixed precision: few channels, large pictures",
+    {
+        "float32, NCHW": lambda net, images, net2, images2: step_on(net, images, False),
+        "float32, channels_last": lambda net, images, net2, images2: step_on(net2, images2, False),
+    },
+    inputs=few_channels,
+    guess=guess,
+    seconds=2.0,
+)
+
+# %% [markdown]
+# **Why.** Pooling and normalisation do little arithmetic; how their bytes lie in memory decides their time, in every
+# type. In the convolution, the arithmetic for each number grows with the channels. With few channels the first
+# matters, with many the second, and there the memory format has less to say on a CPU. On a GPU the kernels that
+# use tensor cores read channels_last, so there a convolution itself may gain.
+#
+# "8 % to 35 %" is what some networks gained on some GPU. Our table's word needs 10 %: less is easily lost again in
+# one layer that wants the other format. Measure your own network.
+
+# %% [markdown]
+# ## Summary
+#
+# | you have | use | because |
+# |---|---|---|
+# | a GPU with tensor cores, large layers | `torch.amp.autocast(device)` | 16-bit products are several times faster there |
+# | `float16` gradients | `torch.amp.GradScaler(device)` | small gradients become 0; a scaled loss keeps them |
+# | `bfloat16` | autocast, no scaler | range of `float32`; fewer digits |
+# | gradient clipping and a scaler | `scaler.unscale_(optimizer)` first | until then the gradients are scaled |
+# | a softmax, sum or norm on 16-bit values | `dtype=torch.float32`, `.float()` | range for squares and sums; CPU autocast does not do it for you |
+# | a CPU without 16-bit instructions | `float32` for training | products are emulated, and slower |
+# | inference that reads many weights for few samples | weights stored in 16 bits | half the bytes, no conversion in each call |
+# | large weights and a small batch, or a tiny network | `float32` | the copies cost more than they save |
+# | `torch.cuda.amp` in old code | `torch.amp` | the old path is deprecated, and knows one device only |
+
+# %%
+verdicts("B7", "E3")
+
+# %% [markdown]
+# **Now you:** [the exercises of this chapter](../exercises/07_mixed_precision/07_mixed_precision.ipynb). Four
+# functions, given slow; make them right in 16 bits, and fast.

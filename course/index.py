@@ -1,0 +1,43 @@
+# %% [markdown]
+# # Fast PyTorch, measured
+#
+# This course teaches how to make PyTorch code fast. It takes the advice that everybody gives, and times it:
+# some of it holds, some depends, some is wrong. You see the time on this machine, and the time on others.
+#
+# You need Python and a little PyTorch: what a tensor is, and how to call a function on it. You do not need a
+# GPU.
+#
+# ## How to use a chapter
+#
+# 1. **Guess.** Before each measurement there is a line `guess = …`. Change the number to what you believe.
+# 2. **Run** the next cell (Shift + Enter). It times the variants on this machine.
+# 3. **Compare.** The chart shows your guess beside the truth, and what other machines gave. Then read why.
+#
+# A wrong guess that you made is worth more than a right number that you read. Take your time for it.
+#
+# ## Chapters
+#
+# - [01 · Creating tensors](01_tensor_creation.ipynb): from lists, from NumPy, from nothing
+#
+# Still to come: 00 measuring · 02 devices · 03 autograd · 04 data loading · 05 cuDNN · 06 memory format · 07 mixed
+# precision · 08 many GPUs · 09 distances · 10 selection · 11 modules · 12 images · 13 the CPU · 14 capstone
+#
+# ## Exercises
+#
+# Each chapter ends with a link to its exercises. They are in the folder `exercises`, one notebook for each
+# chapter:
+#
+# - [Exercises 01 · Creating tensors](../exercises/01_tensor_creation/01_tensor_creation.ipynb)
+#
+# An exercise gives you a function that is right and slow. You write one that is right and fast, run the test
+# cells below it, and see at once how you did.
+#
+# ## How points work
+#
+# - `check` gives its points for a right answer: right values, shapes and types, also for unusual inputs. If
+#   something is wrong, it shows the first place where your answer differs.
+# - `race` gives its points for a fast answer: how many times as fast as the given version, on this machine,
+#   now. Between "as fast as given" and the ratio asked for, the points grow with the logarithm of the ratio.
+#   An answer that is wrong does not race.
+# - Where a machine lacks what a test needs, such as a GPU, its points are not counted against you.
+# - When your notebook is graded, hidden tests try other inputs. A right answer passes them too.

@@ -1,0 +1,27 @@
+"""The course as nbgrader sees it. Every plain ``nbgrader`` command run in this folder reads this file."""
+
+import os
+
+from autograder.grading import configure
+
+c = get_config()  # noqa: F821  (nbgrader defines it)
+
+c.CourseDirectory.course_id = "fast-pytorch"
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "exercises"
+# Text sources stay with the instructors, and caches with nobody.
+c.CourseDirectory.ignore = [
+    "*.py", "*.pyc", "__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".ruff_cache", "feedback",
+]  # fmt: skip
+
+c.ClearSolutions.code_stub = {
+    "python": 'raise NotImplementedError("Write your solution here, then delete this line.")'
+}
+
+c.Execute.timeout = 60  # seconds for one cell
+c.RunEveryCell.notebook_timeout = 600  # seconds for all cells of a notebook
+c.Execute.shutdown_kernel = "immediate"
+if os.name == "posix":
+    c.KernelManager.transport = "ipc"  # no open ports on the grading machine
+
+configure(c)

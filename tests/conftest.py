@@ -1,0 +1,19 @@
+"""What all tests share: the repository, and runs like those of a shell without this machine's habits."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+# Some shells switch Python's bytecode cache off; every child process would then compile everything again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return Path(__file__).resolve().parent.parent

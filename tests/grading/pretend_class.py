@@ -1,0 +1,198 @@
+"""A class of students with the assignment ``traps``: what each hands in, and what grading gave."""
+
+from __future__ import annotations
+
+import json
+import re
+from copy import deepcopy
+from html import unescape
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+from nbgrader.apps import NbGraderAPI
+from traitlets.config import PyFileConfigLoader
+
+from autograder.grading.cells import nbgrader_data
+from autograder.grading.scratch import ScratchCourse
+
+RIGHT = {
+    "double": "def double(x):\n    return 2 * x",
+    "square": "def square(x):\n    return x * x",
+    "negate": "def negate(x):\n    return -x",
+}
+
+
+def answered(release: NotebookNode, **answers: str) -> NotebookNode:
+    """A submission: right answers, except for those given."""
+    notebook = deepcopy(release)
+    for name, code in {**RIGHT, **answers}.items():
+        find(notebook, name).source = code
+    return notebook
+
+
+def find(notebook: NotebookNode, grade_id: str) -> NotebookNode:
+    return next(cell for cell in notebook.cells if nbgrader_data(cell).get("grade_id") == grade_id)
+
+
+def delete(notebook: NotebookNode, *grade_ids: str) -> None:
+    notebook.cells = [cell for cell in notebook.cells if nbgrader_data(cell).get("grade_id") not in grade_ids]
+
+
+def submissions(release: NotebookNode) -> dict[str, NotebookNode | bytes | None]:
+    """What each student of the class hands in."""
+    text = nbformat.writes(answered(release))
+    return {
+        "right": answered(release),
+        "unattempted": release,
+        "noisy": noisy(release),
+        "loops": loops(release),
+        "crashes": crashes(release),
+        "quits": quits(release),
+        "mistakes": mistakes(release),
+        "tampered": tampered(release),
+        "spoiled": spoiled(release),
+        "curious": curious(release),
+        "cut_off": text[: len(text) // 2].encode(),
+        "empty": b"",
+        "web_page": b"<!DOCTYPE html>\n<html><body>Sign in</body></html>",
+        "conflict": text.replace('"cells"', '<<<<<<< HEAD\n"cells"', 1).encode(),
+        "list": b"[1, 2, 3]",
+        "binary": bytes(range(256)),
+        "missing": None,
+        "renamed": None,
+    }
+
+
+def noisy(release: NotebookNode) -> NotebookNode:
+    """Right answers that write to stderr in every way there is."""
+    return answered(
+        release,
+        double="import warnings\ndef double(x):\n    warnings.warn('a warning of mine')\n    return 2 * x",
+        square="import sys\ndef square(x):\n    print('a line of mine', file=sys.stderr)\n    return x * x",
+        negate="import os\ndef negate(x):\n    os.write(2, b'a line from C\\n')\n    return -x",
+    )
+
+
+def loops(release: NotebookNode) -> NotebookNode:
+    """A loop that can be interrupted, and one that cannot."""
+    stubborn = """
+def square(x):
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass
+"""
+    return answered(release, double="def double(x):\n    while True:\n        pass", square=stubborn)
+
+
+def crashes(release: NotebookNode) -> NotebookNode:
+    """Answers that end the process they run in, and a name that the fresh process must know again."""
+    notebook = answered(
+        release,
+        double="import os\ndef double(x):\n    os._exit(3)",
+        square="import ctypes\ndef square(x):\n    return ctypes.string_at(0)",
+        negate="def negate(x):\n    return minus * x",
+    )
+    notebook.cells.insert(2, new_code_cell("minus = -1"))
+    return notebook
+
+
+def quits(release: NotebookNode) -> NotebookNode:
+    """A cell outside the exercises that ends the process."""
+    notebook = answered(release)
+    notebook.cells.insert(notebook.cells.index(find(notebook, "double_check")), new_code_cell("exit()"))
+    return notebook
+
+
+def mistakes(release: NotebookNode) -> NotebookNode:
+    """A syntax error, a renamed function, and no function at all."""
+    notebook = answered(
+        release, double="def double(x)\n    return 2 * x", square="def my_square(x):\n    return x * x"
+    )
+    delete(notebook, "negate")
+    return notebook
+
+
+def tampered(release: NotebookNode) -> NotebookNode:
+    """Right answers; test cells deleted with their neighbours, changed, renamed and copied."""
+    notebook = answered(release)
+    delete(notebook, "setup", "double_check", "double_hidden", "odd_silent", "odd_text", "odd_over")
+    find(notebook, "square_check").source = "1.0"
+    find(notebook, "square_hidden").metadata.nbgrader["grade_id"] = "mine"
+    notebook.cells.append(deepcopy(find(notebook, "negate")))
+    notebook.cells.append(deepcopy(find(notebook, "negate_check")))
+    find(notebook, "negate_hidden").metadata.nbgrader["points"] = 100
+    return notebook
+
+
+def spoiled(release: NotebookNode) -> NotebookNode:
+    """Right answers in a notebook with nonsense in places that nbgrader trusts."""
+    notebook = answered(release, double=RIGHT["double"] + "\n# \ud800 is no character")
+    find(notebook, "double").metadata.nbgrader["schema_version"] = 99
+    find(notebook, "square").metadata.nbgrader = {"grade_id": "square"}
+    find(notebook, "square_check").cell_type = "markdown"
+    find(notebook, "negate_check").outputs = [{"output_type": "nonsense"}]
+    find(notebook, "odd_text").metadata.nbgrader = "nonsense"
+    find(notebook, "negate_hidden").metadata["tags"] = ["skip-execution"]
+    notebook.metadata = {"kernelspec": {"name": "no-such-kernel", "display_name": "?"}, "widgets": 3}
+    return notebook
+
+
+def curious(release: NotebookNode) -> NotebookNode:
+    """Answers that try to show the hidden tests: a warning quotes its caller, a cell prints the history."""
+    notebook = answered(
+        release,
+        double="import warnings\ndef double(x):\n    warnings.warn('look', stacklevel=3)\n    return 2 * x",
+        square="def square(x):\n    raise SystemExit('out')",
+    )
+    notebook.cells.append(new_code_cell("print('\\n'.join(In))\nprint('end of history')"))
+    return notebook
+
+
+class Graded:
+    """What grading one assignment gave."""
+
+    def __init__(self, course: ScratchCourse, assignment: str, failure: Exception | None = None) -> None:
+        self.course, self.assignment, self.failure = course, assignment, failure
+        self.points = course.points(assignment)
+
+    def page(self, student: str) -> str:
+        """The feedback page as a student reads it: its visible text, without line breaks."""
+        html = self.course.page(student, self.assignment).read_text()
+        body = re.sub(r"(?s)<(style|script).*?</\1>", "", html)
+        return " ".join(unescape(re.sub(r"<[^>]*>", "", body)).split())
+
+    def html(self, student: str) -> str:
+        return self.course.page(student, self.assignment).read_text()
+
+    def submitted(self, student: str) -> Path:
+        return self.course.folder / "submitted" / student / self.assignment / f"{self.assignment}.ipynb"
+
+    def autograded(self, student: str) -> NotebookNode:
+        path = self.course.folder / "autograded" / student / self.assignment / f"{self.assignment}.ipynb"
+        return nbformat.read(path, as_version=4)
+
+
+def hand_in(
+    course: ScratchCourse, assignment: str, student: str, content: NotebookNode | bytes | None
+) -> Path:
+    """Put a submission where nbgrader collects them."""
+    folder = course.folder / "submitted" / student / assignment
+    folder.mkdir(parents=True)
+    path = folder / f"{assignment}.ipynb"
+    if isinstance(content, NotebookNode):
+        # Not nbformat.write: it refuses some of what students hand in.
+        content = json.dumps(content).encode()
+    if content is not None:
+        path.write_bytes(content)
+    return path
+
+
+def api(course: ScratchCourse) -> NbGraderAPI:
+    """nbgrader as the formgrader uses it."""
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(course.folder)).load_config()
+    return NbGraderAPI(config=config)

@@ -1,0 +1,174 @@
+"""What plain `nbgrader autograde` and `generate_feedback` make of right, wrong and broken submissions."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from conftest import TIME_LIMIT
+from nbgrader.api import Gradebook
+from pretend_class import Graded, api, find, submissions
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+
+FULL = {
+    "double_check": 1, "double_hidden": 2, "square_check": 1, "square_hidden": 2,
+    "negate_check": 1, "negate_hidden": 2,
+}  # fmt: skip
+UNREADABLE = {
+    "cut_off": "not valid JSON. The first mistake is in line",
+    "empty": "The file traps.ipynb is empty.",
+    "web_page": "It looks like a web page.",
+    "conflict": "in line 2, column 2: Expecting property name enclosed in double quotes. There stands: <<<",
+    "list": "valid JSON, but it is not a Jupyter notebook",
+    "binary": "cannot be read as text",
+    "missing": "The submission has no file traps.ipynb.",
+    "renamed": "It has my copy.ipynb. Was the notebook renamed?",
+}
+
+
+def points(graded: Graded, student: str) -> dict[str, float | None]:
+    """The student's points in the three exercises."""
+    return {test: graded.points[student][test] for test in FULL}
+
+
+def only(*exercises: str) -> dict[str, float]:
+    """Full points in these exercises, none in the others."""
+    return {test: worth * test.startswith(exercises) for test, worth in FULL.items()}
+
+
+def test_autograde_manages_the_whole_class(traps: Graded) -> None:
+    assert traps.failure is None
+    assert traps.points.keys() == submissions(traps.course.released("traps")).keys()
+
+
+def test_right_answers_get_full_points(traps: Graded) -> None:
+    assert points(traps, "right") == FULL
+
+
+def test_the_released_notebook_gets_no_points(traps: Graded) -> None:
+    assert points(traps, "unattempted") == only()
+    assert "not attempted: there is no solution here yet" in traps.page("unattempted")
+
+
+@pytest.mark.parametrize("text", ["a warning of mine", "a line of mine"])
+def test_stderr_costs_nothing_and_is_shown(traps: Graded, text: str) -> None:
+    assert points(traps, "noisy") == FULL
+    assert text in traps.page("noisy")
+
+
+@pytest.mark.parametrize(
+    ("test", "reason"),
+    [
+        ("odd_silent", "The test gave no result, so it counts 0."),
+        ("odd_text", "`'full marks'`, which is not a number of points"),
+        ("odd_over", "The test returned `7.5`, but it can give from 0 to 1 points."),
+        ("odd_negative", "The test returned `-1`, but it can give from 0 to 1 points."),
+        ("odd_nan", "The test returned `nan`, but it can give from 0 to 1 points."),
+        ("odd_card", "The test returned `1`, but its card says 0 points"),
+    ],
+)
+def test_a_result_that_says_no_points_counts_nothing(traps: Graded, test: str, reason: str) -> None:
+    assert traps.points["right"][test] == 0
+    assert reason in traps.page("right")
+
+
+def test_an_undecided_race_is_marked_for_the_instructor(traps: Graded) -> None:
+    with Gradebook(f"sqlite:///{traps.course.folder / 'gradebook.db'}") as gradebook:
+        undecided = gradebook.find_grade("odd_undecided", "traps", "traps", "right")
+        decided = gradebook.find_grade("double_check", "traps", "traps", "right")
+        assert (undecided.score, undecided.needs_manual_grade) == (0.5, True)
+        assert (decided.score, decided.needs_manual_grade) == (1, False)
+
+
+def test_an_endless_loop_costs_one_exercise(traps: Graded) -> None:
+    assert points(traps, "loops") == only("negate")
+    page = traps.page("loops")
+    assert page.count(f"This cell ran longer than {TIME_LIMIT} seconds, the time limit") == 2
+    assert page.count("It did not react to being interrupted.") == 1
+    assert "Not run, because the test `double_check` above did not end by itself." in page
+
+
+def test_a_crash_costs_one_exercise(traps: Graded) -> None:
+    assert points(traps, "crashes") == only("negate")
+    page = traps.page("crashes")
+    assert page.count("This cell ended the Python process that it ran in.") == 2
+    assert "Not run, because the test `square_check` above did not end by itself." in page
+
+
+def test_a_cell_that_ends_the_process_costs_nothing_else(traps: Graded) -> None:
+    assert points(traps, "quits") == FULL
+    cell = next(cell for cell in traps.autograded("quits").cells if cell.source == "exit()")
+    assert "This cell ended the Python process" in cell.outputs[0].evalue
+    assert traps.page("quits").count("ended the Python process") == 1
+
+
+def test_a_missing_name_is_explained(traps: Graded) -> None:
+    assert points(traps, "mistakes") == only()
+    page = traps.page("mistakes")
+    for name in ("double", "square", "negate"):
+        assert page.count(f"The test uses `{name}`, but nothing of this name was defined before it.") == 2
+    assert "First mend the cell with your solution: SyntaxError: expected ':' (line 1)" in page
+    assert "NameError" not in page
+
+
+def test_test_cells_are_restored(traps: Graded) -> None:
+    assert points(traps, "tampered") == FULL
+    assert len(traps.points["tampered"]) == len(traps.points["right"])
+    cells = traps.autograded("tampered")
+    assert find(cells, "square_check").source.startswith("# This cell had been changed.")
+    assert find(cells, "double_hidden").source.startswith("# This cell had been deleted.")
+    assert "# This cell had been" not in find(cells, "negate_hidden").source
+
+
+def test_nonsense_in_metadata_and_outputs_costs_nothing(traps: Graded) -> None:
+    assert points(traps, "spoiled") == FULL
+
+
+@pytest.mark.parametrize("student", UNREADABLE)
+def test_an_unreadable_submission_gets_0_and_a_page_that_says_why(traps: Graded, student: str) -> None:
+    assert set(traps.points[student].values()) == {0}
+    page = traps.page(student)
+    assert "This submission could not be graded" in page
+    assert UNREADABLE[student] in page
+    assert "had been deleted" not in page
+
+
+def test_submitted_files_are_left_alone(traps: Graded) -> None:
+    contents = submissions(traps.course.released("traps"))
+    for student in UNREADABLE.keys() - {"missing", "renamed"}:
+        assert traps.submitted(student).read_bytes() == contents[student]
+    assert not traps.submitted("missing").exists()
+    assert not traps.submitted("renamed").exists()
+
+
+def test_hidden_tests_stay_hidden(traps: Graded) -> None:
+    for student in traps.points:
+        for secret in ("secret_cases", "987654321", "123456789", "192837465", "HIDDEN TESTS"):
+            assert secret not in traps.html(student), (student, secret)
+        assert "Traceback" not in traps.page(student)
+    page = traps.page("curious")
+    assert "(hidden test)" in page
+    assert "end of history" in page
+    assert "The test stopped with SystemExit: out." in page
+    assert points(traps, "curious") == only("double", "negate")
+
+
+def test_the_instructor_sees_the_hidden_tests_and_the_tracebacks(traps: Graded) -> None:
+    cell = find(traps.autograded("curious"), "square_hidden")
+    assert "123456789" in cell.source
+    assert any(output.output_type == "error" for output in cell.outputs)
+
+
+def test_students_get_the_notebook_only(traps: Graded) -> None:
+    released = traps.course.folder / "exercises" / "traps"
+    assert [path.name for path in released.iterdir()] == ["traps.ipynb"]
+
+
+@pytest.mark.parametrize("student", ["cut_off", "missing"])
+def test_the_formgrader_grades_unreadable_submissions(traps: Graded, student: str) -> None:
+    shutil.rmtree(traps.course.folder / "autograded" / student)
+    result = api(traps.course).autograde("traps", student)
+    assert result["success"], result
+    assert "could not be graded" in traps.autograded(student).cells[0].source
+    assert set(traps.course.points("traps")[student].values()) == {0}

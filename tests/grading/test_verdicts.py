@@ -1,0 +1,116 @@
+"""What a test cell displayed becomes points and a reason; nbgrader's own rule then reads the points."""
+
+from __future__ import annotations
+
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbgrader.utils import determine_grade
+
+from autograder.grading.feedback import HideTests
+from autograder.grading.verdicts import ReadVerdicts
+from autograder.judging.outcome import MIME
+
+
+def cell(name: str, source: str, *outputs: NotebookNode, points: float | None = None) -> NotebookNode:
+    """A solution cell, or with points, a test cell."""
+    data = {"grade_id": name, "solution": points is None, "grade": points is not None, "locked": True}
+    if points is not None:
+        data["points"] = points
+    return new_code_cell(source, outputs=list(outputs), metadata={"nbgrader": data})
+
+
+def result(text: str | list[str]) -> NotebookNode:
+    return new_output("execute_result", {"text/plain": text})
+
+
+def card(**data: object) -> NotebookNode:
+    return new_output("display_data", {"text/plain": "a card", MIME: data})
+
+
+def error(name: str, message: str) -> NotebookNode:
+    return new_output("error", ename=name, evalue=message, traceback=[message])
+
+
+def graded(*outputs: NotebookNode, answer: tuple[NotebookNode, ...] = ()) -> tuple[float, str]:
+    """The points out of 2 that nbgrader reads, and the message of the first card."""
+    notebook = new_notebook(
+        cells=[cell("pad", "", *answer), cell("pad_check", "check()", *outputs, points=2)]
+    )
+    ReadVerdicts().preprocess(notebook, {})
+    test = notebook.cells[1]
+    cards = [output.data[MIME] for output in test.outputs if MIME in output.get("data", {})]
+    return determine_grade(test)[0], cards[0].get("message", "") if cards else ""
+
+
+@pytest.mark.parametrize("text", ["1.5", ["1.5"], "1.50"])
+def test_a_number_is_the_points(text: str | list[str]) -> None:
+    assert graded(result(text)) == (1.5, "")
+
+
+def test_the_last_result_counts() -> None:
+    assert graded(result("2"), result("'text'"), result("1"))[0] == 1
+
+
+def test_stderr_does_not_count() -> None:
+    assert graded(new_output("stream", name="stderr", text="look out"), result("2")) == (2, "")
+
+
+@pytest.mark.parametrize("said", [2, "1", None, [1], float("nan")])
+def test_a_card_that_says_other_points_counts_0(said: object) -> None:
+    assert graded(card(points=1.0), result("1"))[0] == 1
+    assert graded(card(points=said), result("1"))[0] == 0
+
+
+@pytest.mark.parametrize("text", ["", "passed", "inf", "nan", "-0.1", "2.001", "None", "[2]", "True"])
+def test_anything_else_counts_0(text: str) -> None:
+    points, message = graded(result(text))
+    assert points == 0
+    assert message.startswith("The test returned")
+
+
+def test_no_result_counts_0() -> None:
+    assert graded()[0] == 0
+    assert graded(card(points=2))[0] == 0
+    assert graded(new_output("stream", text="2"))[0] == 0
+
+
+def test_an_error_counts_0_even_after_a_result() -> None:
+    points, message = graded(result("2"), error("ValueError", "wrong"))
+    assert points == 0
+    assert message.startswith("The test stopped with ValueError: wrong. Call your solution")
+
+
+def test_the_cell_with_the_solution_is_blamed() -> None:
+    trouble = error("SyntaxError", "'(' was never closed (1234567.py, line 2)")
+    _, message = graded(error("NameError", "name 'pad' is not defined"), answer=(trouble,))
+    assert message.startswith("The test uses `pad`, but nothing of this name was defined before it.")
+    assert message.endswith(
+        "First mend the cell with your solution: SyntaxError: '(' was never closed (line 2)"
+    )
+
+
+def test_hidden_lines_are_taken_out_of_every_output() -> None:
+    hidden = 'check(pad, on=[1, "two"])'
+    region = f"### BEGIN HIDDEN TESTS\n    {hidden}\nimport torch\n### END HIDDEN TESTS"
+    source = f"# A hidden test.\nimport torch\n{region}"
+    coloured = hidden.replace("(", "\x1b[39m(\x1b[0m")
+    notebook = new_notebook(
+        cells=[
+            new_code_cell("look()", outputs=[error("Error", hidden), new_output("stream", text=coloured)]),
+            new_code_cell("import torch", outputs=[new_output("stream", text="import torch")]),
+            cell("pad_hidden", source, error("Error", hidden), result("2"), points=2),
+        ]
+    )
+    notebook.cells[0].outputs.append(
+        new_output("display_data", {"text/html": "<b>check(pad, on=[1, &quot;two&quot;])</b>"})
+    )
+    HideTests().preprocess(notebook, {})
+    first, second, test = notebook.cells
+    assert test.source == "# A hidden test.\nimport torch\n# The hidden tests are not shown."
+    assert [output.output_type for output in test.outputs] == ["execute_result"]
+    assert (
+        first.outputs[0].evalue == first.outputs[0].traceback[0] == first.outputs[1].text == "(hidden test)"
+    )
+    assert first.outputs[2].data["text/html"] == "<b>(hidden test)</b>"
+    assert second.outputs[0].text == "import torch"  # no secret: it stands in a visible cell

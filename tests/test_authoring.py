@@ -1,0 +1,399 @@
+"""The notebooks are what their scripts say, and the builder that makes them does what it promises."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder import authoring
+from autograder.__main__ import main
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = authoring.chapter_sources(ROOT)
+SOLUTIONS = authoring.solution_sources(ROOT)
+# Called at the top of a cell, these show something.
+SHOWING = {"print", "display", "compare"}
+
+
+def stem(path: Path) -> str:
+    return path.stem
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def shows_something(source: str) -> bool:
+    """Whether a cell calls print, display or compare outside of functions and classes."""
+    waiting: list[ast.AST] = list(ast.parse(source).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in SHOWING:
+            return True
+        waiting += ast.iter_child_nodes(node)
+    return False
+
+
+def points_in_code(source: str) -> float | None:
+    """The sum of points= in a test cell's calls of check and race; None without such a call."""
+    points = [
+        ast.literal_eval(word.value)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in {"check", "race"}
+        for word in node.keywords
+        if word.arg == "points"
+    ]
+    return sum(points) if points else None
+
+
+# Every script has its notebook, and the other way round.
+
+
+def test_there_are_chapters_and_solutions():
+    assert "index" in map(stem, CHAPTERS)
+    assert SOLUTIONS
+
+
+def test_every_notebook_has_a_script():
+    chapters = {path.with_suffix(".py") for path in (ROOT / "course").glob("*.ipynb")}
+    solutions = {path.with_suffix(".py") for path in (ROOT / "solutions").glob("*/*.ipynb")}
+    assert chapters == set(CHAPTERS)
+    assert solutions == set(SOLUTIONS)
+
+
+def test_every_script_in_solutions_carries_its_folders_name():
+    assert {path for path in (ROOT / "solutions").rglob("*.py")} == set(SOLUTIONS)
+
+
+def test_every_solution_has_its_chapter_and_its_exercises():
+    assert {path.stem for path in SOLUTIONS} <= {path.stem for path in CHAPTERS}
+    exercises = {path for path in (ROOT / "exercises").rglob("*.ipynb")}
+    assert exercises == {authoring.exercise_of(path, ROOT) for path in SOLUTIONS}
+
+
+# Drift: the notebooks hold what the scripts say.
+
+
+@pytest.mark.parametrize("source", CHAPTERS + SOLUTIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_notebook_is_current(source):
+    built, fresh = read(source.with_suffix(".ipynb")), authoring.build(source)
+    for old, new in zip(authoring.inputs(built)["cells"], authoring.inputs(fresh)["cells"], strict=False):
+        assert old == new, f"{source.name}: run `make notebooks`"
+    assert authoring.is_current(source.with_suffix(".ipynb"), fresh), f"{source.name}: run `make notebooks`"
+
+
+@pytest.mark.slow
+def test_exercises_are_what_nbgrader_makes():
+    released = authoring.release(SOLUTIONS, ROOT)
+    assert not released.failed, released.log
+    for name, files in released.files.items():
+        folder = ROOT / "exercises" / name
+        on_disk = {
+            path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file() and ".ipynb_checkpoints" not in path.parts
+        }
+        assert set(on_disk) == set(files), name
+        for path, content in files.items():
+            assert on_disk[path] == content, f"exercises/{name}/{path}: run `make notebooks`"
+
+
+# Chapters carry their outputs.
+
+
+@pytest.mark.parametrize("source", CHAPTERS, ids=stem)
+def test_chapter_was_run_from_top_to_bottom(source):
+    cells = [cell for cell in read(source.with_suffix(".ipynb")).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+
+
+@pytest.mark.parametrize("source", CHAPTERS, ids=stem)
+def test_chapter_has_its_outputs(source):
+    for cell in read(source.with_suffix(".ipynb")).cells:
+        if cell.cell_type == "code":
+            assert cell.outputs or not shows_something(cell.source), f"{cell.id} shows nothing"
+            for output in cell.outputs:
+                assert output.output_type != "error", f"{cell.id}: {output.get('evalue')}"
+
+
+@pytest.mark.parametrize("source", CHAPTERS, ids=stem)
+def test_chapter_has_no_absolute_paths(source):
+    for cell in read(source.with_suffix(".ipynb")).cells:
+        for text in authoring.output_texts(cell):
+            assert not authoring.absolute_paths(text), cell.id
+            for mine in (str(ROOT), str(Path.home()), sys.prefix):
+                assert len(mine) < 2 or mine not in text, cell.id
+
+
+@pytest.mark.parametrize("source", SOLUTIONS, ids=stem)
+def test_solutions_and_exercises_hold_no_outputs(source):
+    for notebook in (source.with_suffix(".ipynb"), authoring.exercise_of(source, ROOT)):
+        for cell in read(notebook).cells:
+            assert not cell.get("outputs"), f"{notebook.name}: {cell.id}"
+            assert cell.get("execution_count") is None
+
+
+# Links.
+
+
+def dead_links(text: str, folder: Path) -> list[str]:
+    """The relative links in a Markdown text that lead nowhere."""
+    links = re.findall(r"\]\(([^)\s#]+)[^)]*\)", text)
+    return [link for link in links if "://" not in link and not (folder / link).exists()]
+
+
+@pytest.mark.parametrize("source", CHAPTERS + SOLUTIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_links_in_notebooks_lead_somewhere(source):
+    for cell in authoring.build(source).cells:
+        if cell.cell_type == "markdown":
+            assert not dead_links(cell.source, source.parent), cell.id
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "data/LICENSES.md"])
+def test_links_in_pages_lead_somewhere(page):
+    path = ROOT / page
+    assert not dead_links(path.read_text(encoding="utf-8"), path.parent)
+
+
+# Points.
+
+
+@pytest.mark.parametrize("source", SOLUTIONS, ids=stem)
+def test_points_in_the_code_are_the_points_in_the_metadata(source):
+    graded = [
+        cell for cell in authoring.build(source).cells if cell.metadata.get("nbgrader", {}).get("grade")
+    ]
+    assert graded
+    for cell in graded:
+        if cell.cell_type == "code" and not cell.metadata.nbgrader.solution:
+            assert points_in_code(cell.source) == cell.metadata.nbgrader.points, cell.id
+
+
+@pytest.mark.parametrize("source", SOLUTIONS, ids=stem)
+def test_every_check_and_race_is_in_a_graded_cell(source):
+    for cell in authoring.build(source).cells:
+        if cell.cell_type == "code" and points_in_code(cell.source) is not None:
+            assert cell.metadata.get("nbgrader", {}).get("grade"), cell.id
+
+
+# The tests above can fail.
+
+
+def test_dead_links_are_found(tmp_path):
+    (tmp_path / "here.md").touch()
+    text = "[a](here.md#top) ![b](gone.png) [c](https://example.org) [d](also/gone.md)"
+    assert dead_links(text, tmp_path) == ["gone.png", "also/gone.md"]
+
+
+def test_what_shows_something():
+    assert shows_something("print(1)")
+    assert shows_something("for i in range(3):\n    with open('f') as f:\n        print(i)")
+    assert not shows_something("def f():\n    print(1)\nclass C:\n    print = None\ng = lambda: print(2)")
+
+
+def test_points_are_read_from_the_code():
+    assert points_in_code("check(f, like=g, on=h, points=2)\nrace(f, against=g, points=1.5)") == 3.5
+    assert points_in_code("check(f, like=g, on=h)\nprint(points=2)") is None
+
+
+def test_absolute_paths_are_found():
+    for text in ("see /home/ada/x.py", "'/tmp/a.txt'", "(/Users/ada/x)", r"C:\Users\ada", "file=/root/x"):
+        assert authoring.absolute_paths(text), text
+    for text in ("https://example.org/home/page", "a/b", "3 / 4", "course/01.ipynb", "</tmp>", "1/usr/2"):
+        assert not authoring.absolute_paths(text), text
+
+
+# The builder, on a course of its own.
+
+SOLUTION = """\
+# %% nbgrader={"grade": false, "grade_id": "twice", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def twice(x):
+    ### BEGIN SOLUTION
+    return x + x  # the answer
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "twice_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+assert twice(1) == 2
+### BEGIN HIDDEN TESTS
+assert twice("ab") == "abab"
+### END HIDDEN TESTS
+"""  # noqa: E501
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """A course with one chapter and one exercise."""
+    for folder in ("course", "solutions/01_one"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "course/01_one.py").write_text(
+        "# %% [markdown]\n# # One\n\n# %%\nimport os\n\nprint(os.path.basename(os.getcwd()))\n\n# %%\n1 + 1\n"
+    )
+    (tmp_path / "solutions/01_one/01_one.py").write_text(SOLUTION)
+    (tmp_path / "nbgrader_config.py").write_text((ROOT / "nbgrader_config.py").read_text())
+    return tmp_path
+
+
+def notebooks(course: Path) -> dict[Path, tuple[int, bytes]]:
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in course.rglob("*.ipynb")}
+
+
+def test_building_twice_gives_the_same(course):
+    source = course / "course/01_one.py"
+    fresh = authoring.build(source)
+    assert fresh == authoring.build(source)
+    assert fresh.metadata.kernelspec == authoring.KERNEL
+    assert [cell.id for cell in fresh.cells] == ["cell-0", "cell-1", "cell-2"]
+    solution = authoring.build(course / "solutions/01_one/01_one.py")
+    assert [cell.id for cell in solution.cells] == ["twice", "twice_check"]
+
+
+def test_every_change_of_a_script_is_noticed(course):
+    source, notebook = course / "course/01_one.py", course / "course/01_one.ipynb"
+    assert not authoring.is_current(notebook, authoring.build(source))
+    nbformat.write(authoring.build(source), notebook)
+    assert authoring.is_current(notebook, authoring.build(source))
+    for old, new in [("1 + 1", "1 + 2"), ("# %%\n1", '# %% tags=["x"]\n1'), ("[markdown]", "[raw]")]:
+        changed = course / "course/changed.py"
+        changed.write_text(source.read_text().replace(old, new))
+        assert changed.read_text() != source.read_text()
+        assert not authoring.is_current(notebook, authoring.build(changed)), new
+
+
+def test_two_cells_with_one_grade_id_are_refused(course):
+    source = course / "solutions/01_one/01_one.py"
+    source.write_text(SOLUTION.replace("twice_check", "twice"))
+    with pytest.raises(authoring.BuildError, match=r"01_one\.py"):
+        authoring.build(source)
+
+
+def test_a_folder_outside_the_course_is_refused(tmp_path, course):
+    assert authoring.find_root(course / "solutions/01_one") == course
+    with pytest.raises(authoring.BuildError, match="not inside"):
+        authoring.find_root(Path(tmp_path.anchor))
+
+
+@pytest.mark.slow
+def test_build_and_build_again(course, capsys):
+    assert authoring.make_notebooks(course) == 0
+    chapter = read(course / "course/01_one.ipynb")
+    assert chapter.cells[1].outputs[0].text == "course\n"
+    assert chapter.cells[2].outputs[0].data["text/plain"] == "2"
+    assert chapter.metadata == {"kernelspec": authoring.KERNEL, "language_info": authoring.LANGUAGE}
+    assert all(not cell.metadata for cell in chapter.cells)
+    exercise = (course / "exercises/01_one/01_one.ipynb").read_text()
+    assert "the answer" not in exercise and "abab" not in exercise and "twice(1) == 2" in exercise
+    assert {path.suffix for path in (course / "exercises").rglob("*") if path.is_file()} == {".ipynb"}
+    assert not list(course.glob("*.db"))
+    assert "course/01_one.ipynb" in capsys.readouterr().out
+
+    before = notebooks(course)
+    assert authoring.make_notebooks(course) == 0
+    assert notebooks(course) == before
+    assert "course/01_one.ipynb" not in capsys.readouterr().out
+
+    assert authoring.make_notebooks(course, ["01"]) == 0
+    after = notebooks(course)
+    rebuilt = {path.relative_to(course).as_posix() for path in after if after[path][0] != before[path][0]}
+    assert rebuilt == {"course/01_one.ipynb"}
+    assert after[course / "course/01_one.ipynb"][1] == before[course / "course/01_one.ipynb"][1]
+
+
+@pytest.mark.slow
+def test_one_broken_exercise_does_not_hold_up_the_others(course, capsys):
+    (course / "course/01_one.py").unlink()
+    broken = course / "solutions/02_two/02_two.py"
+    broken.parent.mkdir()
+    broken.write_text(SOLUTION.replace("    ### END SOLUTION\n", ""))
+    twice = course / "solutions/03_three/03_three.py"
+    twice.parent.mkdir()
+    twice.write_text(SOLUTION.replace("twice_check", "twice"))
+    assert authoring.make_notebooks(course) == 1
+    assert [path.name for path in (course / "exercises").iterdir()] == ["01_one"]
+    message = capsys.readouterr().err
+    assert "03_three.py: more than one cell has the grade_id twice" in message
+    assert "nbgrader made nothing of 02_two" in message and "no end solution statement found" in message
+    assert "Traceback" not in message
+
+
+@pytest.mark.slow
+def test_a_cell_that_raises_stops_its_notebook(course, capsys):
+    (course / "solutions/01_one/01_one.py").unlink()
+    script = course / "course/01_one.py"
+    script.write_text(script.read_text() + '\n# %% tags=["raises-exception"]\nx = 1\nint("three")\n')
+    assert authoring.make_notebooks(course) == 1
+    assert not notebooks(course)
+    message = capsys.readouterr().err
+    assert "course/01_one.ipynb: cell cell-3" in message and """line 'int("three")'""" in message
+    assert "ValueError: invalid literal for int() with base 10: 'three'" in message
+
+
+@pytest.mark.slow
+def test_outputs_hold_no_folders_of_this_machine(course, capsys):
+    (course / "solutions/01_one/01_one.py").unlink()
+    script = course / "course/01_one.py"
+    script.write_text("# %%\nimport os, warnings\nprint(os.getcwd())\nwarnings.warn('careful')\n")
+    assert authoring.make_notebooks(course, ["01"]) == 0
+    shown = "".join(authoring.output_texts(read(course / "course/01_one.ipynb").cells[0]))
+    assert shown.startswith("course\n<cell>:3: UserWarning: careful\n")
+
+    script.write_text("# %%\nprint('see /home/ada/notes.txt')\n")
+    assert authoring.make_notebooks(course, ["01"]) == 1
+    assert "absolute path, /home/ada" in capsys.readouterr().err
+    assert "/home/ada" not in (course / "course/01_one.ipynb").read_text()
+
+
+@pytest.mark.slow
+def test_record_runs_the_chapters_and_keeps_the_notebooks(course, capsys):
+    script = course / "course/01_one.py"
+    script.write_text(
+        "# %%\nimport os, pathlib\n"
+        "pathlib.Path(os.environ['AUTOGRADER_RECORD'], 'device.json').write_text('{}')\n"
+    )
+    assert authoring.record(course) == 0
+    assert (course / "data/timings/device.json").is_file()
+    assert not notebooks(course)
+    assert "wrote data/timings/device.json" in capsys.readouterr().out
+
+
+# The command line.
+
+
+def test_help_does_not_import_torch():
+    code = (
+        "import runpy, sys\n"
+        "sys.argv = ['autograder', '--help']\n"
+        "try:\n    runpy.run_module('autograder', run_name='__main__')\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "assert 'torch' not in sys.modules, 'torch was imported'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for command in ("notebooks", "record", "rehearsal"):
+        assert command in done.stdout
+
+
+def test_unknown_chapters_and_commands_are_refused(course, capsys, monkeypatch):
+    monkeypatch.chdir(course)
+    assert main(["notebooks", "99"]) == 1
+    message = capsys.readouterr().err
+    assert "no chapter is called '99'" in message and "01_one" in message
+    for wrong in (["notebooks", "--nonsense"], ["nonsense"], []):
+        with pytest.raises(SystemExit) as end:
+            main(wrong)
+        assert end.value.code == 2, wrong
+
+
+def test_rehearsal_gets_its_own_arguments(monkeypatch):
+    from autograder.grading import rehearsal
+
+    monkeypatch.setattr(rehearsal, "main", lambda argv: len(argv))
+    assert main(["rehearsal", "--students", "3", "--help"]) == 3

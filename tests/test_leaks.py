@@ -1,0 +1,169 @@
+"""Nothing that only instructors may see is found under exercises/."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from autograder import authoring
+
+ROOT = Path(__file__).resolve().parent.parent
+SOLUTIONS = authoring.solution_sources(ROOT)
+MARKERS = ["SOLUTION", "HIDDEN TESTS", "MARK SCHEME"]
+BEGIN = re.compile(r"\bBEGIN (SOLUTION|HIDDEN TESTS|MARK SCHEME)")
+END = re.compile(r"\bEND (SOLUTION|HIDDEN TESTS|MARK SCHEME)")
+SHORTEST = 12  # shorter lines (`return x`, `else:`) give nothing away
+
+
+def plain(line: str) -> str:
+    """A line as it is compared: no indentation, no HTML, single spaces."""
+    return " ".join(html.unescape(line).split())
+
+
+def split(source: Path) -> tuple[list[str], list[str]]:
+    """(secret, visible) lines of code of one solution's script."""
+    secret, visible = [], []
+    for cell in authoring.build(source).cells:
+        if cell.cell_type != "code":
+            continue
+        lines = cell.source.splitlines()
+        if cell.metadata.get("nbgrader", {}).get("solution") and not BEGIN.search(cell.source):
+            secret += lines  # nbgrader clears such a cell whole
+            continue
+        inside = False
+        for line in lines:
+            if BEGIN.search(line) or END.search(line):
+                inside = bool(BEGIN.search(line))
+            else:
+                (secret if inside else visible).append(line)
+    return [plain(line) for line in secret], [plain(line) for line in visible]
+
+
+def strings(value: object) -> Iterator[str]:
+    """All strings in a notebook's JSON, the keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        # nbformat stores a text as the list of its lines
+        if all(isinstance(part, str) for part in value):
+            yield "".join(value)
+        else:
+            for part in value:
+                yield from strings(part)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield key
+            yield from strings(part)
+
+
+def texts(folder: Path) -> Iterator[tuple[Path, str]]:
+    """(file, line) for everything readable under a folder."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes().decode("utf-8", errors="replace")
+            parts = strings(json.loads(content)) if path.suffix == ".ipynb" else [content]
+            for part in parts:
+                for line in part.splitlines():
+                    yield path, plain(line)
+
+
+def leaks(exercises: Path, sources: Iterable[Path]) -> list[str]:
+    """What is found under `exercises` and should not be.
+
+    A line that the given code shows as well (`array = array.copy()`) may occur as often as it does there.
+    """
+    found = [f"{path}: a script" for path in exercises.rglob("*.py")]
+    lines = list(texts(exercises))
+    found += [f"{path}: {line}" for path, line in lines for word in MARKERS if f"BEGIN {word}" in line]
+    secret: set[str] = set()
+    visible: list[str] = []
+    for source in sources:
+        hidden, shown = split(source)
+        secret |= {line for line in hidden if len(line.replace(" ", "")) >= SHORTEST}
+        visible += shown
+    for line in sorted(secret):
+        places = [path for path, text in lines if line in text]
+        if len(places) > sum(line in text for text in visible):
+            found += [f"{path}: {line}" for path in places]
+    return found
+
+
+def test_nothing_leaks():
+    assert leaks(ROOT / "exercises", SOLUTIONS) == []
+
+
+@pytest.mark.parametrize("source", SOLUTIONS, ids=lambda path: path.stem)
+def test_the_search_has_something_to_look_for(source):
+    secret, visible = split(source)
+    assert len(secret) > 1 and len(visible) > 1
+    assert authoring.exercise_of(source, ROOT).is_file()
+
+
+# The search finds what is planted.
+
+
+@pytest.fixture
+def exercises(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(ROOT / "exercises", tmp_path / "exercises"))
+
+
+def a_secret(source: Path, source_marker: str) -> str:
+    """A long line between a marker's BEGIN and END that the visible code does not have."""
+    text = source.read_text(encoding="utf-8")
+    visible = split(source)[1]
+    for region in re.findall(rf"BEGIN {source_marker}\n(.*?)### END", text, re.DOTALL):
+        for line in region.splitlines():
+            if len(line.replace(" ", "")) > 30 and not any(plain(line) in shown for shown in visible):
+                return line
+    raise AssertionError(f"{source} has no {source_marker} line to plant")
+
+
+@pytest.mark.parametrize("marker", ["SOLUTION", "HIDDEN TESTS"])
+@pytest.mark.parametrize("place", ["hint", "code", "output", "metadata", "attachment", "file"])
+def test_a_planted_line_is_found(exercises, marker, place):
+    source = SOLUTIONS[0]
+    line = a_secret(source, marker)
+    path = exercises / source.stem / f"{source.stem}.ipynb"
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    markdown = next(cell for cell in notebook["cells"] if cell["cell_type"] == "markdown")
+    code = next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")
+    if place == "hint":
+        markdown["source"] += [f"<details>Try <code>{html.escape(line.strip())}</code></details>"]
+    elif place == "code":
+        code["source"] += ["\n", f"        {line.strip()}  # to be removed"]
+    elif place == "output":
+        code["outputs"] = [{"output_type": "stream", "name": "stdout", "text": [f"{line}\n"]}]
+    elif place == "metadata":
+        notebook["metadata"]["note"] = line
+    elif place == "attachment":
+        markdown["attachments"] = {"a.txt": {"text/plain": line}}
+    else:
+        (exercises / "notes.txt").write_text(f"remember: {line}\n", encoding="utf-8")
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    assert leaks(exercises, SOLUTIONS)
+
+
+def test_scripts_and_markers_are_found(exercises):
+    (exercises / "01_x.py").write_text("x = 1\n")
+    assert leaks(exercises, SOLUTIONS)
+    (exercises / "01_x.py").unlink()
+    assert not leaks(exercises, SOLUTIONS)
+    (exercises / "notes.md").write_text("### BEGIN SOLUTION\n")
+    assert leaks(exercises, SOLUTIONS)
+
+
+def test_an_answer_that_repeats_given_code_is_found(exercises):
+    """A line that the given code shows is a leak where it occurs once more."""
+    source = SOLUTIONS[0]
+    secret, visible = split(source)
+    shared = [line for line in secret if len(line.replace(" ", "")) >= SHORTEST and line in visible]
+    if not shared:
+        pytest.skip("no line of a solution is also given")
+    (exercises / "notes.txt").write_text(shared[0])
+    assert leaks(exercises, SOLUTIONS)

@@ -1,0 +1,331 @@
+"""The two commands that set everything up, and the files that say what is installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+# A guard against a hang, not an expectation.
+PATIENCE = 300
+
+# A stand-in for Python. It writes down how it is called, answers the Makefile's questions like the version
+# and the modules it is made to have, and does nothing else.
+FAKE_PYTHON = """\
+#!/bin/sh
+echo "$@ [PYTHONDONTWRITEBYTECODE=${{PYTHONDONTWRITEBYTECODE-unset}}] [PATH=${{PATH%%:*}}]" >> "{log}"
+case "$1" in
+    --version) echo "Python {version}" ;;
+    -c) exec "{python}" -c "
+import sys
+sys.version_info = tuple(map(int, '{version}'.split('.')))
+sys.modules.update(dict.fromkeys('{missing}'.split()))
+exec(sys.argv.pop(1))" "$2" ;;
+    *keep_torch.py) echo "torch==2.6.0" ;;
+esac
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """The files that set-up needs, in a folder without .venv."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "course/index.ipynb", "course/index.py"):
+        (tmp_path / "here" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / "here" / name)
+    return tmp_path / "here"
+
+
+def fake_python(folder: Path, version: str = "3.11.2", missing: str = "") -> Path:
+    """A python3 that says what it is told to say; its calls are in python.log beside it."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "python3"
+    path.write_text(
+        FAKE_PYTHON.format(log=folder / "python.log", version=version, missing=missing, python=sys.executable)
+    )
+    path.chmod(0o755)
+    return path
+
+
+def calls(folder: Path) -> list[str]:
+    """The calls of the fake Python since the last look, without the Makefile's questions to it."""
+    log = folder / "python.log"
+    lines = log.read_text().splitlines() if log.exists() else []
+    log.unlink(missing_ok=True)
+    return [
+        line for line in lines if line.startswith(("-m venv", "-m pip install", "-m jupyterlab", "-m pytest"))
+    ]
+
+
+def make(checkout: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    clean = {key: value for key, value in os.environ.items() if key not in {"DISPLAY", "WAYLAND_DISPLAY"}}
+    clean = {key: value for key, value in clean.items() if not key.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=checkout,
+        env={**clean, **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def path_with(folder: Path) -> str:
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+# What make says before it installs anything.
+
+
+@pytest.mark.parametrize("target", ["lab", "test", "notebooks"])
+def test_an_old_python_is_refused(checkout, tmp_path, target):
+    python = fake_python(tmp_path / "bin", version="3.8.18")
+    for done in (
+        make(checkout, target, PATH=path_with(python.parent)),
+        make(checkout, target, f"PYTHON={python}"),
+    ):
+        assert done.returncode
+        assert "Python 3.10 to 3.13 is needed" in done.stderr and "Python 3.8.18" in done.stderr
+    assert calls(python.parent) == []
+
+
+@pytest.mark.parametrize("module", ["venv", "ensurepip"])
+def test_a_python_that_cannot_make_environments_is_refused(checkout, tmp_path, module):
+    python = fake_python(tmp_path / "bin", missing=module)
+    done = make(checkout, "lab", PATH=path_with(python.parent))
+    assert done.returncode
+    assert "no venv module" in done.stderr and "apt install python3-venv" in done.stderr
+    assert calls(python.parent) == []
+
+
+def test_a_python_that_is_not_there_is_refused(checkout):
+    done = make(checkout, "lab", "PYTHON=/no/such/python")
+    assert done.returncode
+    assert "/no/such/python was not found" in done.stderr
+
+
+# With PYTHON=…, that environment as it is.
+
+
+def test_a_given_python_is_prepared_once(checkout, tmp_path):
+    python = fake_python(tmp_path / "bin")
+    lab = ("lab", f"PYTHON={python}")
+    first = make(checkout, *lab)
+    assert first.returncode == 0, first.stderr
+    install, start = calls(python.parent)
+    assert install.startswith("-m pip install --constraint ") and "constraints.txt" not in install
+    assert "--editable .[dev]" in install
+    assert start.startswith("-m jupyterlab ") and "course/index.ipynb" in start
+    assert not (checkout / ".venv").exists()
+
+    assert make(checkout, *lab).returncode == 0
+    (start,) = calls(python.parent)
+    assert start.startswith("-m jupyterlab ")
+
+    future = time.time() + 60
+    os.utime(checkout / "pyproject.toml", (future, future))
+    assert make(checkout, *lab).returncode == 0
+    assert len(calls(python.parent)) == 2
+
+
+def test_its_torch_is_kept(checkout, tmp_path):
+    """What pip is told to keep is what keep_torch.py says; and that says what is installed."""
+    python = fake_python(tmp_path / "bin")
+    fake = python.read_text()
+    # This pip shows the constraints it was given.
+    python.write_text(fake.replace("-c) exec", '-m) [ "$3" != install ] || cat "$5" ;;\n    -c) exec'))
+    done = make(checkout, "lab", f"PYTHON={python}")
+    assert "torch==2.6.0" in done.stdout, done.stderr
+
+    said = subprocess.run(
+        [sys.executable, ROOT / ".ci/keep_torch.py"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    for name in ("torch", "torchvision"):
+        assert f"{name}=={metadata.version(name)}" in said
+
+
+def test_without_a_given_python_the_constraints_are_used(checkout, tmp_path):
+    python = fake_python(tmp_path / "bin")
+    dry = make(checkout, "-n", "lab", PATH=path_with(python.parent)).stdout
+    assert "python3 -m venv .venv" in dry
+    assert "pip install --constraint constraints.txt --editable '.[dev]'" in dry
+    fake_python(tmp_path / "bin", version="3.10.13")
+    dry = make(checkout, "-n", "lab", PATH=path_with(python.parent)).stdout
+    assert "pip install  --editable '.[dev]'" in dry
+
+
+def test_the_bytecode_cache_is_on(checkout, tmp_path):
+    python = fake_python(tmp_path / "bin")
+    make(checkout, "lab", f"PYTHON={python}", PYTHONDONTWRITEBYTECODE="1")
+    seen = calls(python.parent)
+    assert seen and all("[PYTHONDONTWRITEBYTECODE=unset]" in line for line in seen)
+
+
+def test_the_environments_programs_come_first(checkout, tmp_path):
+    """nbgrader calls alembic by its name; the environment need not be activated for that."""
+    python = fake_python(tmp_path / "bin")
+    make(checkout, "lab", f"PYTHON={python}")
+    assert f"[PATH={python.parent}/]" in calls(python.parent)[-1]
+    assert f'PATH="{checkout}/.venv/bin:$PATH" .venv/bin/python' in make(checkout, "-n", "notebooks").stdout
+
+
+def test_flags_follow_the_display_and_the_user(checkout, tmp_path):
+    python = fake_python(tmp_path / "bin")
+    on_linux = sys.platform == "linux"
+    without = make(checkout, "-n", "lab", f"PYTHON={python}").stdout
+    assert ("--no-browser" in without) == on_linux
+    for display in ({"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "wayland-0"}):
+        assert "--no-browser" not in make(checkout, "-n", "lab", f"PYTHON={python}", **display).stdout
+    assert ("--allow-root" in without) == (os.getuid() == 0)
+
+
+# JupyterLab itself.
+
+
+@pytest.mark.slow
+def test_lab_starts_and_prints_an_address_that_answers(checkout, tmp_path):
+    # As on a second run: installed, and the stamp is there.
+    (checkout / f".ready{sys.executable.replace('/', '-')}").touch()
+    env = {key: value for key, value in os.environ.items() if key not in {"DISPLAY", "WAYLAND_DISPLAY"}}
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
+        env[name] = str(tmp_path / name)
+    log = tmp_path / "lab.log"
+    with log.open("w") as stream:
+        server = subprocess.Popen(
+            ["make", "lab", f"PYTHON={sys.executable}", "ARGS=--port=0"],
+            cwd=checkout,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+    try:
+        address = None
+        end = time.monotonic() + PATIENCE
+        while address is None and server.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+            address = re.search(r"http://(?:localhost|127\.0\.0\.1):(\d+)/lab\S*token=(\w+)", log.read_text())
+        assert address, log.read_text()
+        port, token = address.groups()
+        assert "/lab/tree/course/index.ipynb" in address[0]
+        base = f"http://127.0.0.1:{port}"
+        # The page itself, and a file beside course/: links from the chapters to the exercises lead there.
+        for page in ("/lab/tree/course/index.ipynb", "/api/contents/course", "/api/contents/pyproject.toml"):
+            with urllib.request.urlopen(f"{base}{page}?token={token}", timeout=PATIENCE) as answer:
+                assert answer.status == 200
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(PATIENCE)
+
+
+def test_jupyterlab_pairs_chapters_and_solutions_with_their_scripts(capsys, monkeypatch):
+    from jupytext.cli import jupytext
+
+    def paired(notebook: Path) -> bool:
+        jupytext(["--paired-paths", notebook.relative_to(ROOT).as_posix()])
+        return capsys.readouterr().out.strip().endswith(".py")
+
+    monkeypatch.chdir(ROOT)
+    assert all(paired(notebook) for notebook in (ROOT / "course").glob("*.ipynb"))
+    assert all(paired(notebook) for notebook in (ROOT / "solutions").glob("*/*.ipynb"))
+    assert not any(paired(notebook) for notebook in (ROOT / "exercises").glob("*/*.ipynb"))
+
+
+# What the files say.
+
+
+def project() -> dict[str, Requirement]:
+    """All requirements of the course with its extras, by name, as pyproject.toml has them."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    if sys.version_info >= (3, 11):
+        import tomllib
+
+        table = tomllib.loads(text)["project"]
+    else:
+        import tomli
+
+        table = tomli.loads(text)["project"]
+    lines = table["dependencies"] + [
+        line for extra in table["optional-dependencies"].values() for line in extra
+    ]
+    found = [Requirement(line) for line in lines]
+    return {canonicalize_name(r.name): r for r in found if r.name != table["name"]}
+
+
+def pins() -> list[str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_constraints_are_names_and_versions_only():
+    for line in pins():
+        assert re.fullmatch(r"[a-z0-9][a-z0-9-]*==[A-Za-z0-9.!+]+", line), line
+    assert len({line.split("==")[0] for line in pins()}) == len(pins())
+
+
+def test_constraints_satisfy_the_project():
+    pinned = dict(line.split("==") for line in pins())
+    for name, requirement in project().items():
+        assert name in pinned, f"{name} is missing: run `make constraints`"
+        assert requirement.specifier.contains(pinned[name]), f"{requirement} but {pinned[name]}"
+
+
+def test_jupyter_starts_without_compiling_a_grammar():
+    """Two seconds for every Jupyter and nbgrader command, see the Makefile."""
+    assert not any(line.startswith("rfc3987-syntax==") for line in pins())
+
+
+def test_environment_agrees_with_the_project():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    assert environment["channels"][0] == "conda-forge"
+    *packages, pip = environment["dependencies"]
+    conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
+    wanted = {conda_names.get(name, name): str(r.specifier) for name, r in project().items()}
+    given = {
+        name: rest.split()
+        for name, *rest in (package.split(maxsplit=1) for package in packages)
+        for rest in [rest[0] if rest else ""]
+    }
+    assert given.pop("python")[0].startswith(">=3.10")
+    assert given.pop("pip") == []
+    assert given.pop("pytorch") == [wanted.pop("pytorch"), "cpu*"]
+    assert {name: "".join(version) for name, version in given.items()} == wanted
+    assert pip == {"pip": ["-e .[dev]"]}
+
+
+def test_ci_runs_what_the_readme_says():
+    script = ROOT / ".ci/run"
+    assert os.access(script, os.X_OK)
+    first, *lines = script.read_text().splitlines()
+    assert first == "#!/usr/bin/env bash"
+    commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
+    assert commands == ["make test"]
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert any(re.search(r"^make test\b", block, re.MULTILINE) for block in blocks)
+
+
+def test_help_lists_every_command():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
+    listed = {line.split()[1] for line in make(ROOT, "help").stdout.splitlines()}
+    assert listed == targets
+    documents = "".join(
+        (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")
+    )
+    for target in set(re.findall(r"`?make ([a-z]+)\b", documents)):
+        assert target in targets, f"the documents speak of `make {target}`"
