@@ -18,6 +18,7 @@ COPIES = {"aten._to_copy", "aten.clone", "aten.copy_", "aten.lift_fresh_copy", "
 # Operations whose result is a Python value or has a size that depends on data: on a GPU the host must wait.
 WAITS = {
     "aten._local_scalar_dense",
+    "aten.allclose",
     "aten.equal",
     "aten.is_nonzero",
     "aten.masked_select",

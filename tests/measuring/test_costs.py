@@ -46,6 +46,7 @@ def test_the_peak_counts_what_is_alive_at_once():
         lambda: NUMBERS.nonzero(),
         lambda: bool((NUMBERS > 2).any()),
         lambda: torch.equal(NUMBERS, NUMBERS),
+        lambda: torch.allclose(NUMBERS, NUMBERS),
         lambda: NUMBERS.tolist(),
         lambda: NUMBERS[0, 0].tolist(),
     ],
