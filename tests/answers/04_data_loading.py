@@ -40,10 +40,11 @@ def collate(samples):
 
 # %% crop right_slow check=1 counted=0 hidden=2 race=0
 def crop(images, top, left, size):
-    result = torch.zeros_like(images)[:, :, :size, :size].clone()
+    result = images.new_empty(0, images.shape[1], size, size)
     for i in range(len(images)):
         row, column = top[i].item(), left[i].item()
-        result[i].copy_(images[i].narrow(1, row, size).narrow(2, column, size))
+        square = images[i].narrow(1, row, size).narrow(2, column, size).clone()
+        result = torch.cat([result, square[None]])
     return result
 
 
@@ -160,7 +161,7 @@ def send(batch, mean, std, device):
     return {"images": images, "labels": labels, "names": batch["names"]}
 
 
-# %% send right_but_floats_travel check=1 counted=0 hidden=1 race=0
+# %% send right_but_floats_travel check=1 counted=0 hidden=1 race=2
 def send(batch, mean, std, device):
     images = batch["images"].permute(0, 3, 1, 2).float() / 255
     images = images.to(device, non_blocking=True)
@@ -169,7 +170,7 @@ def send(batch, mean, std, device):
     return {"images": images, "labels": labels, "names": batch["names"]}
 
 
-# %% send right_but_waits check=1 counted=0 hidden=1 race=0
+# %% send right_but_waits check=1 counted=0 hidden=1 race=2
 def send(batch, mean, std, device):
     images = batch["images"].to(device) / 255
     images = images.sub_(mean).div_(std).permute(0, 3, 1, 2)

@@ -58,18 +58,18 @@ def patches(images, size):
 
 # %% normalise right_slow check=1 bytes=0 hidden=2 race=0
 def normalise(pictures, mean, std):
-    batch = torch.stack(
-        [
-            torch.stack(
-                [(picture[..., c].float() / 255 - mean[c]) / std[c] for c in range(picture.shape[-1])], -1
-            )
-            for picture in pictures
-        ]
-    ).permute(0, 3, 1, 2)
+    batch = []
+    for picture in pictures:
+        channels = []
+        for c in range(picture.shape[-1]):
+            plane = torch.stack([row[:, c].float() for row in picture])
+            channels.append((plane / 255 - mean[c]) / std[c])
+        batch.append(torch.stack(channels, -1))
+    batch = torch.stack(batch).permute(0, 3, 1, 2)
     return batch, batch.stride()
 
 
-# %% normalise right_wasteful check=1 bytes=0 hidden=2 race=0
+# %% normalise right_wasteful check=1 bytes=0 hidden=2 race=2
 def normalise(pictures, mean, std):
     batch = (pictures.contiguous() / 255 - mean) / std
     batch = batch.permute(0, 3, 1, 2)

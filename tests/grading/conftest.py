@@ -6,11 +6,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from pretend_class import Graded, answered, hand_in, submissions
+from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
 from autograder.grading.scratch import CommandFailed, ScratchCourse
-
-TIME_LIMIT = 4
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from traitlets.config import PyFileConfigLoader
 from autograder.grading.cells import nbgrader_data
 from autograder.grading.scratch import ScratchCourse
 
+TIME_LIMIT = 4  # seconds for a cell
 RIGHT = {
     "double": "def double(x):\n    return 2 * x",
     "square": "def square(x):\n    return x * x",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from conftest import TIME_LIMIT
 from nbgrader.api import Gradebook
-from pretend_class import Graded, api, find, submissions
+from pretend_class import TIME_LIMIT, Graded, api, find, submissions
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 
