@@ -13,6 +13,9 @@ nbgrader stays in charge. ``configure`` puts these steps into its pipeline, each
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from typing import Any
 
 
@@ -20,6 +23,9 @@ def configure(c: Any) -> None:
     """Put the course's steps into nbgrader's pipeline; ``c`` is the object that ``get_config()`` returns."""
     from .submissions import grade_missing_notebooks
 
+    if not shutil.which("alembic"):
+        # nbgrader calls it by name, and an environment that was not activated is not on the PATH.
+        os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
     grade_missing_notebooks()
     c.Autograde.exporter_class = "autograder.grading.submissions.SubmissionExporter"
     c.Autograde.sanitize_preprocessors = [
