@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 01 · Creating tensors
 #
-# Every program starts by making tensors. The same tensor can cost a microsecond or a tenth of a second.
+# Every program starts by making tensors. The same tensor can cost microseconds or many milliseconds.
 #
 # **You will be able to**
 # - choose the cheapest way into a tensor from a Python list, a NumPy array or nothing at all,
@@ -31,7 +31,8 @@ print("devices here:", *devices())
 # next cell. It times the variants in turn, many times, with fresh inputs, and draws your guess beside the
 # result. All CPU times are CPU seconds of one thread.
 #
-# A ratio of 5× means: the first variant takes five times as long.
+# A ratio of 5× means: the first variant takes five times as long. It is the median over many pairs of timings, so
+# it can differ a little from the ratio of the two median times.
 
 # %% [markdown]
 # ## 1. From a Python list
@@ -57,11 +58,12 @@ compare(
 # %% [markdown]
 # **Why.** The result is the same 400 kB. The way there is not.
 #
-# A Python list does not hold numbers. It holds pointers, 8 bytes each, to Python objects of 24 bytes each.
-# torch has to follow every pointer, ask the object what it is, and convert it: some hundred nanoseconds for
-# each number. `torch.full` writes 4 bytes for each number, one after the other, as fast as memory takes them.
+# A Python list does not hold numbers. It holds pointers, 8 bytes each, to Python objects of 24 bytes (here all to
+# the same one). torch has to follow every pointer, ask the object what it is, and convert it: more than a hundred
+# nanoseconds for each number. `torch.full` writes 4 bytes for each number, one after the other, as fast as memory takes them.
 #
-# Can we see it in the operations that torch counts?
+# Can we see it in what torch counts? `costs` calls a function once and counts: *operations* that compute or copy,
+# *views* that only look at memory in another way, bytes allocated, and *syncs*, where Python must wait for a value.
 
 # %%
 print(costs(lambda: torch.tensor([0.5] * 100_000)), end="\n\n")
@@ -301,8 +303,8 @@ compare(
 
 # %% [markdown]
 # On the CPU it is the other way round. NumPy's generator (PCG64) is quicker than the one that torch uses
-# there (a Mersenne Twister). On a GPU there is also the way: NumPy's numbers must travel, torch's are made where
-# they are needed.
+# there (a Mersenne Twister). On a GPU there is also the transfer: NumPy's numbers must travel, torch's are made
+# where they are needed.
 #
 # For normally distributed numbers the result changes again:
 
@@ -324,8 +326,8 @@ compare(
 )
 
 # %% [markdown]
-# So *A1* depends: on what you create, and on where. It is still good advice, for another reason. `torch.rand`
-# takes a `generator=` and a `device=`, so that results can be repeated and no copy is needed.
+# So *A1* depends: on what you create, and on where. It is still good advice, for another reason: `torch.rand` takes
+# a `device=`, so that no copy is needed.
 
 # %% [markdown]
 # ## 5. Too good to be true
@@ -347,7 +349,7 @@ compare(
 )
 
 # %% [markdown]
-# Writing 40 MB in a few microseconds would be a thousand gigabytes a second. No CPU's memory does that. So NumPy
+# Writing 40 MB in some 20 µs would be 2,000 gigabytes a second. No CPU's memory does that. So NumPy
 # cannot have written anything. What happens if we use the zeros once, by adding 1 to them?
 
 # %%
@@ -454,8 +456,8 @@ compare(
 )
 
 # %% [markdown]
-# No difference. `zeros_like` is not fast by itself: it saves you from the wrong dtype or device, and from the
-# conversion that mends it. Three of the family refuse what makes no sense:
+# Hardly any difference. `zeros_like` is not fast by itself: it saves you from the wrong dtype or device, and from
+# the conversion that mends it. Two of the family refuse integers; `full_like` cuts 0.5 down to 0 without a word:
 
 # %%
 integers = torch.tensor([1, 2, 3])
@@ -469,7 +471,7 @@ for name, call in {
     except (RuntimeError, NotImplementedError) as error:
         print(f"{name} of int64 raises {type(error).__name__}: {str(error).splitlines()[0][:60]}")
 
-assert torch.full_like(integers, 0.5).tolist() == [0, 0, 0]  # cut down to int64, without a warning
+assert torch.full_like(integers, 0.5).tolist() == [0, 0, 0]
 
 # %%
 verdict(
@@ -483,7 +485,8 @@ verdict(
 # ## 7. Allocate once, and fill
 #
 # A result comes row by row: 500 rows of 256 numbers. You can let a tensor grow with `torch.cat`, collect the
-# rows in a list and join them once, or allocate the result first and fill it.
+# rows in a list and join them once, or allocate the result first and fill it. (`out=result[i]` lets the product
+# write straight into that row.)
 
 # %%
 guess = 3.0
@@ -542,19 +545,20 @@ compare(
 )
 
 # %% [markdown]
-# Each torch operation costs some microseconds before it computes anything. 500 of them cost milliseconds. One
-# operation on all rows pays once. Most of the following chapters come back to this sentence.
+# Each call of torch costs some microseconds before it computes anything: here 500 products and 1,000 views. That
+# makes milliseconds. One operation on all rows pays once. Most of the following chapters come back to this point.
 
 # %% [markdown]
 # ## Summary
 #
 # | you have | use | because |
 # |---|---|---|
-# | nothing, a pattern | `full`, `zeros`, `arange`, `eye`, … | Python objects cost 100 times more than the numbers |
+# | nothing, a pattern | `full`, `zeros`, `arange`, `eye`, … | Python objects cost hundreds of times more than the numbers |
 # | a long list | `torch.from_numpy(np.array(list, dtype=…))` | NumPy reads lists faster than torch |
 # | a list of arrays | `torch.from_numpy(np.stack(arrays))` | whole arrays are copied, not single numbers |
 # | an array that stays as it is | `torch.from_numpy`, `torch.as_tensor` | no copy; both names see every change |
 # | an array that others change, or that is read-only | `torch.tensor` | here you want the copy |
+# | a reversed array (negative strides) | `array.copy()` first | torch knows no negative strides |
 # | a tensor to imitate | `zeros_like`, `new_zeros`, … | right dtype and device at once |
 # | every element to be written | `empty`, then fill | memory is written once; nothing checks that you did |
 # | rows that come one by one | a list, then `cat` or `stack` once | growing tensors copy themselves again and again |

@@ -10,7 +10,7 @@ def one_hot(labels, classes):
     return torch.stack(rows) if rows else torch.zeros(0, classes, device=labels.device)
 
 
-# %% one_hot wrong_fast check=0 hidden=0 range=1 race=0
+# %% one_hot wrong_fast check=0 hidden=0 range=0 race=0
 def one_hot(labels, classes):
     return torch.eye(classes, device=labels.device)[labels].long()
 
