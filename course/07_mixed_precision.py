@@ -156,10 +156,11 @@ compare(
 # %% [markdown]
 # **Why.** It depends on the instructions that the processor has.
 #
-# - A GPU with tensor cores multiplies 16-bit numbers several times as fast as `float32`.
+# - A GPU with tensor cores has them for both 16-bit types. (Its row in the table appears on a GPU, or when one was
+#   recorded.)
 # - A CPU with instructions for `bfloat16` (AVX-512 BF16, AMX; on ARM, BF16) gains too.
-# - Any other CPU has to turn each number into a `float32`, multiply, and turn the result back. The arithmetic is
-#   the same, and the conversions come on top. For `float16`, torch may even fall back to a plain loop.
+# - Any other CPU has to do the arithmetic in `float32`. Converting both matrices first would cost little. But torch's
+#   16-bit routines without such instructions are slow; for `float16` it may even fall back to a plain loop.
 #
 # Which kind is yours? Ask, and expect no answer on some systems:
 
@@ -435,7 +436,7 @@ with warnings.catch_warnings():
 # %% [markdown]
 # ## 6. Why `float16` needs a scaler
 #
-# Gradients are often tiny, and in `float16` everything below 3e-8 is rounded to 0. We take a small network with
+# Gradients are often tiny, and in `float16` everything below 3e-8, half of its smallest number, is rounded to 0. We take a small network with
 # a small loss and look at the gradient of the hidden layer. Half of its values are 0 in any type: that is the
 # ReLU. What percentage is 0 in `float16`?
 
@@ -485,8 +486,8 @@ assert found["bfloat16"][1] < 0.02
 assert all(error > found["float32"][1] for name, (_, error) in found.items() if name != "float32")
 
 # %% [markdown]
-# **Why.** Most gradients were below the smallest `float16`, and what became 0 is lost: no later layer can bring it
-# back. The mend is one multiplication. Multiply the *loss* by 65,536, and by the chain rule every gradient is
+# **Why.** Most of the nonzero gradients were below half the smallest `float16`, and what became 0 is lost: nothing later in
+# the backward pass can bring it back. The mend is one multiplication. Multiply the *loss* by 65,536, and by the chain rule every gradient is
 # 65,536 times as large; it now fits. Divide the weights' gradients, which are `float32`, by 65,536 at the end.
 #
 # `bfloat16` needs none of this: it has the range of `float32`.
@@ -550,7 +551,7 @@ print("bfloat16: sum of 4000 ones =", ones.sum().item(), "· in a loop:", count(
 assert ones.sum().item() == 4000
 
 # %% [markdown]
-# The result must fit, too. The mean of 70,000 ones in `float16` is 1. Its sum is not a `float16`:
+# The result must fit, too. The mean of 70,000 ones in `float16` is 1. Their sum is not a `float16`:
 
 # %%
 ones = torch.ones(70_000, dtype=torch.float16)
@@ -572,7 +573,7 @@ print("float32 in between:      ", in_between.tolist()[:3])
 assert (by_hand == 0).all() and (in_between == 1).all()
 
 # %% [markdown]
-# Small *differences* of large numbers are the victims of `bfloat16`. A variance as "mean of squares minus square of
+# Small *differences* of large numbers are lost in `bfloat16`. A variance as "mean of squares minus square of
 # the mean" subtracts two numbers that agree in their first digits:
 
 # %%
@@ -748,7 +749,7 @@ compare(
 # %% [markdown]
 # It follows the product of matrices in section 3. Where 16-bit products are faster, so is the step; where they are
 # emulated, autocast costs you time. On such a CPU, train in `float32`. (On a GPU the baseline matters as
-# well: torch computes `float32` products exactly unless you allow it to shorten them.)
+# well: torch computes `float32` products in full `float32`, unless you allow it to shorten them.)
 
 # %%
 print("float32 products:", torch.get_float32_matmul_precision())
@@ -889,15 +890,16 @@ compare(
 # matters, with many the second, and there the memory format has less to say on a CPU. On a GPU the kernels that
 # use tensor cores read channels_last, so there a convolution itself may gain.
 #
-# "8 % to 35 %" is what some networks gained on some GPU. Our table's word needs 10 %: less is easily lost again in
-# one layer that wants the other format. Measure your own network.
+# "8 % to 35 %" is what some networks gained on some GPU. (We call a gain under 10 % "not clearly faster", although the
+# claim starts at 8 %.) And note what the ratio says: the gain is that of channels_last alone. On a CPU without 16-bit
+# instructions, autocast with channels_last can still be slower than plain `float32`. Measure your own network.
 
 # %% [markdown]
 # ## Summary
 #
 # | you have | use | because |
 # |---|---|---|
-# | a GPU with tensor cores, large layers | `torch.amp.autocast(device)` | 16-bit products are several times faster there |
+# | a GPU with tensor cores, large layers | `torch.amp.autocast(device)` | it has instructions for 16-bit products |
 # | `float16` gradients | `torch.amp.GradScaler(device)` | small gradients become 0; a scaled loss keeps them |
 # | `bfloat16` | autocast, no scaler | range of `float32`; fewer digits |
 # | gradient clipping and a scaler | `scaler.unscale_(optimizer)` first | until then the gradients are scaled |

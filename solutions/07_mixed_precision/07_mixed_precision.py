@@ -149,8 +149,8 @@ check(choose_scale, like=choose_scale_slow, on=gradients_of_a_model, at_most={"s
 # - `x`: tensor of shape `(…, D)` with one or more dimensions, in `float16`, `bfloat16` or `float32`. `weight`:
 #   shape `(D,)`, same dtype and device. `eps`: a number above 0.
 # - returns: `x / sqrt(mean(x²) + eps) * weight`, the mean over the last dimension; shape, dtype and device of `x`.
-# - All finite values of `x` are allowed, up to the largest of their type. The result must be as exact as its type
-#   allows: compute in `float32`, and round once. `eps` may be too small for `float16`.
+# - All finite `float16` values are allowed; in the other types sizes up to 1e18, whose squares fit into `float32`. The
+#   result must be as exact as its type allows: compute in `float32`, and round once. `eps` may be too small for `float16`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "rms_norm_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
