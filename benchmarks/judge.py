@@ -6,7 +6,7 @@ threshold is m / 20. A verdict of ours is a sequence of launches; the launches o
 and sequences of them are drawn with replacement. The other judges' verdicts are all real, each in a fresh
 process.
 
-    python benchmarks/judge.py           # about 20 minutes; leave the machine alone
+    python benchmarks/judge.py           # about 10 minutes; leave the machine alone
     python benchmarks/judge.py --quick   # a small sample in under a minute, for a look and for the tests
 """
 
@@ -308,7 +308,7 @@ def main() -> None:
     if options.quick:
         table = measure({"quiet": 4}, verdicts=200, others=1, givens=(16, 20, 25))
     else:
-        table = measure({"quiet": 100, "busy": 60}, verdicts=2000, others=12, givens=GIVEN)
+        table = measure({"quiet": 50, "busy": 40}, verdicts=2000, others=5, givens=GIVEN)
     options.output.write_text(json.dumps(table, indent=1).replace("\n   ", " ").replace("\n  }", " }") + "\n")
     draw(table, options.chart)
     print(summary(table))

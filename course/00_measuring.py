@@ -74,7 +74,7 @@ print(f"First matrix product / fifth: {product[0] / product[4]:.0f}×. Your gues
 
 # %% [markdown]
 # **Why.** Torch does much of its work only when it is needed for the first time. The first product loads the
-# tables of the matrix library. The first `backward` starts threads. The first optimizer imports Python modules,
+# tables of the matrix library. The first `backward` sets up the autograd engine. The first optimizer imports Python modules,
 # and that can take seconds. On a GPU, the first call loads the driver's context and the kernels.
 #
 # Other caches are filled for every new *shape*: oneDNN and cuDNN prepare a convolution once for each.
@@ -89,6 +89,8 @@ print(f"First matrix product / fifth: {product[0] / product[4]:.0f}×. Your gues
 # The system gives out memory as a promise. Only when a program first writes to a page (4 kB, often) does the
 # system find one and clear it: a *page fault*. We fill 40 MB, once in new memory, once in memory that was
 # written before. How many times faster is the second?
+#
+# Here `compare` does the timing for the first time. Read only *times faster* in its table; section 7 explains the rest.
 
 # %%
 guess = 1.0
@@ -263,8 +265,7 @@ print(costs(ask_each_time, rows), costs(ask_once, rows), sep="\n\n")
 #
 # On the CPU the advice "remove every `item`" makes this code *slower*. The CPU has nothing to wait for: the sum
 # is done when the call returns. And adding two Python numbers is cheaper than adding two tensors. Removing
-# syncs is advice for a GPU, where the queue must not run empty. On every device `torch.stack(rows).sum()` is
-# better than both.
+# syncs is advice for a GPU, where the queue must not run empty.
 
 # %% [markdown]
 # ## 4. One timing is no timing
@@ -381,7 +382,8 @@ with neighbours():
 
 # %% [markdown]
 # - **Sleep**: much wall time, almost no CPU time. Waiting for a disk, a network or a GPU looks the same.
-# - **Several threads**: at best the wall time is divided by the number of threads. The CPU time is not: the work
+# - **Several threads**: at best the wall time is divided by the number of threads. (Equal clocks mean that the threads
+#   had to share one core just then.) The CPU time is not: the work
 #   is the same, and the threads add some of their own. If the cores are busy, threads may gain nothing at all.
 # - **Neighbours**: the wall time grows with what others do. The CPU time stays near the quiet one.
 #
@@ -403,7 +405,7 @@ guess = 1.0
 
 
 # %%
-def block(calls=10):
+def block(calls=20):
     """Some calls, on both clocks: seconds per call."""
     wall, cpu = on_both_clocks(lambda: [work() for _ in range(calls)])
     return wall / calls, cpu / calls
@@ -439,11 +441,13 @@ def one_call_each():
 
 
 def one_after_the_other():
-    return tuple([median(column) for column in zip(*(block() for _ in range(15)), strict=True)] for _ in "ab")
+    return tuple(
+        [median(column) for column in zip(*(block() for _ in range(15)), strict=True)] for _ in range(2)
+    )
 
 
 def in_pairs():
-    pairs = [random.sample((block(), block()), 2) for _ in range(15)]
+    pairs = [random.sample((block(), block()), 2) for _ in range(15)]  # which one is "A" is decided by lot
     return [median(a[clock] / b[clock] for a, b in pairs) for clock in (0, 1)], (1.0, 1.0)
 
 
@@ -468,8 +472,8 @@ with neighbours():
     all_methods()
 
 # %% [markdown]
-# Pairs on the CPU clock raise few alarms or none, busy or not. Each of the two helps: the pairs against a machine
-# that changes, the CPU clock against programs that take the core. There are only some trials behind the lower
+# Pairs on the CPU clock raise few alarms or none, busy or not. They need each other: pairs help against a machine that
+# changes, the CPU clock against programs that take the core, and medians of many against the odd disturbed call. There are only some trials behind the lower
 # lines, so do not read too much into one alarm more or less. And your machine may not be so quiet in the "quiet"
 # part.
 #
@@ -589,7 +593,7 @@ null_test = compare(
 # - In the chart, the thin black line is the interval, and the dashed line is your guess. The axis is
 #   logarithmic: twice as fast and half as fast lie equally far from 1.
 # - Lines marked *recorded* come from other machines, with date and versions. They help where you have no GPU.
-# - A claim "is faster" **holds** in a cell if the whole interval lies above 1.1. Cells that disagree make it
+# - A claim "is faster" **holds** on a device if the whole interval lies above 1.1. Cells that disagree make it
 #   **depend**.
 #
 # A small difference can be real and still not worth a change of your code.
@@ -638,13 +642,11 @@ logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # looks 
 from torch.utils import benchmark
 
 timer = benchmark.Timer("x @ x", globals={"x": torch.rand(200, 200)})
-measurement = timer.blocked_autorange(min_run_time=0.3)
+measurement = timer.blocked_autorange(min_run_time=1)
 print(
     f"{len(measurement.times)} blocks of {measurement.number_per_run} calls, {measurement.num_threads} thread"
 )
-print(
-    f"median {measurement.median * 1e6:.1f} µs, middle half of the blocks within {measurement.iqr * 1e6:.1f} µs"
-)
+print(f"median {measurement.median * 1e6:.1f} µs, quartiles {measurement.iqr * 1e6:.1f} µs apart")
 assert measurement.num_threads == 1
 
 # %% [markdown]
@@ -810,8 +812,8 @@ compare(
 # ## 12. The limit of the machine
 #
 # The last table has one more line: the **limit**. To read 16 MB takes some time on this machine, whatever the
-# code does. `compare` measures once how many bytes a second the memory moves here, and how many operations a
-# second the processor computes. From `bytes=` or `flops=` of one call it draws the least time that is possible.
+# code does. The course measures once how many bytes a second this machine moves, for small amounts (which stay in
+# a cache and move faster) and large ones, and how many operations a second the processor computes. From `bytes=` or `flops=` of one call it draws the least time that is possible.
 #
 # The limit answers a question that no comparison of two variants can: *is there anything left to gain?* Divide
 # the time of your best variant by the limit. More than that cannot be gained, and often less.
@@ -838,8 +840,8 @@ compare(
 
 # %% [markdown]
 # Both do the same arithmetic. The first writes all *n*³ products to memory and reads them again: 8 MB each way. It
-# is limited by memory, and far from the limit of the arithmetic. `@` keeps its numbers in registers and cache.
-# Next to the limit, stop. The only way to be faster is to compute less.
+# mostly moves numbers, and is far from the limit of the arithmetic. `@` keeps its numbers in registers and cache.
+# Close to the limit, stop. The only way to be faster is to compute less.
 #
 # ### When it does not help
 #
@@ -870,7 +872,6 @@ compare(
 # | the machine changes meanwhile | pairs in random order, ratio within the pair, median |
 # | other programs take the core | CPU clock for "how much work", wall clock for "how long must I wait" |
 # | the inputs are too kind | fresh inputs like those you will have |
-# | work moves out of the timed part | time it together with its first use |
 #
 # | your question | the tool |
 # |---|---|

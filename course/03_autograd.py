@@ -14,7 +14,7 @@
 #
 # **Claims tested:** *B1* "autograd records a graph in the forward pass; `backward()` fills `.grad`"; *B2* "the
 # graph is dynamic: Python control flow works"; *B3* "`torch.no_grad()` for inference takes less memory and is
-# faster". The article's examples for *B1* and *B2* do not show what they should.
+# faster". The examples that the claims came with, for *B1* and *B2*, do not show what they should.
 
 # %%
 import warnings
@@ -90,7 +90,7 @@ assert (with_autograd(x) - exact).abs().max() < 1e-5 < (finite_differences(x) - 
 
 # %% [markdown]
 # Finite differences have one good use: as a test for a gradient that you wrote yourself. In `float64` they are exact
-# enough. `torch.autograd.gradcheck` does it.
+# enough. `torch.autograd.gradcheck` does it; here it tests autograd's own gradient of `wave`.
 
 # %%
 assert torch.autograd.gradcheck(wave, torch.rand(5, dtype=torch.float64, requires_grad=True))
@@ -178,7 +178,7 @@ else:
     refused = False
 
 # %% [markdown]
-# The mend is `@` (`torch.matmul`), which takes vectors too; or `torch.mv` for a matrix and a vector, or
+# The fix is `@` (`torch.matmul`), which takes vectors too; or `torch.mv` for a matrix and a vector, or
 # `torch.dot` for two vectors.
 
 # %%
@@ -248,8 +248,8 @@ assert costs(last_gradient, *inputs).operations["aten.mm"] == 4
 
 # %% [markdown]
 # The middle line is worth remembering. Autograd goes back only as far as something requires a gradient. If you
-# train the last layer of a large model, leave `requires_grad` off for the others: one product on the way back
-# instead of five. And less is kept.
+# train the last layer of a large model, switch it off for the others (`parameter.requires_grad_(False)`): one product on
+# the way back instead of five. And less is kept.
 
 # %% [markdown]
 # ### When it does not help
@@ -342,7 +342,8 @@ compare(
 )
 
 # %% [markdown]
-# Do not count on it. The limit line is the same for both: eight products of the same total size. But 16 times as
+# Do not count on it. The *limit* is the time that this machine needs at least for the arithmetic, from its measured
+# speed. It is the same for both: eight products of the same total size. But 16 times as
 # many operations must be started, and 15 times a gradient is added. On a CPU the smaller tensors may stay in the
 # cache, which can make up for some of that. Parts save memory; that is what they are for.
 
@@ -565,7 +566,7 @@ with torch.no_grad():
 # %% [markdown]
 # ## 7. Not recording: time
 #
-# And "faster"? We try four sizes. First 30 small operations: a product and a `tanh`, 15 times, on 10 numbers.
+# And "faster"? We try four cases. First 30 small operations: a product and a `tanh`, 15 times, on 10 numbers.
 # How many times faster is it without recording?
 
 # %%
@@ -618,11 +619,11 @@ print(f"One operation on the CPU: {middle['no_grad'] / 30 * 1e6:.1f} µs.")
 print(f"Recording it takes {(middle['recorded'] - middle['no_grad']) / 30 * 1e6:.1f} µs more.")
 
 # %% [markdown]
-# **Why.** Making a node costs more than half of what a small operation costs at all. So recording is a real part of the
+# **Why.** Making a node costs more than half as much as a small operation itself. So recording is a real part of the
 # time where the operations do almost nothing. `inference_mode` saves a little more; section 7 ends with what it is.
 #
-# Now the same 30 operations on 200,000 numbers. A third variant does not record, but keeps all the results in a list,
-# as the graph would.
+# Now the same 30 operations on 200,000 numbers. A third variant does not record, but keeps in a list what the graph
+# would keep: the result of each `tanh`.
 
 # %%
 guess = 1.5
@@ -632,8 +633,7 @@ guess = 1.5
 def keeping(x, weight):
     kept = [x]
     for _ in range(15):
-        kept.append(kept[-1] * weight)
-        kept.append(torch.tanh(kept[-1]))
+        kept.append(torch.tanh(kept[-1] * weight))
     return kept
 
 
@@ -641,7 +641,7 @@ compare(
     "autograd: 30 operations on 200,000 numbers, recorded or not",
     {
         "recorded": short,
-        "no_grad, all results kept": unrecorded(keeping),
+        "no_grad, results kept": unrecorded(keeping),
         "no_grad": unrecorded(short),
     },
     inputs=numbers(200_000),
@@ -652,7 +652,7 @@ compare(
 # %% [markdown]
 # Much less is left. A node costs the same for 10 numbers as for 200,000; the arithmetic does not. The variant in the
 # middle records nothing, and on a CPU it is about as slow as recording. So what is left is not the recording, it is the
-# memory: 24 MB of results that are kept. On a CPU, memory that is freed at once is used again for the next result.
+# memory: 12 MB of results that are kept. On a CPU, memory that is freed at once is used again for the next result.
 #
 # Next, a real model: 4 layers of 512, a batch of 256.
 
@@ -722,7 +722,7 @@ except RuntimeError as error:
 # %% [markdown]
 # `clone()` mends it, with a copy. If the result goes into training later, use `no_grad`; otherwise `inference_mode`.
 #
-# `detach()` does the same for one tensor: the values, without the graph. It copies nothing. So a change of one is a
+# `detach()` gives one tensor without its graph: the same values, not recorded. It copies nothing. So a change of one is a
 # change of the other.
 
 # %%
@@ -816,7 +816,7 @@ compare(
 )
 
 # %% [markdown]
-# Not on a CPU: there is nobody to wait for. On a GPU each sync empties the queue of work. Whether that shows depends on
+# A CPU has nobody to wait for, so `detach()` gains nothing there. On a GPU each sync empties the queue of work. Whether that shows depends on
 # how much work waits in the queue.
 #
 # ### And in training?
@@ -827,7 +827,7 @@ compare(
 # %%
 def train(model, batches, keep_graph):
     for parameter in model.parameters():
-        parameter.grad = torch.zeros_like(parameter)
+        parameter.grad = torch.zeros_like(parameter)  # allocated before, so that it does not count below
     total = 0
     for batch in batches:
         loss = model(batch).square().mean()
@@ -854,7 +854,7 @@ assert not train(model, batches, False).requires_grad
 
 # %% [markdown]
 # A small one. The large tensors are gone, the nodes are not: nine for each batch here, as long as the total lives. It
-# takes far longer to notice. The mend is the same.
+# takes far longer to notice. The fix is the same.
 
 # %% [markdown]
 # ## 9. In-place operations
@@ -884,7 +884,7 @@ for name in ("exp", "tanh", "relu", "sin", "square"):
 # derivative would be wrong. Torch counts the changes of each tensor, notices, and refuses. `sin` and `square` keep
 # their input, so their result is free.
 #
-# The mend: write `y = y + 1`. What does that cost? A million numbers, forward and back:
+# The fix: write `y = y + 1`. What does that cost? A million numbers, forward and back:
 
 # %%
 guess = 1.0
@@ -969,7 +969,10 @@ assert shrink.grad == 2 * (1 + 2 * 0.5 + 3 * 0.5**2)
 
 # %%
 points = torch.rand(5, requires_grad=True)
-one_by_one = [torch.autograd.grad(wave(point[None]), point)[0] for point in points.detach().requires_grad_()]
+one_by_one = []
+for i in range(len(points)):
+    point = points[i].detach().requires_grad_()
+    one_by_one.append(torch.autograd.grad(point.sin() * point, point)[0])
 together = torch.autograd.grad((points.sin() * points).sum(), points)[0]
 assert torch.allclose(torch.stack(one_by_one), together)
 
@@ -1057,8 +1060,8 @@ for name, function in {"loop": loop_over_samples, "vmap(grad)": gradient_of_each
 
 # %% [markdown]
 # Most of the gain is gone. There are about a hundred operations to save instead of 800, and each has real work to do.
-# The loop writes the results twice (`stack` copies), `vmap` once: that is most of what is left. And mind the memory: one gradient for each sample is as many copies
-# of the model as there are samples. That is why `backward()` adds them up.
+# The loop writes the results twice (`stack` copies), `vmap` once: that is about half of what is left. And mind the
+# memory: one gradient for each sample is as many copies of the model as there are samples. That is why `backward()` adds them up.
 #
 # `vmap` has a limit: inside it, Python cannot look at a value. Section 5's `if` does not work there;
 # `torch.where` does.
@@ -1128,7 +1131,7 @@ assert torch.allclose(row_by_row(x, first, second), jacrev(two_layers)(x, first,
 verdicts("B1", "B2", "B3")
 
 # %% [markdown]
-# What *B1* says about the graph and `.grad` is right. "Wrong" are the article's example and the name of the attribute.
+# What *B1* says about the graph and `.grad` is right. "Wrong" are its example and the name of the attribute.
 # *B3* is two claims: less memory holds, less time depends on the size and number of the operations.
 #
 # **Now you:** [the exercises of this chapter](../exercises/03_autograd/03_autograd.ipynb). Five functions, given slow

@@ -992,7 +992,7 @@ for group in ("channels_last", "default"):
 
 # %% [markdown]
 # There is no rule that you could learn once. It differs by operation and by version of torch. Some are plausible:
-# two formats meet, and the first one wins. Others are not: `masked_fill` loses the format, `where` with the
+# where two formats meet, one must give way. Others are not: `masked_fill` loses the format, `where` with the
 # same meaning keeps it. `torch.stack` matters because loaders call it: it makes a default batch from
 # pictures whose strides are *H, W, C*.
 #
@@ -1044,11 +1044,10 @@ compare(
 # %%
 for shape in [(4, 1, 5, 5), (4, 3, 1, 1), (4, 3, 1, 5)]:
     plain = torch.rand(shape)
-    print(
-        f"{shape!s:14}{format_of(plain):9} as made {plain.stride()!s:16}",
-        f"contiguous(channels_last) {plain.contiguous(memory_format=torch.channels_last).stride()!s:16}",
-        f"to(channels_last) {plain.to(memory_format=torch.channels_last).stride()}",
-    )
+    print(f"{shape}: {format_of(plain)}")
+    print("    as made                  ", plain.stride())
+    print("    contiguous(channels_last)", plain.contiguous(memory_format=torch.channels_last).stride())
+    print("    to(channels_last)        ", plain.to(memory_format=torch.channels_last).stride())
 
 # %% [markdown]
 # Note the strides. The stride of a dimension of size 1 is never used to find a number, so any value would do.

@@ -890,7 +890,7 @@ compare(
 # matters, with many the second, and there the memory format has less to say on a CPU. On a GPU the kernels that
 # use tensor cores read channels_last, so there a convolution itself may gain.
 #
-# "8 % to 35 %" is what some networks gained on some GPU. (We call a gain under 10 % "not clearly faster", although the
+# "8 % to 35 %" is what some networks gained on some GPU. (The table calls a gain under 10 % "not clearly 10 % faster"; the
 # claim starts at 8 %.) And note what the ratio says: the gain is that of channels_last alone. On a CPU without 16-bit
 # instructions, autocast with channels_last can still be slower than plain `float32`. Measure your own network.
 

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ def plain(line: str) -> str:
     return " ".join(html.unescape(line).split())
 
 
+@cache
 def split(source: Path) -> tuple[list[str], list[str]]:
     """(secret, visible) lines of code of one solution's script."""
     secret, visible = [], []
@@ -108,9 +110,14 @@ def test_the_search_has_something_to_look_for(source):
 # The search finds what is planted.
 
 
+EXAMPLE = SOLUTIONS[0]
+
+
 @pytest.fixture
 def exercises(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(ROOT / "exercises", tmp_path / "exercises"))
+    """A folder of exercises with one chapter's."""
+    shutil.copytree(ROOT / "exercises" / EXAMPLE.stem, tmp_path / "exercises" / EXAMPLE.stem)
+    return tmp_path / "exercises"
 
 
 def a_secret(source: Path, source_marker: str) -> str:
@@ -127,9 +134,8 @@ def a_secret(source: Path, source_marker: str) -> str:
 @pytest.mark.parametrize("marker", ["SOLUTION", "HIDDEN TESTS"])
 @pytest.mark.parametrize("place", ["hint", "code", "output", "metadata", "attachment", "file"])
 def test_a_planted_line_is_found(exercises, marker, place):
-    source = SOLUTIONS[0]
-    line = a_secret(source, marker)
-    path = exercises / source.stem / f"{source.stem}.ipynb"
+    line = a_secret(EXAMPLE, marker)
+    path = exercises / EXAMPLE.stem / f"{EXAMPLE.stem}.ipynb"
     notebook = json.loads(path.read_text(encoding="utf-8"))
     markdown = next(cell for cell in notebook["cells"] if cell["cell_type"] == "markdown")
     code = next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")
@@ -146,24 +152,23 @@ def test_a_planted_line_is_found(exercises, marker, place):
     else:
         (exercises / "notes.txt").write_text(f"remember: {line}\n", encoding="utf-8")
     path.write_text(json.dumps(notebook), encoding="utf-8")
-    assert leaks(exercises, SOLUTIONS)
+    assert leaks(exercises, [EXAMPLE])
 
 
 def test_scripts_and_markers_are_found(exercises):
     (exercises / "01_x.py").write_text("x = 1\n")
-    assert leaks(exercises, SOLUTIONS)
+    assert leaks(exercises, [EXAMPLE])
     (exercises / "01_x.py").unlink()
-    assert not leaks(exercises, SOLUTIONS)
+    assert not leaks(exercises, [EXAMPLE])
     (exercises / "notes.md").write_text("### BEGIN SOLUTION\n")
-    assert leaks(exercises, SOLUTIONS)
+    assert leaks(exercises, [EXAMPLE])
 
 
 def test_an_answer_that_repeats_given_code_is_found(exercises):
     """A line that the given code shows is a leak where it occurs once more."""
-    source = SOLUTIONS[0]
-    secret, visible = split(source)
+    secret, visible = split(EXAMPLE)
     shared = [line for line in secret if len(line.replace(" ", "")) >= SHORTEST and line in visible]
     if not shared:
         pytest.skip("no line of a solution is also given")
     (exercises / "notes.txt").write_text(shared[0])
-    assert leaks(exercises, SOLUTIONS)
+    assert leaks(exercises, [EXAMPLE])

@@ -196,6 +196,20 @@ def test_flags_follow_the_display_and_the_user(checkout, tmp_path):
 # JupyterLab itself.
 
 
+def stop(server: subprocess.Popen) -> None:
+    """End a server with all that it started."""
+    os.killpg(server.pid, signal.SIGTERM)
+    server.wait(PATIENCE)
+    try:
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            os.killpg(server.pid, 0)  # raises when nobody is left
+            time.sleep(0.1)
+        os.killpg(server.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 @pytest.mark.slow
 def test_lab_starts_and_prints_an_address_that_answers(checkout, tmp_path):
     # As on a second run: installed, and the stamp is there.
@@ -229,8 +243,7 @@ def test_lab_starts_and_prints_an_address_that_answers(checkout, tmp_path):
             with urllib.request.urlopen(f"{base}{page}?token={token}", timeout=PATIENCE) as answer:
                 assert answer.status == 200
     finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(PATIENCE)
+        stop(server)
 
 
 def test_jupyterlab_pairs_chapters_and_solutions_with_their_scripts(capsys, monkeypatch):

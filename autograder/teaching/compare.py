@@ -212,7 +212,7 @@ def _faster(ratio: Ratio) -> str:
         return f"{times(ratio.median)} as fast as"
     if ratio.high <= 1 / WORTH_IT:
         return f"slower, {times(ratio.median)} as fast as"
-    return "not clearly faster than"
+    return "not clearly 10 % faster than"
 
 
 def _record(comparison: Comparison, claim: str | None, limits: Mapping[str, float]) -> None:

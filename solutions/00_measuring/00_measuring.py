@@ -10,7 +10,7 @@
 # run when your notebook is graded: other shapes, other types, other random numbers.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
-# The chapter is [here](../../course/00_measuring.ipynb). 29 points, about 60 minutes.
+# The chapter is [here](../../course/00_measuring.ipynb). 28 points, about 60 minutes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math

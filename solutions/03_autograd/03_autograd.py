@@ -11,7 +11,7 @@
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # All functions get plain tensors: none of them requires a gradient before you say so. Do not change them.
-# The chapter is [here](../../course/03_autograd.ipynb). 30 points, about 65 minutes.
+# The chapter is [here](../../course/03_autograd.ipynb). 28 points, about 65 minutes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch

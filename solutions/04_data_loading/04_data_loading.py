@@ -28,7 +28,8 @@ from autograder import check, race
 # `collate(samples)`.
 #
 # - `samples`: list of *N* pairs `(picture, label)`. A picture is a NumPy array of shape `(H, W, 3)` and type
-#   `uint8`; all have the same size. A label is a Python integer.
+#   `uint8`; all have the same size. It may be a view with other strides, such as a mirrored picture. A label
+#   is a Python integer.
 # - returns: a pair `(pictures, labels)` of CPU tensors: `uint8` of shape `(N, 3, H, W)`, strides do not
 #   matter, and `int64` of shape `(N,)`.
 # - An empty list must raise `ValueError`. The batch must not share memory with the samples.
@@ -40,7 +41,7 @@ def collate_slow(samples):
         raise ValueError("collate needs one sample or more")
     pictures, labels = None, None
     for picture, label in samples:
-        picture = torch.tensor(picture).permute(2, 0, 1)[None]
+        picture = torch.tensor(picture.copy()).permute(2, 0, 1)[None]
         label = torch.tensor([label])
         pictures = picture if pictures is None else torch.cat([pictures, picture])
         labels = label if labels is None else torch.cat([labels, label])
@@ -103,13 +104,9 @@ def mirrored_samples(generator, device):
     return ([(picture[::-1, ::2], label) for picture, label in samples],)
 
 
-def collate_copies_slow(samples):
-    return collate_slow([(picture.copy(), label) for picture, label in samples])
-
-
 check(
     collate,
-    like=collate_copies_slow,
+    like=collate_slow,
     on=[wide_samples, single_sample, mirrored_samples],
     shares=False,
     points=2,

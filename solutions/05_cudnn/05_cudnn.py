@@ -2,7 +2,7 @@
 # # Exercises 05 · cuDNN and repeatable runs
 #
 # All of these run on the CPU. The speed exercises are about the bookkeeping around a training run; the others are
-# about getting the same bits again. The chapter is [here](../../course/05_cudnn.ipynb). 24 points, about 60
+# about getting the same bits again. The chapter is [here](../../course/05_cudnn.ipynb). 21 points, about 60
 # minutes.
 #
 # Replace the `raise` line in each solution cell, then run the test cells below it. Keep the names of the functions.

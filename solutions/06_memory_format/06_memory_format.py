@@ -86,7 +86,7 @@ check(strides, like=strides_slow, on=[four_sizes, default_order], at_most={"oper
 
 
 # %% nbgrader={"grade": true, "grade_id": "strides_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-# Hidden test: other numbers of dimensions, sizes of 1. 2 points, when your notebook is graded.
+# Hidden test: other numbers of dimensions, sizes of 1. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def one_size(generator, device):
     return (7,), "contiguous_format"
@@ -204,7 +204,7 @@ check(patches, like=patches_slow, on=small_pictures, at_most={"copies": 1}, poin
 
 
 # %% nbgrader={"grade": true, "grade_id": "patches_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-# Hidden test: other sizes and types, one channel, patches of one pixel. 2 points, when your notebook is graded.
+# Hidden test: other sizes and types, one channel, patches of one pixel. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def tall_pictures(generator, device):
     return torch.randn(3, 5, 12, 6, generator=generator).to(device), 3
@@ -306,7 +306,7 @@ check(
 
 
 # %% nbgrader={"grade": true, "grade_id": "normalise_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-# Hidden test: other sizes, other numbers of channels, a single picture. 2 points, when your notebook is graded.
+# Hidden test: other sizes, other numbers of channels, a single picture. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def wide_pictures(generator, device):
     pictures = torch.randint(256, (3, 5, 17, 3), generator=generator, dtype=torch.uint8)
@@ -394,7 +394,7 @@ check(enlarge, like=enlarge_slow, on=[feature_maps, small_maps], points=1)
 
 
 # %% nbgrader={"grade": true, "grade_id": "enlarge_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-# Hidden test: other sizes, a single picture, negative numbers. 2 points, when your notebook is graded.
+# Hidden test: other sizes, a single picture, negative numbers. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def odd_sizes(generator, device):
     images = torch.rand(3, 5, 7, 9, generator=generator)

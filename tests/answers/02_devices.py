@@ -18,7 +18,7 @@ def with_coordinates(images):
     return torch.cat([images, ys, xs], dim=1)
 
 
-# %% with_coordinates made_on_cpu check=1 meta=0 hidden=2 race=0
+# %% with_coordinates made_on_cpu check=1 meta=0 hidden=2 race=2
 def with_coordinates(images):
     batch, _, height, width = images.shape
     ys = torch.linspace(-1, 1, height, dtype=torch.float64)[:, None].expand(height, width)

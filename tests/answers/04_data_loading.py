@@ -75,11 +75,14 @@ def crop(images, top, left, size):
 
 # %% read_epochs right_slow check=1 damaged=1 hidden=2 race=0
 def read_epochs(files, epochs, side):
-    empty = torch.empty(0, 3, side, side, dtype=torch.uint8)
-    return [
-        torch.cat([empty, *(decode_picture(files[position], side)[None] for position in positions)])
-        for positions in epochs
-    ]
+    result = []
+    for positions in epochs:
+        batch = torch.empty(0, 3, side, side, dtype=torch.uint8)
+        for position in positions:
+            Image.open(io.BytesIO(files[position].tobytes())).load()  # is it damaged?
+            batch = torch.cat([batch, decode_picture(files[position], side)[None]])
+        result.append(batch)
+    return result
 
 
 # %% read_epochs wrong_fast check=1 damaged=1 hidden=0 race=0

@@ -35,7 +35,7 @@ def run(code, **environment):
     return answer.stdout.split("\n")[:-1]
 
 
-def test_clear_cases_are_decided_both_ways_with_thirteen_launches():
+def test_clear_cases_are_decided_both_ways_with_few_launches():
     lines = run("""
         for threshold in (2.0, 8.0):
             verdict = duel_in_launches(times(40), times(10), inputs, threshold=threshold)

@@ -14,10 +14,10 @@ def verdict(values, error=1e-3):
     return "undecided", number
 
 
-def test_thirteen_equal_signs_are_enough_for_one_in_a_thousand():
-    assert verdict([1.0] * 20) == ("faster", 13)
-    assert verdict([-1.0] * 20) == ("slower", 13)
-    assert verdict([1.0] * 20, error=1e-2) == ("faster", 9)
+def test_eleven_equal_signs_are_enough_for_one_in_a_thousand():
+    assert verdict([1.0] * 20) == ("faster", 11)
+    assert verdict([-1.0] * 20) == ("slower", 11)
+    assert verdict([1.0] * 20, error=1e-2) == ("faster", 8)
 
 
 def test_evidence_is_the_mixture_that_the_docstring_says():
@@ -25,7 +25,8 @@ def test_evidence_is_the_mixture_that_the_docstring_says():
     steps = 100_000
     points = ((i + 0.5) / (2 * steps) + 0.5 for i in range(steps))
     mixture = sum((2 * p) ** 5 * (2 * (1 - p)) ** 2 for p in points) / steps
-    assert test.faster == pytest.approx(mixture, rel=1e-6)
+    assert test.faster == pytest.approx(mixture / 2, rel=1e-6)
+    assert SignTest(above=5).faster == pytest.approx((2**5 + (2**6 - 1) / 6) / 2)
 
 
 def test_without_a_difference_wrong_verdicts_stay_below_the_bound_wherever_one_stops():
