@@ -39,7 +39,7 @@ define check-venv
 { echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 endef
 
-.PHONY: help lab test check notebooks rehearsal record constraints clean
+.PHONY: help lab test check notebooks rehearsal bench record constraints clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ lab: $(READY) ## install what is needed and open the course in JupyterLab
 
 test: check ## install what is needed and run all tests
 	$(RUN) -m pytest -m slow tests
-	$(RUN) -m pytest --nbval-lax course solutions
+	$(RUN) -m pytest --nbval-lax --numprocesses 2 --dist loadfile course solutions
 
 check: $(READY) ## the part of the tests that takes seconds: style, drift, leaks, fast tests
 	$(RUN) -m ruff format --check .
@@ -61,6 +61,9 @@ notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARG
 
 rehearsal: $(READY) ## grade a pretend class (ARGS=--help lists the options)
 	@$(RUN) -m autograder rehearsal $(ARGS)
+
+bench: $(READY) ## measure how often the speed judge is wrong (ARGS=--quick for a small sample)
+	@$(RUN) benchmarks/judge.py $(ARGS)
 
 record: $(READY) ## run the chapters and record this machine's timings in data/timings
 	@$(RUN) -m autograder record $(ARGS)

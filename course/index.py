@@ -17,17 +17,30 @@
 #
 # ## Chapters
 #
+# - [00 · Measuring](00_measuring.ipynb): why a stopwatch lies, and what to do about it
 # - [01 · Creating tensors](01_tensor_creation.ipynb): from lists, from NumPy, from nothing
+# - [02 · Devices](02_devices.ipynb): what travels between CPU and GPU, and what waits
+# - [03 · Autograd](03_autograd.ipynb): the graph, its memory, and how to do without
+# - [04 · Loading data](04_data_loading.ipynb): folders, workers, pinned memory
+# - [05 · cuDNN](05_cudnn.ipynb): search once, or repeat exactly
+# - [06 · Memory format](06_memory_format.ipynb): strides, channels_last, and who gains
+# - [07 · Mixed precision](07_mixed_precision.ipynb): 16 bits: where they help, where they hurt
 #
-# Still to come: 00 measuring · 02 devices · 03 autograd · 04 data loading · 05 cuDNN · 06 memory format · 07 mixed
-# precision · 08 many GPUs · 09 distances · 10 selection · 11 modules · 12 images · 13 the CPU · 14 capstone
+# Still to come: 08 many GPUs · 09 distances · 10 selection · 11 modules · 12 images · 13 the CPU · 14 capstone
 #
 # ## Exercises
 #
 # Each chapter ends with a link to its exercises. They are in the folder `exercises`, one notebook for each
 # chapter:
 #
+# - [Exercises 00 · Measuring](../exercises/00_measuring/00_measuring.ipynb)
 # - [Exercises 01 · Creating tensors](../exercises/01_tensor_creation/01_tensor_creation.ipynb)
+# - [Exercises 02 · Devices](../exercises/02_devices/02_devices.ipynb)
+# - [Exercises 03 · Autograd](../exercises/03_autograd/03_autograd.ipynb)
+# - [Exercises 04 · Loading data](../exercises/04_data_loading/04_data_loading.ipynb)
+# - [Exercises 05 · cuDNN](../exercises/05_cudnn/05_cudnn.ipynb)
+# - [Exercises 06 · Memory format](../exercises/06_memory_format/06_memory_format.ipynb)
+# - [Exercises 07 · Mixed precision](../exercises/07_mixed_precision/07_mixed_precision.ipynb)
 #
 # An exercise gives you a function that is right and slow. You write one that is right and fast, run the test
 # cells below it, and see at once how you did.

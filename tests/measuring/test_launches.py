@@ -7,7 +7,10 @@ import textwrap
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="launches need Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="launches need Linux"),
+]
 
 HEAD = """
 import math, os, time, torch

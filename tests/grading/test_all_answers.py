@@ -1,0 +1,62 @@
+"""Every answer in tests/answers, and every solution, gets its points from the real ``nbgrader autograde``."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pretend_class import hand_in
+
+from autograder.authoring import solution_sources
+from autograder.grading.answers import Answers, answers_to, expected_points, submission
+from autograder.grading.scratch import ScratchCourse
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = [source.stem for source in solution_sources(ROOT)]
+# Partial points of a race are rounded; an answer "as slow as given" may come out a little faster by luck.
+NEAR = 0.05
+
+pytestmark = pytest.mark.slow
+
+
+def class_of(answers: Answers) -> dict[str, dict[str, str]]:
+    """As few students as it takes to hand in every kind of answer once: student → exercise → kind."""
+    number = max(len(kinds) for kinds in answers.values())
+    kinds = {exercise: list(found) for exercise, found in answers.items()}
+    return {
+        f"student{i}": {exercise: found[i % len(found)] for exercise, found in kinds.items()}
+        for i in range(number)
+    }
+
+
+def grade(chapter: str, folder: Path) -> list[str]:
+    """Grade a class that hands in every answer of a chapter; what differs from the points expected."""
+    course = ScratchCourse(folder, ROOT)
+    course.add_assignment(ROOT / "solutions" / chapter / f"{chapter}.py")
+    course.nbgrader("generate_assignment", chapter)
+    answers = answers_to(chapter, ROOT)
+    students = class_of(answers)
+    for student, kinds in students.items():
+        hand_in(course, chapter, student, submission(course.released(chapter), answers, kinds))
+    course.nbgrader("autograde", chapter)
+    points = course.points(chapter)
+    return [
+        f"{test} with {kinds}: {points[student][test]} instead of {wanted}"
+        for student, kinds in students.items()
+        for test, wanted in expected_points(answers, kinds).items()
+        if points[student][test] is None or abs(points[student][test] - wanted) > NEAR
+    ]
+
+
+@pytest.fixture(scope="module")
+def differences(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """All chapters, two at a time: races are judged on the CPU clock, which a neighbour disturbs little."""
+    folder = tmp_path_factory.mktemp("answers")
+    with ThreadPoolExecutor(2) as two:
+        return dict(zip(CHAPTERS, two.map(lambda name: grade(name, folder / name), CHAPTERS), strict=True))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_answers_get_what_they_are_worth(chapter: str, differences: dict[str, list[str]]) -> None:
+    assert differences[chapter] == []
