@@ -16,8 +16,8 @@ class SignTest:
     such a hypothesis is true, its evidence ever reaches 1 / error with a probability of at most ``error``,
     whenever one stops (Ville's inequality; Ramdas and others, Game-theoretic statistics and safe
     anytime-valid inference, 2023). Half of the bet is on "all signs are equal", half is spread evenly over
-    all probabilities from 1/2 to 1; so a run of equal signs reaches 1,000 after 11 values, and a few signs the
-    other way only delay it.
+    all probabilities from 1/2 to 1; so a run of equal signs reaches 1,000 after 11 values, and a few signs
+    the other way only delay it.
     """
 
     above: int = 0
