@@ -83,7 +83,7 @@ print((huge @ huge.T).shape, huge.sum().device)
 
 # %% [markdown]
 # Here is a function with a mistake that no CPU shows. Its weights are made on the CPU, always. On `meta` it
-# fails, with the message that you would get from a GPU later.
+# fails, with the same kind of error that you would get from a GPU later.
 
 
 # %%
@@ -103,7 +103,7 @@ assert grey_failed
 
 
 # %% [markdown]
-# The mend: make the constant where the input is, and of its type. (It is still made at every call. Section 7 does
+# The fix: make the constant where the input is, and of its type. (It is still made at every call. Section 7 does
 # better.)
 
 
@@ -270,7 +270,7 @@ print("one by one:", one_by_one, "", "stacked:", together, sep="\n")
 assert (one_by_one.transfers, together.transfers) == (500, 1)
 
 # %% [markdown]
-# The stacked way copies every byte twice: once to join, once to send. It wins because it pays the fixed
+# The stacked way copies every byte twice: once to join (`stack`, which the counter does not call a copy), once to send. It wins because it pays the fixed
 # price twice instead of 500 times. For a few large tensors the extra copy buys nothing:
 
 # %%
@@ -758,7 +758,7 @@ assert costs(Buffers().to("meta"), picture).transfers == 0
 # ### When it does not help
 #
 # A single number that never changes, such as `alpha`, needs no tensor and no buffer to be everywhere. A Python
-# number goes with the order to compute. So does a CPU tensor of no dimensions: it may meet a tensor of any
+# number is sent with the command. So does a CPU tensor of no dimensions: it may meet a tensor of any
 # device.
 
 # %%
@@ -800,9 +800,9 @@ for line, number in found.items():
     print(f"{line:26} {number} syncs" if number != 1 else f"{line:26} 1 sync")
 
 # %% [markdown]
-# There are two kinds. Some lines give Python a value: `.item()`, `float()`, an `if`, `torch.equal`. Others give
-# a tensor whose *size* depends on the values: `x[mask]`, `nonzero`, `one_hot` without its second argument.
-# Python must know the size to make the tensor. Operations with results of known size never wait.
+# Besides copies between devices there are two kinds. Some lines give Python a value: `.item()`, `float()`, an `if`,
+# `torch.equal`. Others give a tensor whose *size* depends on the values: `x[mask]`, `nonzero`, `one_hot(labels)`
+# without the number of classes. Python must know the size to make the tensor. Operations with results of known size never wait.
 
 # %%
 assert found["x.sum().item()"] == found["float(x.sum())"] == found["if x.sum() > 1: …"] == 1
@@ -811,7 +811,7 @@ assert found["F.one_hot(labels)"] > 0
 assert found["x.sum()"] == found["torch.where(mask, x, 0)"] == found["x[labels]"] == 0
 
 # %% [markdown]
-# The counter has blind spots on the CPU: `print(x)`, `x.tolist()` and `x.numpy()` read the memory directly. On
+# The counter has blind spots on the CPU: `print(x)` and `x.numpy()` read the memory directly, and are not counted. On
 # a GPU all three kinds of reading wait (`.numpy()` after `.cpu()`).
 
 # %%
@@ -898,7 +898,7 @@ assert abs(read_each(batches, weights) - read_once(batches, weights)) < 1e-3 * r
 # there is nobody to wait for. Adding two tensors even costs more than adding two Python numbers.
 #
 # On a GPU the first loop stops the queue 100 times. How much that costs depends on what the GPU could have done
-# meanwhile. If one step takes the GPU 50 ms, a sync at its end is lost in it. If a step is many short
+# meanwhile. If one step takes the GPU 50 ms, a sync at its end is not noticeable. If a step is many short
 # operations, Python no longer runs ahead, and the GPU waits for Python between all of them.
 #
 # (`total += loss` with a loss that needs gradients would keep all 100 graphs alive. Use `loss.detach()` there;
@@ -1027,7 +1027,7 @@ compare(
 
 # %% [markdown]
 # The index wins: it multiplies 100 rows instead of 2,000. On a GPU one sync is cheap if it saves much heavy
-# work, and dear beside a few microseconds of light work. So a sync is not a mistake. It is a price. Chapter
+# work, and expensive beside a few microseconds of light work. So a sync is not a mistake. It is a price. Chapter
 # 10 compares the ways to select in more detail.
 
 # %% [markdown]
@@ -1040,7 +1040,7 @@ compare(
 # | a tensor on the device | `torch.zeros(…, device=device)` | nothing travels; on a CPU it makes no difference |
 # | to send many small tensors | join them, send once | each transfer has a fixed price |
 # | a GPU to pay off | send once, compute much, bring back little | an addition does less than one operation for a byte |
-# | zeros that suit `x` | `zeros_like(x)` | dtype, device and layout; other layouts are slow together |
+# | zeros that suit `x` | `zeros_like(x)` | dtype, device and layout; mixed layouts are slow |
 # | to move a model | `model.to(device)`, then make the optimizer | in place, and it keeps the parameter objects |
 # | to move a tensor | `x = x.to(device)` | not in place; may be the same object |
 # | to load weights | build on `meta`, `load_state_dict(…, assign=True)` | nothing is filled in vain; memory is shared |

@@ -10,7 +10,7 @@
 # - make a training run repeat bit for bit, and say what that does not promise,
 # - name the default precision of convolutions and matrix products on a GPU.
 #
-# **Time:** 30 minutes. **Needs:** a CPU. The switches act on NVIDIA GPUs; without one you see recorded figures,
+# **Time:** 30 minutes. **Needs:** a CPU. The switches act on NVIDIA GPUs; without one you see recorded figures where there are some,
 # and a model of the search that you run on the CPU.
 #
 # **Claims tested:** *A5*, *D2* "`benchmark = True` pays off when shapes stay fixed"; *D1* what cuDNN speeds up;
@@ -77,7 +77,7 @@ compare(
 )
 
 # %% [markdown]
-# A convolution of this size is 462 million multiplications and as many additions. The library arranges them so
+# A convolution of this size is 116 million multiplications and as many additions. The library arranges them so
 # that each number is loaded once and used many times. On the CPU the claim is about oneDNN; the row of a GPU, live
 # or recorded, is about cuDNN itself.
 #
@@ -161,7 +161,7 @@ compare(
 )
 
 # %% [markdown]
-# And a large kernel, 31 × 31?
+# And a large kernel, 31 × 31? (A number below 1 means that direct is slower than FFT.)
 
 # %%
 guess = 3.0
@@ -180,7 +180,8 @@ compare(
 
 # %% [markdown]
 # The order has turned round. No algorithm is the best for all shapes. (31 × 31 means 961 multiplications for each
-# output and channel. The FFT's work hardly depends on the size of the kernel.)
+# output and channel. The matrix product copies each pixel 961 times first. The FFT's work hardly depends on the size
+# of the kernel.)
 #
 # So there are two ways to choose: by a rule of thumb, or by trying. Trying is what `benchmark = True` does. At the
 # first call of a configuration, cuDNN runs several algorithms, and keeps the fastest. A configuration is
@@ -254,7 +255,7 @@ compare(
 )
 
 # %% [markdown]
-# And twelve pictures of twelve different sizes?
+# And twelve pictures of twelve different sizes? Here the search is the baseline: how many times faster is *direct*?
 
 # %%
 guess = 1.0
@@ -279,8 +280,9 @@ for name, sizes in (("one size", FIXED), ("12 sizes", CHANGING)):
 
 # %% [markdown]
 # With changing sizes every picture pays for a search and uses its result once. A search costs at least one run of
-# every algorithm, the slow ones too, and a careful one runs them several times. One of the articles says in its introduction that `benchmark` is a great help
-# with *varying* sizes, and later the opposite. The later sentence is right. The introduction is wrong.
+# every algorithm, the slow ones too, and a careful one runs them several times. A widely read article says in its
+# introduction that `benchmark` is a great help with *varying* sizes, and later the opposite. The later sentence is
+# right. The introduction is wrong.
 
 # %%
 one_size, many_sizes = SearchingConv(), SearchingConv()
@@ -289,15 +291,15 @@ convolve_all(many_sizes, 0, "cpu", CHANGING)
 verdict(
     "D3",
     "holds",
-    "every new shape is searched again: 12 sizes, 12 searches; one size, one search.",
+    "in the model of the search every new shape is searched again: 12 sizes, 12 searches; one size, one search.",
     shown=(one_size.searches, many_sizes.searches) == (1, 12),
 )
 
 # %% [markdown]
 # ### The real one
 #
-# The same two comparisons with cuDNN's own search. The inputs of the first stay fixed, those of the second change
-# with every call. Here `benchmark` really is switched on.
+# Three comparisons with cuDNN's own search. The inputs of the first two stay fixed, those of the third change with every
+# call. Here `benchmark` really is switched on. Without a GPU you see recordings, where there are any.
 
 # %%
 guess = 1.2
@@ -380,9 +382,9 @@ print((0.1 + 0.2) + 0.3, 0.1 + (0.2 + 0.3))
 assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
 
 # %% [markdown]
-# That is the whole story of non-determinism in deep learning. GPU kernels that let thousands of threads add to
+# That is the main cause of results that do not repeat. GPU kernels that let thousands of threads add to
 # the same place (`scatter_add`, `index_add`, some backward passes) add in the order in which the threads arrive.
-# It differs from run to run. On the CPU these operations have one order, and give the same bits each time.
+# It differs from run to run. On the CPU `index_add_` and `scatter_add_` have one order, and give the same bits each time.
 
 # %%
 groups, values = torch.randint(100, (100_000,)), torch.rand(100_000)
@@ -397,14 +399,28 @@ print(
 )
 
 # %% [markdown]
-# There are three switches, each larger than the one before:
+# Summing in `float64` and rounding once at the end makes the order matter far less: what is lost lies below the last
+# bits of `float32`.
+
+
+# %%
+def sum_wide(groups, values):
+    return torch.zeros(100, dtype=torch.float64).index_add_(0, groups, values.double()).float()
+
+
+wide, wide_shuffled = sum_wide(groups, values), sum_wide(groups[order], values[order])
+print("summed in float64, sums with other bits:", (wide != wide_shuffled).sum().item(), "of 100")
+
+# %% [markdown]
+# There are two switches, and a variable that the second one needs on a GPU:
 #
 # 1. `torch.backends.cudnn.deterministic = True`: cuDNN may use only algorithms that repeat. It covers cuDNN and
 #    nothing else.
-# 2. `torch.use_deterministic_algorithms(True)`: covers all of PyTorch. An operation that has no deterministic form
-#    raises an error, so that nothing slips through.
-# 3. The environment variable `CUBLAS_WORKSPACE_CONFIG=:4096:8`, set before CUDA starts: matrix products on the GPU
-#    need it for the second switch.
+# 2. `torch.use_deterministic_algorithms(True)`: covers all of PyTorch. Where there is a deterministic form, it is used;
+#    an operation that has none raises an error, so that nothing slips through.
+# 3. The environment variable `CUBLAS_WORKSPACE_CONFIG=:4096:8`: matrix products on the GPU need it for the
+#    second switch. Set it before CUDA starts, for example with `os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"`
+#    as the first line of the program.
 #
 # The second switch works on the CPU too, and catches what is undefined. `put_` with an index twice is such a case:
 # which value wins?
@@ -419,12 +435,15 @@ finally:
     torch.use_deterministic_algorithms(False)
 
 # %%
+torch.backends.cudnn.deterministic = True
+torch.zeros(4).put_(torch.tensor([1, 1]), torch.tensor([5.0, 6.0]))  # not cuDNN's business: nothing is raised
 verdict(
     "D4",
     "depends",
-    "cudnn.deterministic covers cuDNN only; use_deterministic_algorithms covers the rest of torch.",
-    shown=not torch.backends.cudnn.deterministic and not torch.are_deterministic_algorithms_enabled(),
+    "cudnn.deterministic covers cuDNN only: with it, put_ still runs; use_deterministic_algorithms covers the rest.",
+    shown=torch.backends.cudnn.deterministic and not torch.are_deterministic_algorithms_enabled(),
 )
+torch.backends.cudnn.deterministic = False
 
 # %% [markdown]
 # ### The price
@@ -460,14 +479,15 @@ compare(
 )
 
 # %% [markdown]
-# Hundreds of times on a CPU, for a debugging aid. If you want the switch and not the filling, there is a setting
+# A hundred times or more on a CPU, for a debugging aid. If you want the switch and not the filling, there is a setting
 # for it:
 
 # %%
 print("fill_uninitialized_memory:", torch.utils.deterministic.fill_uninitialized_memory, "(the default)")
 
 # %% [markdown]
-# For most operations the price is nothing, because their usual form is deterministic already. A sum by groups on
+# For most operations the price is small, because their usual form is deterministic already. (Here it is mostly the
+# switching itself, some microseconds.) A sum by groups on
 # the CPU:
 
 # %%
@@ -576,7 +596,9 @@ verdict(
     "D6",
     "holds",
     "equal mathematics in two algorithms agrees up to rounding only.",
-    shown=torch.allclose(once, shuffled) and not torch.equal(once, shuffled),
+    shown=torch.allclose(together, alone)
+    and torch.allclose(once, shuffled)
+    and not torch.equal(once, shuffled),
 )
 
 # %% [markdown]
@@ -591,7 +613,8 @@ print("matrix products may use TF32:", torch.backends.cuda.matmul.allow_tf32)
 print("float32 matmul precision:    ", torch.get_float32_matmul_precision())
 
 # %% [markdown]
-# What do 10 bits mean? We cut the mantissa on the CPU and look at a product of two matrices:
+# What do 10 bits mean? We round the mantissa to 10 bits on the CPU (the
+# last 13 bits become 0) and look at a product of two matrices:
 
 
 # %%

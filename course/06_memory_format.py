@@ -2,7 +2,7 @@
 # # 06 · Memory format
 #
 # A batch of pictures has four dimensions, but memory has only one. Somebody must decide which number comes
-# next. The decision changes no result. It changes how long some operations take, up to ten times and more, in
+# next. The decision changes no result. It changes how long some operations take, by ten times or more, in
 # both directions.
 #
 # **You will be able to**
@@ -61,7 +61,7 @@ print(picture.stride(), converted.stride())
 # For every index it is. Only the **strides** differ. A stride says how many numbers you must go forward in
 # memory to get from one index to the next along this dimension.
 #
-# Now the example of the article, ten pictures of 3 × 32 × 32. Try to write down both strides before you run
+# Now the example that claim *E1* came with, ten pictures of 3 × 32 × 32. Try to write down both strides before you run
 # the cell. Start with the dimension that has stride 1.
 
 # %%
@@ -215,7 +215,7 @@ print("channels_last", costs(features.flatten, 1), sep="\n")
 # %% [markdown]
 # **Why.** A default batch is already in the order that `flatten(1)` promises. From channels_last, all 1.6 MB
 # must be read and written in another order. Most networks average each channel to one number first; then nearly
-# nothing is left to copy. And what is free is another thing: one row of 64 numbers for each pixel.
+# nothing is left to copy. This reshaping is free instead: one row of 64 numbers for each pixel.
 
 # %%
 tokens = features.permute(0, 2, 3, 1).flatten(1, 2)
@@ -237,7 +237,7 @@ print("first pixel with permute:", right[0, 0, 0].tolist())
 print("first pixel with reshape:", wrong[0, 0, 0].tolist(), "<- three pixels of channel 0")
 
 # %% [markdown]
-# `permute` moves dimensions. `view` and `reshape` keep the numbers in reading order and only cut the row
+# `permute` moves dimensions. `view` and `reshape` keep the numbers in index order (the last index runs fastest) and only cut the row
 # of numbers into other pieces. Neither changes the memory format of a tensor:
 
 # %%
@@ -360,7 +360,7 @@ assert (images + last).stride() == images.stride()
 assert (last + images).stride() == last.stride()
 
 # %% [markdown]
-# No error and no warning, just time. The first operand decides the format of the result.
+# No error and no warning, just time. The first operand of full shape decides the format of the result.
 
 # %%
 verdict(
@@ -427,7 +427,7 @@ compare(
 )
 
 # %% [markdown]
-# On the CPU the gain is gone. With three numbers side by side there is not enough for one instruction, and the
+# On the CPU the gain is gone, and it can be slower. With three numbers side by side there is not enough for one instruction, and the
 # extra loops cost time. Channels_last wants channels.
 #
 # Next, upsampling with 64 channels:
@@ -537,7 +537,7 @@ compare(
 )
 
 # %% [markdown]
-# Nothing is gained. There are no windows that overlap, and in either order this is one product of matrices.
+# Nothing is gained, and on some machines a quarter is lost. There are no windows that overlap, and in either order this is one product of matrices.
 #
 # Batch normalisation in evaluation multiplies each channel with one number and adds another.
 
@@ -629,7 +629,7 @@ compare(
 # not look. By hand there is no copy.
 
 # %% [markdown]
-# The last of the article's examples is `AvgPool3d`. For tensors with five dimensions the format is called
+# The last example of claim *E6* is `AvgPool3d`. For tensors with five dimensions the format is called
 # `channels_last_3d`. Max-pooling gained so much. How about the average in three dimensions?
 
 # %%
@@ -937,7 +937,7 @@ compare(
 
 # %% [markdown]
 # Now converting the weights alone comes too late, and the input alone is nearly as good as both. "Convert both"
-# is a good habit: it is right in each case. That one alone gives just a part of the gain depends on the network.
+# is a good habit: it is right in each case. Whether one alone gives the whole gain depends on the network.
 #
 # Training runs backwards, too. Gradients have the format of what they belong to:
 
@@ -1052,7 +1052,7 @@ for shape in [(4, 1, 5, 5), (4, 3, 1, 1), (4, 3, 1, 5)]:
 # %% [markdown]
 # Note the strides. The stride of a dimension of size 1 is never used to find a number, so any value would do.
 # `contiguous` sees that nothing needs to be done, and leaves it. `to` makes a copy with
-# the strides that channels_last would have. Does it matter? A convolution of grey pictures reads its wish from the strides:
+# the strides that channels_last would have. Does it matter? A convolution of grey pictures chooses its output's format by the strides:
 
 # %%
 grey = torch.rand(4, 1, 8, 8)

@@ -2,7 +2,7 @@
 # # Exercises 05 · cuDNN and repeatable runs
 #
 # All of these run on the CPU. The speed exercises are about the bookkeeping around a training run; the others are
-# about getting the same bits again. The chapter is [here](../../course/05_cudnn.ipynb). 21 points, about 60
+# about getting the same bits again. The chapter is [here](../../course/05_cudnn.ipynb). 21 points, about 50
 # minutes.
 #
 # Replace the `raise` line in each solution cell, then run the test cells below it. Keep the names of the functions.
@@ -21,7 +21,7 @@ from autograder import check, race
 # multiples of a step makes fewer shapes. Write `searches(shapes, step)`.
 #
 # - `shapes`: `int64` tensor of shape `(N, 4)`; each row is one call's input shape: batch, channels, height, width.
-#   `step`: a number, at least 1.
+#   `step`: a whole number, at least 1.
 # - Height and width are first rounded up to the next multiple of `step`.
 # - returns: the number of different shapes after rounding, as a Python `int`. No rows give 0.
 
@@ -174,8 +174,7 @@ race(seconds_saved, against=seconds_saved_given, on=long_run, at_least={"cpu": 5
 # - `seed`, `steps`: numbers. returns: `float32` tensor of shape `(steps,)`: the loss of each step.
 # - The random numbers must come from a generator with this seed, in the same order: first `weight`, then `data`,
 #   then `noise`.
-# - Drawing many numbers from a generator at once may give *other* numbers than drawing them one by one. Check which
-#   draws of the given version may be joined.
+# - Leave the draws as they are: other shapes may give other numbers.
 
 
 # %% nbgrader={"grade": false, "grade_id": "train_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
