@@ -238,7 +238,8 @@ print("first pixel with reshape:", wrong[0, 0, 0].tolist(), "<- three pixels of 
 
 # %% [markdown]
 # `permute` moves dimensions. `view` and `reshape` keep the numbers in index order (the last index runs fastest) and only cut the row
-# of numbers into other pieces. Neither changes the memory format of a tensor:
+# of numbers into other pieces. With the same shape, neither changes the order in memory. (Where `reshape` must copy, its
+# result is in the default order.)
 
 # %%
 assert last.view(last.shape).stride() == last.reshape(last.shape).stride() == last.stride()
@@ -261,7 +262,7 @@ print(costs(lambda: matrix.view(2, 2, 2, 2).transpose(1, 2).reshape(4, 4)))
 verdict(
     "E2",
     "holds",
-    "view and reshape adapt the shape; neither changes the memory format, and reshape copies where view raises.",
+    "view and reshape adapt the shape; with the same shape neither changes the memory format, and reshape copies where view raises.",
     shown=last.reshape(last.shape).stride() == last.stride() and copied.data_ptr() != last.data_ptr(),
 )
 
@@ -625,8 +626,8 @@ compare(
 )
 
 # %% [markdown]
-# On the CPU the first two take the same time: `softmax` makes the copy anyway, in a place where our counter does
-# not look. By hand there is no copy.
+# On the CPU the first two take the same time: `softmax` makes the copy anyway, inside its C++ code, which
+# `costs` cannot see. By hand there is no copy.
 
 # %% [markdown]
 # The last example of claim *E6* is `AvgPool3d`. For tensors with five dimensions the format is called
