@@ -565,6 +565,37 @@ def first_batches(extra_draw, own_generator):
 assert first_batches(False, own_generator=False) != first_batches(True, own_generator=False)
 assert first_batches(False, own_generator=True) == first_batches(True, own_generator=True)
 
+# %% [markdown]
+# And the worker processes? Each gets the loader's seed plus its own number, for torch, NumPy and Python alike. So
+# augmentation in workers repeats too, if the loader's generator is seeded, and the number of workers stays the same.
+
+
+# %%
+class Draws(torch.utils.data.Dataset):
+    """Every item is three random numbers, drawn in the worker that makes it."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return torch.rand(()).item(), np.random.rand(), random.random()
+
+
+def draws_in_workers(seed):
+    loader = DataLoader(
+        Draws(),
+        batch_size=4,
+        num_workers=2,
+        generator=torch.Generator().manual_seed(seed),
+        multiprocessing_context="fork",
+    )
+    return [numbers.tolist() for batch in loader for numbers in batch]
+
+
+if "fork" in torch.multiprocessing.get_all_start_methods():  # not on Windows
+    assert draws_in_workers(1) == draws_in_workers(1) != draws_in_workers(2)
+    print("two workers, same seed: same numbers from torch, NumPy and Python")
+
 # %%
 verdict(
     "D5",
