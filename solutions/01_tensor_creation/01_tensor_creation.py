@@ -210,7 +210,7 @@ def wrap_slow(array):
 
 
 def large_array(generator, device):
-    return torch.rand(4_000_000, generator=generator).numpy()
+    return torch.rand(2_000_000, generator=generator).numpy()
 
 
 def read_only_array(generator, device):
