@@ -6,7 +6,7 @@ threshold is m / 20. A verdict of ours is a sequence of launches; the launches o
 and sequences of them are drawn with replacement. The other judges' verdicts are all real, each in a fresh
 process.
 
-    python benchmarks/judge.py           # about 10 minutes; leave the machine alone
+    python benchmarks/judge.py           # about 15 minutes; leave the machine alone
     python benchmarks/judge.py --quick   # a small sample in under a minute, for a look and for the tests
 """
 
