@@ -109,10 +109,15 @@ def run_block(function: Callable, arguments: tuple, calls: int, device: str = "c
 
 def calibrate(function: Callable, arguments: tuple, device: str = "cpu") -> int:
     """The number of calls that makes a block last ``BLOCK_SECONDS`` or more; warms the function up."""
-    calls = 1
     run_block(function, arguments, 1, device)
+    return calls_for_a_block(lambda calls: run_block(function, arguments, calls, device).wall)
+
+
+def calls_for_a_block(seconds_of: Callable[[int], float]) -> int:
+    """The number of calls for which ``seconds_of(calls)`` reaches ``BLOCK_SECONDS``."""
+    calls = 1
     while True:
-        seconds = run_block(function, arguments, calls, device).wall
+        seconds = seconds_of(calls)
         if seconds >= BLOCK_SECONDS:
             return calls
         # The same growth as timeit's autorange, but bounded, because one short reading can be a fluke.

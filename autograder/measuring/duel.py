@@ -102,8 +102,7 @@ def duel_here(
         if word != "undecided":
             break
     taken = {name: samples.seconds(name) for name in sides}
-    logs = [math.log(a / b) for a, b in zip(taken["slow"], taken["fast"], strict=True) if a > 0 < b]
-    return Verdict(word, ratio, threshold, taken, samples.clock, logs)
+    return Verdict(word, ratio, threshold, taken, samples.clock, log_ratios(taken["slow"], taken["fast"]))
 
 
 def ratio_of(slow: Sequence[float], fast: Sequence[float]) -> Ratio:
@@ -111,19 +110,24 @@ def ratio_of(slow: Sequence[float], fast: Sequence[float]) -> Ratio:
 
     ``slow[i]`` and ``fast[i]`` (seconds) were taken next to each other.
     """
+    return ratio_of_logs(log_ratios(slow, fast))
+
+
+def log_ratios(slow: Sequence[float], fast: Sequence[float]) -> list[float]:
+    """log(slow / fast) of each pair; times below a nanosecond count as one."""
     tick = 1e-9
-    logs = [math.log(max(a, tick) / max(b, tick)) for a, b in zip(slow, fast, strict=True)]
-    return Ratio(*(math.exp(value) for value in median_interval(logs)))
+    return [math.log(max(a, tick) / max(b, tick)) for a, b in zip(slow, fast, strict=True)]
 
 
-def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The median, and the interval that order statistics give for it with at least 95 % confidence.
+def ratio_of_logs(logs: Sequence[float]) -> Ratio:
+    """The median of log-ratios as a ratio, with the interval that order statistics give for it.
 
-    Conover, Practical Nonparametric Statistics, section 3.2. Fewer than six values give their whole range.
+    At least 95 % confidence (Conover, Practical Nonparametric Statistics, section 3.2); fewer than six values
+    give their whole range.
     """
-    values = sorted(values)
-    outside = _order_statistic(len(values))
-    return median(values), values[outside], values[-1 - outside]
+    logs = sorted(logs)
+    outside = _order_statistic(len(logs))
+    return Ratio(*map(math.exp, (median(logs), logs[outside], logs[-1 - outside])))
 
 
 def _order_statistic(number: int, error: float = 0.05) -> int:

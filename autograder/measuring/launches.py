@@ -26,8 +26,8 @@ from statistics import median
 
 import torch
 
-from .clocks import BLOCK_SECONDS
-from .duel import DuelError, Ratio, Verdict, arguments, check_threshold, median_interval
+from .clocks import calls_for_a_block
+from .duel import DuelError, Verdict, arguments, check_threshold, log_ratios, ratio_of_logs
 from .sequential import SignTest
 
 PAIRS = 3
@@ -49,8 +49,7 @@ class Launch:
 
     def log_ratio(self, slow: str, fast: str) -> float:
         """The median over pairs of log(slow / fast), on the CPU clock."""
-        pairs = zip(self.cpu[slow], self.cpu[fast], strict=True)
-        return median(math.log(max(a, 1e-9) / max(b, 1e-9)) for a, b in pairs)
+        return median(log_ratios(self.cpu[slow], self.cpu[fast]))
 
 
 def warm_up_parent() -> None:
@@ -116,9 +115,8 @@ def duel_in_launches(
             launches.append(launch(sides, inputs, calls, core, pairs=pairs, call_seconds=call_seconds))
             test.add(launches[-1].log_ratio("slow", "fast") - math.log(threshold))
     logs = [one.log_ratio("slow", "fast") for one in launches]
-    ratio = Ratio(*(math.exp(value) for value in median_interval(logs)))
     seconds = {name: [value for one in launches for value in one.cpu[name]] for name in sides}
-    return Verdict(test.word(error), ratio, threshold, seconds, "cpu", logs)
+    return Verdict(test.word(error), ratio_of_logs(logs), threshold, seconds, "cpu", logs)
 
 
 def launch(
@@ -158,14 +156,9 @@ def launch(
 
 
 def _calibrate(worker: _Worker) -> int:
-    """The number of calls that keeps a side busy for ``BLOCK_SECONDS`` of CPU time."""
-    calls = 1
+    """The number of calls that keeps a side busy for a block's worth of CPU time; warms it up."""
     worker.block(secrets.randbits(63), 1)
-    while True:
-        cpu, _ = worker.block(secrets.randbits(63), calls)
-        if cpu >= BLOCK_SECONDS:
-            return calls
-        calls = max(calls + 1, min(10 * calls, int(1.3 * calls * BLOCK_SECONDS / max(cpu, 1e-9)) + 1))
+    return calls_for_a_block(lambda calls: worker.block(secrets.randbits(63), calls)[0])
 
 
 class _Worker:

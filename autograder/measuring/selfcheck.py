@@ -12,7 +12,7 @@ from statistics import median, stdev
 import torch
 
 from . import store
-from .duel import DuelError, interleave
+from .duel import DuelError, interleave, log_ratios
 from .launches import apart, launch
 
 # The promise of the verdict is about ratios 20 % from the threshold: noise of that size hides them.
@@ -66,8 +66,7 @@ def check_here() -> Noise:
 
     def ratios() -> list[float]:
         samples = interleave({"one": _work, "same": _work}, _inputs, seconds=0.1)
-        pairs = zip(samples.seconds("one"), samples.seconds("same"), strict=True)
-        return [math.log(a / b) for a, b in pairs if a > 0 < b]
+        return log_ratios(samples.seconds("one"), samples.seconds("same"))
 
     return _settle("notebook", ratios)
 
