@@ -28,6 +28,10 @@ endif
 LAB_FLAGS = $(if $(filter Linux,$(shell uname -s)),$(if $(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser))
 LAB_FLAGS += $(if $(filter 0,$(shell id -u)),--allow-root)
 
+# Test processes, each with whole files. Races wait for each other, so the third has something to do meanwhile;
+# the longest files come first.
+SHARED = --dist loadfile --no-loadscope-reorder --numprocesses
+
 define check-python
 @command -v $(BASE) >/dev/null || { echo "error: $(BASE) was not found; Python 3.10 to 3.13 is needed." >&2; exit 1; }
 @$(BASE) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -39,7 +43,7 @@ define check-venv
 { echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 endef
 
-.PHONY: help lab test check notebooks rehearsal bench record constraints clean
+.PHONY: help lab test check notebooks rehearsal grade report bench record constraints clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,13 +52,12 @@ lab: $(READY) ## install what is needed and open the course in JupyterLab
 	@$(RUN) -m jupyterlab --LabApp.default_url=/lab/tree/course/index.ipynb $(LAB_FLAGS) $(ARGS)
 
 test: check ## install what is needed and run all tests
-	$(RUN) -m pytest -m slow tests
-	$(RUN) -m pytest --nbval-lax --numprocesses 2 --dist loadfile course solutions
+	$(RUN) -m pytest --nbval-lax -m slow $(SHARED) 3 tests course solutions
 
 check: $(READY) ## the part of the tests that takes seconds: style, drift, leaks, fast tests
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
-	$(RUN) -m pytest -m "not slow" tests
+	$(RUN) -m pytest -m "not slow" $(SHARED) 2 tests
 
 notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARGS=--all for more)
 	@$(RUN) -m autograder notebooks $(ARGS)
@@ -62,8 +65,15 @@ notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARG
 rehearsal: $(READY) ## grade a pretend class (ARGS=--help lists the options)
 	@$(RUN) -m autograder rehearsal $(ARGS)
 
-bench: $(READY) ## measure how often the speed judge is wrong (ARGS=--quick for a small sample)
+grade: $(READY) ## grade a class in parallel: make grade ASSIGNMENT=01_tensor_creation (more: ARGS=--help)
+	@$(RUN) -m autograder grade $(ASSIGNMENT) $(ARGS)
+
+report: $(READY) ## write a page about a graded class: make report ASSIGNMENT=01_tensor_creation
+	@$(RUN) -m autograder report $(ASSIGNMENT) $(ARGS)
+
+bench: $(READY) ## measure the speed judge's errors, and how fast a class is graded (ARGS=--quick for a look)
 	@$(RUN) benchmarks/judge.py $(ARGS)
+	@$(RUN) benchmarks/grading.py $(ARGS)
 
 record: $(READY) ## run the chapters and record this machine's timings in data/timings
 	@$(RUN) -m autograder record $(ARGS)
@@ -79,7 +89,7 @@ constraints: ## install the newest versions into a new .venv and write constrain
 
 clean: ## remove .venv, caches and build leftovers
 	rm -rf .venv .ready-* build ./*.egg-info .pytest_cache .ruff_cache
-	find autograder course solutions tests data -name __pycache__ -prune -exec rm -rf {} +
+	find . -path ./.venv -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
 CONSTRAINTS = $(shell $(BASE) -c 'import sys; print("--constraint constraints.txt" * (sys.version_info >= (3, 11)))')
 

@@ -1,7 +1,5 @@
 """The course as nbgrader sees it. Every plain ``nbgrader`` command run in this folder reads this file."""
 
-import os
-
 from autograder.grading import configure
 
 c = get_config()  # noqa: F821  (nbgrader defines it)
@@ -18,10 +16,7 @@ c.ClearSolutions.code_stub = {
     "python": 'raise NotImplementedError("Write your solution here, then delete this line.")'
 }
 
-c.Execute.timeout = 60  # seconds for one cell
+c.RunEveryCell.timeout = 60  # seconds for one cell
 c.RunEveryCell.notebook_timeout = 600  # seconds for all cells of a notebook
-c.Execute.shutdown_kernel = "immediate"
-if os.name == "posix":
-    c.KernelManager.transport = "ipc"  # no open ports on the grading machine
 
 configure(c)

@@ -13,6 +13,7 @@ _HOMES = {
     "costs": "measuring.costs",
     "devices": "measuring.clocks",
     "race": "judging.race",
+    "scoreboard": "teaching.scoreboard",
     "verdict": "teaching.claims",
     "verdicts": "teaching.claims",
 }

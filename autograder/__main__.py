@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib import import_module
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -15,10 +16,8 @@ def main(argv: list[str] | None = None) -> int:
 
     parser = _parser()
     arguments, rest = parser.parse_known_args(argv)
-    if arguments.command == "rehearsal":
-        from autograder.grading import rehearsal
-
-        return rehearsal.main(rest)
+    if arguments.command in ("rehearsal", "grade", "report"):
+        return import_module(f"autograder.grading.{arguments.command}").main(rest)
     if rest:
         parser.error(f"unknown arguments: {' '.join(rest)}")
 
@@ -36,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m autograder", description="Build, record and rehearse the course."
+        prog="python -m autograder", description="Build, record, rehearse and grade the course."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -56,7 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     record.add_argument("names", nargs="*", metavar="NAME", help=some)
 
-    # Its own options, --help too, are read by the rehearsal itself.
+    # Their own options, --help too, are read by these commands themselves.
+    commands.add_parser("grade", add_help=False, help="grade a class, in parallel")
+    commands.add_parser("report", add_help=False, help="write a page about a graded class")
     commands.add_parser("rehearsal", add_help=False, help="grade a pretend class with nbgrader's commands")
     return parser
 

@@ -232,7 +232,27 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
             if released.failed:
                 raise BuildError(f"nbgrader made nothing of {', '.join(released.failed)}:\n{released.log}")
         failed |= progress.failed
+    failed |= _write_scores(root)
     return int(failed)
+
+
+def _write_scores(root: Path) -> bool:
+    """Put the table of claims into the README; whether that failed."""
+    from .teaching import scoreboard
+
+    readme = root / "README.md"
+    if not readme.is_file():
+        return False
+    with _Progress(Path("README.md")) as progress:
+        text = readme.read_text(encoding="utf-8")
+        try:
+            found = scoreboard.findings(root / "course", root / "data" / "timings")
+            scored = scoreboard.with_scores(text, found)
+        except ValueError as error:
+            raise BuildError(str(error)) from None
+        if scored != text:
+            readme.write_text(scored, encoding="utf-8")
+    return progress.failed
 
 
 def record(root: Path, names: Iterable[str] = ()) -> int:

@@ -32,13 +32,23 @@ def show_picture(png: bytes, alternative: str) -> None:
         display(data, metadata={"image/png": {"alt": alternative}}, raw=True)
 
 
+def show_markdown(text: str) -> None:
+    """Display Markdown in a notebook; print it anywhere else."""
+    if not in_notebook():
+        print(text)
+        return
+    from IPython.display import display
+
+    display({"text/plain": text, "text/markdown": text}, raw=True)
+
+
 def in_notebook() -> bool:
     """Whether a Jupyter kernel runs this code."""
     try:
         from IPython import get_ipython
     except ImportError:
         return False
-    return getattr(get_ipython(), "kernel", None) is not None
+    return hasattr(get_ipython(), "kernel")
 
 
 def table_text(header: Sequence[str], rows: Rows, width: int = 60) -> str:
@@ -56,6 +66,12 @@ def table_text(header: Sequence[str], rows: Rows, width: int = 60) -> str:
         if number == 0:
             lines.append("  ".join("-" * w for w in widths))
     return "\n".join(lines)
+
+
+def table_markdown(header: Sequence[str], rows: Rows) -> str:
+    """The same table as Markdown; cells may hold links."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 def table_html(header: Sequence[str], rows: Rows, caption: str = "") -> str:

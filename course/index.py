@@ -25,8 +25,15 @@
 # - [05 · cuDNN](05_cudnn.ipynb): search once, or repeat exactly
 # - [06 · Memory format](06_memory_format.ipynb): strides, channels_last, and who gains
 # - [07 · Mixed precision](07_mixed_precision.ipynb): 16 bits: where they help, where they hurt
+# - [08 · Many GPUs](08_many_gpus.ipynb): one process for each device, and what they say to each other
+# - [09 · Distances](09_distances.ipynb): matrix multiplication, and the digits that it costs
+# - [10 · Selection](10_selection.ipynb): masks, where and scatter
+# - [11 · Modules](11_modules.ipynb): parts, hooks and optimisers
+# - [12 · Images](12_images.ipynb): resizing, grids and transforms, in batches
+# - [13 · The CPU](13_cpu.ipynb): threads, vectors, memory and the compiler
+# - [14 · Capstone](14_capstone.ipynb): a slow training script made fast
 #
-# Still to come: 08 many GPUs · 09 distances · 10 selection · 11 modules · 12 images · 13 the CPU · 14 capstone
+# And the score: [what holds](claims.ipynb), every claim that the chapters test, with what became of it.
 #
 # ## Exercises
 #
@@ -41,6 +48,13 @@
 # - [Exercises 05 · cuDNN](../exercises/05_cudnn/05_cudnn.ipynb)
 # - [Exercises 06 · Memory format](../exercises/06_memory_format/06_memory_format.ipynb)
 # - [Exercises 07 · Mixed precision](../exercises/07_mixed_precision/07_mixed_precision.ipynb)
+# - [Exercises 08 · Many GPUs](../exercises/08_many_gpus/08_many_gpus.ipynb)
+# - [Exercises 09 · Distances](../exercises/09_distances/09_distances.ipynb)
+# - [Exercises 10 · Selection](../exercises/10_selection/10_selection.ipynb)
+# - [Exercises 11 · Modules](../exercises/11_modules/11_modules.ipynb)
+# - [Exercises 12 · Images](../exercises/12_images/12_images.ipynb)
+# - [Exercises 13 · The CPU](../exercises/13_cpu/13_cpu.ipynb)
+# - [Exercises 14 · Capstone](../exercises/14_capstone/14_capstone.ipynb)
 #
 # An exercise gives you a function that is right and slow. You write one that is right and fast, run the test
 # cells below it, and see at once how you did.

@@ -36,3 +36,20 @@ def test_the_published_table_keeps_the_promise():
             assert row["wrong"] < row["verdicts"] / 1000, row
         if row["ratio"] in (0.8, 1.25):
             assert row["undecided"] < row["verdicts"] / 100, row
+
+
+def test_the_published_figures_for_a_class_keep_the_promises():
+    content = json.loads((ROOT / "data" / "grading.json").read_text())
+    alone, raced, large = (content[part] for part in ("without_races", "with_races", "large_class"))
+    assert alone["submissions"] >= 60
+    assert alone["same_points"]
+    assert alone["times"] >= 15  # start included
+    assert raced["times_the_races"] <= 1.3
+    assert large["graded"] == large["submissions"] >= 300
+    assert large["megabytes_above_warm"] < 1000
+    assert large["megabytes_grown"] < 50
+    for row in content["verdicts"]:
+        assert row["wrong"] == 0
+        assert row["drawn_wrong"] < row["drawn"] / 1000
+        if row["ratio"] in (0.8, 1.25):
+            assert row["drawn_undecided"] < row["drawn"] / 100

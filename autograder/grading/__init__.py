@@ -8,6 +8,13 @@ nbgrader stays in charge. ``configure`` puts these steps into its pipeline, each
 - ``verdicts`` turns what a test cell displayed into points: anything it cannot read counts 0;
 - ``feedback`` hides the hidden tests from the pages that students get.
 
+For a whole class at once, ``grade`` (``python -m autograder grade``) does what ``nbgrader autograde`` does:
+
+- ``engine`` has all submissions run, and their grades written;
+- ``course`` opens nbgrader's settings, ``gradebook`` the database, once for all submissions;
+- ``cluster`` runs their cells on the workers of a Dask cluster, here or elsewhere; ``progress`` counts them;
+- ``results`` reads what came out, ``report`` makes a page of it.
+
 ``answers`` builds submissions of known worth; ``rehearsal`` takes a class of them through all of nbgrader.
 """
 
@@ -27,12 +34,14 @@ def configure(c: Any) -> None:
         # nbgrader calls it by name, and an environment that was not activated is not on the PATH.
         os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
     grade_missing_notebooks()
+    # Without CheckCellMetadata: RestoreCells takes nbgrader's notes on cells from the gradebook, not from the
+    # submission, and checking them against their schema takes longer than running the cells.
     c.Autograde.exporter_class = "autograder.grading.submissions.SubmissionExporter"
+    c.SubmissionExporter.optimistic_validation = True  # once, not after every step
     c.Autograde.sanitize_preprocessors = [
         "nbgrader.preprocessors.ClearOutput",
         "autograder.grading.restore.RestoreCells",  # for DeduplicateIds and OverwriteCells
         "nbgrader.preprocessors.OverwriteKernelspec",
-        "nbgrader.preprocessors.CheckCellMetadata",
     ]
     c.Autograde.autograde_preprocessors = [
         "autograder.grading.execute.RunEveryCell",  # for Execute
@@ -41,7 +50,6 @@ def configure(c: Any) -> None:
         "autograder.grading.verdicts.ReadVerdicts",
         "autograder.grading.verdicts.SaveVerdicts",  # for SaveAutoGrades
         "nbgrader.preprocessors.AssignLatePenalties",
-        "nbgrader.preprocessors.CheckCellMetadata",
     ]
     c.GenerateFeedback.preprocessors = [
         "nbgrader.preprocessors.GetGrades",

@@ -2,9 +2,49 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from nbformat import NotebookNode
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+# The names of the errors that grading writes into a notebook; their text is for the student.
+TIMED_OUT, PROCESS_ENDED, NOT_RUN = "TimeLimit", "ProcessEnded", "NotRun"
+
+
+# An answer has no need of these; what it might do with them is worth a look.
+UNUSUAL = {
+    "autograder.grading", "autograder.measuring", "autograder.judging", "_disable_current_modes",
+    "_python_dispatch", "_C", "_getframe", "get_objects", "ctypes", "settrace", "setprofile",
+}  # fmt: skip
+
+
+def unusual_words(source: str) -> list[str]:
+    """The names in a student's code, and folders of the system in its texts, that are worth a look."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # IPython's own commands
+        return sorted(word for word in UNUSUAL if word in source)
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.Import):
+            found.update(part for alias in node.names for part in _parts(alias.name))
+        elif isinstance(node, ast.ImportFrom):
+            found.update(part for a in node.names for part in _parts(f"{node.module}.{a.name}"))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "/proc/" in node.value:
+            found.add("/proc/")
+    return sorted(found & (UNUSUAL | {"/proc/"}))
+
+
+def _parts(name: str) -> list[str]:
+    """A dotted name, its parts, and its beginnings."""
+    parts = name.split(".")
+    return parts + [".".join(parts[:end]) for end in range(2, len(parts) + 1)]
 
 
 def nbgrader_data(cell: NotebookNode) -> dict:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 from nbformat import NotebookNode
@@ -15,6 +18,21 @@ CHANGED = "# This cell had been changed. Its original was put back before gradin
 DELETED = "# This cell had been deleted. It was put back before grading.\n"
 
 
+@dataclass(frozen=True)
+class Original:
+    """A cell as the gradebook keeps it, and its source as students got it, without hidden tests."""
+
+    cell: NotebookNode
+    released: str
+
+
+Originals = Mapping[str, Original]
+
+# The originals of notebooks that are about to be graded, by (db_url, assignment, notebook). Whoever grades
+# many submissions in one process puts them here, so that they are read once.
+loaded: dict[tuple[str, str, str], Originals] = {}
+
+
 class RestoreCells(NbGraderPreprocessor):
     """Makes the locked cells what the gradebook says, wherever the student's notebook differs.
 
@@ -24,27 +42,16 @@ class RestoreCells(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         names = resources["nbgrader"]
-        with Gradebook(names["db_url"]) as gradebook:
-            originals = original_cells(gradebook.find_notebook(names["notebook"], names["assignment"]))
-        present: dict[str, NotebookNode] = {}
-        # From the end: where a student copied a cell, the last copy counts, as it does when cells run.
-        for index in reversed(range(len(nb.cells))):
-            name = nbgrader_data(nb.cells[index]).get("grade_id")
-            nb.cells[index].metadata.pop("nbgrader", None)
-            if isinstance(name, str) and name in originals and name not in present:
-                nb.cells[index] = present[name] = self.restored(nb.cells[index], originals[name])
-        self.add_deleted(nb, present, originals)
+        key = (names["db_url"], names["assignment"], names["notebook"])
+        for remark in restore(nb, loaded.get(key) or self.originals(*key)):
+            self.log.info(remark)
         return nb, resources
 
-    def restored(self, cell: NotebookNode, original: NotebookNode) -> NotebookNode:
-        """The original of a locked cell; the student's answer with the original's metadata for any other."""
-        data = original.metadata.nbgrader
-        if not data.locked:
-            return rebuilt({**original, "source": cell.source})
-        if cell.source.strip() != self.as_released(original).strip():
-            self.log.info("Cell %s had been changed; restoring it", data.grade_id)
-            return marked(original, CHANGED)
-        return original
+    def originals(self, db_url: str, assignment: str, notebook: str) -> Originals:
+        """The cells of a notebook as the gradebook keeps them."""
+        with Gradebook(db_url) as gradebook:
+            cells = original_cells(gradebook.find_notebook(notebook, assignment))
+        return {name: Original(cell, self.as_released(cell)) for name, cell in cells.items()}
 
     def as_released(self, original: NotebookNode) -> str:
         """The source of a cell as students got it, without its hidden tests."""
@@ -52,25 +59,52 @@ class RestoreCells(NbGraderPreprocessor):
         ClearHiddenTests(parent=self)._remove_hidden_test_region(released)
         return released.source
 
-    def add_deleted(
-        self, nb: NotebookNode, present: dict[str, NotebookNode], originals: dict[str, NotebookNode]
-    ) -> None:
-        """Put each missing cell after those that came before it, and after its exercise's answer."""
-        before: list[str | None] = []
-        top = 1 if problem_of(nb) else 0
-        for name, original in originals.items():
-            data = original.metadata.nbgrader
-            if name not in present and (data.locked or data.grade or data.task):
-                self.log.info("Cell %s had been deleted; restoring it", name)
-                earlier = [
-                    position(nb, present[other])
-                    for other in (*before, exercise_of(name, solution_cells(nb)))
-                    if other in present
-                ]
-                # A locked cell only: nbgrader tells by its source whether an answer was given.
-                present[name] = marked(original, DELETED) if data.locked and not problem_of(nb) else original
-                nb.cells.insert(max(earlier, default=top - 1) + 1, present[name])
-            before.append(name)
+
+def restore(nb: NotebookNode, originals: Originals) -> list[str]:
+    """Put the original cells into a notebook; gives a remark for each that had been changed or deleted."""
+    remarks: list[str] = []
+    present: dict[str, NotebookNode] = {}
+    # From the end: where a student copied a cell, the last copy counts, as it does when cells run.
+    for index in reversed(range(len(nb.cells))):
+        name = nbgrader_data(nb.cells[index]).get("grade_id")
+        nb.cells[index].metadata.pop("nbgrader", None)
+        if isinstance(name, str) and name in originals and name not in present:
+            nb.cells[index] = present[name] = _restored(nb.cells[index], originals[name], remarks)
+    _add_deleted(nb, present, originals, remarks)
+    return remarks
+
+
+def _restored(cell: NotebookNode, original: Original, remarks: list[str]) -> NotebookNode:
+    """The original of a locked cell; the student's answer with the original's metadata for any other."""
+    data = original.cell.metadata.nbgrader
+    if not data.locked:
+        return rebuilt({**deepcopy(original.cell), "source": cell.source})
+    if cell.source.strip() != original.released.strip():
+        remarks.append(f"Cell {data.grade_id} had been changed; restoring it")
+        return marked(deepcopy(original.cell), CHANGED)
+    return deepcopy(original.cell)
+
+
+def _add_deleted(
+    nb: NotebookNode, present: dict[str, NotebookNode], originals: Originals, remarks: list[str]
+) -> None:
+    """Put each missing cell after those that came before it, and after its exercise's answer."""
+    before: list[str | None] = []
+    top = 1 if problem_of(nb) else 0
+    for name, original in originals.items():
+        data = original.cell.metadata.nbgrader
+        if name not in present and (data.locked or data.grade or data.task):
+            remarks.append(f"Cell {name} had been deleted; restoring it")
+            earlier = [
+                position(nb, present[other])
+                for other in (*before, exercise_of(name, solution_cells(nb)))
+                if other in present
+            ]
+            cell = deepcopy(original.cell)
+            # A locked cell only: nbgrader tells by its source whether an answer was given.
+            present[name] = marked(cell, DELETED) if data.locked and not problem_of(nb) else cell
+            nb.cells.insert(max(earlier, default=top - 1) + 1, present[name])
+        before.append(name)
 
 
 def original_cells(notebook: Notebook) -> dict[str, NotebookNode]:

@@ -10,8 +10,12 @@ import fnmatch
 import glob
 import json
 import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
@@ -21,7 +25,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import BaseConverter
+from nbgrader.utils import rmtree
 
+# What a notebook may have, with its pictures, and in its cells alone.
+MOST_BYTES, MOST_SOURCE = 25_000_000, 2_000_000
 NEW_CELL = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
 
 
@@ -29,12 +36,18 @@ class UnreadableNotebook(Exception):
     """A submitted notebook that cannot be graded; the message is written for the student."""
 
 
-def read_notebook(path: Path) -> NotebookNode:
+def read_notebook(path: Path, ours: bool = False) -> NotebookNode:
     """The notebook at ``path``, its cells rebuilt so that the steps after it meet no malformed ones.
 
-    Raises UnreadableNotebook where there is no notebook to be had.
+    What grading notes about a notebook is kept only where grading wrote it (``ours``). Raises
+    UnreadableNotebook where there is no notebook to be had.
     """
     try:
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise UnreadableNotebook(
+                f"The file `{path.name}` has {size / 1e6:.0f} MB; at most {MOST_BYTES / 1e6:.0f} MB can be "
+                "graded. Clear its outputs and save it again."
+            )
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         message = f"The submission has no file `{path.name}`."
@@ -57,25 +70,38 @@ def read_notebook(path: Path) -> NotebookNode:
             f"The file `{path.name}` is valid JSON, but it is not a Jupyter notebook "
             f"({type(error).__name__}: {error})."
         ) from None
+    if sum(len(cell.source) for cell in cells) > MOST_SOURCE:
+        raise UnreadableNotebook(
+            f"The cells of `{path.name}` hold more than {MOST_SOURCE / 1e6:.0f} MB of text. Data belongs "
+            "into files of its own."
+        )
     metadata = notebook.get("metadata", {})
     fresh = new_notebook()
     fresh.cells = cells
-    fresh.metadata.update({key: metadata[key] for key in ("kernelspec", "autograder") if key in metadata})
+    kept = ("kernelspec", "autograder") if ours else ("kernelspec",)
+    fresh.metadata.update({key: metadata[key] for key in kept if key in metadata})
     return valid(fresh)
 
 
 def rebuilt(cell: NotebookNode) -> NotebookNode:
-    """A new cell with the same type, source and outputs; of the metadata it keeps what nbgrader needs."""
+    """A new cell with the same type, source and outputs; of the metadata it keeps what nbgrader needs.
+
+    nbformat's own functions for new cells check each against the schema, which takes longer than all the
+    rest; ``valid`` checks the whole notebook.
+    """
+    kind = cell["cell_type"]
+    if kind not in NEW_CELL:
+        raise ValueError(f"there is no cell type {kind!r}")
     # A lone surrogate is legal in JSON, but no process accepts it as text.
     source = cell["source"].encode("utf-8", "replace").decode()
     metadata = cell.get("metadata", {})
     kept = {"nbgrader": metadata["nbgrader"]} if "nbgrader" in metadata else {}
-    new = NEW_CELL[cell["cell_type"]](source, metadata=kept)
-    if new.cell_type == "code":
-        new.outputs = cell.get("outputs", [])
+    new = {"id": uuid4().hex[:8], "cell_type": kind, "metadata": kept, "source": source}
+    if kind == "code":
+        new |= {"execution_count": None, "outputs": cell.get("outputs", [])}
     elif "attachments" in cell:
-        new.attachments = cell["attachments"]
-    return new
+        new["attachments"] = cell["attachments"]
+    return nbformat.from_dict(new)
 
 
 def valid(notebook: NotebookNode) -> NotebookNode:
@@ -121,7 +147,7 @@ class SubmissionExporter(NotebookExporter):
         """Convert the notebook in a file, as nbconvert's method of this name does."""
         path = Path(filename)
         try:
-            notebook = read_notebook(path)
+            notebook = read_notebook(path, ours=not getattr(self.parent, "_sanitizing", True))
         except UnreadableNotebook as error:
             self.log.warning("%s: %s", path, error)
             notebook = explanation(str(error))
@@ -149,7 +175,7 @@ def problem_of(notebook: NotebookNode) -> str | None:
 
 
 def grade_missing_notebooks() -> None:
-    """Let ``nbgrader autograde`` see notebooks that are not there.
+    """Let ``nbgrader autograde`` see notebooks that are not there, and those that it did not finish.
 
     nbgrader lists what to grade in ``Autograde.init_notebooks``, from the files it finds. It has no setting
     and no hook there, and its commands and its formgrader create ``Autograde`` by name, so this one method is
@@ -159,7 +185,10 @@ def grade_missing_notebooks() -> None:
 
 
 def init_notebooks(self: Autograde) -> None:
-    """For each submission folder: the notebooks it has, and those that the assignment asks for."""
+    """For each submission folder: the notebooks it has, and those that the assignment asks for.
+
+    What an earlier run left unfinished is taken away; nbgrader passes over what is there.
+    """
     wanted = f"{self.coursedir.notebook_id}.ipynb"
     with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
         try:
@@ -170,9 +199,68 @@ def init_notebooks(self: Autograde) -> None:
     self.notebooks = []
     self.assignments = {}
     for folder in glob.glob(self._format_source(self.coursedir.assignment_id, self.coursedir.student_id)):
+        if not remove_links(self, Path(folder)):
+            continue
         found = glob.glob(os.path.join(folder, wanted))
         notebooks = {*found, *(os.path.join(folder, name) for name in expected)}
         if notebooks:
             self.assignments[folder] = sorted(notebooks)
     if not self.assignments:
         BaseConverter.init_notebooks(self)  # raises, with nbgrader's own advice
+    if expected and self.coursedir.notebook_id == "*":
+        with only_one(Path(self.coursedir.root)) as alone:
+            if alone:  # otherwise somebody may just be working on them
+                clear_unfinished(self, [name.removesuffix(".ipynb") for name in expected])
+
+
+def remove_links(self: Autograde, folder: Path) -> bool:
+    """Take symbolic links out of a submission: grading would read, and hand out, what they point to.
+
+    Gives whether anything is left.
+    """
+    for path in [folder] if folder.is_symlink() else list(folder.rglob("*")):
+        if path.is_symlink():
+            self.log.warning("A symbolic link in a submission was removed: %s", path)
+            path.unlink()
+    return folder.exists()
+
+
+def clear_unfinished(self: Autograde, expected: list[str]) -> None:
+    """Remove the autograded folders of submissions that an earlier run did not grade to the end."""
+    pattern = self._format_source("(?P<assignment>.*)", "(?P<student>.*)", escape=True)
+    for folder in self.assignments:
+        if match := re.fullmatch(pattern, folder):
+            graded = os.path.normpath(self._format_dest(match["assignment"], match["student"]))
+            if os.path.exists(graded) and unfinished(Path(graded), expected):
+                self.log.warning("Grading was stopped before its end, so it starts again: %s", graded)
+                rmtree(graded)
+
+
+def unfinished(folder: Path, notebooks: Iterable[str]) -> bool:
+    """Whether an autograded folder lacks a notebook, or one has no mark that it was graded to the end."""
+    return not all(_notes(folder / f"{name}.ipynb").get("finished") for name in notebooks)
+
+
+def _notes(path: Path) -> dict[str, Any]:
+    """What grading noted about the notebook at ``path``; nothing where it cannot be read."""
+    try:
+        notes = json.loads(path.read_text(encoding="utf-8"))["metadata"].get("autograder")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return notes if isinstance(notes, dict) else {}
+
+
+@contextmanager
+def only_one(root: Path) -> Iterator[bool]:
+    """Whether nobody else grades the course in ``root``; if so, nobody else can until the block ends."""
+    import fcntl  # not on Windows, where only students work
+
+    folder = root / ".grading"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

@@ -7,15 +7,17 @@ and anything else is full points. So a warning costs everything and a test that 
 from __future__ import annotations
 
 import re
+from datetime import datetime, timezone
 from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
-from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
+from nbgrader.api import BaseCell, Comment, Grade, Gradebook, SubmittedNotebook
+from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 
 from ..judging.outcome import MIME, Outcome
-from .cells import exercise_of, is_test, solution_cells
-from .execute import NOT_RUN, PROCESS_ENDED, TIMED_OUT
+from .cells import NOT_RUN, PROCESS_ENDED, TIMED_OUT, exercise_of, is_test, solution_cells
 from .submissions import problem_of
 
 
@@ -74,17 +76,45 @@ class ReadVerdicts(NbGraderPreprocessor):
         return "", ""
 
 
-class SaveVerdicts(SaveAutoGrades):
-    """nbgrader's SaveAutoGrades, which also asks the instructor to look at what noise left undecided."""
+class SaveVerdicts(NbGraderPreprocessor):
+    """Stands for nbgrader's SaveAutoGrades; also asks the instructor to look at what noise left undecided.
 
-    def _add_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
-        super()._add_score(cell, resources)
-        if is_test(cell) and any(card.get("outcome") == "undecided" for card in outcomes(cell)):
-            grade = self.gradebook.find_grade(
-                cell.metadata.nbgrader.grade_id, self.notebook_id, self.assignment_id, self.student_id
+    It marks the notebook as finished: one without this mark is graded again.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        names = resources["nbgrader"]
+        with Gradebook(names["db_url"]) as gradebook:
+            found = gradebook.find_submission_notebook(
+                names["notebook"], names["assignment"], names["student"]
             )
-            grade.needs_manual_grade = True
-            self.gradebook.db.commit()
+            # One question for all cells: nbgrader asks for each cell, and commits after each.
+            grades, comments = (_by_cell(gradebook, kind, found) for kind in (Grade, Comment))
+            for cell in nb.cells:
+                if is_grade(cell):
+                    self._save_grade(cell, grades[cell.metadata.nbgrader.grade_id])
+                if is_solution(cell) or is_task(cell):
+                    self._save_comment(cell, comments[cell.metadata.nbgrader.grade_id])
+            gradebook.db.commit()
+        finished = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        nb.metadata.setdefault("autograder", NotebookNode())["finished"] = finished
+        return nb, resources
+
+    def _save_grade(self, cell: NotebookNode, grade: Grade) -> None:
+        grade.auto_score, _ = determine_grade(cell, self.log)
+        undecided = is_test(cell) and any(card.get("outcome") == "undecided" for card in outcomes(cell))
+        by_hand = grade.manual_score is not None or grade.auto_score is None
+        grade.needs_manual_grade = by_hand or undecided
+
+    def _save_comment(self, cell: NotebookNode, comment: Comment) -> None:
+        unchanged = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell) and not is_task(cell)
+        comment.auto_comment = "No response." if unchanged else None
+
+
+def _by_cell(gradebook: Gradebook, kind: type, notebook: SubmittedNotebook) -> dict[str, Any]:
+    """The grades or comments of a submitted notebook, by the name of their cell."""
+    query = gradebook.db.query(BaseCell.name, kind).join(kind.cell).filter(kind.notebook_id == notebook.id)
+    return {name: entry for name, entry in query}
 
 
 def outcomes(cell: NotebookNode) -> list[dict[str, Any]]:
@@ -125,7 +155,7 @@ def short(error: NotebookNode) -> str:
     """An error in one line, without the name of the file that the kernel made up for the cell."""
     if error.ename in (TIMED_OUT, PROCESS_ENDED, NOT_RUN):
         return error.evalue
-    return f"{error.ename}: " + re.sub(r"\(\S+\.py, (line \d+)\)", r"(\1)", error.evalue)
+    return f"{error.ename}: " + re.sub(r"\(\S+, (line \d+)\)", r"(\1)", error.evalue)
 
 
 def as_text(value: str | list[str]) -> str:

@@ -30,13 +30,13 @@ class AnswerError(Exception):
         self.word, self.right = word, right
 
 
-# Answer -> names of a check's cases -> whether it was right when last tested: race does not time wrong ones.
+# Answer -> a check's cases and demands -> whether it was right when last tested: race times no wrong ones.
 _checked: WeakKeyDictionary[Callable, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
 
 
-def remember(function: Callable, cases: tuple[str, ...], right: bool) -> None:
+def remember(function: Callable, check: tuple[str, ...], right: bool) -> None:
     """Keep whether ``function`` was right in a check; the same check run again replaces it."""
-    _checked.setdefault(function, {})[cases] = right
+    _checked.setdefault(function, {})[check] = right
 
 
 def found_wrong(function: Callable) -> bool:
@@ -56,15 +56,15 @@ def call(function: Callable, arguments: tuple, said: list[str]) -> object:
             warnings.simplefilter("default")
             return function(*arguments)
     except NotImplementedError as error:
-        if not _raised_by_torch(error):
+        if not raised_by_torch(error):
             raise AnswerError("not attempted", "there is no solution here yet.") from error
-        raise AnswerError("error", _explain(error)) from error
+        raise AnswerError("error", explain(error)) from error
     except _TookTooLong as error:
         raise AnswerError(
             "error", f"did not return within {CALL_SECONDS:g} s. Is there an endless loop?"
         ) from error
     except Exception as error:
-        raise AnswerError("error", _explain(error)) from error
+        raise AnswerError("error", explain(error)) from error
     finally:
         said += [f"{warning.category.__name__}: {warning.message}" for warning in caught]
         said += stream.getvalue().strip().splitlines()[:5]
@@ -102,16 +102,20 @@ def refuse_nonsense(function: object, other: object, inputs: object, points: flo
         raise ValueError(f"points must be above 0, not {points!r}.")
 
 
-def _raised_by_torch(error: NotImplementedError) -> bool:
+def raised_by_torch(error: NotImplementedError) -> bool:
     """torch raises NotImplementedError too, for an operation that has no kernel for a dtype or device."""
+    if hasattr(error, "by_torch"):  # raised in another process, which says so
+        return error.by_torch
     innermost = traceback.extract_tb(error.__traceback__)[-1].filename
     return (
         innermost.startswith(_TORCH) or "not implemented for" in str(error) or "Could not run" in str(error)
     )
 
 
-def _explain(error: Exception) -> str:
+def explain(error: BaseException) -> str:
     """The error, and the line of the answer that raised it."""
+    if hasattr(error, "told"):  # raised in another process, which has the lines
+        return error.told
     message = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {message[0] if message else 'no message'}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):

@@ -12,7 +12,7 @@ import torch
 from ..measuring.clocks import devices
 from ..measuring.costs import costs
 from ..measuring.duel import arguments
-from ..measuring.units import size
+from ..measuring.units import counted, size
 from .calls import AnswerError, call, refuse_nonsense, remember
 from .outcome import Outcome, notes
 from .values import change_tensors, channels_last, difference, precise, shares_memory, strided, tensors
@@ -54,7 +54,8 @@ def check(
     cases = [on] if callable(on) else list(on)
     for case in cases:
         refuse_nonsense(function, like, case, points)
-    names = tuple(case.__name__ for case in cases)
+    wanted = (gradients, raises, shares, tuple(at_most or ()))
+    this = (*(case.__name__ for case in cases), *map(str, wanted))
     said: list[str] = []
     tried = 0
     try:
@@ -71,11 +72,11 @@ def check(
     except AnswerError as problem:
         if problem.word == "not attempted":
             return Outcome(problem.word, 0, points, str(problem).split("\n")[0]).show()
-        remember(function, names, right=problem.right)
+        remember(function, this, right=problem.right)
         summary, *details = str(problem).split("\n")
         return Outcome(problem.word, 0, points, summary, [*details, *notes(said)]).show()
-    remember(function, names, right=True)
-    return Outcome("passed", points, points, f"right in all {tried} cases.", notes(said)).show()
+    remember(function, this, right=True)
+    return Outcome("passed", points, points, f"right in {counted(tried, 'case')}.", notes(said)).show()
 
 
 @dataclass(frozen=True)

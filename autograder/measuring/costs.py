@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -19,6 +20,7 @@ COPIES = {"aten._to_copy", "aten.clone", "aten.copy_", "aten.lift_fresh_copy", "
 WAITS = {
     "aten._local_scalar_dense",
     "aten.allclose",
+    "aten.bincount",
     "aten.equal",
     "aten.is_nonzero",
     "aten.masked_select",
@@ -53,6 +55,12 @@ class Costs:
         value = getattr(self, name)
         return value.total() if isinstance(value, Counter) else value
 
+    def add(self, other: Costs) -> None:
+        """Take the costs of work done elsewhere into account."""
+        self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
+        for name in ("operations", "views", "bytes", "copies", "transfers", "syncs"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     def __str__(self) -> str:
         often = ", ".join(f"{name} {number}" for name, number in self.operations.most_common(5))
         return (
@@ -73,10 +81,30 @@ def costs(function: Callable, *args, **kwargs) -> Costs:
     Memory that a tensor shares with a NumPy array is not counted as allocated. Work outside torch (NumPy,
     Python lists) is not seen.
     """
-    counter = _Counter(args, kwargs)
-    with counter, _ToLists(counter.costs):
+    with counting(args, kwargs) as counted:
         function(*args, **kwargs)
-    return counter.costs
+    return counted
+
+
+# The counts now being taken, outermost first.
+_taken: list[Costs] = []
+
+
+@contextmanager
+def counting(*given: object) -> Iterator[Costs]:
+    """Count what the block asks torch to do; memory of tensors in ``given`` is not new."""
+    counter = _Counter(given, {})
+    _taken.append(counter.costs)
+    try:
+        with counter, _ToLists(counter.costs):
+            yield counter.costs
+    finally:
+        _taken.pop()
+
+
+def counted_now() -> Costs | None:
+    """The innermost count being taken: work done in another process can be added to it."""
+    return _taken[-1] if _taken else None
 
 
 class _ToLists(TorchFunctionMode):
@@ -92,6 +120,11 @@ class _ToLists(TorchFunctionMode):
 
 
 class _Counter(TorchDispatchMode):
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Otherwise the first count loads torch's compiler, which takes a second.
+        return False
+
     def __init__(self, args: tuple, kwargs: dict) -> None:
         super().__init__()
         self.costs = Costs()
@@ -114,7 +147,8 @@ class _Counter(TorchDispatchMode):
         made = _tensors(result)
         for tensor in made:
             self._allocated(tensor)
-        (self.costs.views if func.is_view else self.costs.operations)[name] += 1
+        if not name.startswith("profiler."):  # marks that optimisers leave for the profiler
+            (self.costs.views if func.is_view else self.costs.operations)[name] += 1
         if name in COPIES:
             self.costs.copies += 1
             crosses = len({tensor.device for tensor in (*given, *made)}) > 1

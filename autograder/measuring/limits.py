@@ -29,21 +29,25 @@ def limit(bytes: float = 0, flops: float = 0, *, device: str = "cpu", num_thread
     """
     if bytes < 0 or flops < 0:
         raise ValueError("bytes and flops must be 0 or more.")
-    rates = _rates(device, num_threads)
+    measured = rates(device, num_threads)
     # A working set moves no faster than a somewhat smaller one; sizes were measured in steps of four.
-    fitting = [rate for size, rate in rates["bytes_per_second"] if size > min(bytes, SIZES[-1]) / 4]
-    return max(bytes / max(fitting), flops / rates["flops_per_second"])
+    fitting = [rate for size, rate in measured["bytes_per_second"] if size > min(bytes, SIZES[-1]) / 4]
+    return max(bytes / max(fitting), flops / measured["flops_per_second"])
+
+
+def kept_as(device: str, num_threads: int) -> str:
+    """The name under which the store keeps the rates of a device."""
+    return f"limits {device_name(device)} {num_threads} torch {torch.__version__}"
 
 
 @functools.cache
-def _rates(device: str, num_threads: int) -> dict:
+def rates(device: str, num_threads: int) -> dict:
     """Measured rates of this device, kept or new."""
-    name = f"limits {device_name(device)} {num_threads} torch {torch.__version__}"
-    rates = store.read(name)
-    if rates is None:
-        rates = measure_rates(device, num_threads)
-        store.write(name, rates)
-    return rates
+    found = store.read(kept_as(device, num_threads))
+    if found is None:
+        found = measure_rates(device, num_threads)
+        store.write(kept_as(device, num_threads), found)
+    return found
 
 
 def measure_rates(device: str, num_threads: int = 1) -> dict:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 
+from . import store
 from .duel import Ratio, ratio_of
 
 TIMINGS = Path(__file__).resolve().parents[2] / "data" / "timings"
@@ -45,6 +46,11 @@ class Recording:
     def ratio(self, slow: str, fast: str) -> Ratio:
         """How many times faster ``fast`` was than ``slow`` on that device."""
         return ratio_of(self.seconds[slow], self.seconds[fast])
+
+
+def kept_here() -> Path:
+    """The folder with this machine's own timings of claims, in the user's cache."""
+    return store.folder() / "timings"
 
 
 def device_name(device: str) -> str:
@@ -126,14 +132,18 @@ def _compact(content: dict) -> str:
     return re.sub(r"\[[^][{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text) + "\n"
 
 
-def look_up(title: str, variants: Mapping[str, object], directory: Path | None = None) -> list[Recording]:
-    """The recordings of the comparison ``title`` that hold all ``variants``, by file name."""
-    recordings = []
+def recordings(directory: Path | None = None) -> dict[str, list[Recording]]:
+    """All comparisons that are recorded, by title; each once for every device that has it, by file name."""
+    found: dict[str, list[Recording]] = {}
     for path in sorted((directory or TIMINGS).glob("*.json")):
         content = json.loads(path.read_text())
-        timing = content["timings"].get(title)
-        if timing and set(variants) <= set(timing["seconds"]):
-            recordings.append(
-                Recording(content["device"], timing["clock"], timing["seconds"], timing.get("limit"))
-            )
-    return recordings
+        for title, timing in content["timings"].items():
+            recording = Recording(content["device"], timing["clock"], timing["seconds"], timing.get("limit"))
+            found.setdefault(title, []).append(recording)
+    return found
+
+
+def look_up(title: str, variants: Mapping[str, object], directory: Path | None = None) -> list[Recording]:
+    """The recordings of the comparison ``title`` that hold all ``variants``, by file name."""
+    found = recordings(directory).get(title, [])
+    return [recording for recording in found if set(variants) <= set(recording.seconds)]

@@ -26,6 +26,10 @@ def write(name: str, content: dict) -> None:
         pass
 
 
+def folder() -> Path:
+    """The user's cache folder for this package."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "autograder"
+
+
 def _path(name: str) -> Path:
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "autograder"
-    return folder / (re.sub(r"[^a-z0-9.]+", "-", name.lower()) + ".json")
+    return folder() / (re.sub(r"[^a-z0-9.]+", "-", name.lower()) + ".json")

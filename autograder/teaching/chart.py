@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
@@ -62,7 +62,7 @@ def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
     axes.set_xscale("log")
     axes.set_xlim(min(reach) / 1.4, max(max(reach) * 2.2, 2))
     axes.set_ylim(len(lines) - 0.45, -1.05 if guess else -0.55)
-    axes.set_yticks(range(len(lines)), [_label(line, lines) for line in lines], fontsize=8.5)
+    axes.set_yticks(range(len(lines)), [_label(line) for line in lines], fontsize=8.5)
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(reach) / min(reach) < 200 else (1,)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: times(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -72,13 +72,56 @@ def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis="y", length=0)
+    return _png(figure)
+
+
+def draw_scores(dots: Mapping[str, Sequence[tuple[str, float]]], devices: Sequence[str]) -> bytes:
+    """Draw the ratios of each claim's comparisons, a row a claim and a colour a device; give the PNG."""
+    figure = Figure(figsize=(7.5, 1.4 + 0.24 * len(dots)), dpi=110)
+    axes = figure.add_subplot()
+    figure.set_layout_engine("constrained")
+    others = [device for device in devices if device != "here"]
+    colours = dict(zip(others, (RECORDED, LIMIT, GUESS, "#56B4E9"), strict=False)) | {"here": HERE}
+    for device in devices:
+        points = [
+            (ratio, y) for y, row in enumerate(dots.values()) for where, ratio in row if where == device
+        ]
+        name = "this machine" if device == "here" else f"recorded: {device.replace('(R)', '')}"
+        axes.scatter(
+            *zip(*points, strict=True),
+            s=34,
+            color=colours[device],
+            edgecolor=INK,
+            linewidth=0.6,
+            marker="o" if device == "here" else "D",
+            label=name,
+            zorder=3,
+        )
+    for y, row in enumerate(dots.values()):
+        low, high = (choose(ratio for _, ratio in row) for choose in (min, max))
+        axes.plot([low, high], [y, y], color="#BBBBBB", lw=1.2, zorder=2)
+    axes.axvline(1, color=INK, lw=1.2)
+    axes.set_xscale("log")
+    axes.set_ylim(len(dots) - 0.4, -0.6)
+    axes.set_yticks(range(len(dots)), list(dots), fontsize=8.5)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: times(value)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("times faster with the advice (logarithmic); left of the line: slower", fontsize=8.5)
+    axes.grid(axis="x", color="#DDDDDD", zorder=0)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    figure.legend(loc="outside upper left", ncols=2, fontsize=8, frameon=False)
+    return _png(figure)
+
+
+def _label(line: Line) -> str:
+    where, _, device = line.device.partition(": ")
+    short = textwrap.shorten(device.split(", ")[0].replace("(R)", ""), 34, placeholder="…")
+    return f"{line.variant}\n{where}: {short}"
+
+
+def _png(figure: Figure) -> bytes:
     picture = io.BytesIO()
     figure.savefig(picture, format="png", facecolor="white", metadata={"Software": None})
     return picture.getvalue()
-
-
-def _label(line: Line, lines: Sequence[Line]) -> str:
-    where, _, device = line.device.partition(": ")
-    short = textwrap.shorten(device.split(", ")[0].replace("(R)", ""), 34, placeholder="…")
-    one_variant = len({other.variant for other in lines}) == 1
-    return f"{where}: {short}" if one_variant else f"{line.variant}\n{where}: {short}"

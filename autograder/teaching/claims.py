@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ..measuring.duel import Ratio
 from ..show import show, table_html, table_text
 
+# A claim of "faster" holds where the whole interval says 10 % or more; less is nothing to change code for.
+WORTH_IT = 1.1
 WORDS = ("holds", "depends", "does not hold", "wrong")
 
 CLAIMS = {
@@ -16,22 +19,22 @@ CLAIMS = {
     "B2": "The graph is dynamic: Python control flow works.",
     "B3": "torch.no_grad() for inference takes less memory and is faster.",
     "B4": "One line moves model and data to the GPU.",
-    "B5": "nn.DataParallel for several GPUs.",
-    "B6": "DistributedDataParallel for several GPUs.",
+    "B5": "nn.DataParallel is the way to several GPUs.",
+    "B6": "init_process_group and DistributedDataParallel: two lines to several GPUs.",
     "B7": "Mixed precision takes less memory and is faster.",
     "C1": "DatasetFolder and ImageFolder instead of a hand-written Dataset.",
     "C2": "Use the *_like functions instead of creating and moving.",
     "C3": "register_buffer for constants that move with the module.",
     "C4": "nn.Identity cuts a layer off.",
     "C5": "torch.cdist is faster because it uses matrix multiplication.",
-    "C6": "F.cosine_similarity, batched by broadcasting.",
-    "C7": "F.normalize instead of dividing by the norm.",
+    "C6": "For all cosine similarities, F.cosine_similarity with broadcasting.",
+    "C7": "F.normalize is better than dividing by the norm.",
     "C8": "One wide Linear and torch.chunk instead of several Linears.",
     "C9": "masked_select, data[mask] and data * mask select; gradients flow.",
     "C10": "torch.where joins two tensors; gradients flow.",
     "C11": "Tensor.scatter writes values at given positions.",
-    "C12": "F.interpolate inside the forward pass.",
-    "C13": "make_grid instead of plotting code.",
+    "C12": "F.interpolate resizes inside the forward pass.",
+    "C13": "make_grid is better than plotting code.",
     "D1": "cuDNN speeds up convolution, pooling, normalisation and activation.",
     "D2": "benchmark=True for fixed input sizes.",
     "D3": "With changing sizes every new shape is searched again: leave it off.",
@@ -61,6 +64,11 @@ def note(claim: str, subject: str, word: str, reason: str) -> None:
     if word not in WORDS:
         raise ValueError(f"A verdict is one of {', '.join(WORDS)}, not {word!r}.")
     _found.setdefault(claim, {})[subject] = (word, reason)
+
+
+def word_for(ratio: Ratio) -> str:
+    """The verdict that a measured ratio gives."""
+    return "holds" if ratio.low >= WORTH_IT else "does not hold"
 
 
 def overall(words: list[str]) -> str:

@@ -49,7 +49,8 @@ def default_order(generator, device):
 
 
 def photographs(generator, device):
-    return (8, 3, 256, 256), "channels_last"
+    height, width = torch.randint(100, 130, (2,), generator=generator).tolist()
+    return (2, 3, height, width), "channels_last"
 
 
 def three_sizes(generator, device):
@@ -137,7 +138,7 @@ check(
 check(strides, like=strides_slow, on=three_sizes, raises=(ValueError, RuntimeError), points=1)
 
 # %% nbgrader={"grade": true, "grade_id": "strides_race", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-race(strides, against=strides_slow, on=photographs, at_least={"cpu": 50}, points=1)
+race(strides, against=strides_slow, on=photographs, at_least={"cpu": 8}, points=1)
 
 # %% [markdown]
 # ## 2. Cut pictures into patches
@@ -235,7 +236,7 @@ check(
 check(patches, like=patches_slow, on=uneven_pictures, raises=(ValueError, RuntimeError), points=1)
 
 # %% nbgrader={"grade": true, "grade_id": "patches_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-race(patches, against=patches_slow, on=camera_pictures, at_least={"cpu": 10, "cuda": 10}, points=2)
+race(patches, against=patches_slow, on=camera_pictures, at_least={"cpu": 5, "cuda": 5}, points=2)
 
 # %% [markdown]
 # ## 3. From bytes to a normalised batch

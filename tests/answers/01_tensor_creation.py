@@ -21,12 +21,12 @@ def one_hot(labels, classes):
 
 
 # %% positional_table right_slow check=1 hidden=2 odd=1 race=0
-def positional_table(length, width, device):
+def positional_table(length, width, base, device):
     if width % 2:
         raise ValueError("odd width")
     return torch.tensor(
         [
-            [(math.sin, math.cos)[j % 2](p / 10000 ** ((j - j % 2) / width)) for j in range(width)]
+            [(math.sin, math.cos)[j % 2](p / base ** ((j - j % 2) / width)) for j in range(width)]
             for p in range(length)
         ],
         device=device,
@@ -34,9 +34,9 @@ def positional_table(length, width, device):
 
 
 # %% positional_table wrong_fast check=0 hidden=0 odd=0 race=0
-def positional_table(length, width, device):
+def positional_table(length, width, base, device):
     positions = torch.arange(length, device=device)[:, None]
-    frequencies = 10000.0 ** (-torch.arange(0, width, 2, device=device) / width)
+    frequencies = base ** (-torch.arange(0, width, 2, device=device) / width)
     angles = positions * frequencies
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 

@@ -1,6 +1,9 @@
 # %% strides right_slow check=0 hidden=0 misfit=1 race=0
 def strides(shape, memory_format):
-    return torch.zeros(shape).to(memory_format=getattr(torch, memory_format)).stride()
+    picture = torch.ones(shape)
+    for _ in range(3):  # where malloc puts the pictures can make a factor of 1.5
+        picture = picture.clone()
+    return picture.to(memory_format=getattr(torch, memory_format)).stride()
 
 
 # %% strides wrong_fast check=0 hidden=0 misfit=0 race=0

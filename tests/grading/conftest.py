@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
@@ -10,10 +13,36 @@ from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
 from autograder.grading.scratch import CommandFailed, ScratchCourse
 
+RACING = ("test_all_answers", "test_adversaries")
+
+
+@contextmanager
+def not_waiting_for(folder: Path) -> Iterator[None]:
+    """Grade without waiting for other tests' races: the locks are in the folder for temporary files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", str(folder))
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def turns(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests that judge no speed do not wait for those that do."""
+    if request.module.__name__ in RACING:
+        yield
+    else:
+        with not_waiting_for(tmp_path_factory.mktemp("turns")):
+            yield
+
 
 @pytest.fixture(scope="session")
-def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Graded:
+def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Graded]:
     """All kinds of bad input, one student each, graded in one run."""
+    with not_waiting_for(tmp_path_factory.mktemp("turns")):
+        yield graded_traps(tmp_path_factory, root)
+
+
+def graded_traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Graded:
     course = ScratchCourse(tmp_path_factory.mktemp("course"), root)
     assignment = course.add_assignment(Path(__file__).parent / "traps.py")
     (course.folder / "solutions" / assignment / f"{assignment}.py").write_text("# the solutions' script")
@@ -24,7 +53,7 @@ def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Graded:
     nbformat.write(answered(course.released(assignment)), renamed)
     failure = None
     try:
-        course.nbgrader("autograde", assignment, f"--Execute.timeout={TIME_LIMIT}")
+        course.nbgrader("autograde", assignment, f"--RunEveryCell.timeout={TIME_LIMIT}")
     except CommandFailed as error:  # for one test to tell; the others look at the students
         failure = error
     course.nbgrader("generate_feedback", assignment)

@@ -1,4 +1,4 @@
-"""The limits on one notebook as a whole."""
+"""The limits on one notebook as a whole, and what a cell shows."""
 
 from __future__ import annotations
 
@@ -13,34 +13,56 @@ from autograder.grading.execute import RunEveryCell
 pytestmark = pytest.mark.slow
 
 
-def run(folder: Path, *sources: str, **limits: int) -> list[NotebookNode]:
+def run(*sources: str, **limits: float) -> list[NotebookNode]:
     notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
-    resources = {"metadata": {"path": str(folder)}}
-    RunEveryCell(shutdown_kernel="immediate", **limits).preprocess(notebook, resources)
+    RunEveryCell(**limits).preprocess(notebook, {})
     return notebook.cells
 
 
-def test_fresh_kernels_are_limited(tmp_path: Path) -> None:
-    cells = run(tmp_path, "import os", "os._exit(1)", "os.getpid()", "os._exit(1)", "1", max_restarts=1)
+def test_fresh_processes_are_limited() -> None:
+    cells = run("import os", "os._exit(1)", "os.getpid()", "os._exit(1)", "1", max_restarts=1)
     assert cells[2].outputs[0].output_type == "execute_result"  # the import ran again
     assert cells[4].outputs[0].ename == "NotRun"
     assert "started again 1 times" in cells[4].outputs[0].evalue
 
 
-def test_the_time_for_a_notebook_is_limited(tmp_path: Path) -> None:
-    cells = run(tmp_path, "1", "while True: pass", "2", timeout=60, notebook_timeout=2)
+def test_the_time_for_a_notebook_is_limited() -> None:
+    cells = run("1", "while True: pass", "2", timeout=60, notebook_timeout=2)
     assert [output.output_type for output in cells[0].outputs] == ["execute_result"]
     assert cells[1].outputs[-1].ename == "TimeLimit"
     assert cells[2].outputs[0].evalue == "Not run: the notebook had used up its 2 seconds."
 
 
-def test_a_cell_that_only_dies_when_run_again_is_left_out(tmp_path: Path) -> None:
-    deadly = "import os; os.path.exists('ran') and os._exit(1); open('ran', 'w').close()"
-    cells = run(tmp_path, "x = 1", deadly, "os._exit(1)", "x")
+def test_a_cell_that_only_dies_when_run_again_is_left_out() -> None:
+    deadly = "import os, time; time.time() > LATER and os._exit(1)"
+    cells = run("import time; LATER = time.time() + 0.3; x = 1", deadly, "time.sleep(0.4); os._exit(1)", "x")
     assert cells[3].outputs[0].data["text/plain"] == "1"
 
 
-def test_printing_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
-    cells = run(tmp_path, "for _ in range(100): print('x' * 99)", "print('y')", max_characters=1000)
-    assert sum(len(output.text) for output in cells[0].outputs) <= 1000
+def test_printing_without_end_does_not_fill_the_memory() -> None:
+    cells = run("for _ in range(30_000): print('x' * 99)", "print('y')")
+    assert sum(len(output.text) for output in cells[0].outputs) <= 1_000_000
     assert cells[1].outputs[0].text == "y\n"
+
+
+def test_text_from_everywhere_is_kept_and_pictures_too() -> None:
+    plot = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
+    cells = run("import os, sys\nprint('a')\nprint('b', file=sys.stderr)\nos.write(1, b'c');", plot, "1 / 0")
+    assert [(o.name, o.text) for o in cells[0].outputs] == [
+        ("stdout", "a\n"),
+        ("stderr", "b\n"),
+        ("stdout", "c"),
+    ]
+    assert any("image/png" in output.get("data", {}) for output in cells[1].outputs)
+    assert cells[2].outputs[0].ename == "ZeroDivisionError"
+
+
+def test_a_cell_sees_neither_network_nor_the_files_of_this_account(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("top")
+    look = f"import os\n[os.path.exists(p) for p in ({str(secret)!r}, {str(Path.home() / '.bashrc')!r})]"
+    connect = "import socket\nsocket.create_connection(('1.1.1.1', 80), 2)"
+    cells = run(look, connect, "sorted(int(name) for name in os.listdir('/proc') if name.isdigit())[-1] < 20")
+    assert cells[0].outputs[0].data["text/plain"] == "[False, False]"
+    assert cells[1].outputs[0].ename == "OSError"
+    assert cells[2].outputs[0].data["text/plain"] == "True"

@@ -84,15 +84,13 @@ def test_an_endless_loop_costs_one_exercise(traps: Graded) -> None:
     assert points(traps, "loops") == only("negate")
     page = traps.page("loops")
     assert page.count(f"This cell ran longer than {TIME_LIMIT} seconds, the time limit") == 2
-    assert page.count("It did not react to being interrupted.") == 1
     assert "Not run, because the test `double_check` above did not end by itself." in page
 
 
 def test_a_crash_costs_one_exercise(traps: Graded) -> None:
     assert points(traps, "crashes") == only("negate")
     page = traps.page("crashes")
-    assert page.count("This cell ended the Python process that it ran in.") == 2
-    assert "Not run, because the test `square_check` above did not end by itself." in page
+    assert page.count("the answer ended the process that it ran in") == 4
 
 
 def test_a_cell_that_ends_the_process_costs_nothing_else(traps: Graded) -> None:
@@ -147,14 +145,13 @@ def test_hidden_tests_stay_hidden(traps: Graded) -> None:
             assert secret not in traps.html(student), (student, secret)
         assert "Traceback" not in traps.page(student)
     page = traps.page("curious")
-    assert "(hidden test)" in page
     assert "end of history" in page
-    assert "The test stopped with SystemExit: out." in page
+    assert "RuntimeError: out" in page
     assert points(traps, "curious") == only("double", "negate")
 
 
 def test_the_instructor_sees_the_hidden_tests_and_the_tracebacks(traps: Graded) -> None:
-    cell = find(traps.autograded("curious"), "square_hidden")
+    cell = find(traps.autograded("mistakes"), "square_hidden")
     assert "123456789" in cell.source
     assert any(output.output_type == "error" for output in cell.outputs)
 

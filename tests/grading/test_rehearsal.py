@@ -57,7 +57,7 @@ def test_results_of_the_wrong_kind_get_no_points_and_a_reason(
     notebook = course.released(CHAPTER)
     wrong = {
         "one_hot": "def one_hot(labels, classes):\n    return [0.0] * classes",
-        "positional_table": "def positional_table(length, width, device):\n"
+        "positional_table": "def positional_table(length, width, base, device):\n"
         "    return torch.zeros(width, length)",
         "wrap": "def wrap(array):\n    torch.from_numpy(array)",
         "stack_images": "def stack_images(images):\n"

@@ -81,6 +81,15 @@ def test_an_answer_that_a_check_found_wrong_is_not_timed_until_it_is_mended():
     assert run(sometimes).word == "passed"
 
 
+def test_a_check_that_passes_does_not_undo_another_one_on_the_same_inputs():
+    def no_gradients(values):
+        return (values * 2).detach()
+
+    assert check(no_gradients, like=slow, on=numbers, points=1, gradients=True).word == "failed"
+    assert check(no_gradients, like=slow, on=numbers, points=1).word == "passed"
+    assert run(no_gradients).word == "failed"
+
+
 def test_a_right_answer_that_costs_too_much_may_still_race(capsys):
     assert check(fast, like=slow, on=numbers, points=1, at_most={"operations": 0}).word == "failed"
     assert run(fast).word == "passed"

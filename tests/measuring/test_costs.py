@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -72,3 +75,12 @@ def test_the_text_names_what_was_done_most():
     text = str(costs(lambda: NUMBERS.sin().sin().cos()))
     assert text.startswith("3 operations (aten.sin 2, aten.cos 1)")
     assert "120 kB allocated" in text
+
+
+def test_counting_does_not_load_the_compiler():
+    """That would take a second at the first count of every notebook, and of every class that is graded."""
+    program = (
+        "import sys, torch, autograder; autograder.costs(torch.neg, torch.ones(1)); "
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

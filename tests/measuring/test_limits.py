@@ -9,9 +9,9 @@ from autograder.measuring import limits
 @pytest.fixture
 def rates(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    limits._rates.cache_clear()
+    limits.rates.cache_clear()
     yield
-    limits._rates.cache_clear()
+    limits.rates.cache_clear()
 
 
 def test_no_copy_and_no_product_beats_the_limit(rates):
@@ -40,7 +40,7 @@ def test_the_larger_of_the_two_counts_and_limits_grow(rates):
 
 def test_rates_are_measured_once_and_kept(rates, monkeypatch):
     first = limits.limit(bytes=1e8)
-    limits._rates.cache_clear()
+    limits.rates.cache_clear()
     monkeypatch.setattr(limits, "measure_rates", lambda *_: pytest.fail("measured again"))
     assert limits.limit(bytes=1e8) == first
 

@@ -24,6 +24,10 @@ def forget_findings(monkeypatch):
     monkeypatch.setattr(claims, "_found", {})
 
 
+def large(generator, device):
+    return torch.rand(100_000, generator=generator).to(device)
+
+
 def test_it_shows_times_ratio_guess_and_claim_as_plain_text(capsys):
     comparison = compare("sines", VARIANTS, inputs=hundred, guess=2.0, claim="A1", seconds=0.1)
     text = capsys.readouterr().out
@@ -38,6 +42,16 @@ def test_it_shows_times_ratio_guess_and_claim_as_plain_text(capsys):
     ):
         assert wanted in text
     assert re.search(r"[\d.]+ [mµn]s", text)
+
+
+def test_a_guess_of_a_gain_that_is_none_is_not_called_good(capsys):
+    same = {"one": torch.sin, "the same": torch.sin}
+    comparison = compare("the same twice", same, inputs=large, guess=1.4, seconds=0.2)
+    text = capsys.readouterr().out
+    if 1 / 1.1 < comparison.ratio().median < 1.1:
+        assert "You expected a difference; there is next to none." in text
+    else:  # a machine that busy tells the same function from itself
+        assert "next to none" not in text
 
 
 def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):

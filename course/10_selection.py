@@ -1,0 +1,1104 @@
+# %% [markdown]
+# # 10 · Selection
+#
+# Which numbers? Those above the mean, those that are not padding, those that belong to group 7. There are
+# many ways to write it. They differ in what they cost, and a few of them are wrong where nobody looks.
+#
+# **You will be able to**
+# - choose between `masked_select`, a boolean index, a product with the mask, and `where`,
+# - find and mend a NaN gradient that comes from a branch nobody chose,
+# - write values to given places with `scatter`, and say what happens when two want the same place,
+# - replace a loop over groups, bins or classes by one call.
+#
+# **Time:** 40 minutes to read and run. **Needs:** a CPU; a GPU is used where there is one.
+#
+# **Claims tested:** *C9* "`masked_select`, `data[mask]` and `data * mask` select; gradients flow"; *C10*
+# "`torch.where` joins two tensors; gradients flow"; *C11* "`Tensor.scatter` writes values at given
+# positions". All three work. Each has a trap.
+
+# %%
+import io
+import time
+import warnings
+
+import torch
+import torch.nn.functional as F
+from IPython.display import Image, display
+from matplotlib.figure import Figure
+
+from autograder import compare, costs, devices, verdict, verdicts
+
+print("devices here:", *devices())
+
+# %% [markdown]
+# ## 1. Three ways to select
+#
+# We want the numbers that are larger than the mean of all. A comparison gives a mask: a tensor of `True` and
+# `False`. Three ways to use it:
+
+# %%
+data = torch.tensor([[1.0, 8.0, 2.0], [9.0, 3.0, 7.0]], requires_grad=True)
+mask = data > data.mean()
+print("mean            ", data.mean().item())
+print("masked_select   ", torch.masked_select(data, mask).tolist())
+print("data[mask]      ", data[mask].tolist())
+print("data * mask     ", (data * mask).tolist())
+
+# %% [markdown]
+# The first two give the same: a new tensor of one dimension, as long as there are `True` in the mask. They
+# are copies, not views. The third does not select. It keeps the shape, and puts 0 in the other places. Its
+# sum is the sum of the chosen; its mean, its minimum and its length are not.
+
+# %%
+assert torch.equal(torch.masked_select(data, mask), data[mask]) and data[mask].shape == (3,)
+assert data[mask].untyped_storage().data_ptr() != data.untyped_storage().data_ptr()
+assert (data * mask).sum() == data[mask].sum()
+assert (data * mask).mean() != data[mask].mean() and (data * mask).min() != data[mask].min()
+verdict(
+    "C9",
+    "does not hold",
+    "data * mask does not select: it keeps the shape, and the zeros count in a mean.",
+    shown=(data * mask).shape == data.shape and (data * mask).mean() < data[mask].mean(),
+)
+
+# %% [markdown]
+# The two that select differ in one point. `masked_select` broadcasts the mask. An index does not; a mask with
+# fewer dimensions chooses whole rows.
+
+# %%
+column_mask = torch.tensor([True, False, True])
+print("masked_select:", torch.masked_select(data, column_mask).tolist())
+try:
+    data[column_mask]
+except IndexError as error:
+    print("data[column_mask]:", error)
+print("data[row_mask]:", data[torch.tensor([False, True])].tolist())
+
+# %% [markdown]
+# Do gradients flow? Yes, through all three: 1 where the mask is true, 0 elsewhere. (None flows through the
+# mask itself: a comparison has no gradient.)
+
+# %%
+gradients = [
+    torch.autograd.grad(select().sum(), data)[0]
+    for select in (lambda: torch.masked_select(data, mask), lambda: data[mask], lambda: data * mask)
+]
+print(gradients[0].tolist())
+verdict(
+    "C9",
+    "holds",
+    "Gradients flow through all three ways: 1 for the chosen, 0 for the others.",
+    shown=all(torch.equal(gradient, mask.float()) for gradient in gradients),
+)
+
+# %% [markdown]
+# ## 2. The values, or a number about them?
+#
+# Often nobody needs the chosen values. A mean of them is enough, and a mean is two sums: the sum of
+# `data * mask`, and the number of `True`. That works on all numbers, wanted or not. A million normally
+# distributed numbers; about half of them are above the mean.
+#
+# The two sums are the baseline. How many times faster is `masked_select(…).mean()`? A number below 1 means:
+# slower.
+
+# %%
+guess = 1.0
+
+
+# %%
+def two_sums(data):
+    mask = data > data.mean()
+    return (data * mask).sum() / mask.sum()
+
+
+def index_first(data):
+    return data[data > data.mean()].mean()
+
+
+def select_first(data):
+    return torch.masked_select(data, data > data.mean()).mean()
+
+
+compare(
+    "the mean of the numbers above the mean, of 1,000,000",
+    {"two sums": two_sums, "data[mask].mean()": index_first, "masked_select().mean()": select_first},
+    inputs=lambda generator, device: torch.randn(1_000_000, generator=generator).to(device),
+    guess=guess,
+    claim="C9",
+    bytes=8e6,
+)
+
+# %%
+data = torch.randn(1_000_000)
+assert torch.allclose(two_sums(data), select_first(data)) and torch.allclose(
+    two_sums(data), index_first(data)
+)
+for function in (two_sums, index_first, select_first):
+    print(f"{function.__name__}:", costs(function, data), sep="\n", end="\n\n")
+
+# %% [markdown]
+# (The limit is the time to read the 4 MB twice, once for the mean and once for the rest.)
+#
+# **Why?** The counts do not explain it. Selecting first takes fewer operations. The memory counted is less,
+# too, but `costs` counts results only. What an operation allocates inside and gives back, it does not see.
+# So what is slow about it?
+
+# %% [markdown]
+# ## 3. It is the order of the mask
+#
+# Here is an experiment. The same million numbers and two masks with the same number of `True`. In one they
+# are shuffled. In the other, all `False` come first. How many times faster is `masked_select` with the
+# second mask?
+#
+# (`compare` uses one CPU thread, and so does the chart below. With several threads `masked_select` first
+# computes where each of them must write.)
+
+# %%
+guess = 1.0
+
+
+# %%
+def values_and_masks(generator, device):
+    values = torch.randn(1_000_000, generator=generator)
+    shuffled = torch.rand(1_000_000, generator=generator) < 0.5
+    return values.to(device), shuffled.to(device), shuffled.sort().values.to(device)
+
+
+compare(
+    "masked_select with half of 1,000,000 chosen",
+    {
+        "shuffled mask": lambda values, shuffled, ordered: torch.masked_select(values, shuffled),
+        "ordered mask": lambda values, shuffled, ordered: torch.masked_select(values, ordered),
+    },
+    inputs=values_and_masks,
+    guess=guess,
+)
+
+# %% [markdown]
+# **Why.** The same bytes, the same operation, the same length of the result. Only the *order* differs. A
+# CPU reads ahead in the program. At every "is this one chosen?" it guesses the answer and goes on. A wrong
+# guess throws away the work of some 15 to 20 cycles. In an ordered mask the guesses are right. In a
+# shuffled one, half of them are wrong: half a million times a few nanoseconds are milliseconds.
+#
+# So the cost must depend on the *share* of `True`, and be worst in the middle. We look at four operations,
+# with shuffled and with ordered masks. Which of the four will not care? Decide before you run it.
+
+
+# %%
+def best_time(function, *args):
+    times = []
+    for _ in range(4):
+        start = time.perf_counter()
+        function(*args)
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e3
+
+
+operations = {
+    "masked_select": (torch.masked_select, "#0072B2", "o"),
+    "x[mask]": (lambda x, mask: x[mask], "#E69F00", "^"),
+    "where(mask, x, 0)": (lambda x, mask: torch.where(mask, x, 0), "#009E73", "s"),
+    "x * mask": (lambda x, mask: x * mask, "#333333", "d"),
+}
+shares = [0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98, 1.0]
+threads = torch.get_num_threads()
+torch.set_num_threads(1)
+x, chances = torch.randn(1_000_000), torch.rand(1_000_000)
+milliseconds = {
+    (order, name): [best_time(call, x, (numbers < share)) for share in shares]
+    for order, numbers in (("shuffled", chances), ("ordered", chances.sort().values))
+    for name, (call, _, _) in operations.items()
+}
+torch.set_num_threads(threads)
+
+figure = Figure(figsize=(7.5, 3.2), dpi=110, layout="constrained")
+for axis, order in zip(figure.subplots(1, 2, sharey=True), ("shuffled", "ordered"), strict=True):
+    for name, (_, colour, marker) in operations.items():
+        axis.plot(shares, milliseconds[order, name], marker=marker, ms=4, color=colour, label=name)
+    axis.set(title=f"{order} mask", xlabel="share of True", ylim=(0, None))
+axis.legend(fontsize=8)
+figure.axes[0].set_ylabel("ms, one CPU thread")
+file = io.BytesIO()
+figure.savefig(file, format="png", facecolor="white")
+half = shares.index(0.5)
+told = "; ".join(
+    f"{name}: "
+    + ", ".join(f"{milliseconds[order, name][half]:.1f} ms {order}" for order in ("shuffled", "ordered"))
+    for name in operations
+)
+display(
+    Image(file.getvalue(), alt=f"Time of four operations over the share of True. With half chosen: {told}.")
+)
+print("half chosen:", told.replace("; ", "\n             "), sep=" ")
+
+# %% [markdown]
+# `x * mask` computes the same for every element, so there is nothing to guess: its line is flat. Look at
+# `where`: if its line has a hump too, then torch's CPU code decides element by element, and with a shuffled
+# mask multiplying is the faster way to drop numbers on this CPU. `x[mask]` has a second price, which no
+# order takes away: it first writes a list of the places, 8 bytes for each chosen number, and then fetches
+# the numbers one by one.
+#
+# A GPU computes many elements in step, and has no guesses to lose. There the price of selecting is another
+# one: section 4.
+#
+# ### When multiplying does not help
+#
+# Because it is wrong. 0 times NaN is NaN, and 0 times infinity too. One bad number among those that nobody
+# chose, and the sum is gone. `where` drops it.
+
+# %%
+values = torch.tensor([1.0, float("nan"), 3.0, float("inf")])
+chosen = torch.tensor([True, False, True, False])
+print("product:", (values * chosen).sum().item(), " where:", torch.where(chosen, values, 0).sum().item())
+assert (values * chosen).sum().isnan() and torch.where(chosen, values, 0).sum() == 4
+verdict(
+    "C9",
+    "does not hold",
+    "A product with the mask keeps NaN and infinity of the numbers that were not chosen (as NaN).",
+    shown=(values * chosen)[~chosen].isnan().all().item(),
+)
+
+# %% [markdown]
+# ## 4. How long is the result?
+#
+# `x[mask]` has as many elements as there are `True`. To allocate it, somebody must count them first. On a
+# GPU the host has to wait for that number: a sync (chapter 02). Here are eleven lines; `mask` is `x > 0.5`.
+
+# %%
+x, labels = torch.rand(6), torch.tensor([2, 0, 1, 2, 2, 0])
+
+
+def assign_number(x):
+    result = x.clone()
+    result[x > 0.5] = 0.0
+    return result
+
+
+def assign_tensor(x):
+    result = x.clone()
+    result[x > 0.5] = x[x > 0.5] * 2
+    return result
+
+
+lines = {
+    "torch.masked_select(x, mask)": lambda x: torch.masked_select(x, x > 0.5),
+    "x[mask]": lambda x: x[x > 0.5],
+    "x * mask": lambda x: x * (x > 0.5),
+    "torch.where(mask, x, 0)": lambda x: torch.where(x > 0.5, x, 0),
+    "x[mask] = 0.0": assign_number,
+    "x[mask] = x[mask] * 2": assign_tensor,
+    "(x > 0.5).nonzero()": lambda x: (x > 0.5).nonzero(),
+    "x.topk(3)": lambda x: x.topk(3),
+    "torch.nonzero_static(mask, size=3)": lambda x: torch.nonzero_static(x > 0.5, size=3),
+    "zeros(3).index_add(0, labels, x)": lambda x: x.new_zeros(3).index_add(0, labels.to(x.device), x),
+    "labels.bincount(minlength=3)": lambda x: labels.to(x.device).bincount(minlength=3),
+}
+
+# %% [markdown]
+# Which of these lines wait? Try to say it before you run the next cell. A hint: which results have a length
+# that you know without seeing the values?
+#
+# The cell also runs each line on the device `meta`. A tensor there has a shape, but no values.
+
+# %%
+on_meta = torch.rand(6, device="meta")
+for line, call in lines.items():
+    syncs = costs(call, x).syncs
+    try:
+        call(on_meta)
+        runs = "runs"
+    except (NotImplementedError, RuntimeError) as error:
+        runs = type(error).__name__
+    print(f"{line:36} syncs: {syncs}   on meta: {runs}")
+    assert (syncs == 0) == (runs == "runs")
+
+# %% [markdown]
+# The lines with syncs are those that fail on `meta`, where there are no values to count. Three points are
+# worth a second look.
+#
+# - `x[mask] = 0.0` waits for nobody: torch turns it into `masked_fill_`, which writes in place, in known
+#   places. `x[mask] = tensor` must find the places. `torch.where(mask, x * 2, x)` says the same without a
+#   sync.
+# - `bincount` waits in spite of `minlength`: a larger label would make the result longer. `index_add` into a
+#   tensor of known size does not.
+# - `topk` and `nonzero_static` have a length that *you* give.
+
+# %%
+counted = {line: costs(call, x).syncs for line, call in lines.items()}
+assert counted["x[mask] = 0.0"] == counted["torch.nonzero_static(mask, size=3)"] == counted["x.topk(3)"] == 0
+assert counted["x[mask]"] == counted["labels.bincount(minlength=3)"] == 1
+assert counted["x[mask] = x[mask] * 2"] > 1
+assert torch.equal(assign_tensor(x), torch.where(x > 0.5, x * 2, x))
+verdict(
+    "C9",
+    "depends",
+    "masked_select and data[mask] make the host wait for the length of the result; data * mask does not.",
+    shown=counted["torch.masked_select(x, mask)"] == 1 and counted["x * mask"] == 0,
+)
+
+# %% [markdown]
+# ## 5. `where` joins two tensors
+#
+# `torch.where(condition, a, b)` takes from `a` where the condition is true, and from `b` elsewhere. All
+# three broadcast. 100,000 pairs of numbers, joined in a Python loop or with `where`: how many times faster
+# is `where`?
+
+# %%
+guess = 10.0
+
+
+# %%
+def join_in_a_loop(condition, a, b):
+    triples = zip(condition.tolist(), a.tolist(), b.tolist(), strict=True)
+    return torch.tensor([p if yes else q for yes, p, q in triples], device=a.device)
+
+
+def two_tensors(size):
+    def inputs(generator, device):
+        condition, a, b = torch.rand(3, size, generator=generator)
+        return (condition < 0.5).to(device), a.to(device), b.to(device)
+
+    return inputs
+
+
+compare(
+    "100,000 numbers from two tensors",
+    {"Python loop": join_in_a_loop, "torch.where": torch.where},
+    inputs=two_tensors(100_000),
+    guess=guess,
+    claim="C10",
+)
+
+# %% [markdown]
+# The loop makes three Python objects for every element. That is the usual gap, and the claim holds.
+#
+# ### When `where` does not help
+#
+# You have seen the hump. So we try an old trick that needs no decision: `condition * a + ~condition * b`.
+# It is four operations, and `where` is one. How many times faster is `where`?
+
+# %%
+guess = 3.0
+
+# %%
+compare(
+    "1,000,000 numbers from two tensors",
+    {
+        "c * a + ~c * b": lambda condition, a, b: condition * a + ~condition * b,
+        "torch.where": torch.where,
+    },
+    inputs=two_tensors(1_000_000),
+    guess=guess,
+    claim="C10",
+)
+
+# %%
+condition, a, b = two_tensors(1_000_000)(torch.Generator(), "cpu")
+for function in (lambda c, a, b: c * a + ~c * b, torch.where):
+    print(costs(function, condition, a, b), end="\n\n")
+
+# %% [markdown]
+# The trick moves two to three times the bytes, so it should be slower. If it is not, the reason is the
+# shuffled condition: it makes `where` slow on a CPU. Still, prefer `where`: with one infinite number the
+# trick gives NaN, as in section 3. Use the trick only if a profile says that `where` matters, and if all
+# numbers are finite.
+#
+# If the choice has a name, use the name. "The larger of two" is `torch.maximum`. Others are `clamp`,
+# `relu`, `abs`. How many times faster is the name?
+
+# %%
+guess = 2.0
+
+# %%
+compare(
+    "the larger of two, 1,000,000 times",
+    {
+        "where(a > b, a, b)": lambda a, b: torch.where(a > b, a, b),
+        "torch.maximum": torch.maximum,
+    },
+    inputs=lambda generator, device: tuple(torch.rand(2, 1_000_000, generator=generator).to(device)),
+    guess=guess,
+    bytes=12e6,
+)
+
+# %% [markdown]
+# `maximum` is one pass with vector instructions, which compute several maxima at once. `where` needs a mask
+# first, and then decides one by one. (The limit: two tensors are read, one is written.)
+#
+# `where` has one more price. It takes two *finished* tensors, so both branches are computed for all
+# elements. Here one branch is expensive (`lgamma`), and only 1 % of the elements want it. We can select them,
+# compute, and write them back to their places. How many times faster is that?
+
+# %%
+guess = 1.0
+
+
+# %%
+def both_branches(condition, a):
+    return torch.where(condition, torch.lgamma(a), a)
+
+
+def only_the_chosen(condition, a):
+    places = condition.nonzero()[:, 0]
+    return a.index_put((places,), torch.lgamma(a[places]))
+
+
+compare(
+    "an expensive branch for 1 % of 500,000",
+    {"where": both_branches, "select, compute, put back": only_the_chosen},
+    inputs=lambda generator, device: (
+        (torch.rand(500_000, generator=generator) < 0.01).to(device),
+        torch.rand(500_000, generator=generator).to(device),
+    ),
+    guess=guess,
+)
+
+# %%
+condition, a = torch.rand(500_000) < 0.01, torch.rand(500_000)
+assert torch.equal(both_branches(condition, a), only_the_chosen(condition, a))
+print("syncs:", costs(both_branches, condition, a).syncs, "and", costs(only_the_chosen, condition, a).syncs)
+
+# %% [markdown]
+# 5,000 logarithms of the gamma function instead of 500,000. The price is a sync. Does it still pay when the
+# branch is cheap, such as `exp`?
+
+# %%
+guess = 1.0
+
+
+# %%
+def cheap_for_all(condition, a):
+    return torch.where(condition, a.exp(), a)
+
+
+def cheap_for_the_chosen(condition, a):
+    places = condition.nonzero()[:, 0]
+    return a.index_put((places,), a[places].exp())
+
+
+compare(
+    "a cheap branch for 1 % of 500,000",
+    {"where": cheap_for_all, "select, compute, put back": cheap_for_the_chosen},
+    inputs=lambda generator, device: (
+        (torch.rand(500_000, generator=generator) < 0.01).to(device),
+        torch.rand(500_000, generator=generator).to(device),
+    ),
+    guess=guess,
+)
+
+# %%
+assert torch.allclose(cheap_for_all(condition, a), cheap_for_the_chosen(condition, a))
+
+# %% [markdown]
+# A number below 1 says no: finding the places and writing back cost more than 500,000 cheap values. On a CPU
+# it does not pay either when half of all elements are chosen: change `0.01` to `0.5` in both `compare` cells,
+# and see.
+
+# %% [markdown]
+# ## 6. NaN from the branch that nobody chose
+#
+# Gradients flow through `where`: from `a` where it was chosen, and from `b` elsewhere.
+
+# %%
+a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+b = torch.tensor([10.0, 20.0, 30.0], requires_grad=True)
+condition = torch.tensor([True, False, True])
+joined = torch.where(condition, a, b)
+to_a, to_b = torch.autograd.grad(joined.sum(), (a, b))
+print(joined.tolist(), to_a.tolist(), to_b.tolist())
+verdict(
+    "C10",
+    "holds",
+    "Each element's gradient goes to the tensor that it came from; the other one gets 0.",
+    shown=torch.equal(to_a, condition.float()) and torch.equal(to_b, (~condition).float()),
+)
+
+# %% [markdown]
+# Now a square root that shall be 0 for everything that is not positive. The values are right. What is the
+# gradient at the second element, which is 0?
+
+# %%
+x = torch.tensor([4.0, 0.0, 9.0], requires_grad=True)
+
+
+def leaking_root(x):
+    return torch.where(x > 0, x.sqrt(), 0.0)
+
+
+print("values   ", leaking_root(x).tolist())
+print("gradients", torch.autograd.grad(leaking_root(x).sum(), x)[0].tolist())
+
+# %% [markdown]
+# **Why.** On the way back, `where` sends 0 to the branch that was not chosen. That is right. Then the chain
+# rule multiplies this 0 by the derivative of the root at 0, which is infinite. And 0 times infinity is NaN.
+# `where` hides a bad *value*; it cannot hide a bad *derivative*. A weight with a NaN gradient is NaN itself
+# after the next step.
+#
+# Selecting *afterwards* leaks in the same way: `x.sqrt()[mask]`, `x.sqrt() * mask`, `masked_fill`. What
+# counts is what the root sees.
+
+# %%
+positive = x > 0
+ways = {
+    "where(mask, x.sqrt(), 0)": lambda: leaking_root(x),
+    "x.sqrt() * mask": lambda: x.sqrt() * positive,
+    "x.sqrt().masked_fill(~mask, 0)": lambda: x.sqrt().masked_fill(~positive, 0.0),
+    "x.sqrt()[mask]": lambda: x.sqrt()[positive],
+    "x[mask].sqrt()": lambda: x[positive].sqrt(),
+    "double where": lambda: torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0),
+    "x.clamp(min=1e-12).sqrt()": lambda: x.clamp(min=1e-12).sqrt(),
+}
+reached = {way: torch.autograd.grad(call().sum(), x)[0] for way, call in ways.items()}
+for way, call in ways.items():
+    values, slopes = ([f"{number:.3g}" for number in t.tolist()] for t in (call(), reached[way]))
+    print(f"{way:32} values {', '.join(values):18} gradients {', '.join(slopes)}")
+
+# %% [markdown]
+# The last three are clean. The first of them selects before the root. The **double where** puts a harmless
+# number, here 1, into the places that will be thrown away, takes the root, and then throws them away. Its
+# values and its gradients are exact, it needs no sync, and it works for every function. `clamp` is shorter,
+# but its values are not quite 0.
+
+# %%
+leaks = list(ways)[:4]
+assert all(reached[way].isnan().tolist() == [False, True, False] for way in leaks)
+assert all(reached[way].isfinite().all() for way in ways if way not in leaks)
+verdict(
+    "C10",
+    "depends",
+    "A branch that was not chosen sends NaN back where its derivative is infinite. A double where mends it.",
+    shown=reached["where(mask, x.sqrt(), 0)"].isnan().any() and reached["double where"].isfinite().all(),
+)
+
+# %% [markdown]
+# How do you find such a place in a large model? Anomaly detection stops at the first function that sends
+# NaN back.
+
+# %%
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it warns that it is slow
+    try:
+        with torch.autograd.detect_anomaly():
+            leaking_root(x).sum().backward()
+    except RuntimeError as error:
+        print(error)
+
+# %% [markdown]
+# What does the cure cost? Root and gradient of 200,000 numbers, a tenth of them 0. How many times faster is
+# the double `where` than selecting first and putting back?
+
+# %%
+guess = 1.0
+
+
+# %%
+def select_root(x):
+    x.requires_grad_()
+    places = (x > 0).nonzero()[:, 0]
+    result = torch.zeros_like(x).index_put((places,), x[places].sqrt())
+    return torch.autograd.grad(result.sum(), x)[0]
+
+
+def clamped_root(x):
+    x.requires_grad_()
+    return torch.autograd.grad(x.clamp(min=1e-12).sqrt().sum(), x)[0]
+
+
+def double_where_root(x):
+    x.requires_grad_()
+    positive = x > 0
+    result = torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
+    return torch.autograd.grad(result.sum(), x)[0]
+
+
+compare(
+    "a root and its gradient, 200,000 numbers with zeros",
+    {"select, put back": select_root, "clamp": clamped_root, "double where": double_where_root},
+    inputs=lambda generator, device: (torch.rand(200_000, generator=generator) - 0.1).clamp(min=0).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# `clamp` is the cheapest, if its little error at 0 does not hurt. Of the two exact ways, the table says
+# which one is faster here. On a GPU, `where` has no sync.
+
+# %% [markdown]
+# ## 7. `scatter` writes to given places
+#
+# In one dimension, `data.scatter(0, index, values)` is this loop:
+
+# %%
+data, index, values = torch.zeros(6), torch.tensor([4, 0, 3]), torch.tensor([10.0, 20.0, 30.0])
+
+by_hand = data.tolist()
+for i in range(len(index)):
+    by_hand[index[i]] = values[i].item()
+
+print(by_hand)
+print(data.scatter(0, index, values).tolist())
+assert data.scatter(0, index, values).tolist() == by_hand
+assert data.sum() == 0, "data is as it was; scatter_ with an underscore writes into it"
+
+# %% [markdown]
+# The index has the shape of the *values*. Its entries are positions in the *data*. In two dimensions an
+# entry replaces one of the two coordinates, the one that `dim` names. The other stays:
+
+
+# %%
+def scatter_by_hand(data, dim, index, values):
+    result = data.clone()
+    for i in range(index.shape[0]):
+        for j in range(index.shape[1]):
+            if dim == 0:
+                result[index[i, j], j] = values[i, j]
+            else:
+                result[i, index[i, j]] = values[i, j]
+    return result
+
+
+values = torch.arange(1.0, 7.0).view(2, 3)
+rows, columns = torch.tensor([[3, 0, 1], [0, 2, 2]]), torch.tensor([[4, 0, 1], [2, 3, 0]])
+down = torch.zeros(4, 3).scatter(0, rows, values)
+along = torch.zeros(2, 5).scatter(1, columns, values)
+print(values, down, along, sep="\n")
+assert torch.equal(down, scatter_by_hand(torch.zeros(4, 3), 0, rows, values))
+assert torch.equal(along, scatter_by_hand(torch.zeros(2, 5), 1, columns, values))
+
+# %% [markdown]
+# With `dim=0` each value stays in its column and moves to the row that the index says. With `dim=1` it
+# stays in its row. `gather` is the way back: it reads from where `scatter` wrote.
+
+# %%
+assert torch.equal(down.gather(0, rows), values) and torch.equal(along.gather(1, columns), values)
+verdict(
+    "C11",
+    "holds",
+    "In one and in two dimensions scatter gives what the plain Python loop gives.",
+    shown=torch.equal(along, scatter_by_hand(torch.zeros(2, 5), 1, columns, values)),
+)
+
+# %% [markdown]
+# What does it refuse, and what does it let pass?
+
+# %%
+zeros = torch.zeros(4)
+attempts = {
+    "a place that does not exist": lambda: zeros.scatter(0, torch.tensor([4]), torch.ones(1)),
+    "a negative place": lambda: zeros.scatter(0, torch.tensor([-1]), torch.ones(1)),
+    "the same as zeros[[-1]] = 1": lambda: zeros.index_put((torch.tensor([-1]),), torch.ones(1)),
+    "int64 values into float32 data": lambda: zeros.scatter(0, torch.tensor([1]), torch.tensor([1])),
+    "a row of places for a table": lambda: torch.zeros(2, 4).scatter(1, torch.tensor([1, 2]), torch.ones(2)),
+    "more values than places": lambda: zeros.scatter(0, torch.tensor([1]), torch.tensor([5.0, 6.0])),
+}
+outcome = {}
+for attempt, call in attempts.items():
+    try:
+        outcome[attempt] = str(call().tolist())
+    except (RuntimeError, IndexError) as error:
+        outcome[attempt] = f"{type(error).__name__}: {str(error).splitlines()[0][:60]}"
+    print(f"{attempt:31} {outcome[attempt]}")
+
+# %% [markdown]
+# The last line is the dangerous one: the second value was dropped without a word.
+
+# %%
+assert outcome["more values than places"] == "[0.0, 5.0, 0.0, 0.0]"
+assert all("Error" in outcome[attempt] for attempt in list(attempts) if attempt.startswith("a "))
+
+# %% [markdown]
+# 100,000 values go to as many places, in random order. How many times faster is `scatter` than the loop on
+# lists?
+
+# %%
+guess = 10.0
+
+
+# %%
+def scatter_on_lists(data, index, values):
+    result = data.tolist()
+    for place, value in zip(index.tolist(), values.tolist(), strict=True):
+        result[place] = value
+    return torch.tensor(result, device=data.device)
+
+
+compare(
+    "100,000 values to given places",
+    {
+        "Python loop": scatter_on_lists,
+        "scatter": lambda data, index, values: data.scatter(0, index, values),
+    },
+    inputs=lambda generator, device: (
+        torch.zeros(100_000, device=device),
+        torch.randperm(100_000, generator=generator).to(device),
+        torch.rand(100_000, generator=generator).to(device),
+    ),
+    guess=guess,
+    claim="C11",
+)
+
+# %% [markdown]
+# **Why.** One operation instead of 100,000 turns of a loop, and no Python objects. `scatter` checks every
+# index and then writes 4 bytes.
+#
+# ### When `scatter` does not help: few values, much data
+#
+# 100 values go into a million places. `scatter` has to give you a *new* tensor with a million numbers.
+# `scatter_` writes into the old one. How many times faster is it?
+
+# %%
+guess = 10.0
+
+# %%
+compare(
+    "100 values to places among 1,000,000",
+    {
+        "scatter": lambda data, index, values: data.scatter(0, index, values),
+        "scatter_": lambda data, index, values: data.scatter_(0, index, values),
+    },
+    inputs=lambda generator, device: (
+        torch.rand(1_000_000, generator=generator).to(device),
+        torch.randperm(1_000_000, generator=generator)[:100].to(device),
+        torch.rand(100, generator=generator).to(device),
+    ),
+    guess=guess,
+)
+
+# %%
+places = torch.arange(100)
+print(costs(lambda: torch.zeros(1_000_000).scatter(0, places, torch.ones(100))), end="\n\n")
+print(costs(lambda: torch.zeros(1_000_000).scatter_(0, places, torch.ones(100))))
+
+# %% [markdown]
+# The copy of 4 MB was the cost; the 100 writes are nothing. (Both counts include the zeros that we scatter
+# into.) In place needs a tensor that nobody else wants unchanged, autograd included: chapter 03 shows what
+# happens otherwise.
+
+# %% [markdown]
+# ## 8. Two values for one place
+#
+# Several values go to the same place. Which one stays? In the Python loop it is the last one. In torch? We
+# write 100,000 values to 100 places, with `scatter` and with `data[index] = values`, with one thread and
+# with two. The cell prints how many of the 100 places hold the last value that was sent there, in eight
+# runs.
+
+# %%
+values = torch.arange(100_000.0)
+index = torch.randint(100, (100_000,))
+last = torch.zeros(100).scatter_reduce(0, index, values, "amax")  # values grow, so the largest is the last
+
+
+def assign(index, values):
+    data = torch.zeros(100)
+    data[index] = values
+    return data
+
+
+threads = torch.get_num_threads()
+for number in (1, 2):
+    torch.set_num_threads(number)
+    for name, call in {
+        "scatter": lambda: torch.zeros(100).scatter(0, index, values),
+        "data[index] = values": lambda: assign(index, values),
+    }.items():
+        same = [(call() == last).sum().item() for _ in range(8)]
+        print(f"{number} thread{'s' if number > 1 else ' '} {name:22} places with the last value: {same}")
+torch.set_num_threads(threads)
+
+# %% [markdown]
+# With one thread the last value stays. That is how this version of torch is written; it is no promise.
+#
+# With two threads, `data[index] = values` lets each thread write its half of the values, and whoever comes
+# later wins: look at the last line. (If it shows nothing but 100, run the cell again. That is the point.)
+# `scatter` shows 100 here: in one dimension this version uses one thread for it. That is no promise either.
+#
+# The documentation says it clearly: for `scatter`, one of the values is picked arbitrarily; for `index_put_`
+# (which is `data[index] = values`), the behaviour is undefined. On a GPU thousands of threads write at once.
+#
+# The documentation also says that the gradient will be wrong. Three values go to place 1. Only one of them
+# is in the result, so only one of them should get a gradient:
+
+# %%
+rivals = torch.tensor([5.0, 6.0, 7.0], requires_grad=True)
+place = torch.tensor([1, 1, 1])
+result = torch.zeros(3).scatter(0, place, rivals)
+(to_rivals,) = torch.autograd.grad(result.sum(), rivals)
+print("result", result.tolist(), " gradients", to_rivals.tolist())
+verdict(
+    "C11",
+    "does not hold",
+    "When an index occurs twice, scatter does not say who wins, and sends the gradient to all of them.",
+    shown=to_rivals.tolist() == [1, 1, 1] and result.count_nonzero() == 1,
+)
+
+# %% [markdown]
+# The same trap in another dress: counting with `+=`. Place 1 occurs three times. What will the count be?
+
+# %%
+count = torch.zeros(3)
+count[place] += 1
+print(count.tolist())
+assert count[1] == 1
+
+# %% [markdown]
+# The line reads the three counts (all 0), adds 1 to each, and writes three ones to the same place. If you
+# mean a sum, say so. Three functions do, and duplicates are their purpose:
+
+# %%
+print("scatter_add", torch.zeros(3).scatter_add(0, place, torch.ones(3)).tolist())
+print("index_add  ", torch.zeros(3).index_add(0, place, torch.ones(3)).tolist())
+print("index_put  ", torch.zeros(3).index_put((place,), torch.ones(3), accumulate=True).tolist())
+(to_rivals,) = torch.autograd.grad(torch.zeros(3).scatter_add(0, place, rivals).sum(), rivals)
+assert to_rivals.tolist() == [1, 1, 1], "here it is right: each of the three is in the sum"
+
+# %% [markdown]
+# If you mean "the last one", say that, too: it is an exercise.
+
+# %% [markdown]
+# ## 9. Sums by group
+#
+# 50,000 numbers belong to 1,000 groups, and we want the sum of each group. The usual first draft makes one
+# mask for each group. The other way is one `scatter_add`. How many times faster is it?
+
+# %%
+guess = 100.0
+
+
+# %%
+def sums_with_masks(values, groups):
+    return torch.stack([values[groups == group].sum() for group in range(1000)])
+
+
+def sums_at_once(values, groups):
+    return values.new_zeros(1000).scatter_add(0, groups, values)
+
+
+compare(
+    "50,000 numbers, 1,000 sums",
+    {"one mask per group": sums_with_masks, "scatter_add": sums_at_once},
+    inputs=lambda generator, device: (
+        torch.rand(50_000, generator=generator).to(device),
+        torch.randint(1000, (50_000,), generator=generator).to(device),
+    ),
+    guess=guess,
+)
+
+# %%
+values, groups = torch.rand(50_000), torch.randint(1000, (50_000,))
+assert torch.allclose(sums_with_masks(values, groups), sums_at_once(values, groups))
+print(costs(sums_with_masks, values, groups), end="\n\n")
+print(costs(sums_at_once, values, groups))
+
+# %% [markdown]
+# **Why.** Every mask looks at all 50,000 group numbers, 8 bytes each: 1,000 masks read 400 MB to add up 200
+# kB of numbers. On a GPU there are 1,000 syncs besides. `scatter_add` looks at each number once. The work
+# no longer depends on the number of groups.
+#
+# ### Whole rows
+#
+# Now 10,000 rows with 64 numbers each, in 1,000 groups. There is a way with a matrix product: a one-hot
+# table, transposed, times the rows. `scatter_add` wants an index of the shape of the rows: repeated, or
+# expanded as a view. And `index_add` wants one number for each row. How many times faster is the last than
+# the first?
+
+# %%
+guess = 10.0
+
+
+# %%
+def rows_by_product(rows, groups):
+    return F.one_hot(groups, 1000).to(rows.dtype).T @ rows
+
+
+def rows_by_scatter(rows, groups):
+    wide = groups[:, None].repeat(1, rows.shape[1])
+    return rows.new_zeros(1000, rows.shape[1]).scatter_add(0, wide, rows)
+
+
+def rows_by_scatter_view(rows, groups):
+    wide = groups[:, None].expand(-1, rows.shape[1])
+    return rows.new_zeros(1000, rows.shape[1]).scatter_add(0, wide, rows)
+
+
+def rows_by_index(rows, groups):
+    return rows.new_zeros(1000, rows.shape[1]).index_add(0, groups, rows)
+
+
+compare(
+    "10,000 rows of 64, 1,000 sums of rows",
+    {
+        "one-hot, then @": rows_by_product,
+        "scatter_add, index repeated": rows_by_scatter,
+        "scatter_add, index expanded": rows_by_scatter_view,
+        "index_add": rows_by_index,
+    },
+    inputs=lambda generator, device: (
+        torch.rand(10_000, 64, generator=generator).to(device),
+        torch.randint(1000, (10_000,), generator=generator).to(device),
+    ),
+    guess=guess,
+    bytes=2.9e6,
+)
+
+# %%
+rows, groups = torch.rand(10_000, 64), torch.randint(1000, (10_000,))
+expected = rows_by_index(rows, groups)
+for function in (rows_by_product, rows_by_scatter, rows_by_scatter_view, rows_by_index):
+    assert torch.allclose(function(rows, groups), expected)
+    print(f"{function.__name__}:", costs(function, rows, groups), sep="\n", end="\n\n")
+
+# %% [markdown]
+# **Why.** 640,000 additions are needed. The matrix product does a thousand times that, most of it with
+# zeros, and its table has 10 million entries, 80 MB as `int64` and 40 MB more as `float32`. The repeated
+# index is 5 MB of numbers that say the same 64 times. `index_add` reads one number for each row. `expand`
+# gives `scatter_add` a view of the same 10,000 numbers; torch recognises it and works row by row, too. (The
+# limit: all rows are read, and the sums written, once.)
+#
+# ### Other than sums
+#
+# `scatter_reduce` knows `"sum"`, `"mean"`, `"prod"`, `"amax"` and `"amin"`. One thing to watch: the data
+# you scatter into takes part, unless you say no. Zeros are harmless in a sum. In a maximum they are not:
+
+# %%
+group, negative = torch.tensor([0, 0, 2]), torch.tensor([-5.0, -3.0, -4.0])
+with_zeros = torch.zeros(3).scatter_reduce(0, group, negative, "amax")
+without = torch.zeros(3).scatter_reduce(0, group, negative, "amax", include_self=False)
+print("include_self=True: ", with_zeros.tolist(), "\ninclude_self=False:", without.tolist())
+assert with_zeros.tolist() == [0, 0, 0] and without.tolist() == [-3, 0, -4]
+
+# %% [markdown]
+# Group 1 is empty. It keeps what was there before, so start with a value that you will recognise.
+#
+# Sums in `float32` depend on the order in which they are added, and on a GPU this order may change from run
+# to run. Chapter 05 has the remedy.
+#
+# ### When no index is needed
+#
+# The data is in order already: 1,000 groups of 1,000 numbers, one group after the other. No index is needed
+# then; a view with 1,000 rows will do. How many times faster is it?
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "1,000 groups of 1,000 numbers, in order",
+    {
+        "scatter_add": lambda values, groups: values.new_zeros(1000).scatter_add(0, groups, values),
+        "view(1000, 1000).sum(1)": lambda values, groups: values.view(1000, 1000).sum(1),
+    },
+    inputs=lambda generator, device: (
+        torch.rand(1_000_000, generator=generator).to(device),
+        torch.arange(1000).repeat_interleave(1000).to(device),
+    ),
+    guess=guess,
+    bytes=4e6,
+)
+
+# %% [markdown]
+# The view reads 4 MB, with several additions at a time. `scatter_add` reads 8 MB of index besides, and
+# every addition to a group has to wait for the one before it.
+
+# %% [markdown]
+# ## 10. Counting, and one-hot tables that nobody needs
+#
+# A histogram counts how often each number occurs: a sum by group in which every value is 1. We have 20,000
+# numbers from 0 to 255. How many times faster is `bincount` than one comparison for each of the 256 bins?
+
+# %%
+guess = 30.0
+
+# %%
+compare(
+    "256 bins, 20,000 numbers",
+    {
+        "one comparison per bin": lambda numbers: torch.stack([(numbers == i).sum() for i in range(256)]),
+        "scatter_add of ones": lambda numbers: numbers.new_zeros(256).scatter_add(
+            0, numbers, torch.ones_like(numbers)
+        ),
+        "bincount": lambda numbers: torch.bincount(numbers, minlength=256),
+    },
+    inputs=lambda generator, device: torch.randint(256, (20_000,), generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# `bincount` and `scatter_add` of ones do the same work. `bincount` is shorter, and waits (section 4).
+# `scatter_add` does not wait.
+#
+# For two dimensions, make one number out of two: `row * columns + column`. The result is a table after a
+# `view`.
+
+# %%
+across, up = torch.randint(4, (1000,)), torch.randint(3, (1000,))
+table = torch.bincount(up * 4 + across, minlength=12).view(3, 4)
+print(table)
+assert all(table[i, j] == ((up == i) & (across == j)).sum() for i in range(3) for j in range(4))
+
+# %% [markdown]
+# For floating-point numbers in bins of equal width, `torch.histc` does the binning as well. Its result has
+# a known length, so it does not wait:
+
+# %%
+uniform = torch.rand(1000)
+assert torch.equal(torch.histc(uniform, 4, 0, 1), torch.bincount((uniform * 4).long(), minlength=4).float())
+print("syncs:", costs(torch.histc, uniform, 4, 0, 1).syncs)
+
+# %% [markdown]
+# ### One-hot
+#
+# `F.one_hot(labels, classes)` or `scatter_` makes a table with a single 1 in each row. Before you make one:
+# what will happen to it? Most often it is multiplied by something, to pick one entry of each row. 1,024
+# rows with 1,000 log-probabilities each; we want the one of the label. How many times faster is `gather`?
+
+# %%
+guess = 10.0
+
+# %%
+compare(
+    "one of 1,000 numbers, in 1,024 rows",
+    {
+        "one_hot * x, summed": lambda x, labels: (F.one_hot(labels, 1000) * x).sum(dim=1),
+        "gather": lambda x, labels: x.gather(1, labels[:, None])[:, 0],
+    },
+    inputs=lambda generator, device: (
+        torch.randn(1024, 1000, generator=generator).to(device),
+        torch.randint(1000, (1024,), generator=generator).to(device),
+    ),
+    guess=guess,
+)
+
+# %%
+x, labels = torch.randn(1024, 1000), torch.randint(1000, (1024,))
+assert torch.equal((F.one_hot(labels, 1000) * x).sum(dim=1), x.gather(1, labels[:, None])[:, 0])
+assert torch.equal(
+    F.one_hot(labels, 1000).float() @ x[:1000], x[labels]
+)  # a product with one-hot rows picks rows
+print(costs(lambda: (F.one_hot(labels, 1000) * x).sum(dim=1)), end="\n\n")
+print(costs(lambda: x.gather(1, labels[:, None])[:, 0]))
+
+# %% [markdown]
+# A million products for 1,024 numbers. One-hot rows *times a matrix* are the same mistake: they pick rows,
+# and `weights[labels]` does that. (It is what `nn.Embedding` is for.)
+
+# %% [markdown]
+# ## Summary
+#
+# | you want | use | because |
+# |---|---|---|
+# | a sum or a mean of some numbers | `where(mask, x, 0)` and two sums; `x * mask` if all are finite | known size, no sync; a product has nothing to guess |
+# | the chosen values themselves | `x[mask]`, `masked_select` | a sync on a GPU; on a CPU slowest if the mask is shuffled and half of it is true |
+# | one of two values | `where`; or the name: `maximum`, `clamp`, … | `where` computes both branches |
+# | a costly function of a few | `nonzero`, compute, `index_put` | pays if the function is expensive and the few are few |
+# | `where` with gradients | a double `where` | 0 times an infinite derivative is NaN |
+# | to write to given places | `scatter_`, `data[index] = values` | one operation; each place only once |
+# | several values for one place | `scatter_add`, `index_add`, `scatter_reduce` | with `scatter` nobody knows who wins, and the gradient is wrong |
+# | sums of rows by group | `index_add` | one number a row; no one-hot table |
+# | counts | `bincount`; `scatter_add` of ones without a sync | one pass for all bins |
+# | one entry of each row | `gather` | a one-hot table only to pick from is waste |
+
+# %%
+verdicts("C9", "C10", "C11")
+
+# %% [markdown]
+# **Now you:** [the exercises of this chapter](../exercises/10_selection/10_selection.ipynb). Four
+# functions, given slow; make them right and fast.

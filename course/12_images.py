@@ -1,0 +1,880 @@
+# %% [markdown]
+# # 12 · Images
+#
+# Pictures become tensors, change their size, lie in batches, and become pictures again. Each step has a
+# slow way, one picture at a time, and a fast way for the whole batch. And some have a fast way that is
+# wrong.
+#
+# **You will be able to**
+# - resize a batch inside a model, with gradients, and choose mode and place with the cost in mind,
+# - say when PIL is faster than torch, and which type and memory format make torch faster than PIL,
+# - show a batch as one picture, and not fall into the traps on the way back to bytes,
+# - apply transforms to a whole batch, and know what that does to their randomness.
+#
+# **Time:** 35 minutes to read and run. **Needs:** a CPU; a GPU is used where there is one.
+#
+# **Claims tested:** *C12* "`F.interpolate` inside the forward pass"; *C13* "`make_grid` instead of plotting
+# code".
+
+# %%
+import io
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from IPython.display import Image as Picture
+from matplotlib.figure import Figure
+from PIL import Image
+from torchvision.transforms import v2
+from torchvision.transforms.functional import to_pil_image
+from torchvision.utils import make_grid
+
+from autograder import compare, costs, devices, verdict, verdicts
+
+data = Path("../data/images")
+print("devices here:", *devices())
+
+# %% [markdown]
+# ## 1. A cat, twice as large
+#
+# A decoded picture is `uint8` with shape *H, W, C*. Torch wants *C, H, W*, in batches *N, C, H, W*.
+# (Chapter 04 reads files, chapter 06 explains memory formats.)
+
+# %%
+pixels = np.array(Image.open(data / "cat" / "chelsea.jpg"))
+cat = torch.from_numpy(pixels).permute(2, 0, 1)[None].float() / 255
+doubled = F.interpolate(cat, scale_factor=2, mode="bilinear")
+print(pixels.shape, "→", tuple(cat.shape), "→", tuple(doubled.shape))
+
+# %% [markdown]
+# Without the batch dimension the call is refused, but for another reason than you may think: a tensor of
+# three dimensions means a batch of *lines*, and lines have another mode:
+
+# %%
+try:
+    F.interpolate(cat[0], scale_factor=2, mode="bilinear")
+except NotImplementedError as error:
+    print(str(error).split("(")[0])
+
+# %% [markdown]
+# Every pixel of the result has a *place* between pixels of the original. Its value is made of those around
+# it. `nearest` copies the closest one. `bilinear` mixes the closest 2 × 2. `bicubic` mixes 4 × 4. Here is an
+# eye, eight times as large.
+
+
+# %%
+def as_picture(tensor, alt):
+    file = io.BytesIO()
+    to_pil_image(tensor.clamp(0, 1)).save(file, format="png")
+    return Picture(file.getvalue(), alt=alt)
+
+
+eye = cat[:, :, 98:128, 160:196]
+modes = ("nearest", "bilinear", "bicubic")
+enlarged = torch.cat([F.interpolate(eye, scale_factor=8, mode=mode) for mode in modes])
+as_picture(
+    make_grid(enlarged, padding=4, pad_value=1),
+    "A cat's eye three times: nearest shows square blocks, bilinear is soft, bicubic is a little sharper.",
+)
+
+# %% [markdown]
+# 16 pixels to mix instead of 4. How many times faster is bilinear than bicubic?
+
+# %%
+guess = 4.0
+
+
+# %%
+def colour_batch(count, height, width):
+    return lambda generator, device: torch.rand(count, 3, height, width, generator=generator).to(device)
+
+
+compare(
+    "doubling 4 pictures of 3 × 128 × 128",
+    {
+        mode: lambda x, mode=mode: F.interpolate(x, scale_factor=2, mode=mode)
+        for mode in ("bicubic", "bilinear")
+    },
+    inputs=colour_batch(4, 128, 128),
+    guess=guess,
+    bytes=4 * 3 * 128 * 128 * 4 * 5,
+)
+
+# %% [markdown]
+# **Why.** The limit is set by bytes: read one number, write four. On one thread of a CPU, both modes stay
+# far away from it. They compute: for each number of the result some positions and weights, then 4 or 16
+# products. So the ratio should be near 4.
+#
+# On the CPU it is much less. Either bicubic is good, or bilinear is bad. Keep the suspicion for section 5.
+
+# %% [markdown]
+# ## 2. A loop over PIL, or one call
+#
+# Somewhere in a model, feature maps or pictures must be enlarged. One way is to convert every picture to
+# PIL, resize, and convert back. The advice (*C12*) is one call of `F.interpolate` for the batch. How many
+# times faster is it?
+
+# %%
+guess = 5.0
+
+
+# %%
+def through_pil(batch, size):
+    resized = [to_pil_image(picture).resize((size, size), Image.Resampling.BILINEAR) for picture in batch]
+    back = torch.stack([v2.functional.pil_to_tensor(picture) for picture in resized])
+    return back.to(batch.device) / 255
+
+
+compare(
+    "enlarging 32 float pictures from 32 × 32 to 48 × 48",
+    {
+        "PIL, one by one": lambda batch: through_pil(batch, 48),
+        "F.interpolate": lambda batch: F.interpolate(batch, (48, 48), mode="bilinear"),
+    },
+    inputs=colour_batch(32, 32, 32),
+    guess=guess,
+    claim="C12",
+)
+
+# %% [markdown]
+# **Why.** PIL's own arithmetic is good. Around it stand, for each picture: times 255, a conversion to
+# bytes, a copy with the channels last, and a copy back. On a GPU there are also 32 transfers in each
+# direction, and each waits for the device.
+#
+# The results agree within two steps of 255, because bytes are cut off and rounded on the way:
+
+# %%
+batch = torch.rand(4, 3, 32, 32)
+difference = through_pil(batch, 48) - F.interpolate(batch, (48, 48), mode="bilinear")
+print("largest difference:", round(difference.abs().max().item() * 255, 1), "of 255")
+assert difference.abs().max() * 255 < 2.01
+
+# %% [markdown]
+# Speed is not even the main reason. On the way through bytes each value is cut off to one of 256 steps. And
+# the gradient?
+
+# %%
+small = torch.rand(2, 3, 8, 8, requires_grad=True)
+print("through PIL:  requires_grad =", through_pil(small, 16).requires_grad)
+print("interpolate:  requires_grad =", F.interpolate(small, (16, 16), mode="bilinear").requires_grad)
+
+# %% [markdown]
+# There is no error. `to_pil_image` detaches silently, and whatever lies before it learns nothing.
+#
+# ### When it does not help
+#
+# Now you are *given* PIL pictures, and want thumbnails as `uint8`. PIL averages over all pixels that a
+# smaller pixel covers; torch does so with `antialias=True`. Is the batch in `float32`, converted before and
+# rounded afterwards, faster?
+
+# %%
+guess = 2.0
+
+
+# %%
+def thumbnails_pil(pictures, batch):
+    resized = [picture.resize((64, 64), Image.Resampling.BILINEAR) for picture in pictures]
+    return torch.stack([v2.functional.pil_to_tensor(picture) for picture in resized]).to(batch.device)
+
+
+def thumbnails_float(pictures, batch):
+    resized = F.interpolate(batch.float(), (64, 64), mode="bilinear", antialias=True)
+    return resized.round_().clamp_(0, 255).to(torch.uint8)
+
+
+def thumbnails_bytes(pictures, batch):
+    return v2.functional.resize(batch, [64, 64])  # bilinear and antialiased by default
+
+
+def pil_and_tensor(generator, device):
+    batch = torch.randint(256, (8, 3, 200, 200), generator=generator, dtype=torch.uint8)
+    return [to_pil_image(picture) for picture in batch], batch.to(device)
+
+
+compare(
+    "thumbnails of 8 pictures, 200 × 200 to 64 × 64, in float32",
+    {"PIL, one by one": thumbnails_pil, "float32 batch": thumbnails_float},
+    inputs=pil_and_tensor,
+    guess=guess,
+    claim="C12",
+)
+
+# %% [markdown]
+# On a CPU it is the loop that wins. PIL computes with bytes, in integers, several at once. The batch first
+# makes four times as many bytes. And 8 pictures are a short loop: there is next to no overhead to save.
+#
+# On x86 processors torch has such code for bytes too. You only must not convert first. How many times
+# faster is the batch of bytes than the loop?
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "thumbnails of 8 pictures, 200 × 200 to 64 × 64, in uint8",
+    {"PIL, one by one": thumbnails_pil, "uint8 batch": thumbnails_bytes},
+    inputs=pil_and_tensor,
+    guess=guess,
+)
+
+# %%
+pictures, batch = pil_and_tensor(torch.Generator().manual_seed(0), "cpu")
+of_pil = thumbnails_pil(pictures, batch).int()
+print(
+    "largest difference to PIL: uint8",
+    (thumbnails_bytes(pictures, batch).int() - of_pil).abs().max().item(),
+    end="",
+)
+print(", float32", (thumbnails_float(pictures, batch).int() - of_pil).abs().max().item())
+assert (thumbnails_bytes(pictures, batch).int() - of_pil).abs().max() <= 1
+
+# %% [markdown]
+# The same thumbnails, at most one step of 256 apart. Where one step does not matter, keep pictures in
+# `uint8` as long as you can.
+
+# %% [markdown]
+# ## 3. Inside the forward pass
+#
+# `interpolate` is an operation like any other, so autograd goes through it. Every pixel of the result is a
+# weighted mean, with weights that add up to 1. So if you sum all pixels of a result with *n* numbers, the
+# gradients of the original must add up to *n*:
+
+# %%
+picture = cat[:, :, :40, :40].clone().requires_grad_()
+F.interpolate(picture, scale_factor=3, mode="bicubic").sum().backward()
+print("numbers in the result:", 3 * 120 * 120, "  sum of gradients:", round(picture.grad.sum().item()))
+assert torch.isclose(picture.grad.sum(), torch.tensor(3.0 * 120 * 120))
+
+# %%
+verdict(
+    "C12",
+    "holds",
+    "Gradients flow through F.interpolate, bicubic too; through PIL they are cut off without an error.",
+    shown=F.interpolate(small, scale_factor=2, mode="bicubic").requires_grad
+    and not through_pil(small, 16).requires_grad,
+)
+
+# %% [markdown]
+# ### Where in the forward pass?
+#
+# A segmentation network ends with 64 feature maps of 28 × 28. A 1 × 1 convolution makes 8 classes of them,
+# and the result must be 112 × 112. Usually you see: enlarge, then convolve. Does the order matter?
+#
+# The convolution mixes channels at one pixel; the interpolation mixes pixels in one channel. Both are
+# weighted sums, so they can be swapped. The bias stays right, because the weights of the interpolation add
+# up to 1. How many times faster is it to enlarge last, with the backward pass?
+
+# %%
+guess = 4.0
+
+
+# %%
+def enlarge_first(features, weight, bias):
+    return F.conv2d(F.interpolate(features, scale_factor=4, mode="bilinear"), weight, bias)
+
+
+def enlarge_last(features, weight, bias):
+    return F.interpolate(F.conv2d(features, weight, bias), scale_factor=4, mode="bilinear")
+
+
+def with_backward(head):
+    return lambda *inputs: torch.autograd.grad(head(*inputs).sum(), inputs)
+
+
+def features_and_head(generator, device):
+    shapes = (1, 64, 28, 28), (8, 64, 1, 1), (8,)
+    return tuple(torch.randn(shape, generator=generator).to(device).requires_grad_() for shape in shapes)
+
+
+compare(
+    "64 maps of 28 × 28 to 8 classes of 112 × 112, with backward",
+    {"enlarge, convolve": with_backward(enlarge_first), "convolve, enlarge": with_backward(enlarge_last)},
+    inputs=features_and_head,
+    guess=guess,
+)
+
+# %%
+inputs = features_and_head(torch.Generator().manual_seed(0), "cpu")
+assert torch.allclose(enlarge_first(*inputs), enlarge_last(*inputs), atol=1e-4)
+for head in (enlarge_first, enlarge_last):
+    print(head.__name__, costs(head, *inputs), sep="\n", end="\n\n")
+
+# %% [markdown]
+# **Why.** The convolution needs 64 × 8 multiplications for each pixel. Enlarged by 4 in both directions
+# there are 16 times as many pixels. And 64 maps are enlarged instead of 8. The counts of operations are
+# equal, the bytes are not: about an eighth.
+#
+# ### When it does not help
+#
+# It is the same result only between *linear* operations. Put a ReLU between the two, and it becomes another
+# model:
+
+# %%
+features = torch.randn(1, 64, 28, 28)
+relu_last = F.interpolate(features, scale_factor=4, mode="bilinear").relu()
+relu_first = F.interpolate(features.relu(), scale_factor=4, mode="bilinear")
+print("largest difference with a ReLU:", round((relu_last - relu_first).abs().max().item(), 2))
+assert not torch.allclose(relu_last, relu_first, atol=0.1)
+
+# %% [markdown]
+# ## 4. Smaller: the fast way that is wrong
+#
+# When you shrink a picture to a quarter of its width, one pixel of the result covers 4 × 4. Without
+# `antialias`, bilinear still mixes 2 × 2 of them. How many times faster is it?
+
+# %%
+guess = 2.0
+
+# %%
+compare(
+    "shrinking 4 pictures from 224 × 224 to 56 × 56",
+    {
+        "antialias=True": lambda x: F.interpolate(x, (56, 56), mode="bilinear", antialias=True),
+        "antialias=False": lambda x: F.interpolate(x, (56, 56), mode="bilinear"),
+    },
+    inputs=colour_batch(4, 224, 224),
+    guess=guess,
+)
+
+# %% [markdown]
+# The default, `antialias=False`, is faster. What did it leave out? Look at the gradient: a pixel whose
+# gradient is zero has no influence at all.
+
+# %%
+picture = torch.rand(1, 1, 64, 64, requires_grad=True)
+for antialias in (False, True):
+    small = F.interpolate(picture, (16, 16), mode="bilinear", antialias=antialias)
+    (gradient,) = torch.autograd.grad(small.sum(), picture)
+    print(f"antialias={antialias!s:5}  pixels without influence: {(gradient == 0).float().mean().item():.0%}")
+
+# %% [markdown]
+# Three quarters of the picture were never used. (At a factor of 2, 2 × 2 are just enough. At larger factors
+# pixels are lost.) In a photograph you see it as noise. In a regular texture
+# you see patterns that are not there. Rings whose width shrinks from the middle to the edge, 512 × 512
+# shrunk to 128 × 128:
+
+# %%
+y, x = torch.meshgrid(torch.linspace(-1, 1, 512), torch.linspace(-1, 1, 512), indexing="ij")
+rings = (0.5 + 0.5 * torch.cos(250 * (x * x + y * y)))[None, None]
+shrunk = [F.interpolate(rings, (128, 128), mode="bilinear", antialias=on) for on in (False, True)]
+shrunk = [
+    F.interpolate(picture, scale_factor=2) for picture in shrunk
+]  # each pixel twice as large, to look at
+as_picture(
+    make_grid(torch.cat(shrunk), padding=8, pad_value=1),
+    "Rings, shrunk. Left, without antialias: false rings around points where there are none. "
+    "Right, with antialias: rings that are too fine fade into grey.",
+)
+
+# %% [markdown]
+# So this is no optimisation. It is another result. When you shrink, set `antialias=True`. (`v2.Resize` does
+# by default.) When you enlarge, there is nothing to average. But does the argument cost nothing then?
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "doubling 4 pictures of 3 × 128 × 128, with and without antialias",
+    {
+        "antialias=False": lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"),
+        "antialias=True": lambda x: F.interpolate(x, scale_factor=2, mode="bicubic", antialias=True),
+    },
+    inputs=colour_batch(4, 128, 128),
+    guess=guess,
+)
+
+# %%
+x = torch.rand(32, 32)
+of_pil = torch.from_numpy(np.array(Image.fromarray(x.numpy()).resize((64, 64), Image.Resampling.BICUBIC)))
+for antialias in (False, True):
+    of_torch = F.interpolate(x[None, None], scale_factor=2, mode="bicubic", antialias=antialias)[0, 0]
+    difference = (of_torch - of_pil).abs().max().item()
+    print(f"antialias={antialias!s:5}  largest difference to PIL: {difference:.6f}")
+assert difference < 1e-5
+
+# %% [markdown]
+# On the CPU, the variant with *more* duties is the faster one for bicubic. It works along the rows first
+# and then along the columns: 4 + 4 products instead of 16. (The results differ, because
+# each uses cubic weights of its own. Only with `antialias=True` they are those of PIL.)
+#
+# ### `align_corners` costs nothing and moves everything
+#
+# Four numbers, enlarged to eight:
+
+# %%
+ramp = torch.arange(4.0).view(1, 1, 1, 4)
+for align in (False, True):
+    line = F.interpolate(ramp, size=(1, 8), mode="bilinear", align_corners=align)
+    print(f"align_corners={align!s:5}", [round(number, 2) for number in line.flatten().tolist()])
+
+# %% [markdown]
+# With `False`, a pixel is a small square, and the squares are cut in two. With `True`, a pixel is a point,
+# and the first and last points stay where they are. In the middle of a picture both agree; towards the
+# edges they differ: here by 0.18 of a pixel of the original, with larger factors and larger pictures by up
+# to half a pixel. Train with one and use the other, and masks no longer fit their pictures. `False` is what
+# PIL does.
+
+# %% [markdown]
+# ## 5. Memory format, and a strange number of channels
+#
+# Chapter 06 found: bilinear upsampling of 64 channels is several times faster in channels_last. Decoded
+# pictures come in channels_last anyway. So, bicubic, three channels: how many times faster is
+# channels_last?
+
+# %%
+guess = 3.0
+
+
+# %%
+def both_formats(generator, device):
+    batch = torch.rand(4, 3, 112, 112, generator=generator).to(device)
+    return batch, batch.to(memory_format=torch.channels_last)
+
+
+compare(
+    "bicubic, 4 colour pictures of 112 × 112 doubled",
+    {
+        "default": lambda default, last: F.interpolate(default, scale_factor=2, mode="bicubic"),
+        "channels_last": lambda default, last: F.interpolate(last, scale_factor=2, mode="bicubic"),
+    },
+    inputs=both_formats,
+    guess=guess,
+)
+
+# %% [markdown]
+# On the CPU it is slower. For floats, only `nearest` and `bilinear` have code of their own for channels_last,
+# from four channels on. All else runs through general code, which is mostly better at walking along a row.
+# And code of its own does not mean faster: it pays with many channels, not with four. With three, bilinear is
+# a case of its own, as you see next.
+#
+# Now the suspicion from section 1. Here is bilinear with three channels, and with a fourth that nobody
+# needs. The third variant says: 8 colour pictures are 24 grey pictures. `view` costs nothing. How many
+# times faster is it than the first?
+
+# %%
+guess = 1.0
+
+
+# %%
+def double(batch):
+    return F.interpolate(batch, scale_factor=2, mode="bilinear")
+
+
+def double_as_grey(batch):
+    n, c, h, w = batch.shape
+    return double(batch.view(n * c, 1, h, w)).view(n, c, 2 * h, 2 * w)
+
+
+def three_and_four(generator, device):
+    batch = torch.rand(8, 4, 112, 112, generator=generator).to(device)
+    return batch[:, :3].contiguous(), batch
+
+
+compare(
+    "bilinear, 8 pictures of 112 × 112 doubled",
+    {
+        "3 channels": lambda three, four: double(three),
+        "4 channels, one for nothing": lambda three, four: double(four),
+        "3 channels as grey pictures": lambda three, four: double_as_grey(three),
+    },
+    inputs=three_and_four,
+    guess=guess,
+)
+three = torch.rand(2, 3, 100, 100)
+assert torch.equal(double(three), double_as_grey(three))
+
+# %% [markdown]
+# With this version of torch on one thread of a CPU, three channels take *longer* than four. The same numbers,
+# seen as grey pictures, are doubled in about half the time. The result is equal to the last bit.
+#
+# So in section 1 it was bilinear that was bad. Here are as many numbers as there, as 12 grey pictures. How
+# many times faster is bilinear than bicubic now?
+
+# %%
+guess = 4.0
+
+# %%
+compare(
+    "doubling 12 grey pictures of 128 × 128",
+    {
+        mode: lambda x, mode=mode: F.interpolate(x, scale_factor=2, mode=mode)
+        for mode in ("bicubic", "bilinear")
+    },
+    inputs=lambda generator, device: torch.rand(12, 1, 128, 128, generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# As grey pictures, bilinear is about 4 times as fast as bicubic on the CPU, as the count of products says.
+# Nothing in the documentation tells you to go this way, and the next version may mend it. That is why one
+# measures.
+#
+# ### When it does not help
+#
+# The trick needs the default order: a channels_last batch cannot be viewed like this. With more than one
+# thread, torch takes its general code for three channels, and there is nothing to gain. And a GPU, where the
+# code is another one, has no reason to follow. Where the table has lines for one, look.
+
+# %%
+try:
+    double_as_grey(three.to(memory_format=torch.channels_last))
+except RuntimeError as error:
+    print("view raises:", str(error).split(" (")[0])
+
+# %% [markdown]
+# ## 6. Many pictures on one page
+#
+# You want to see what is in a batch. Plotting code makes one pair of axes for each picture. `make_grid`
+# (*C13*) copies all pictures into one large picture. Both end in a PNG file here. How many times faster is
+# the second?
+
+# %%
+guess = 5.0
+
+
+# %%
+def png_by_plotting(batch):
+    figure = Figure(figsize=(4, 4))
+    for axes, picture in zip(figure.subplots(4, 4).flat, batch, strict=True):
+        axes.imshow(picture.permute(1, 2, 0).cpu())
+        axes.axis("off")
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
+
+
+def png_by_grid(batch):
+    file = io.BytesIO()
+    to_pil_image(make_grid(batch, nrow=4, padding=2)).save(file, format="png")
+    return file.getvalue()
+
+
+compare(
+    "16 pictures of 64 × 64 as one PNG",
+    {"matplotlib, 16 axes": png_by_plotting, "make_grid": png_by_grid},
+    inputs=colour_batch(16, 64, 64),
+    guess=guess,
+    claim="C13",
+    seconds=1.5,
+)
+
+# %% [markdown]
+# **Why.** A pair of axes is dozens of Python objects: ticks, labels, transformations, even if you switch
+# them off. And every picture is resampled to the pixels of the figure. `make_grid` needs one allocation and
+# 16 copies. (Compressing the PNG takes its time in both.)
+
+# %%
+print(costs(make_grid, torch.rand(16, 3, 64, 64), nrow=4, padding=2))
+
+# %% [markdown]
+# Now real pictures. They differ in size, and some are grey, so they must be made equal first.
+
+# %%
+files = sorted(data.glob("*/*"))
+real = [v2.functional.to_image(Image.open(file).convert("RGB")) for file in files]
+square = v2.Compose([v2.Resize(96), v2.CenterCrop(96)])
+page = make_grid([square(picture) for picture in real], nrow=5, padding=4, pad_value=255)
+print(len({picture.shape for picture in real}), "sizes → one page of", tuple(page.shape), page.dtype)
+as_picture(
+    page / 255,
+    "Ten pictures in two rows of five: " + ", ".join(file.stem.replace("_", " ") for file in files) + ".",
+)
+
+# %% [markdown]
+# `nrow` is the number of pictures *in* a row. And there is more that the name does not tell:
+
+# %%
+assert page.shape == (3, 2 * 100 + 4, 5 * 100 + 4)
+assert make_grid(torch.rand(4, 1, 8, 8)).shape[0] == 3  # grey becomes colour, three times the memory
+assert make_grid(torch.rand(1, 3, 8, 8), padding=2).shape == (3, 8, 8)  # a single picture gets no frame
+assert not make_grid(torch.rand(4, 3, 8, 8, requires_grad=True)).requires_grad  # it is for looking only
+
+# %%
+verdict(
+    "C13",
+    "holds",
+    "make_grid gives one tensor of the same type, with nrow pictures in a row.",
+    shown=page.dtype == torch.uint8 and page.shape == (3, 204, 504),
+)
+
+# %% [markdown]
+# ### When it does not help
+#
+# `make_grid` is a loop: one copy and three views for each picture. A thousand pictures of 8 × 8 are a
+# small page, but a long loop. Here is the same page by hand. Add a frame on two sides of every picture, cut
+# the batch dimension into rows and columns, swap dimensions, and copy once. How many times faster?
+
+# %%
+guess = 3.0
+
+
+# %%
+def page_by_hand(batch, columns, gap):
+    rows = len(batch) // columns
+    framed = F.pad(batch, (gap, 0, gap, 0))  # left and above
+    c, h, w = framed.shape[1:]
+    page = framed.view(rows, columns, c, h, w).permute(2, 0, 3, 1, 4).reshape(c, rows * h, columns * w)
+    return F.pad(page, (0, gap, 0, gap))  # right and below, once for the page
+
+
+compare(
+    "a page of 1,000 pictures of 3 × 8 × 8",
+    {
+        "make_grid": lambda batch: make_grid(batch, nrow=40, padding=1),
+        "by hand": lambda batch: page_by_hand(batch, 40, 1),
+    },
+    inputs=colour_batch(1000, 8, 8),
+    guess=guess,
+)
+
+# %%
+tiny = torch.rand(1000, 3, 8, 8)
+assert torch.equal(make_grid(tiny, nrow=40, padding=1), page_by_hand(tiny, 40, 1))
+print("make_grid", costs(make_grid, tiny, nrow=40, padding=1), sep="\n", end="\n\n")
+print("by hand", costs(page_by_hand, tiny, 40, 1), sep="\n")
+
+# %% [markdown]
+# By hand, more bytes are moved. But a thousand small calls cost more. On a GPU, each of them is a kernel
+# launch. (`page_by_hand` needs full rows. In the exercises you mend that.)
+
+# %% [markdown]
+# ## 7. Back to bytes
+#
+# `to_pil_image` multiplies a float picture by 255 and converts to `uint8`. What does it make of a value
+# slightly above 1?
+
+# %%
+for value in (0.5, 1.0, 1.01, -0.01):
+    print(value, "→", np.asarray(to_pil_image(torch.full((1, 1, 1), value))).item())
+
+# %% [markdown]
+# White becomes black: here, the number wraps around. (And 0.5 becomes 127: it cuts off, it does not round.)
+#
+# Who makes such values? Bicubic does. Its weights are
+# negative further out, so it shoots over at sharp edges. A white bar on black, enlarged, left as it is and
+# right clamped first:
+
+# %%
+bar = torch.zeros(1, 1, 12, 12)
+bar[..., 3:9, 4:8] = 1
+enlarged = F.interpolate(bar, scale_factor=10, mode="bicubic")[0]
+print("values from", round(enlarged.min().item(), 3), "to", round(enlarged.max().item(), 3))
+pair = [v2.functional.pil_to_tensor(to_pil_image(picture)) for picture in (enlarged, enlarged.clamp(0, 1))]
+as_picture(
+    make_grid(pair, padding=8, pad_value=128) / 255,
+    "A white bar on black, twice. Left: bright and dark bands along the edges, where values wrapped around. "
+    "Right: clamped first, a clean bar with soft edges.",
+)
+
+# %% [markdown]
+# So `clamp(0, 1)` first. Does torchvision's other conversion save you?
+
+# %%
+print("1.01 →", v2.functional.to_dtype(torch.tensor([1.01]), torch.uint8, scale=True).item())
+
+# %% [markdown]
+# It does not clamp either. (2 instead of 1, because it multiplies by almost 256, not by 255. What a number
+# outside the range becomes is not defined. Another processor may give another one.)
+#
+# And which conversion is cheap? A page of 16 pictures of 128 × 128 can be converted to bytes at the end, or
+# it can be made of bytes from the start. How many times faster is the second?
+
+# %%
+guess = 2.0
+
+
+# %%
+def float_and_bytes(generator, device):
+    batch = torch.randint(256, (16, 3, 128, 128), generator=generator, dtype=torch.uint8).to(device)
+    return batch / 255, batch
+
+
+compare(
+    "a page of 16 pictures of 128 × 128 to PIL",
+    {
+        "float32": lambda floats, uint8: to_pil_image(make_grid(floats)),
+        "uint8": lambda floats, uint8: to_pil_image(make_grid(uint8)),
+    },
+    inputs=float_and_bytes,
+    guess=guess,
+)
+
+# %% [markdown]
+# **Why.** A quarter of the bytes in the grid, and no multiplication and conversion afterwards.
+
+# %%
+floats, uint8 = float_and_bytes(torch.Generator().manual_seed(0), "cpu")
+print(f"float32: {costs(make_grid, floats).bytes:,} bytes    uint8: {costs(make_grid, uint8).bytes:,} bytes")
+
+# %% [markdown]
+# ## 8. Transforms on a whole batch
+#
+# The transforms of `torchvision.transforms.v2` take PIL pictures, tensors, and batches of tensors. 64 small
+# pictures, one by one or in one go: how many times faster is the batch?
+
+# %%
+guess = 10.0
+
+# %%
+augment = v2.Compose(
+    [
+        v2.RandomCrop(28),
+        v2.RandomHorizontalFlip(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize(mean=[0.5, 0.4, 0.3], std=[0.2, 0.2, 0.2]),
+    ]
+)
+
+
+def byte_batch(count, size):
+    return lambda generator, device: torch.randint(
+        256, (count, 3, size, size), generator=generator, dtype=torch.uint8
+    ).to(device)
+
+
+compare(
+    "crop, flip, convert and normalise 64 pictures of 32 × 32",
+    {
+        "one by one": lambda batch: torch.stack([augment(picture) for picture in batch]),
+        "the batch at once": lambda batch: augment(batch),
+    },
+    inputs=byte_batch(64, 32),
+    guess=guess,
+)
+
+# %% [markdown]
+# **Why.** Each transform is some Python and a few operations, for one picture as for 64.
+#
+# Too good to be true? Give it a batch of 64 *equal* pictures. One by one, how many different results come
+# out? And in one go?
+
+# %%
+equal = torch.randint(256, (1, 3, 32, 32), dtype=torch.uint8).repeat(64, 1, 1, 1)
+one_by_one = torch.stack([augment(picture) for picture in equal])
+at_once = augment(equal)
+print("different results, one by one:", len(one_by_one.unique(dim=0)))
+print("different results, at once:   ", len(at_once.unique(dim=0)))
+assert len(at_once.unique(dim=0)) == 1 < len(one_by_one.unique(dim=0))
+
+# %% [markdown]
+# Why not 64? There are only 5 × 5 places and 2 directions, so at most 50 results, and some are drawn more
+# than once.
+#
+# And why 1? A random transform draws once for each *call*. The whole batch is cropped at the same place and
+# flipped, or not, together. That is weaker augmentation, and no test of speed tells you. So: random
+# transforms for each picture, the rest (`ToDtype`, `Normalize`, `Resize`) for the batch. Or draw one number
+# for each picture yourself:
+
+# %%
+flip = torch.rand(len(equal)) < 0.5
+flipped = torch.where(flip[:, None, None, None], equal.flip(-1), equal)
+print("different results:", len(flipped.unique(dim=0)))
+assert all(torch.equal(flipped[i], equal[i].flip(-1) if flip[i] else equal[i]) for i in range(64))
+
+# %% [markdown]
+# ### When it does not help
+#
+# Large pictures and a transform with real work: a Gaussian blur of 16 pictures of 128 × 128. How many times
+# faster is the batch?
+
+# %%
+guess = 2.0
+
+# %%
+blurred = compare(
+    "Gaussian blur of 16 float pictures of 128 × 128",
+    {
+        "one by one": lambda batch: torch.stack([v2.functional.gaussian_blur(p, [5, 5]) for p in batch]),
+        "the batch at once": lambda batch: v2.functional.gaussian_blur(batch, [5, 5]),
+    },
+    inputs=colour_batch(16, 128, 128),
+    guess=guess,
+)
+for name, blocks in blurred.samples["cpu"].blocks.items():
+    faults = median(block.faults / block.calls for block in blocks)
+    print(f"{name}: {faults:,.0f} page faults for each call, on the CPU")
+
+# %% [markdown]
+# Here the work is in the pixels, so a batch has little to gain. And on a CPU it may even be slower. The
+# convolution needs large blocks of memory for its intermediate results. Small blocks are used again in the
+# next call. Large ones are often given back to the system after each call, and then every page must be set
+# up anew (chapter 00, page faults; chapter 13 returns to it). This can change from one run of the notebook to
+# the next. If the process keeps its memory, there are next to no page faults, and the loss is gone.
+#
+# ### Bytes or floats?
+#
+# Where in the list of transforms does `ToDtype` belong? Two candidates: flipping, and changing the
+# brightness. In both cases, how many times faster is `uint8`?
+
+# %%
+guess = 4.0
+
+
+# %%
+def bytes_and_floats(generator, device):
+    batch = byte_batch(16, 128)(generator, device)
+    return batch, batch / 255
+
+
+compare(
+    "flipping 16 pictures of 128 × 128",
+    {
+        "float32": lambda uint8, floats: v2.functional.horizontal_flip(floats),
+        "uint8": lambda uint8, floats: v2.functional.horizontal_flip(uint8),
+    },
+    inputs=bytes_and_floats,
+    guess=guess,
+)
+
+# %%
+guess = 4.0
+
+# %%
+compare(
+    "brightness of 16 pictures of 128 × 128",
+    {
+        "float32": lambda uint8, floats: v2.functional.adjust_brightness(floats, 1.3),
+        "uint8": lambda uint8, floats: v2.functional.adjust_brightness(uint8, 1.3),
+    },
+    inputs=bytes_and_floats,
+    guess=guess,
+)
+
+# %%
+batch, floats = bytes_and_floats(torch.Generator().manual_seed(0), "cpu")
+print("uint8", costs(v2.functional.adjust_brightness, batch, 1.3), sep="\n", end="\n\n")
+print("float32", costs(v2.functional.adjust_brightness, floats, 1.3), sep="\n")
+
+# %% [markdown]
+# **Why.** A flip only moves bytes, and `uint8` has a quarter of them, which more easily stay in a cache.
+# Brightness computes. Bytes are converted to `float32`, multiplied, clamped and converted back: one step
+# more, and the detour each time.
+#
+# So: move and resize in bytes; convert once; compute in floats.
+
+# %% [markdown]
+# ## Summary
+#
+# | question | answer |
+# |---|---|
+# | Resize inside a model? | `F.interpolate` for the whole batch; PIL cuts the gradient, and has 256 steps |
+# | Is PIL slower then? | not for bytes that must shrink: there only torch's own `uint8` code beats it |
+# | Where to enlarge? | last; before it, with few channels; swapping is exact between linear operations |
+# | Shrinking? | `antialias=True`; without it, from a factor of 3 on, most pixels have no influence |
+# | `align_corners`? | costs nothing; use the same in training and afterwards |
+# | channels_last? | for bilinear with many channels; for bicubic with three channels it is slower on a CPU |
+# | bilinear, three channels, CPU? | `view` them as grey pictures and measure |
+# | Look at a batch? | `make_grid`, in `uint8`; `clamp(0, 1)` before `to_pil_image` |
+# | Thousands of tiny pictures? | `view`, `permute`, one copy |
+# | Transforms on a batch? | many times faster for small pictures; random ones draw once for all |
+# | Where to convert to float? | after cropping, flipping and resizing, before computing |
+
+# %%
+verdicts("C12", "C13")
+
+# %% [markdown]
+# **Now you:** [the exercises of this chapter](../exercises/12_images/12_images.ipynb). Five functions,
+# given slow; make them right and fast.

@@ -1,0 +1,1009 @@
+# %% [markdown]
+# # 14 · Capstone: a slow training script made fast
+#
+# One script, correct and slow in a dozen ways. You know every one of them from an earlier chapter. The
+# question of this chapter is another one: **where do you start, and when do you stop?**
+#
+# **You will be able to**
+# - find out where the time of a whole script goes,
+# - change one thing at a time, and prove that the script still learns the same,
+# - foretell what a change is worth to the whole, before you make it,
+# - say no to a famous trick.
+#
+# **Time:** 35 minutes to read and run. **Needs:** a CPU; a GPU is used where there is one.
+#
+# **Claims tested:** none of its own. Three old ones meet a real script: *B3* (`no_grad`), *B7* (mixed
+# precision), *E6* (channels_last).
+
+# %%
+import io
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from statistics import median
+
+os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when torch is loaded
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from matplotlib.figure import Figure
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from autograder import compare, costs, devices, verdicts
+from autograder.show import show_picture
+
+torch.set_num_threads(1)
+torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits of float32 (chapter 05)
+print("devices here:", *devices())
+
+# %% [markdown]
+# ## 1. The script
+#
+# It learns to read digits: pictures of 8 × 8 pixels with values 0 to 16, enlarged to 16 × 16. 192 of them are
+# for learning, 128 for the test. A step takes 32 pictures; 12 steps show each picture twice.
+
+# %%
+with np.load("../data/digits.npz") as file:
+    digits = torch.from_numpy(file["images"])
+    digit_labels = torch.from_numpy(file["labels"]).long()
+
+STEPS, BATCH, LEARN, TEST = 12, 32, 192, 128
+
+
+def draw_orders(generator, learn=LEARN, epochs=2, batch=BATCH):
+    """The pictures of each step: every epoch in an order of its own."""
+    orders = [torch.randperm(learn, generator=generator).split(batch) for _ in range(epochs)]
+    return torch.stack([order for epoch in orders for order in epoch if len(order) == batch])
+
+
+def first_weights(device, dtype):
+    """The same numbers at each call: 8 filters of 3 × 3, then a layer from 512 numbers to 10 scores."""
+    generator = torch.Generator().manual_seed(14)
+    filters = torch.randn(8, 1, 3, 3, generator=generator) * 0.5
+    layer = torch.randn(10, 512, generator=generator) * 0.06
+    weights = [filters, torch.zeros(8), layer, torch.zeros(10)]
+    return [weight.to(device, dtype).requires_grad_() for weight in weights]
+
+
+assert draw_orders(torch.Generator().manual_seed(0)).shape == (STEPS, BATCH)
+
+# %% [markdown]
+# The order of the pictures is an *input*. So is every other random number of a script that you want to
+# change: two versions can be compared only if they see the same numbers.
+#
+# The script is cut into seven parts. Any of them can be replaced, and nothing else changes.
+
+
+# %%
+@dataclass(frozen=True)
+class Script:
+    dtype: torch.dtype  # of pictures and weights
+    prepare: Callable  # what is done with all pictures, before the first step
+    collect: Callable  # the pictures and labels of one step
+    loss: Callable  # how wrong is the network?
+    update: Callable  # one step of Adam
+    note: Callable  # what is kept of a loss
+    evaluate: Callable  # which digits are taken for which?
+
+
+def train(script, orders, device, learn=LEARN, test=TEST):
+    """Run the whole script: the loss of every step, and a table of the answers to the test."""
+    weights = first_weights(device, script.dtype)
+    learning = script.prepare(digits[:learn], digit_labels[:learn], device, script.dtype)
+    testing = script.prepare(digits[-test:], digit_labels[-test:], device, script.dtype)
+    memory, curve = {}, []
+    for order in orders:
+        x, y = script.collect(learning, order, device, script.dtype)
+        loss = script.loss(weights, x, y)
+        script.update(weights, torch.autograd.grad(loss, weights), memory)
+        curve.append(script.note(loss))
+    table = script.evaluate(weights, testing, script.collect, device, script.dtype)
+    return torch.tensor([float(loss) for loss in curve]), table
+
+
+# %% [markdown]
+# Now the slow parts. Read them, and count what you would change. Nothing here is silly: each line has been
+# seen in somebody's project.
+
+
+# %%
+def keep_lists(pictures, labels, device, dtype):
+    return pictures.tolist(), labels.tolist()
+
+
+def one_by_one(data, order, device, dtype):
+    pictures, labels = data
+    x = torch.zeros(0, 1, 16, 16, device=device, dtype=dtype)
+    y = torch.zeros(0, device=device, dtype=torch.int64)
+    for i in order.tolist():
+        picture = torch.tensor(pictures[i], device=device, dtype=dtype)
+        picture = F.interpolate(picture[None, None], size=16, mode="bilinear")
+        picture[picture < 1] = 0  # faint grey is paper
+        mean, deviation = (torch.tensor(number, device=device, dtype=dtype) for number in (5.0, 6.0))
+        x = torch.cat([x, (picture - mean) / deviation])
+        y = torch.cat([y, torch.tensor([labels[i]], device=device)])
+    return x, y
+
+
+def scores(weights, x):
+    filters, shift, layer, offset = weights
+    hidden = F.conv2d(x, filters, shift, stride=2, padding=1).relu()
+    return F.linear(hidden.flatten(1), layer, offset)
+
+
+def loss_one_by_one(weights, x, y):
+    total = 0
+    for i in range(len(x)):
+        total = total + F.cross_entropy(scores(weights, x[i : i + 1]), y[i : i + 1])
+    return total / len(x)
+
+
+def adam_by_hand(weights, gradients, memory):
+    memory["steps"] = steps = memory.get("steps", 0) + 1
+    with torch.no_grad():
+        for i, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
+            mean, square = memory.get(i, (torch.zeros_like(weight), torch.zeros_like(weight)))
+            mean = 0.9 * mean + 0.1 * gradient
+            square = 0.999 * square + 0.001 * gradient**2
+            memory[i] = mean, square
+            mean, square = mean / (1 - 0.9**steps), square / (1 - 0.999**steps)
+            weight -= 0.01 * mean / (square.sqrt() + 1e-8)
+
+
+def note_number(loss):
+    return loss.item()
+
+
+def evaluate_one_by_one(weights, data, collect, device, dtype):
+    table = torch.zeros(10, 10, dtype=torch.int64, device=device)
+    for i in range(len(data[1])):
+        x, y = collect(data, torch.tensor([i]), device, dtype)
+        answer = scores(weights, x).argmax()
+        table[y.item(), answer.item()] += 1
+    return table
+
+
+slow = Script(
+    torch.float64, keep_lists, one_by_one, loss_one_by_one, adam_by_hand, note_number, evaluate_one_by_one
+)
+
+# %%
+orders = draw_orders(torch.Generator().manual_seed(1))
+start = time.perf_counter()
+curve, table = train(slow, orders, "cpu")
+print(f"time:               {time.perf_counter() - start:.2f} s")
+print("loss of each step: ", *(f"{loss:.2f}" for loss in curve))
+print(f"right in the test:  {table.trace() / table.sum():.0%}")
+
+# %% [markdown]
+# It learns. It also takes its time for so few pictures, and real data has not 192 of them but millions.
+
+# %% [markdown]
+# ## 2. First a safety test
+#
+# You are about to change every part of a program that works. Before the first change, write the test that
+# tells you when you broke it. For a training script that is the *curve*: the same losses at the same steps.
+#
+# The same to how many digits? `float32` keeps about seven. A sum in another order changes the last ones, and
+# each step builds on the one before. A mistake changes the first ones. There is much room between the two.
+
+
+# %%
+several_orders = [draw_orders(torch.Generator().manual_seed(seed)) for seed in range(3)]
+expected = [train(slow, orders, "cpu")[0] for orders in several_orders]
+
+
+def furthest(script, device):
+    """The largest relative difference of a loss from that of the slow script, over three orders."""
+    got = [train(script, orders, device)[0] for orders in several_orders]
+    return max(float(((g - e).abs() / e).max()) for g, e in zip(got, expected, strict=True))
+
+
+def accept(script):
+    """The script itself, if it learns the same on every device present; else AssertionError."""
+    for device in devices():
+        difference = furthest(script, device)
+        print(f"{device}: the curve differs by at most {difference:.1e}")
+        assert difference < 1e-3, "this script learns something else"
+    return script
+
+
+assert accept(slow) is slow
+
+# %% [markdown]
+# Does the test find a mistake? Here is a change that is easy to make: take all pictures at once, and give
+# `cross_entropy` probabilities instead of scores. It runs, it is fast, it raises nothing, and the loss falls.
+
+
+# %%
+def loss_of_probabilities(weights, x, y):
+    return F.cross_entropy(scores(weights, x).softmax(1), y)
+
+
+mistaken = replace(slow, loss=loss_of_probabilities)
+wrong_curve, wrong_table = train(mistaken, orders, "cpu")
+print("loss of each step: ", *(f"{loss:.2f}" for loss in wrong_curve))
+print(f"right in the test:  {wrong_table.trace() / wrong_table.sum():.0%}")
+assert wrong_curve[-1] < wrong_curve[0]
+
+try:
+    accept(mistaken)
+except AssertionError as error:
+    print("refused:", error)
+
+# %% [markdown]
+# "The loss falls" is no test. The accuracy after a short run is a rough one: training forgives a lot, and 128
+# pictures count in steps of almost 1 %. Here even it shows the mistake; a smaller one it may not show. The
+# curve of the first steps is a sharp test, and it takes only a short run.
+
+# %% [markdown]
+# ## 3. Where does the time go?
+#
+# Which part takes the most time? Write down its name and its share in percent.
+
+# %%
+guess = ("collect", 50)
+
+# %% [markdown]
+# The profiler of chapter 00 names *operations*. We want *parts* first. `record_function` puts a name of your
+# own on a stretch of time. The backward pass is not in a part; it is what remains of the whole.
+
+
+# %%
+def named(name, function):
+    def call(*args):
+        with record_function(name):
+            return function(*args)
+
+    return call
+
+
+def shares(script, runs=1, orders=orders):
+    """Profile some runs: the share of each part of the script, and the rows of all operations."""
+    parts = [field.name for field in fields(script) if field.name != "dtype"]
+    labelled = replace(script, **{part: named(part, getattr(script, part)) for part in parts})
+    # Evaluation collects, too: there it counts as evaluation.
+    labelled = replace(
+        labelled, evaluate=named("evaluate", lambda w, d, _, *a: script.evaluate(w, d, script.collect, *a))
+    )
+    with profile(activities=[ProfilerActivity.CPU]) as profiled, record_function("everything"):
+        for _ in range(runs):
+            train(labelled, orders, "cpu")
+    rows = {row.key: row for row in profiled.key_averages()}
+    total = rows["everything"].cpu_time_total
+    found = {part: rows[part].cpu_time_total / total for part in parts}
+    found["backward and the rest"] = 1 - sum(found.values())
+    return found, rows
+
+
+shares(slow, orders=orders[:1])  # the first profile also starts the profiler
+before, rows = shares(slow)
+for part, share in sorted(before.items(), key=lambda item: -item[1]):
+    print(f"{part:22} {share:6.1%}  {'█' * round(50 * share)}")
+print(f"Your guess: {guess[0]}, {guess[1]} %.")
+
+# %% [markdown]
+# A profile is itself a little slow, most of all where there are many small operations. So take the shares as
+# a direction, not as a measurement. They say where to begin. And how much is there to do?
+
+# %%
+operations = [row for row in rows.values() if row.key.startswith("aten::")]
+for row in sorted(operations, key=lambda row: -row.self_cpu_time_total)[:6]:
+    own = row.self_cpu_time_total
+    print(
+        f"{row.key:30} {row.count:6,} calls, {own / row.count:6.1f} µs each by itself,",
+        f"{own / 1e3:4.1f} ms together",
+    )
+print()
+print(costs(train, slow, orders, "cpu"))
+
+# %% [markdown]
+# Thousands of operations of some microseconds each. No single one is slow. This is the most common picture in
+# scripts that grew by hand: the time is spent on *asking*, not on computing.
+#
+# How much arithmetic is it? A step multiplies and adds: for the filters 32 pictures × 64 places × 8 filters ×
+# 9 numbers, for the layer 32 × 512 × 10, and as much again for each gradient. The pictures need no gradient,
+# so the filters count twice and the layer three times. The evaluation is left out. The next section gives
+# this to `compare`, which draws the limit of the machine.
+
+# %%
+filters_flops, layer_flops = 2 * BATCH * 64 * 8 * 9, 2 * BATCH * 512 * 10
+flops = STEPS * (2 * filters_flops + 3 * layer_flops)
+print(f"one training: {flops / 1e6:.0f} million operations of arithmetic")
+
+# %% [markdown]
+# ## 4. First change: the loss of a whole batch
+#
+# The largest share is the loop over the pictures in the loss, together with its backward pass. The network
+# does not care how many pictures it gets. How many times faster does **the whole script** become?
+
+# %%
+guess = 3.0
+
+
+# %%
+def loss_of_batch(weights, x, y):
+    return F.cross_entropy(scores(weights, x), y)
+
+
+def running(script):
+    return lambda orders, device: train(script, orders, device)
+
+
+def fresh_orders(generator, device):
+    return draw_orders(generator), device
+
+
+with_batch_loss = accept(replace(slow, loss=loss_of_batch))
+compare(
+    "capstone: the loss of a batch",
+    {"slow": running(slow), "loss of a batch": running(with_batch_loss)},
+    inputs=fresh_orders,
+    guess=guess,
+    flops=flops,
+)
+
+# %% [markdown]
+# Does the curve differ by exactly 0, although the sums are made in another order? The scripts compute in
+# float64, and the curve is kept in float32: differences in the 16th digit are rounded away.
+#
+# **Why.** The same arithmetic, asked for once instead of 32 times, forward and backward:
+
+# %%
+for name, script in {"slow": slow, "loss of a batch": with_batch_loss}.items():
+    x, y = script.collect(
+        script.prepare(digits, digit_labels, "cpu", script.dtype), orders[0], "cpu", script.dtype
+    )
+    weights = first_weights("cpu", script.dtype)
+    cost = costs(lambda: torch.autograd.grad(script.loss(weights, x, y), weights))  # noqa: B023
+    print(f"{name:16} {cost.operations.total():5,} operations in the loss of one step and its backward pass")
+
+# %% [markdown]
+# The loss and its backward pass need many times fewer operations. The script became faster by less, because
+# it has other parts. The line *limit* says how long the arithmetic alone would take: a very small part of the
+# time. So there is room, but hardly any in the arithmetic.
+#
+# **How much can a change bring?** Let a part take the share *p* of the time, and become *k* times faster. The
+# rest stays. Then the whole becomes 1 / (1 − *p* + *p* / *k*) times faster, and however large *k* is, never
+# more than 1 / (1 − *p*). This is Amdahl's law. Use it before you write code, not after.
+
+# %%
+p = before["loss"] + before["backward and the rest"]
+print(f"loss and backward pass take {p:.0%} of the profile: at most {1 / (1 - p):.1f}× for the whole")
+p = before["update"]
+print(f"the update takes            {p:.0%} of the profile: at most {1 / (1 - p):.2f}× for the whole")
+
+# %% [markdown]
+# ## 5. Second change: pictures as tensors
+#
+# Profile again: after each change the shares are new. Which part is next?
+
+# %%
+parts = shares(with_batch_loss)[0]
+for part, share in sorted(parts.items(), key=lambda item: -item[1])[:3]:
+    print(f"{part:22} {share:6.1%}")
+
+# %% [markdown]
+# Collecting and evaluating. Collecting makes the tensor of each picture from a list (chapter 01), makes two
+# constants anew for each picture (02), enlarges the pictures one by one (12), writes through a mask (10) and
+# lets the batch grow with `cat` (01). One index, and one call of each kind for all 32, do the same. How many
+# times faster is *collecting a batch*?
+
+# %%
+guess = 10.0
+
+
+# %%
+def keep_tensors(pictures, labels, device, dtype):
+    return pictures.to(device), labels.to(device)
+
+
+def by_index(data, order, device, dtype):
+    pictures, labels = data
+    order = order.to(device)
+    x = F.interpolate(pictures[order][:, None].to(dtype), size=16, mode="bilinear")
+    return (torch.where(x < 1, 0, x) - 5.0) / 6.0, labels[order]
+
+
+with_tensors = accept(replace(with_batch_loss, prepare=keep_tensors, collect=by_index))
+compare(
+    "capstone: collect 32 pictures",
+    {
+        "from lists, one by one": lambda lists, tensors, *given: one_by_one(lists, *given),
+        "by index": lambda lists, tensors, *given: by_index(tensors, *given),
+    },
+    inputs=lambda generator, device: (
+        keep_lists(digits[:LEARN], digit_labels[:LEARN], device, None),
+        keep_tensors(digits[:LEARN], digit_labels[:LEARN], device, None),
+        torch.randperm(LEARN, generator=generator)[:BATCH],
+        device,
+        torch.float64,
+    ),
+    guess=guess,
+    seconds=0.6,
+)
+
+# %% [markdown]
+# Five things changed here at once, so this number does not tell what the lists alone cost. Chapter 01
+# measured that.
+#
+# And the script? Guess again, with the share above and Amdahl's law.
+
+# %%
+guess = 1.5
+
+# %%
+compare(
+    "capstone: pictures as tensors",
+    {"loss of a batch": running(with_batch_loss), "pictures as tensors": running(with_tensors)},
+    inputs=fresh_orders,
+    guess=guess,
+)
+
+# %% [markdown]
+# Did you measure more than the law allows? Evaluation collects its pictures, too. Once more, with the name
+# "collect" for that as well:
+
+
+# %%
+def evaluate_named(weights, data, collect, *given):
+    return evaluate_one_by_one(weights, data, named("collect", collect), *given)
+
+
+everywhere = shares(replace(with_batch_loss, evaluate=evaluate_named))[0]["collect"]
+for what, p in {"collect for the steps": parts["collect"], "collect everywhere": everywhere}.items():
+    print(f"{what:22} {p:.0%} of the profile: at most {1 / (1 - p):.2f}× for the whole")
+
+# %% [markdown]
+# With the first share, the law allows too little. Was the law wrong? No, the share was: the profile counts
+# what evaluation collects as evaluation. Before you use the law, ask which parts your change touches.
+
+# %% [markdown]
+# ## 6. Third change: evaluation
+#
+# Evaluation asks for one picture at a time, records a graph that nobody uses (chapter 03), waits for two
+# numbers for each picture (02), and counts them one by one (10). Here is a better one.
+
+
+# %%
+def evaluate_at_once(weights, data, collect, device, dtype):
+    with torch.no_grad():
+        x, y = collect(data, torch.arange(len(data[1])), device, dtype)
+        pairs = y * 10 + scores(weights, x).argmax(1)
+        return torch.bincount(pairs, minlength=100).view(10, 10)
+
+
+with_evaluation = accept(replace(with_tensors, evaluate=evaluate_at_once))
+for script in (with_tensors, with_evaluation):
+    assert torch.equal(train(script, orders, "cpu")[1], table)
+
+# %% [markdown]
+# Mind the last two lines: the curve does not see the evaluation, so this change needs a test of its own.
+#
+# How many times faster does the whole script become?
+
+# %%
+guess = 1.5
+
+# %%
+compare(
+    "capstone: evaluation at once",
+    {"pictures as tensors": running(with_tensors), "evaluation at once": running(with_evaluation)},
+    inputs=fresh_orders,
+    guess=guess,
+)
+
+# %% [markdown]
+# Two things changed here: batches, and `no_grad`. Which of them did it? "Use `no_grad` for inference, it is
+# faster" is famous. So compare the forward pass of the test pictures with and without `no_grad`, and nothing
+# else:
+
+# %%
+guess = 1.5
+
+
+# %%
+def with_a_graph(weights, x):
+    return scores(weights, x).argmax(1)
+
+
+def without_a_graph(weights, x):
+    with torch.no_grad():
+        return scores(weights, x).argmax(1)
+
+
+compare(
+    "capstone: 128 pictures, with and without a graph",
+    {"with a graph": with_a_graph, "no_grad": without_a_graph},
+    inputs=lambda generator, device: (
+        first_weights(device, torch.float64),
+        torch.randn(TEST, 1, 16, 16, generator=generator, dtype=torch.float64).to(device),
+    ),
+    guess=guess,
+    claim="B3",
+    seconds=0.6,
+)
+
+# %% [markdown]
+# It was the batch. Keep `no_grad` all the same, for the memory (chapter 03). But had you made both changes in
+# one go, you would now believe something about `no_grad` that is not so. That is why it is **one change at a
+# time**.
+
+# %% [markdown]
+# ## 7. Fourth change: once instead of every time
+#
+# Each epoch enlarges the same pictures again. We can do it once, before the first step. With two epochs, and
+# the profile in mind: how many times faster is the whole?
+
+# %%
+guess = 1.2
+
+
+# %%
+def enlarge_all(pictures, labels, device, dtype):
+    x = F.interpolate(pictures.to(device, dtype)[:, None], size=16, mode="bilinear")
+    return (torch.where(x < 1, 0, x) - 5.0) / 6.0, labels.to(device)
+
+
+def only_index(data, order, device, dtype):
+    order = order.to(device)
+    return data[0][order], data[1][order]
+
+
+with_preparing = accept(replace(with_evaluation, prepare=enlarge_all, collect=only_index))
+compare(
+    "capstone: enlarge once",
+    {"evaluation at once": running(with_evaluation), "enlarge once": running(with_preparing)},
+    inputs=fresh_orders,
+    guess=guess,
+    seconds=0.6,
+)
+
+# %% [markdown]
+# **Why.** Count the pictures. Before: 12 × 32 = 384 for learning, in 12 calls. Now: 192, in one call. What
+# comes back is work and calls saved in each further epoch.
+#
+# ### When it does not help
+#
+# You want to look at the first three steps only, of a data set with 1,600 pictures. Guess again.
+
+# %%
+guess = 1.0
+
+# %%
+compare(
+    "capstone: enlarge once, for three steps",
+    {
+        "enlarge each batch": lambda orders, device: train(with_evaluation, orders, device, learn=1600),
+        "enlarge once": lambda orders, device: train(with_preparing, orders, device, learn=1600),
+    },
+    inputs=lambda generator, device: (draw_orders(generator, 1600, 1)[:3], device),
+    guess=guess,
+    seconds=0.6,
+)
+
+# %% [markdown]
+# Now it prepares 1,600 pictures to use 96. Preparing once pays for what is used more than once. It also needs
+# the memory: enlarged pictures in `float32` have 16 times the bytes of the small `uint8` ones.
+
+# %%
+small, large = digits[:LEARN], enlarge_all(digits[:LEARN], digit_labels[:LEARN], "cpu", torch.float32)[0]
+assert large.nbytes == 16 * small.nbytes
+
+# %% [markdown]
+# ## 8. Fifth change: `float32`
+#
+# `float64` needs twice the bytes, and a vector unit does half as many numbers at once (chapter 13). So, twice
+# as fast?
+
+# %%
+guess = 2.0
+
+# %%
+with_float32 = accept(replace(with_preparing, dtype=torch.float32))
+compare(
+    "capstone: float32",
+    {"float64": running(with_preparing), "float32": running(with_float32)},
+    inputs=fresh_orders,
+    guess=guess,
+    seconds=0.6,
+)
+
+# %% [markdown]
+# On the CPU where this was written it brought nothing, rather a small loss. Half the bytes help where bytes
+# or arithmetic take the time, and the limit in section 4 has told us that they do not. Where does a loss come
+# from?
+
+# %%
+for name, script in {"float64": with_preparing, "float32": with_float32}.items():
+    rows = shares(script, runs=5)[1]
+    found = [row for row in rows.values() if "conv" in row.key and row.self_cpu_time_total > 0]
+    busiest = sorted(found, key=lambda row: -row.self_cpu_time_total)[:2]
+    each = (f"{row.key} {row.self_cpu_time_total / row.count:.0f} µs" for row in busiest)
+    print(f"{name}: ", "; ".join(each))
+
+# %% [markdown]
+# The dtype decides who computes a convolution. On most CPUs, `float32` goes to a library (oneDNN, called
+# *mkldnn* here), `float64` to torch's own code. The library is made for large layers. It prepares more for
+# each call, and eight small filters do not pay that back.
+#
+# We keep `float32`, and know why: the real network will be larger, and most GPUs do `float64` many times more
+# slowly. The curve test says what it cost: the losses differ in the seventh digit or so (chapter 07: when is
+# that too much?).
+
+# %% [markdown]
+# ## 9. Sixth change: the optimiser
+#
+# In section 4, Amdahl's law said that the update is not worth a thought. By now the rest is gone. What is its
+# share today?
+
+# %%
+now = shares(with_float32, runs=5)[0]
+print(f"update: {before['update']:.0%} of the slow script, {now['update']:.0%} of this one")
+print(f"at most {1 / (1 - now['update']):.2f}× for the whole, if the update took no time at all")
+
+# %% [markdown]
+# `torch.optim.Adam(fused=True)` does the whole update in a few operations (chapter 11). How many times faster
+# is the whole script?
+
+# %%
+guess = 1.2
+
+
+# %%
+def adam_fused(weights, gradients, memory):
+    if "optimiser" not in memory:
+        memory["optimiser"] = torch.optim.Adam(weights, lr=0.01, fused=True)
+    for weight, gradient in zip(weights, gradients, strict=True):
+        weight.grad = gradient
+    memory["optimiser"].step()
+
+
+with_fused = accept(replace(with_float32, update=adam_fused))
+compare(
+    "capstone: a fused Adam",
+    {"by hand": running(with_float32), "fused": running(with_fused)},
+    inputs=fresh_orders,
+    guess=guess,
+    seconds=0.6,
+)
+
+# %% [markdown]
+# The share allows more than came: the fused Adam still has its own cost for each step in Python.
+#
+# The same change in the slow script, where we might have made it first because it is so easy:
+
+# %%
+guess = 1.2
+
+# %%
+compare(
+    "capstone: a fused Adam in the slow script",
+    {"slow": running(slow), "slow, fused": running(replace(slow, update=adam_fused))},
+    inputs=fresh_orders,
+    guess=guess,
+)
+
+# %% [markdown]
+# Where 1× lies inside the interval, there is nothing to see: a saving of a few milliseconds or less is lost
+# in the whole. A test of a trick in a slow script says little about the trick. Large parts first.
+
+# %% [markdown]
+# ## 10. Three more famous tricks
+#
+# Each of them has a good name. Guess, for each, the ratio for the whole script.
+#
+# **Do not call `item()` in the loop.** Keep the losses as tensors and read them at the end. (Detach them, or
+# every step keeps its graph alive: chapter 03.)
+
+# %%
+guess = 1.2
+
+# %%
+with_late_numbers = accept(replace(with_fused, note=torch.Tensor.detach))
+compare(
+    "capstone: no item() in the loop",
+    {"item()": running(with_fused), "read at the end": running(with_late_numbers)},
+    inputs=fresh_orders,
+    guess=guess,
+    seconds=0.6,
+)
+
+# %% [markdown]
+# On a CPU the number is there already when Python asks for it. On a GPU it is another matter: `item()` waits
+# for all work that is under way (chapter 02), so the change stays in. It costs nothing, and it is counted:
+
+# %%
+for name, script in {"item()": with_fused, "read at the end": with_late_numbers}.items():
+    x, y = script.collect(
+        script.prepare(digits, digit_labels, "cpu", script.dtype), orders[0], "cpu", script.dtype
+    )
+    loss = script.loss(first_weights("cpu", script.dtype), x, y)
+    print(f"{name:16} {costs(script.note, loss).syncs} syncs a step")
+
+# %% [markdown]
+# **Use channels_last for convolutions.**
+
+# %%
+guess = 1.2
+
+
+# %%
+def scores_channels_last(weights, x):
+    filters, shift, layer, offset = weights
+    x, filters = (tensor.to(memory_format=torch.channels_last) for tensor in (x, filters))
+    hidden = F.conv2d(x, filters, shift, stride=2, padding=1).relu()
+    return F.linear(hidden.flatten(1), layer, offset)
+
+
+def loss_channels_last(weights, x, y):
+    return F.cross_entropy(scores_channels_last(weights, x), y)
+
+
+with_channels_last = accept(replace(with_late_numbers, loss=loss_channels_last))
+compare(
+    "capstone: channels_last",
+    {"contiguous": running(with_late_numbers), "channels_last": running(with_channels_last)},
+    inputs=fresh_orders,
+    guess=guess,
+    claim="E6",
+    seconds=0.6,
+)
+
+# %% [markdown]
+# With one channel in and eight out there is hardly a channel to put last. And the layer behind it expects the
+# numbers of a picture in the usual order, so `flatten` must copy:
+
+# %%
+hidden = torch.rand(BATCH, 8, 8, 8)
+assert hidden.flatten(1).data_ptr() == hidden.data_ptr()
+hidden = hidden.to(memory_format=torch.channels_last)
+assert hidden.flatten(1).data_ptr() != hidden.data_ptr()
+
+# %% [markdown]
+# It goes out again. (Did you notice `.to` instead of `.contiguous`? With a single channel, `contiguous` finds
+# nothing to do, and you would have measured a change that you did not make: chapter 06.)
+
+# %%
+grey = torch.rand(BATCH, 1, 16, 16)
+assert grey.contiguous(memory_format=torch.channels_last).stride() == grey.stride()
+assert grey.to(memory_format=torch.channels_last).stride() != grey.stride()
+
+# %% [markdown]
+# **Use mixed precision.** `bfloat16` needs half the bytes of `float32`.
+
+# %%
+guess = 1.2
+
+
+# %%
+def loss_in_bfloat16(weights, x, y):
+    with torch.autocast(x.device.type, dtype=torch.bfloat16):
+        return F.cross_entropy(scores(weights, x), y)
+
+
+in_bfloat16 = replace(with_late_numbers, loss=loss_in_bfloat16)
+compare(
+    "capstone: autocast to bfloat16",
+    {"float32": running(with_late_numbers), "bfloat16": running(in_bfloat16)},
+    inputs=fresh_orders,
+    guess=guess,
+    claim="B7",
+    seconds=0.6,
+)
+
+# %%
+try:
+    accept(in_bfloat16)
+except AssertionError as error:
+    print("refused:", error)
+
+# %% [markdown]
+# The conversions are operations, too, and here the operations are what we pay for. And the curve test refuses
+# it: `bfloat16` keeps two to three digits, so the curve cannot be the same. That need not be wrong. But it is
+# no longer a change of speed alone: you would have to show, with long runs and several seeds, that it learns
+# as well. A change that needs such proof should bring more than this one.
+
+# %% [markdown]
+# ## 11. When to stop
+#
+# What is left? The profile of the fast script, by operation:
+
+# %%
+fast = with_late_numbers
+parts, rows = shares(fast, runs=5)
+for part, share in sorted(parts.items(), key=lambda item: -item[1]):
+    print(f"{part:22} {share:6.1%}  {'█' * round(50 * share)}")
+print()
+operations = [row for row in rows.values() if row.key.startswith("aten::")]
+for row in sorted(operations, key=lambda row: -row.self_cpu_time_total)[:5]:
+    own = row.self_cpu_time_total
+    print(
+        f"{row.key:30} {row.count:6,} calls, {own / row.count:6.1f} µs each by itself,",
+        f"{own / 1e3:4.1f} ms together",
+    )
+
+print()
+for name, script in {"slow": slow, "fast": fast}.items():
+    print(f"{name}: {costs(train, script, orders, 'cpu').operations.total():6,} operations in one training")
+
+# %% [markdown]
+# The limit is still far away: even now a step is a chain of small operations. But most of the time goes into
+# what the script is *for*: the loss, the backward pass and the update. To go on, you would have to change
+# what is computed:
+#
+# - larger batches (each call does more, but the curve changes),
+# - a smaller network, or another one (the curve changes),
+# - another machine.
+#
+# These are decisions, not repairs. This is a good place to stop.
+
+# %% [markdown]
+# ## 12. Which lesson bought what?
+#
+# All versions once more, in turn, on the same inputs. First guess: how many times faster is the last one than
+# the first?
+
+# %%
+guess = 10.0
+
+# %%
+versions = {
+    "slow": slow,
+    "loss of a batch": with_batch_loss,
+    "pictures as tensors": with_tensors,
+    "evaluation at once": with_evaluation,
+    "enlarge once": with_preparing,
+    "float32": with_float32,
+    "fused Adam": with_fused,
+    "no item()": with_late_numbers,
+}
+chapters = {
+    "loss of a batch": "01",
+    "pictures as tensors": "01, 10, 12",
+    "evaluation at once": "02, 03, 10",
+    "enlarge once": "04, 12",
+    "float32": "07",
+    "fused Adam": "11",
+    "no item()": "02",
+}
+result = compare(
+    "capstone: all changes",
+    {name: running(script) for name, script in versions.items()},
+    inputs=fresh_orders,
+    guess=guess,
+    flops=flops,
+    seconds=1.0,
+)
+
+# %% [markdown]
+# Each bar stands for the changes so far. The next chart asks what each change *alone* brought, and asks it in
+# two ways. Left: time saved, as a share of the slow script. Right: how many times faster it made the version
+# before.
+
+# %%
+device = devices()[0]
+samples = result.samples[device]
+names = list(versions)
+total = median(samples.seconds("slow"))
+steps = [
+    (
+        after,
+        (median(samples.seconds(earlier)) - median(samples.seconds(after))) / total,
+        samples.ratio(earlier, after),
+    )
+    for earlier, after in pairwise(names)
+]
+
+
+def picture(steps):
+    figure = Figure(figsize=(8.5, 3.4), dpi=110, layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for y, (_, saved, ratio) in enumerate(steps):
+        left.barh(y, 100 * saved, color="#0072B2")
+        left.annotate(
+            f"{round(100 * saved)} %",
+            (max(100 * saved, 0), y),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+        )
+        right.barh(y, ratio.median - 1, left=1, color="#E69F00")
+        right.plot([ratio.low, ratio.high], [y, y], color="#333333", lw=1.6)
+        place = max(ratio.median, ratio.high, 1)
+        right.annotate(f"{ratio.median:.2f}×", (place, y), (5, 0), textcoords="offset points", va="center")
+    left.set_yticks(
+        range(len(steps)), [f"{name}\n(chapter {chapters[name]})" for name, *_ in steps], fontsize=8
+    )
+    left.invert_yaxis()
+    lowest = min(0, *(130 * saved for _, saved, _ in steps))
+    left.set(title="saved, in % of the slow script", xlim=(lowest, 130 * max(saved for _, saved, _ in steps)))
+    right.set(
+        title="times faster than the version before",
+        xlim=(0.9 * min(r.low for *_, r in steps), 1.25 * max(r.high for *_, r in steps)),
+    )
+    right.axvline(1, color="#333333", lw=1)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.title.set_size(9.5)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", facecolor="white")
+    return file.getvalue()
+
+
+told = [
+    f"{name} (chapter {chapters[name]}): {round(100 * saved)} % saved, {ratio.median:.2f}×"
+    for name, saved, ratio in steps
+]
+show_picture(picture(steps), "Chart: what each change brought. " + "; ".join(told) + ".")
+print(f"on {device}, of {total * 1e3:.0f} ms:", *told, sep="\n  ")
+print(f"all together: {result.ratio(device).median:.1f}×")
+
+# %% [markdown]
+# The left chart is what you feel. There the first three changes are nearly everything: all three put many
+# small calls into one large call. The right chart is what each change did to what was left of the script. A
+# bar to the left of 1× is a loss; where the black line crosses 1×, the change cannot be told from no change.
+#
+# Look at the last bars together: on a CPU the last version may be no faster than "enlarge once". `float32`
+# can cost what the fused Adam brought. If this script and this CPU were all you had, you would go back to
+# `float64`.
+#
+# The bars on the right depend on the order. What could "evaluation at once" have brought as the *first*
+# change?
+
+# %%
+ratio = samples.ratio("pictures as tensors", "evaluation at once").median
+p = before["evaluate"]
+print(f"evaluation took {p:.0%} of the slow script")
+print(f"as the third change it brought {ratio:.2f}×")
+print(f"as the first change it could have brought at most {1 / (1 - p):.2f}×")
+
+# %% [markdown]
+# ### What the time is for
+#
+# Ten epochs of 1,437 pictures, with 360 others for the test. The slow script would take at most about this
+# long (the one evaluation is counted too often):
+
+# %%
+steps_now = len(draw_orders(torch.Generator().manual_seed(2), 1437, 10))
+print(f"{steps_now} steps: about {total * steps_now / STEPS:.1f} s for the slow script")
+start = time.perf_counter()
+curve, table = train(fast, draw_orders(torch.Generator().manual_seed(2), 1437, 10), "cpu", 1437, 360)
+print(f"the fast script on the CPU: {time.perf_counter() - start:.1f} s")
+print(f"right in the test: {table.trace() / table.sum():.1%}")
+
+# %% [markdown]
+# A real training takes hours where this one takes seconds. The way of working is the same.
+
+# %% [markdown]
+# ## Summary
+#
+# | step | how | in this chapter |
+# |---|---|---|
+# | 1. a safety test | the curve of a short run, random numbers as inputs | refused two changes that raised no error |
+# | 2. find the largest part | `torch.profiler` with `record_function`; `costs` | the loop over pictures |
+# | 3. ask what it can bring | Amdahl: at most 1 / (1 − share) | the optimiser could wait |
+# | 4. one change | replace one part | `no_grad` did not do what the batch did |
+# | 5. check, then measure the whole | the safety test, then `compare` | a part many times faster, the whole a little |
+# | 6. keep it, or take it out | it pays here, or you can say where it will | `float32` and the late `item()` stayed; channels_last and `bfloat16` went out |
+# | 7. again from 2, or stop | stop when what is left is what the script is for | forward and backward pass |
+#
+# | famous trick | here |
+# |---|---|
+# | whole batches instead of single pictures | most of the gain, in three places |
+# | `no_grad` in evaluation | little time; keep it for the memory |
+# | prepare once | pays if it is used more than once |
+# | no `item()` in the loop | nothing on a CPU; keep it for the GPU |
+# | `float32` | hardly a matter for such a small network on a CPU; keep it for larger ones and for the GPU |
+# | fused optimiser | a little, and only after the large parts were gone |
+# | channels_last, `bfloat16` | no gain for such a small network |
+
+# %%
+verdicts("B3", "B7", "E6")
+
+# %% [markdown]
+# **Now you:** [the exercises of this chapter](../exercises/14_capstone/14_capstone.ipynb). Another script
+# with other faults. Make its parts fast, then the whole.

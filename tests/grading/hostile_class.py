@@ -1,0 +1,236 @@
+"""The class of tests/adversaries: what each file hands in, and what grading all of them at once gave.
+
+An adversary is a small percent script. Its docstring says what it tries; in it stand the points that it must
+get (``<`` for less than so many) and whether an instructor must hear of it::
+
+    # points: total_check=1 total_hidden=2 total_race<2.9
+    # suspicious: yes
+
+Test cells that are not named must give full points if the file answers their exercise, and 0 if it does not.
+Without the line ``suspicious``, it does not matter. The cells, read as ``answers`` reads them:
+
+- ``# %% total answer`` is the answer to an exercise;
+- ``# %% extra first`` (``last``, ``before_total``, ``after_total_check``) is a cell that the student added;
+- ``# %% file torch`` is a file ``torch.py`` that is handed in beside the notebook;
+- ``# %% notebook edit`` is what the student did to the file: it is run here, with the names ``notebook``,
+  ``cell`` (the cell of a grade_id), ``path`` (of the notebook) and ``handed_in`` (the folder of all
+  submissions).
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import re
+import threading
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+from pretend_class import Graded, find, hand_in
+
+from autograder.grading.answers import Answer, points_of, read_answers
+from autograder.grading.cells import exercise_of
+from autograder.grading.scratch import ScratchCourse
+
+FOLDER = Path(__file__).resolve().parents[1] / "adversaries"
+ASSIGNMENT = FOLDER / "assignment.py"
+MARK = "adversary-was-here"  # the name of every file that an adversary tries to leave
+TIME_LIMIT, NOTEBOOK_LIMIT = 5, 40  # seconds
+LAST = "zz_honest"  # graded after all the others
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """One file of the catalogue."""
+
+    name: str
+    parts: list[Answer]
+    said: dict[str, float]
+    below: dict[str, float]
+    suspicious: bool | None
+
+    def points(self, most: dict[str, float]) -> dict[str, float]:
+        """The points that each test cell must give; ``most`` has the full points."""
+        answered = {part.exercise for part in self.parts}
+        exercises = {"total", "shift", "Batches"}
+        return {
+            test: self.said.get(test, points if exercise_of(test, exercises) in answered else 0)
+            for test, points in most.items()
+        }
+
+    def allows(self, test: str, wanted: float, got: float | None, near: float) -> bool:
+        """Whether these are the points that a test cell must give."""
+        if got is None:
+            return False
+        return got < self.below[test] if test in self.below else abs(got - wanted) <= near
+
+    def hand_in(self, course: ScratchCourse, assignment: str, release: NotebookNode, student: str) -> None:
+        """Put the submission where nbgrader collects it."""
+        notebook = deepcopy(release)
+        edits = []
+        for part in self.parts:
+            if part.exercise == "notebook":
+                edits.append(part.code)
+            elif part.exercise == "extra":
+                notebook.cells.insert(place(notebook, part.kind), new_code_cell(part.code))
+            elif part.exercise != "file":
+                find(notebook, part.exercise).source = part.code
+        names = {"notebook": notebook, "cell": lambda name: find(notebook, name), "path": None}
+        folder = course.folder / "submitted" / student / assignment
+        names |= {"path": folder / f"{assignment}.ipynb", "handed_in": course.folder / "submitted"}
+        for code in edits:
+            exec(code, names)
+        if not os.path.lexists(names["path"]):
+            hand_in(course, assignment, student, notebook)
+        for part in self.parts:
+            if part.exercise == "file":
+                (folder / f"{part.kind}.py").write_text(part.code)
+
+
+def place(notebook: NotebookNode, where: str) -> int:
+    """The index that ``first``, ``last``, ``before_NAME`` or ``after_NAME`` stands for."""
+    side, _, name = where.partition("_")
+    if not name:
+        return {"first": 0, "last": len(notebook.cells)}[side]
+    return notebook.cells.index(find(notebook, name)) + (side == "after")
+
+
+def read(path: Path) -> Adversary:
+    """One file. Raises ValueError where it does not say what it tries, or names no points."""
+    said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    if not (line := re.search(r"(?m)^# points:(.*)$", said)):
+        raise ValueError(f"{path}: the docstring needs a line '# points: …'.")
+    points = {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", line[1])}
+    below = {name: float(value) for name, value in re.findall(r"(\w+)<([\d.]+)", line[1])}
+    suspicious = re.search(r"(?m)^# suspicious: (yes|no)$", said)
+    return Adversary(path.stem, read_answers(path), points, below, suspicious and suspicious[1] == "yes")
+
+
+def catalogue() -> dict[str, Adversary]:
+    """All files, by name."""
+    return {path.stem: read(path) for path in sorted(FOLDER.glob("*.py")) if path != ASSIGNMENT}
+
+
+@dataclass
+class Aftermath:
+    """The graded class, and what was left of it."""
+
+    graded: Graded
+    most: dict[str, float]
+    secrets: dict[str, str]
+    processes: list[str] = field(default_factory=list)  # those that outlived the command
+    changed: list[str] = field(default_factory=list)  # files that nobody should have touched
+    failure: Exception | None = None
+
+
+def grade(folder: Path, root: Path, adversaries: dict[str, Adversary], secrets: dict[str, str]) -> Aftermath:
+    """Hand in everything, and run the real commands once."""
+    course = ScratchCourse(folder, root)
+    source = ASSIGNMENT.read_text(encoding="utf-8")
+    for name in ("solution", "hidden"):
+        source = source.replace(f"TOKEN-{name.upper()}", secrets[name])
+    script = folder / "source" / "assignment.py"
+    script.parent.mkdir()
+    script.write_text(source)
+    assignment = course.add_assignment(script)
+    course.nbgrader("generate_assignment", assignment)
+    release = course.released(assignment)
+    (course.folder / "secret.txt").write_text(secrets["gradebook"])
+    for name, adversary in adversaries.items():
+        adversary.hand_in(course, assignment, release, name)
+    honest = catalogue()["honest"]
+    for student in ("aa_honest", LAST):
+        honest.hand_in(course, assignment, release, student)
+        path = course.folder / "submitted" / student / assignment / f"{assignment}.ipynb"
+        path.write_text(path.read_text().replace("def shift", f"# {secrets['submission']}\\ndef shift"))
+    before = fingerprints(course)
+    failure = None
+    limits = [f"--RunEveryCell.timeout={TIME_LIMIT}", f"--RunEveryCell.notebook_timeout={NOTEBOOK_LIMIT}"]
+    with descendants() as seen:
+        try:
+            course.nbgrader("autograde", assignment, *limits)
+        except Exception as error:  # for a test to tell
+            failure = error
+    left = [told for pid, told in seen.items() if started(pid) == told[0]]
+    course.nbgrader("generate_feedback", assignment)
+    after = fingerprints(course)
+    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    most = points_of(find_source(course, assignment))
+    return Aftermath(
+        Graded(course, assignment, failure), most, secrets, [told[1] for told in left], changed, failure
+    )
+
+
+def find_source(course: ScratchCourse, assignment: str) -> NotebookNode:
+    """The instructor's notebook."""
+    return nbformat.read(course.folder / "solutions" / assignment / f"{assignment}.ipynb", as_version=4)
+
+
+def fingerprints(course: ScratchCourse) -> dict[str, str]:
+    """What files hold that no grading should change, and where adversaries would leave their mark."""
+    files = {
+        str(path.relative_to(course.folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for part in ("solutions", "submitted", "exercises", "source", "nbgrader_config.py", "secret.txt")
+        for path in [course.folder / part, *(course.folder / part).rglob("*")]
+        if path.is_file() and not path.is_symlink()
+    }
+    package = Path(__file__).resolve().parents[2] / "autograder"
+    places = [
+        course.folder,
+        course.folder.parent,
+        package,
+        package.parent,
+        Path.home(),
+        Path("/tmp"),
+        Path("/dev/shm"),
+    ]
+    marks = [path for place in places for path in place.glob(f"{MARK}*")]
+    return files | {str(path): "a mark" for path in [*marks, *course.folder.rglob(f"{MARK}*")]}
+
+
+@contextmanager
+def descendants():
+    """All processes that come from this one while the block runs: pid → (its start, its command)."""
+    seen: dict[int, tuple[str, str]] = {}
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.1):
+            parents, commands = {}, {}
+            for entry in os.listdir("/proc"):
+                if entry.isdigit() and (fields := stat(int(entry))):
+                    parents[int(entry)], commands[int(entry)] = int(fields[1]), fields[19]
+            found = {os.getpid()}
+            while new := {pid for pid, parent in parents.items() if parent in found} - found:
+                found |= new
+            for pid in found - {os.getpid()} - seen.keys():
+                seen[pid] = (commands[pid], f"process {pid}")
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def stat(pid: int) -> list[str]:
+    """The fields of a process from its state on; none when it is gone, or waits to be counted."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return []
+    fields = text.rpartition(")")[2].split()
+    return [] if fields[0] in "ZX" else fields
+
+
+def started(pid: int) -> str | None:
+    """When the process with this number started, in the kernel's ticks."""
+    return (stat(pid) or [None] * 20)[19]

@@ -1,0 +1,354 @@
+"""The engine grades a class as nbgrader does, goes on where it stopped, and refuses bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from grading_class import RACE, STUDENTS, Instant, a_class, configure, grades, half_written
+from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
+
+from autograder.grading.course import Course
+from autograder.grading.engine import Summary, grade
+from autograder.grading.grade import main
+from autograder.grading.scratch import ScratchCourse
+from autograder.grading.submissions import only_one
+
+pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+
+RIGHT = {
+    "double_check": 1, "double_hidden": 2, "square_check": 1, "square_hidden": 2,
+    "negate_check": 1, "negate_hidden": 2,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """A class that is not graded yet; made once, for the tests to copy."""
+    return a_class(tmp_path_factory.mktemp("template"), root).folder
+
+
+@pytest.fixture
+def course(template: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    """A class of its own for each test, in the current folder."""
+    shutil.copytree(template, tmp_path / "class")
+    monkeypatch.chdir(tmp_path / "class")
+    return ScratchCourse(tmp_path / "class", root)
+
+
+def run(cluster: Instant | None = None, **options: object) -> Summary:
+    with Course("traps") as opened, opened.locked():
+        return grade(opened, connect=cluster or Instant(), **options)
+
+
+def autograded(student: str) -> Path:
+    return Path("autograded", student, "traps", "traps.ipynb")
+
+
+def test_everybody_is_graded(course: ScratchCourse) -> None:
+    summary = run()
+    assert sorted(summary.graded) == sorted(STUDENTS)
+    assert (summary.skipped, summary.failed) == ([], {})
+    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+
+
+def test_what_is_graded_is_left_alone(course: ScratchCourse) -> None:
+    run(students=["ada"])
+    before = autograded("ada").read_bytes()
+    cluster = Instant()
+    summary = run(cluster)
+    assert summary.skipped == ["ada"]
+    assert ("checks", "ada") not in cluster.log
+    assert autograded("ada").read_bytes() == before
+    assert run().skipped == list(STUDENTS)
+    assert sorted(run(force=True).graded) == sorted(STUDENTS)
+
+
+def test_who_hands_in_again_is_graded_again(course: ScratchCourse) -> None:
+    stamp = Path("submitted/bo/traps/timestamp.txt")
+    stamp.write_text("2030-01-01 10:00:00 UTC")
+    run()
+    assert run().graded == []
+    stamp.write_text("2030-01-02 10:00:00 UTC")
+    assert run().graded == ["bo"]
+
+
+@pytest.mark.parametrize("damage", ["no mark", "cut off", "gone"])
+def test_what_was_not_finished_is_graded_again(course: ScratchCourse, damage: str) -> None:
+    run()
+    spoil(autograded("chen"), damage)
+    assert run().graded == ["chen"]
+    assert grades(course)["chen"] == RIGHT
+
+
+def spoil(path: Path, damage: str) -> None:
+    """What a crash may leave in place of an autograded notebook."""
+    notebook = json.loads(path.read_text())
+    del notebook["metadata"]["autograder"]["finished"]
+    path.chmod(0o644)
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_text(json.dumps(notebook)[: None if damage == "no mark" else 500])
+
+
+@pytest.mark.slow
+def test_plain_nbgrader_also_grades_again_what_was_not_finished(course: ScratchCourse) -> None:
+    run()
+    spoil(autograded("chen"), "no mark")
+    with only_one(course.folder):  # somebody may just be working on it
+        assert "Skipping" in course.nbgrader("autograde", "traps", "--student=chen", "--log-level=INFO")
+    course.nbgrader("autograde", "traps")
+    assert "finished" in json.loads(autograded("chen").read_text())["metadata"]["autograder"]
+
+
+def test_a_student_cannot_bring_the_mark_along(course: ScratchCourse) -> None:
+    notebook = answered(course.released("traps"))
+    notebook.metadata["autograder"] = {"finished": "2030", "problem": "none", "events": [{"what": "mine"}]}
+    hand_in(course, "traps", "zoe", notebook)
+    run(students=["zoe"])
+    notes = json.loads(autograded("zoe").read_text())["metadata"]["autograder"]
+    assert notes["finished"] != "2030"
+    assert notes["events"] == []
+    assert "problem" not in notes
+    assert grades(course)["zoe"] == RIGHT
+
+
+def test_races_are_timed_after_the_checks_and_once_more_at_the_end(course: ScratchCourse) -> None:
+    cluster = Instant(undecided=1)
+    summary = run(cluster)
+    assert summary.undecided == []
+    assert sorted(summary.graded) == sorted(STUDENTS)
+    last = cluster.log[-len(STUDENTS) :]
+    assert sorted(last) == sorted(("timing", student) for student in STUDENTS)
+    assert cluster.log.index(("timing", "ada")) > cluster.log.index(("checks", "ada"))
+    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+
+
+def test_what_stays_undecided_is_for_the_instructor(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = run(Instant(undecided=2))
+    assert sorted(summary.undecided) == [(student, RACE) for student in sorted(STUDENTS)]
+    with sqlite3.connect("gradebook.db") as database:
+        marked = database.execute("SELECT count(*) FROM grade WHERE needs_manual_grade AND auto_score = 0.5")
+        assert marked.fetchone()[0] == len(STUDENTS)
+
+
+def test_one_that_cannot_be_run_does_not_stop_the_others(course: ScratchCourse) -> None:
+    summary = run(Instant(broken=["dalia"]))
+    assert summary.failed == {"dalia": "it broke"}
+    assert len(summary.graded) == len(STUDENTS) - 1
+    assert not Path("autograded/dalia").exists()
+    assert run().graded == ["dalia"]
+
+
+def test_one_that_nbgrader_cannot_grade_does_not_stop_the_others(course: ScratchCourse) -> None:
+    Path("submitted/emeka/traps/timestamp.txt").write_text("some day")
+    configure(course, "c.Autograde.exclude_overwriting = {}")
+    summary = run()
+    assert list(summary.failed) == ["emeka"]
+    assert "nbgrader could not grade it" in summary.failed["emeka"]
+    assert len(summary.graded) == len(STUDENTS) - 1
+
+
+@pytest.mark.parametrize("moment", ["init_assignment", "write_single_notebook", "set_permissions"])
+def test_a_crash_leaves_all_of_a_grade_or_nothing(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    from autograder.grading.course import Grader
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Grader, moment, crash)
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    assert half_written(course) == 0
+    run()
+    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+
+
+def test_a_second_command_is_refused(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
+    with only_one(course.folder) as alone:
+        assert alone
+        assert main(["traps"]) == 1
+    assert "Another grade command is at work" in capsys.readouterr().err
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What the command says when it cannot do what it is asked to."""
+    files = {path for path in Path().rglob("*") if "autograded" in path.parts}
+    assert main([*arguments]) == 1
+    assert {path for path in Path().rglob("*") if "autograded" in path.parts} == files
+    said = capsys.readouterr().err.splitlines()[-1]  # nbgrader may have its say before
+    assert said.startswith("error: "), said
+    assert "Traceback" not in said
+    return said
+
+
+def test_bad_settings(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
+    config = Path("nbgrader_config.py")
+    text = config.read_text()
+    config.write_text(text + "c.CourseDirectory.db_url = 7\n")
+    assert "nbgrader refuses" in refused(capsys, "traps")
+    config.write_text(text + "c.RunEveryCell.timeout = 'long'\n")
+    assert "nbgrader refuses" in refused(capsys, "traps")
+    config.write_text("c = get_config(\n")
+    assert "nbgrader_config.py cannot be read: SyntaxError" in refused(capsys, "traps")
+    config.unlink()
+    assert "There is no nbgrader_config.py in" in refused(capsys, "traps")
+
+
+def test_unknown_names(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "trap")
+    assert "has no assignment 'trap'. Did you mean traps?" in said
+    assert "nbgrader generate_assignment trap" in said
+    assert "Student 'chan' has not handed in this assignment. Did you mean chen?" in refused(
+        capsys, "traps", "--student", "chan"
+    )
+    shutil.rmtree("submitted")
+    assert "Nobody has handed in traps" in refused(capsys, "traps")
+
+
+def test_no_gradebook(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("gradebook.db").unlink()
+    assert "There is no gradebook at" in refused(capsys, "traps")
+    assert not Path("gradebook.db").exists()
+    assert "which is no address of a database" in refused(capsys, "traps", "--db", "gradebook.db")
+    Path("gradebook.db").touch()
+    assert "is empty" in refused(capsys, "traps")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("ALTER TABLE student DROP COLUMN lms_user_id", "it has no student.lms_user_id"),
+        ("DROP TABLE comment", "it has no comment"),
+        ("UPDATE alembic_version SET version_num = '50a4d84c131a'", "made by another version"),
+        ("UPDATE alembic_version SET version_num = 'from 2099'", "made by a newer nbgrader"),
+    ],
+)
+def test_a_gradebook_from_another_version(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str], change: str, sentence: str
+) -> None:
+    with sqlite3.connect("gradebook.db") as database:
+        database.execute(change)
+    before = Path("gradebook.db").read_bytes()
+    assert sentence in refused(capsys, "traps")
+    assert Path("gradebook.db").read_bytes() == before
+
+
+def test_a_gradebook_that_cannot_be_written(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("autograder.grading.engine.Cluster")  # it is seen before anything is started
+    url = f"sqlite:///file:{course.folder}/gradebook.db?mode=ro&uri=true"
+    said = refused(capsys, "traps", "--db", url)
+    assert "attempt to write a readonly database. Give this account the right to write to it" in said
+
+
+@pytest.mark.slow
+def test_no_scheduler(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        assert f"No Dask scheduler answers at {address}" in refused(capsys, "traps", "--scheduler", address)
+        silent.listen()
+        assert f"No Dask scheduler answers at {address}" in refused(capsys, "traps", "--scheduler", address)
+    assert "No Dask scheduler answers at nonsense" in refused(capsys, "traps", "--scheduler", "nonsense")
+
+
+SMALL_FILES = """
+import resource, sys
+sys.path.insert(0, {tests!r})
+from grading_class import Instant
+from autograder.grading import cluster, grade
+resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
+cluster.Cluster = lambda *_, **__: Instant()
+sys.exit(grade.main(["traps"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("full_for", ["the gradebook", "the notebooks"])
+def test_a_full_disk(course: ScratchCourse, full_for: str) -> None:
+    """Files that cannot grow behave as on a full disk."""
+    size = 1000
+    if full_for == "the notebooks":
+        size = 2 * Path("gradebook.db").stat().st_size
+        long = answered(course.released("traps"), double="# " + "x" * size + "\ndef double(x): return 2 * x")
+        shutil.rmtree("submitted/ada")
+        hand_in(course, "traps", "ada", long)
+    script = SMALL_FILES.format(tests=str(Path(__file__).parent), size=size)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stderr.startswith("error: "), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "Make room on" in done.stderr
+    assert half_written(course) == 0
+    assert not autograded("ada").exists()
+    assert sorted(run().graded) == sorted(STUDENTS)
+    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+
+
+@pytest.mark.slow
+def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_path: Path, root: Path) -> None:
+    """Real workers and sandboxes, a class of every kind of trouble."""
+    course = a_class(tmp_path, root, students=())
+    configure(course, f"c.RunEveryCell.timeout = {TIME_LIMIT}")
+    for student, content in submissions(course.released("traps")).items():
+        hand_in(course, "traps", student, content)
+    shutil.copy(
+        traps.submitted("renamed").with_name("my copy.ipynb"), "submitted/renamed/traps"
+    ) if False else None
+    done = command(course, "grade", "traps")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(traps.points)} graded, 0 skipped (graded before), 0 failed" in done.stdout
+    assert f"grading: {len(traps.points)} of {len(traps.points)} submissions" in done.stderr
+    assert course.points("traps") == traps.points
+    again = command(course, "grade", "traps")
+    assert again.returncode == 0
+    assert "Nothing was left to do" in again.stdout
+
+
+def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "autograder", *arguments],
+        cwd=course.folder,
+        env={**os.environ, "JUPYTER_CONFIG_DIR": str(course.folder / "jupyter")},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_sandbox_is_required(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[bool] = []
+
+    class Refusing(Instant):
+        def __init__(self, *_: object, require: bool, **__: object) -> None:
+            asked.append(require)
+            super().__init__()
+
+    monkeypatch.setattr("autograder.grading.cluster.Cluster", Refusing)
+    assert main(["traps", "--student", "ada", "--require-sandbox"]) == 0
+    configure(course, "c.RunEveryCell.require_sandbox = True")
+    assert main(["traps", "--student", "bo"]) == 0
+    assert asked == [True, True]
+
+
+def test_what_failed_is_kept_for_the_report(course: ScratchCourse) -> None:
+    run(Instant(broken=["dalia"]))
+    record = json.loads(Path(".grading/traps.json").read_text())
+    assert record["failed"] == {"dalia": "it broke"}
+    assert record["seconds"] > 0

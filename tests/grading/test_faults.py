@@ -1,0 +1,298 @@
+"""Workers, schedulers, graders, databases are killed in the middle; a second run grades the rest, once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from grading_class import (
+    STUDENTS,
+    Instant,
+    a_class,
+    deadly_to_all,
+    grades,
+    half_written,
+    pretend_slowly,
+)  # fmt: skip
+from nbgrader.api import Gradebook
+from postgres import Postgres
+from test_engine import RIGHT, command
+
+from autograder.grading.cluster import Cluster, ClusterError
+from autograder.grading.course import Course, GradingError
+from autograder.grading.engine import Summary, grade
+from autograder.grading.grade import main
+from autograder.grading.isolated import Sandbox
+from autograder.grading.scratch import ScratchCourse
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture
+def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    monkeypatch.chdir(tmp_path)
+    return a_class(tmp_path, root)
+
+
+def run(connect: Callable[[bool], Cluster]) -> Summary:
+    with Course("traps") as opened, opened.locked():
+        return grade(opened, connect=connect)
+
+
+def here(require: bool) -> Cluster:
+    """Two workers of this machine that only pretend."""
+    return Cluster(sandboxes=[Sandbox(), Sandbox()], run=pretend_slowly)
+
+
+def finished() -> set[str]:
+    """The students whose autograded notebook is there."""
+    return {path.parts[1] for path in Path().glob("autograded/*/traps/traps.ipynb")}
+
+
+def all_graded_once(course: ScratchCourse, *runs: list[str]) -> None:
+    assert sorted(student for graded in runs for student in graded) == sorted(STUDENTS)
+    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+    assert half_written(course) == 0
+    assert finished() == set(STUDENTS)
+
+
+@contextmanager
+def once(event: Callable[[], bool], act: Callable[[], object]) -> Iterator[None]:
+    """Do something from outside as soon as something is true."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            if event():
+                act()
+                return
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started, and those that they started."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found += [child, *children(child)]
+    return found
+
+
+def named(pids: list[int], word: str) -> list[int]:
+    """Those of the processes that have a word in their command line."""
+    return [pid for pid in pids if word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+class Dask:
+    """A real scheduler with two workers, of which one may time."""
+
+    def __init__(self, folder: Path, timing: bool = True) -> None:
+        self.folder = folder
+        self.processes = [
+            self._start("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", self.file)
+        ]
+        while not os.path.exists(self.file):
+            time.sleep(0.05)
+        self.address = json.loads(Path(self.file).read_text())["address"]
+        for number in range(2):
+            extra = ["--resources", "timing=1"] if timing and number == 0 else []
+            name = f"worker-{number}"
+            arguments = [self.address, "--nthreads", "1", "--no-dashboard", "--name", name, *extra]
+            self.processes.append(self._start("worker", *arguments))
+
+    @property
+    def file(self) -> str:
+        return str(self.folder / "scheduler.json")
+
+    def _start(self, *arguments: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-m", "dask", *arguments],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def __enter__(self) -> Dask:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self.processes):
+            process.kill()  # the process that a worker has for its tasks sees that and ends, too
+            process.wait()
+        Path(self.file).unlink(missing_ok=True)
+
+    def kill_scheduler(self) -> None:
+        self.processes[0].kill()
+
+
+def test_a_killed_worker_costs_nothing(course: ScratchCourse, tmp_path: Path) -> None:
+    def kill() -> None:
+        os.kill(named(children(os.getpid()), "spawn_main")[0], signal.SIGKILL)
+
+    with Dask(tmp_path) as dask, once(lambda: len(finished()) >= 1, kill):
+        summary = run(lambda _: Cluster(dask.address, run=pretend_slowly))
+    all_graded_once(course, summary.graded)
+
+
+def test_a_submission_that_kills_its_workers_costs_only_itself(course: ScratchCourse, tmp_path: Path) -> None:
+    with Dask(tmp_path) as dask:
+        summary = run(lambda _: Cluster(dask.address, run=deadly_to_all))
+    assert list(summary.failed) == ["bo"]
+    assert "The worker processes that ran it died" in summary.failed["bo"]
+    assert sorted([*summary.graded, "bo"]) == sorted(STUDENTS)
+    again = run(here)
+    all_graded_once(course, summary.graded, again.graded)
+
+
+def test_a_scheduler_with_two_workers(course: ScratchCourse, tmp_path: Path) -> None:
+    """Real workers of another cluster, real sandboxes; who is killed comes back."""
+    with Dask(tmp_path) as dask:
+        done = command(course, "grade", "traps", "--scheduler", dask.address)
+    assert done.returncode == 0, done.stdout + done.stderr
+    all_graded_once(course, list(STUDENTS))
+
+
+def test_a_killed_scheduler(course: ScratchCourse, tmp_path: Path) -> None:
+    with (
+        Dask(tmp_path) as dask,
+        once(lambda: len(finished()) >= 2, dask.kill_scheduler),
+        pytest.raises(ClusterError, match=f"The Dask scheduler {dask.address} is gone. Start it"),
+    ):
+        run(lambda _: Cluster(dask.address, run=pretend_slowly))
+    first = json.loads(Path(".grading/traps.json").read_text())
+    assert "is gone" in first["stopped"]
+    assert 2 <= len(first["graded"]) < len(STUDENTS)
+    with Dask(tmp_path) as dask:
+        summary = run(lambda _: Cluster(dask.address, run=pretend_slowly))
+    all_graded_once(course, first["graded"], summary.graded)
+
+
+def test_a_scheduler_whose_workers_may_not_time(
+    course: ScratchCourse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Dask(tmp_path, timing=False) as dask:
+        assert main(["traps", "--scheduler", dask.address]) == 1
+    assert 'Start one worker on each machine with --resources "timing=1"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "autograder", "grade", "traps", "--workers", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    started: list[int] = []
+
+    def strike() -> None:
+        started.extend(children(process.pid))
+        os.kill(process.pid, way)
+
+    with once(lambda: len(finished()) >= 1, strike):
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130}[way]
+    assert way is signal.SIGKILL or "The same command goes on from here." in said
+    deadline = time.monotonic() + 15
+    while [pid for pid in started if os.path.exists(f"/proc/{pid}")] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert [pid for pid in started if os.path.exists(f"/proc/{pid}")] == []
+    before = {path: path.stat().st_mtime for path in Path().glob("autograded/*/traps/traps.ipynb")}
+    again = command(course, "grade", "traps")
+    assert again.returncode == 0, again.stderr
+    record = json.loads(Path(".grading/traps.json").read_text())
+    all_graded_once(course, record["skipped"], record["graded"])
+    for student in record["skipped"]:
+        path = Path("autograded", student, "traps", "traps.ipynb")
+        assert path.stat().st_mtime == before[path]
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    try:
+        server = Postgres()
+    except FileNotFoundError as missing:
+        pytest.skip(str(missing))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def on_postgres(
+    postgres: Postgres,
+    tmp_path: Path,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> ScratchCourse:
+    monkeypatch.chdir(tmp_path)
+    return a_class(tmp_path, root, db_url=postgres.database(request.node.name.partition("[")[0]))
+
+
+def points_in(url: str) -> dict[str, float]:
+    """The points of each student, from any gradebook."""
+    with Gradebook(url) as gradebook:
+        return {found.student_id: found.score for found in gradebook.assignment_submissions("traps")}
+
+
+def test_a_killed_database(on_postgres: ScratchCourse, postgres: Postgres) -> None:
+    url = postgres.url("test_a_killed_database")
+    with (
+        once(lambda: len(finished()) >= 2, postgres.kill),
+        pytest.raises(
+            GradingError, match=r"The gradebook postgresql.psycopg://.* cannot be used: .* then start again"
+        ),
+    ):
+        run(here)
+    first = json.loads(Path(".grading/traps.json").read_text())["graded"]
+    assert finished() == set(first)
+    with pytest.raises(GradingError, match="See that the database runs"):
+        Course("traps")
+    postgres.start()
+    assert len(points_in(url)) >= len(first)
+    assert {points_in(url)[student] for student in first} == {16.0}
+    summary = run(Instant())
+    assert sorted([*first, *summary.graded]) == sorted(STUDENTS)
+    assert points_in(url) == dict.fromkeys(STUDENTS, 16.0)
+    assert postgres.sql("test_a_killed_database", "SELECT count(*) FROM submitted_assignment") == "6"
+
+
+def test_a_database_without_rights(
+    on_postgres: ScratchCourse, postgres: Postgres, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "test_a_database_without_rights"
+    postgres.sql(name, "CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    assert main(["traps", "--db", postgres.url(name, "reader")]) == 1
+    said = capsys.readouterr().err
+    assert "permission denied for table" in said
+    assert "Give this account the right to write to it, then start again." in said
+    assert main(["traps", "--db", postgres.url("nowhere")]) == 1
+    assert 'database "nowhere" does not exist' in capsys.readouterr().err
+    assert postgres.sql(name, "SELECT count(*) FROM submitted_assignment") == "0"
+
+
+def test_the_command_with_postgres(on_postgres: ScratchCourse, postgres: Postgres) -> None:
+    """Real workers and sandboxes; the same points as with SQLite."""
+    done = command(on_postgres, "grade", "traps")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = points_in(postgres.url("test_the_command_with_postgres"))
+    assert found == dict.fromkeys(STUDENTS, 9.5)  # half a point comes from a test that is always undecided

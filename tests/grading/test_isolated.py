@@ -1,0 +1,333 @@
+"""A student's code in one process, the tests in another: what reaches across, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from autograder.grading.isolated import Executed, Sandbox
+
+pytestmark = pytest.mark.slow
+
+GIVEN = """
+import numpy as np
+import torch
+from autograder import check, costs, race
+
+
+def numbers(generator, device):
+    return torch.rand(int(torch.randint(300, 400, (), generator=generator)), 40, generator=generator)
+
+
+def double(x):
+    return 2 * x
+
+
+def sums_slow(rows):
+    return torch.stack([row.sum() for row in rows])
+"""
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Sandbox]:
+    with Sandbox() as box:
+        yield box
+
+
+def run(box: Sandbox, student: str, *tests: str, **options: object) -> Executed:
+    """A notebook: the given cell, one of the student's, and tests."""
+    roles = [("given", GIVEN), ("student", student), *(("test", test) for test in tests)]
+    cells = [
+        {"index": i, "role": role, "source": source, "grade_id": f"t{i}", "exercise": f"e{i}"}
+        for i, (role, source) in enumerate(roles)
+    ]
+    return box.run(cells, assignment="here", **options)
+
+
+def results(executed: Executed) -> list[str]:
+    """What the tests gave: the text of the last result, or the error, of each."""
+    found = []
+    for index in sorted(executed.outputs)[2:]:
+        last = executed.outputs[index][-1] if executed.outputs[index] else {}
+        found.append(last.get("data", {}).get("text/plain") or f"{last.get('ename')}: {last.get('evalue')}")
+    return found
+
+
+def card(executed: Executed, index: int = 2) -> dict:
+    """The outcome card that a test showed."""
+    mime = "application/vnd.autograder.outcome+json"
+    return next(o["data"][mime] for o in executed.outputs[index] if mime in o.get("data", {}))
+
+
+def test_values_of_all_kinds_go_in_and_come_back(box: Sandbox) -> None:
+    values = (
+        "[None, True, 3, 10**30, 2.5, float('inf'), 'é', b'raw', 1j, torch.float16, torch.device('meta'), "
+        "np.float32(1.5), {'a': (1, [2])}, torch.arange(6).view(2, 3).T, torch.ones(2, 1).expand(2, 4), "
+        "torch.tensor(7.0), torch.empty(0, 3), torch.zeros(2, 2, dtype=torch.bfloat16), "
+        "torch.empty(3, 5, device='meta'), np.arange(6.0).reshape(2, 3)[:, ::-1]]"
+    )
+    compare = f"""
+sent, got = {values}, same({values})
+def equal(a, b):
+    if isinstance(a, torch.Tensor):
+        alike = (a.shape, a.dtype, a.device, a.stride()) == (b.shape, b.dtype, b.device, b.stride())
+        return alike and (a.device.type == "meta" or torch.equal(a, b))
+    return np.array_equal(a, b) if isinstance(a, np.ndarray) else type(a) is type(b) and a == b
+[i for i, (a, b) in enumerate(zip(sent, got)) if not equal(a, b)]"""
+    assert results(run(box, "def same(x): return x", compare)) == ["[]"]
+
+
+def test_classes_objects_methods_and_attributes(box: Sandbox) -> None:
+    student = """
+class Counter:
+    start = 10
+    def __init__(self, step=1): self.step, self.n = step, 0
+    def __call__(self): self.n += self.step; return self.n
+    def merged(self, other): return self.n + other.n
+    def __len__(self): return self.n
+    def __getitem__(self, i): return i * self.n
+"""
+    test = "a, b = Counter(), Counter(step=5)\na(); b(); b()\n"
+    values = "(a.merged(b), len(b), b[3], a.start, a.step, type(a).__name__)"
+    assert results(run(box, student, test + values)) == ["(11, 10, 30, 10, 1, 'Counter')"]
+
+
+def test_a_process_that_a_test_costs_is_brought_back_to_the_state_after_the_cells(box: Sandbox) -> None:
+    student = "import os\nn = 0\ndef count():\n    global n\n    n += 1\n    return n\ndef die(): os._exit(1)"
+    assert results(run(box, student, "count(); count()", "die()", "count()"))[::2] == ["2", "1"]
+
+
+def test_gradients_aliasing_changes_and_layout_are_seen(box: Sandbox) -> None:
+    student = """
+def cube(x): return x ** 3
+def detached(x): return (x ** 3).detach()
+def view(x): return x[1:]
+def copy(x): return x[1:].clone()
+def spoil(x): x += 1; return x - 1
+def turned(x): return x.contiguous(memory_format=torch.channels_last)
+"""
+    tests = [
+        "check(cube, like=lambda x: x ** 3, on=numbers, gradients=True, points=1)",
+        "check(detached, like=lambda x: x ** 3, on=numbers, gradients=True, points=1)",
+        "check(view, like=lambda x: x[1:], on=numbers, shares=True, points=1)",
+        "check(copy, like=lambda x: x[1:], on=numbers, shares=True, points=1)",
+        "check(spoil, like=lambda x: x, on=numbers, points=1)",
+        "turned(torch.rand(2, 3, 4, 5)).stride()",
+    ]
+    executed = run(box, student, *tests)
+    assert results(executed) == ["1", "0", "1", "0", "0", "(60, 1, 15, 3)"]
+    assert "no gradient reaches the inputs" in card(executed, 3)["message"]
+    assert "changed its input" in card(executed, 6)["message"]
+
+
+def test_costs_are_counted_where_the_work_is_done(box: Sandbox) -> None:
+    student = "def double(x): return x + x\ndef wasteful(x): return (x.clone() + x.clone()) * 1"
+    tests = [
+        "str(costs(wasteful, torch.rand(8)).operations.total())",
+        "check(wasteful, like=lambda x: 2 * x, on=numbers, at_most={'copies': 0}, points=1)",
+        "costs(lambda x: wasteful(wasteful(x)).neg(), torch.rand(8)).figure('operations')",
+    ]
+    assert results(run(box, student, *tests)) == ["'4'", "0", "9"]
+
+
+def test_errors_warnings_and_prints_come_across(box: Sandbox) -> None:
+    student = """
+import warnings
+class Own(ValueError): pass
+def bad(x): raise Own('no such thing')
+def todo(x): raise NotImplementedError
+def chatty(x): warnings.warn('careful'); print('hello'); return 2 * x
+"""
+    tests = [
+        "check(bad, like=double, on=numbers, raises=ValueError, points=1)",
+        "check(bad, like=double, on=numbers, points=1)",
+        "check(todo, like=double, on=numbers, points=1)",
+        "check(chatty, like=double, on=numbers, points=1)",
+        "check(missing, like=double, on=numbers, points=1)",
+    ]
+    executed = run(box, student, *tests)
+    assert results(executed)[:4] == ["1", "0", "0", "1"]
+    assert "Own: no such thing" in card(executed, 3)["message"]
+    assert card(executed, 4)["outcome"] == "not attempted"
+    shown = str(executed.outputs[5])
+    assert "UserWarning: careful" in shown and "hello" in shown
+    assert results(executed)[4] == "NameError: name 'missing' is not defined"
+
+
+def test_a_process_that_dies_costs_one_test(box: Sandbox) -> None:
+    student = "import os\ndef dies(x): os._exit(1)\ndef lives(x): return 2 * x"
+    tests = [f"check({name}, like=double, on=numbers, points=1)" for name in ("dies", "lives")]
+    executed = run(box, student, *tests)
+    assert results(executed) == ["0", "1"]
+    assert "ended the Python process" in card(executed)["message"]
+
+
+def test_threads_that_an_earlier_cell_started_go_on_working(box: Sandbox) -> None:
+    student = """
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(2)
+print(list(pool.map(abs, [-1, -2])))
+def double(x): return sum(pool.map(lambda part: part, [x, x]))
+"""
+    assert results(run(box, student, "check(double, like=lambda x: 2 * x, on=numbers, points=1)")) == ["1"]
+
+
+def forged(**fields: object) -> dict:
+    """A result that claims to be a tensor."""
+    tensor = {"t": "tensor", "dtype": "float32", "device": "cpu", "shape": [2], "strides": [1]}
+    return {"result": tensor | fields}
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        forged(shape=[1 << 40], buffer=[0, 4 << 40]),
+        forged(strides=[1 << 50], buffer=[0, 8]),
+        forged(storage=0, offset=1 << 40),
+        forged(storage=0, offset=0, shape=[1 << 40]),
+        forged(storage=99, offset=0),
+        forged(dtype="load"),
+        forged(shape="ab"),
+        {"result": {"t": "array", "dtype": "|O8", "shape": [1], "buffer": [0, 0]}},
+        {"result": {"t": "pickle", "v": "gASV"}},
+        {"result": {"t": "list", "v": 7}},
+        {"result": {"t": "device", "v": 3}},
+        {"result": "right", "costs": {"operations": {"aten.add": -5}}},
+        {},
+        [1, 2],
+    ],
+)
+def test_an_answer_that_is_no_answer_costs_its_points_only(box: Sandbox, nonsense: object) -> None:
+    student = f"""
+from autograder.grading.isolated.channel import Channel
+real = Channel.send
+def send(self, fields, *rest):
+    return real(self, {nonsense!r} if 'result' in fields else fields)
+Channel.send = send
+def answer(x): return x
+"""
+    tests = ["check(answer, like=double, on=numbers, at_most={'copies': 9}, points=1)", "1 + 1"]
+    assert results(run(box, student, *tests)) == ["0", "2"]
+
+
+def test_a_message_that_is_too_long_is_not_read(box: Sandbox) -> None:
+    student = """
+import struct, sys
+def answer(x):
+    frame = sys._getframe()
+    while 'message' not in frame.f_locals: frame = frame.f_back
+    frame.f_locals['self'].channel.socket.send(struct.pack('<QQ', 1 << 60, 1 << 60))
+"""
+    executed = run(box, student, "check(answer, like=double, on=numbers, points=1)")
+    assert results(executed) == ["0"]
+    assert any("too much" in event["what"] for event in executed.events)
+
+
+SUMS = "race(sums, against=sums_slow, on=numbers, at_least={'cpu': 4}, points=2)"
+
+
+def test_a_race_tells_fast_from_slow(box: Sandbox) -> None:
+    fast = run(box, "def sums(rows): return rows.sum(1)", SUMS)
+    slow = run(box, "def sums(rows): return torch.stack([row.sum() for row in rows])", SUMS)
+    assert (card(fast)["outcome"], results(fast)) == ("passed", ["2"])
+    assert (card(slow)["outcome"], results(slow)) == ("failed", ["0"])
+    assert len(card(fast)["laps"][0]["logs"]) >= 11
+    assert 0.8 < card(slow)["laps"][0]["ratio"] < 1.25
+    assert fast.noise["samples"] > 0
+
+
+TRICKS = {
+    "a cache of contents": """
+seen = {}
+def sums(rows):
+    key = rows.shape[0], float(rows[0, 0])
+    if key not in seen: seen[key] = torch.stack([row.sum() for row in rows])
+    return seen[key]
+""",
+    "work put off until somebody looks": """
+from autograder.grading.isolated import student
+real = student.Results.node
+def node(self, value):
+    return real(self, value() if callable(value) else value)
+student.Results.node = node
+def sums(rows):
+    return lambda: torch.stack([row.sum() for row in rows])
+""",
+    "work done while the inputs are unpacked": """
+from autograder.grading.isolated import student
+real = student.Arguments.value
+ready = {}
+def value(self, node):
+    made = real(self, node)
+    if isinstance(made, torch.Tensor): ready[made.data_ptr()] = torch.stack([row.sum() for row in made])
+    return made
+student.Arguments.value = value
+def sums(rows): return ready[rows.data_ptr()]
+""",
+    "a helper process": """
+import os, threading
+from multiprocessing import get_context
+def work(pipe):
+    while True: pipe.send(torch.stack([row.sum() for row in pipe.recv()]))
+here, there = get_context('fork').Pipe()
+def sums(rows):
+    global helper
+    if 'helper' not in globals():
+        helper = get_context('fork').Process(target=work, args=(there,), daemon=True)
+        helper.start()
+    here.send(rows)
+    return here.recv()
+""",
+}
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_a_race_is_not_won_by(box: Sandbox, trick: str) -> None:
+    executed = run(box, TRICKS[trick], SUMS)
+    assert card(executed)["outcome"] in ("failed", "error")
+    assert float(results(executed)[0]) <= 0.2
+
+
+def test_races_can_wait_for_a_second_pass(box: Sandbox) -> None:
+    student = "def sums(rows): return rows.sum(1)"
+    wrong = "def sums(rows): return rows.sum(0)"
+    first = run(box, student, SUMS, "1", races="later")
+    assert (first.waiting, sorted(first.outputs)) == ([2], [0, 1, 3])
+    both = first.merged(run(box, student, SUMS, "1", only=[2]))
+    assert (both.waiting, results(both)) == ([], ["2", "1"])
+    assert run(box, wrong, SUMS, races="later").waiting == []  # nothing to time
+
+
+def test_nothing_lives_on_and_nothing_is_left_for_the_next(box: Sandbox) -> None:
+    leave = """
+import os, subprocess, tempfile
+open(os.path.join(tempfile.gettempdir(), 'note'), 'w').write('x')
+open('/dev/shm/note', 'w').write('x')
+subprocess.Popen(['sleep', '987'], start_new_session=True)
+os.setpriority(os.PRIO_PROCESS, 0, 10)
+def double(x): return 2 * x
+"""
+    look = """
+def double(x): return 2 * x
+import os, tempfile
+def found(): return [os.path.exists(os.path.join(p, 'note')) for p in (tempfile.gettempdir(), '/dev/shm')]
+def others(): return [open(f'/proc/{n}/cmdline').read() for n in os.listdir('/proc') if n.isdigit()]
+def nice(): return os.getpriority(os.PRIO_PROCESS, 0)
+"""
+    run(box, leave, "double(1)")
+    executed = run(box, look, "found()", "any('sleep' in text for text in others())", "nice()")
+    assert results(executed) == ["[False, False]", "False", "0"]
+
+
+def test_without_bubblewrap_it_says_so_and_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with Sandbox() as box:
+        assert "bubblewrap was not found" in box.warning
+        executed = run(box, "def sums(rows): return rows.sum(1)", SUMS)
+        assert results(executed) == ["2"]
+        assert not executed.sandboxed
+    from autograder.grading.isolated import SandboxError
+
+    with pytest.raises(SandboxError, match="apt install bubblewrap"):
+        Sandbox(require=True)

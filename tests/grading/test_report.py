@@ -1,0 +1,167 @@
+"""The report has what an instructor asks for, and needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from grading_class import STUDENTS, Instant, a_class, pretend
+
+from autograder.grading import report
+from autograder.grading.course import Course
+from autograder.grading.engine import Job, grade
+from autograder.grading.isolated import Executed
+from autograder.grading.report import page
+from autograder.grading.results import Graded, Lap, Results, Tested, read_results
+from autograder.grading.scratch import ScratchCourse
+
+pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+
+
+class Eventful(Instant):
+    """Ada does something suspicious, the machine checks itself, one runs without the sandbox."""
+
+    def start(self, job: Job, cells: list[dict], *, timing: bool, **settings: object) -> None:
+        student = job.submission.student
+        if student == "chen":
+            self.jobs.append((job, "its <worker> died"))
+            return
+        done = Executed.from_dict(pretend(cells, undecided=student == "bo", **settings))
+        if student == "ada":
+            done.events = [{"cell": "double_check", "what": "Tried <b>this</b>."}]
+        done.noise = {"setting": "launches", "spread": 0.1, "bias": 0.0, "samples": 8, "when": "today"}
+        done.sandboxed = student != "dalia"
+        self.jobs.append((job, done))
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCourse:
+    return a_class(tmp_path_factory.mktemp("course"), root)
+
+
+@pytest.fixture
+def here(course: ScratchCourse, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    monkeypatch.chdir(course.folder)
+    for folder in ("autograded", "reports"):
+        shutil.rmtree(folder, ignore_errors=True)
+    return course
+
+
+@pytest.fixture
+def graded(here: ScratchCourse) -> Results:
+    with Course("traps") as opened:
+        grade(opened, connect=Eventful())
+        return read_results(opened)
+
+
+class Text(HTMLParser):
+    """What a reader sees, the pictures' alternative texts, and every address in the page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.alternatives: list[str] = []
+        self.addresses: list[str] = []
+        self.tags: set[str] = set()
+        self.feed(html)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        values = dict(attrs)
+        self.addresses += [value for name in ("src", "href") if (value := values.get(name))]
+        if tag == "img":
+            self.alternatives.append(values["alt"] or "")
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def test_the_page_says_what_was_seen(graded: Results) -> None:
+    shown = Text(page(graded))
+    for sentence in (
+        "5 of 6 submissions graded",
+        "15.7 of 16 points, mean",
+        "Not graded (1)",
+        "chen its <worker> died",
+        "Undecided races (1)",
+        "bo square_hidden as told",
+        "Suspicious (1)",
+        "ada double_check Tried <b>this</b>.",
+        "On cpu, 5 of 5 timed answers measured 2× (asked for) or more; median 4×.",
+        "came out between 0.90× and 1.11× at worst (today)",
+        "1 of 5 notebooks ran without the sandbox",
+        "square 2.70 of 3 4 1 0",
+    ):
+        assert sentence in shown.text, sentence
+
+
+def test_the_page_needs_nothing_from_elsewhere(graded: Results) -> None:
+    html = page(graded)
+    shown = Text(html)
+    assert not shown.tags & {"script", "link", "iframe", "object", "b-this"}
+    assert "<b>this</b>" not in html
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in shown.addresses)
+    for address in shown.addresses:
+        picture = base64.b64decode(address.partition(",")[2]).decode()
+        ElementTree.fromstring(picture)
+        assert "<script" not in picture
+        assert not re.search(r'href="(?!#)', picture)
+    assert "@import" not in html
+    assert "url(" not in html
+
+
+def test_every_picture_has_its_facts_as_text(graded: Results) -> None:
+    points, exercises, race = Text(page(graded)).alternatives
+    assert "Median 16.0" in points
+    assert "square: 4 all, 1 some, 0 none" in exercises
+    assert race.startswith("square_hidden: On cpu, 5 of 5")
+
+
+@pytest.mark.parametrize("ratios", [[4.0], [0.01, 5000.0], [2.0] * 60, [1.99, 2.0]])
+def test_ratios_of_any_size_can_be_drawn(ratios: list[float]) -> None:
+    graded = [
+        Graded(f"student{i}", 1, [Tested("pad_race", 1, "passed", "", [Lap("cpu", ratio, 2.0)])])
+        for i, ratio in enumerate(ratios)
+    ]
+    shown = Text(page(Results("pads", {"pad_race": 1}, ["pad"], graded, {}, {})))
+    reached = sum(ratio >= 2 for ratio in ratios)
+    assert f"{reached} of {len(ratios)} timed answers measured 2×" in shown.text
+    assert "The machine did not check itself" in shown.text
+
+
+def test_the_command_writes_the_page(here: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main(["traps"]) == 1
+    assert "Nothing of traps is graded yet. Run `python -m autograder grade traps`" in capsys.readouterr().err
+    with Course("traps") as opened:
+        grade(opened, connect=Instant())
+    assert report.main(["traps"]) == 0
+    path = Path(capsys.readouterr().out.strip())
+    assert path == here.folder / "reports" / "traps.html"
+    assert f"{len(STUDENTS)} of {len(STUDENTS)} submissions graded" in Text(path.read_text()).text
+    assert report.main(["traps", "--output", "/proc/report.html"]) == 1
+    assert "The report cannot be written: " in capsys.readouterr().err
+    assert report.main(["trap"]) == 1
+    assert "Did you mean traps?" in capsys.readouterr().err
+
+
+def test_notebooks_with_nonsense_in_their_cards_do_not_stop_it(graded: Results, here: ScratchCourse) -> None:
+    path = Path("autograded/ada/traps/traps.ipynb")
+    notebook = json.loads(path.read_text())
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            for card in output.get("data", {}).values():
+                if isinstance(card, dict):
+                    card["laps"] = [{"device": "cpu", "ratio": "fast", "required": None}, {}, 7]
+                    card["laps"] += [{"device": "cpu", "ratio": odd, "required": 2} for odd in (0, -1, 1e999)]
+    path.chmod(0o644)
+    path.write_text(json.dumps(notebook))
+    with Course("traps") as opened:
+        shown = Text(page(read_results(opened)))
+    assert "On cpu, 4 of 4 timed answers" in shown.text
