@@ -36,7 +36,7 @@ def test_a_right_answer_gets_all_points(capsys):
 @pytest.mark.parametrize(
     ("function", "word", "message"),
     [
-        (lambda n: n * 2.01, "failed", "result[0, 0] is"),
+        (lambda n: n + 2, "failed", "result[0, 0] is"),
         (lambda n: (n * 2).double(), "failed", "has the dtype torch.float64, expected torch.float32"),
         (lambda n: (n * 2)[1:], "failed", "has the shape (4, 4), expected (5, 4)"),
         (lambda n: (n * 2).tolist(), "failed", "is of type list, expected a tensor of shape (5, 4)"),
