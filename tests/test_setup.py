@@ -262,8 +262,8 @@ def test_jupyterlab_pairs_chapters_and_solutions_with_their_scripts(capsys, monk
 # What the files say.
 
 
-def project() -> dict[str, Requirement]:
-    """All requirements of the course with its extras, by name, as pyproject.toml has them."""
+def project(*extras: str) -> dict[str, Requirement]:
+    """The requirements of the package and these extras (of all without any), from pyproject.toml."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     if sys.version_info >= (3, 11):
         import tomllib
@@ -274,7 +274,10 @@ def project() -> dict[str, Requirement]:
 
         table = tomli.loads(text)["project"]
     lines = table["dependencies"] + [
-        line for extra in table["optional-dependencies"].values() for line in extra
+        line
+        for extra, lines in table["optional-dependencies"].items()
+        if not extras or extra in extras
+        for line in lines
     ]
     found = [Requirement(line) for line in lines]
     return {canonicalize_name(r.name): r for r in found if r.name != table["name"]}
@@ -308,7 +311,7 @@ def test_environment_agrees_with_the_project():
     assert environment["channels"][0] == "conda-forge"
     *packages, pip = environment["dependencies"]
     conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
-    wanted = {conda_names.get(name, name): str(r.specifier) for name, r in project().items()}
+    wanted = {conda_names.get(name, name): str(r.specifier) for name, r in project("course").items()}
     given = {
         name: rest.split()
         for name, *rest in (package.split(maxsplit=1) for package in packages)
@@ -318,7 +321,7 @@ def test_environment_agrees_with_the_project():
     assert given.pop("pip") == []
     assert given.pop("pytorch") == [wanted.pop("pytorch"), "cpu*"]
     assert {name: "".join(version) for name, version in given.items()} == wanted
-    assert pip == {"pip": ["-e .[dev]"]}
+    assert pip == {"pip": ["-e .[course]"]}
 
 
 def test_ci_runs_what_the_readme_says():
