@@ -11,6 +11,7 @@ _HOMES = {
     "check": "judging.check",
     "compare": "teaching.compare",
     "costs": "measuring.costs",
+    "course_map": "frontpage",
     "devices": "measuring.clocks",
     "race": "judging.race",
     "scoreboard": "teaching.scoreboard",

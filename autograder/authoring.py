@@ -130,8 +130,8 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
         extra_arguments=["--log-level=ERROR"],  # not the kernel's warning about local, unencrypted sockets
     )
     with tempfile.TemporaryDirectory() as settings:
-        # Settings of this machine's user must not reach the outputs.
-        env = {**os.environ, **(extra_env or {}), "IPYTHONDIR": settings}
+        # Nothing of this machine's user must reach the outputs: no settings, progress or own timings.
+        env = {**os.environ, **(extra_env or {}), "IPYTHONDIR": settings, "XDG_CACHE_HOME": settings}
         for name in ("PYTHONDONTWRITEBYTECODE", "MPLBACKEND"):
             env.pop(name, None)
         try:

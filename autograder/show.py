@@ -28,8 +28,10 @@ def show_picture(png: bytes, alternative: str) -> None:
     if in_notebook():
         from IPython.display import display
 
-        data = {"image/png": b64encode(png).decode(), "text/plain": alternative}
-        display(data, metadata={"image/png": {"alt": alternative}}, raw=True)
+        # As HTML: JupyterLab gives image/png no alternative text.
+        source = f"data:image/png;base64,{b64encode(png).decode()}"
+        html = f'<img alt="{escape(alternative)}" style="max-width:100%;height:auto" src="{source}">'
+        display({"text/html": html, "text/plain": alternative}, raw=True)
 
 
 def show_markdown(text: str) -> None:

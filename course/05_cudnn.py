@@ -10,8 +10,8 @@
 # - make a training run repeat bit for bit, and say what that does not promise,
 # - name the default precision of convolutions and matrix products on a GPU.
 #
-# **Time:** 30 minutes. **Needs:** a CPU. The switches act on NVIDIA GPUs; without one you see recorded figures where there are some,
-# and a model of the search that you run on the CPU.
+# **Time:** 30 minutes. **Needs:** CPU; the switches act on NVIDIA GPUs. Without one you see
+# recorded figures where there are some, and a model of the search that you run on the CPU.
 #
 # **Claims tested:** *A5*, *D2* "`benchmark = True` pays off when shapes stay fixed"; *D1* what cuDNN speeds up;
 # *D3* "with changing sizes, leave it off"; *D4* "`deterministic = True` gives the same result each run, and may

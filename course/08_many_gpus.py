@@ -10,7 +10,7 @@
 # - count what travels in a step, and make it travel less often,
 # - tell beforehand when a second process cannot help.
 #
-# **Time:** 35 minutes to read and run. **Needs:** a CPU. Everything here runs live on two CPU processes that
+# **Time:** 35 minutes to read and run. **Needs:** CPU, two processes. Everything here runs live: the two
 # talk over the loopback interface. The training program of section 4 uses GPUs where there are two.
 #
 # **Claims tested:** *B5* "`nn.DataParallel` for several GPUs"; *B6* "`DistributedDataParallel` with

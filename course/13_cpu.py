@@ -9,7 +9,7 @@
 # - tell whether an operation is held up by memory, by arithmetic or by neither, and draw it,
 # - save passes over memory: in place, with `out=`, with fused operations and with `torch.compile`.
 #
-# **Time:** 35 minutes to read and run. **Needs:** a CPU; a C++ compiler for one section.
+# **Time:** 35 minutes to read and run. **Needs:** CPU, and a C++ compiler for one section.
 #
 # **Claims tested:** *E7* "CPU performance comes from memory format, parallelisation (threads) and
 # vectorisation (one instruction, many data)". We test the three, and look for what the list leaves out.

@@ -8,6 +8,7 @@ from html import escape
 
 from ..measuring.units import seconds as as_time
 from ..show import show
+from . import progress
 
 MIME = "application/vnd.autograder.outcome+json"
 
@@ -96,7 +97,11 @@ class Outcome:
         return f'<table aria-label="time per call" style="margin:6px 0;border:0">{rows}</table>'
 
     def show(self) -> Outcome:
-        """Display the card (or print it where there is no notebook) and give the outcome itself."""
+        """Display the card (or print it where there is no notebook) and give the outcome itself.
+
+        In an exercise's notebook, a passed test is kept as the reader's progress.
+        """
+        progress.note(self.word)
         data = {
             "outcome": self.word,
             "points": self.points,

@@ -11,17 +11,19 @@ from pathlib import Path
 def read(name: str) -> dict | None:
     """What was written under ``name``, or None where there is nothing readable."""
     try:
-        return json.loads(_path(name).read_text())
+        return json.loads(path_of(name).read_text())
     except (OSError, ValueError):
         return None
 
 
 def write(name: str, content: dict) -> None:
     """Keep ``content`` under ``name``; without a writable cache folder it is measured again next time."""
-    path = _path(name)
+    path = path_of(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(json.dumps(content, indent=1))
+        unfinished.replace(path)
     except OSError:
         pass
 
@@ -31,5 +33,6 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "autograder"
 
 
-def _path(name: str) -> Path:
+def path_of(name: str) -> Path:
+    """The file that keeps what was written under ``name``."""
     return folder() / (re.sub(r"[^a-z0-9.]+", "-", name.lower()) + ".json")

@@ -385,7 +385,7 @@ race(tank, against=tank_slow, on=many_tanks, at_least={"cpu": 2.5, "cuda": 1.8},
 # %% [markdown]
 # ## 5. Through control flow
 #
-# *Harder, 15 minutes.* Plants grow: every day a plant of size `x` becomes `x + rate * x * (1 - x)`. Plant *i*
+# *Hard, 15 minutes.* Plants grow: every day a plant of size `x` becomes `x + rate * x * (1 - x)`. Plant *i*
 # grows for `days[i]` days, and each has its own rate. The given version uses what the chapter shows: a plain Python
 # loop, recorded. Write `grow(size, rate, days)` without a loop over the plants. A loop over days is fine.
 #

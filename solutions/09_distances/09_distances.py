@@ -445,7 +445,7 @@ race(
 # %% [markdown]
 # ## 5. One step of k-means
 #
-# *Harder, 17 minutes.* k-means looks for *K* centres. One step gives each point to its nearest centre, and
+# *Hard, 17 minutes.* k-means looks for *K* centres. One step gives each point to its nearest centre, and
 # moves each centre to the mean of its points. Write `kmeans_step(points, centres)`.
 #
 # - `points`: `float32` tensor of shape `(N, D)`; `centres`: `float32` tensor of shape `(K, D)`, on the same

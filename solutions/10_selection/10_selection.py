@@ -337,7 +337,7 @@ race(confusion, against=confusion_slow, on=label_maps, at_least={"cpu": 10, "cud
 # %% [markdown]
 # ## 4. The last write wins
 #
-# *Harder, 15 minutes.* A log holds writes to a table, oldest first: "put this value there". Many places are
+# *Hard, 15 minutes.* A log holds writes to a table, oldest first: "put this value there". Many places are
 # written more than once. `scatter` does not promise who wins, and its gradients are wrong. Write
 # `replay(table, places, values)`, where **the last write wins**: on every device, with any number of
 # threads, and with right gradients.

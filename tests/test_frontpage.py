@@ -1,0 +1,125 @@
+"""The front page: the map of the course, and the reader's own progress on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from autograder import frontpage
+from autograder.judging import progress
+from autograder.measuring import store
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = sorted(path.stem for path in (ROOT / "course").glob("[0-9]*.py"))
+EXERCISE = "exercises/00_measuring/00_measuring.ipynb"
+
+
+def index(root: Path) -> nbformat.NotebookNode:
+    return nbformat.read(root / "course/index.ipynb", as_version=4)
+
+
+def map_of(root: Path) -> str:
+    """What the front page shows as its map."""
+    (output,) = [output for cell in index(root).cells for output in cell.get("outputs", ())]
+    return output.data["text/markdown"]
+
+
+def run(notebook: nbformat.NotebookNode, folder: Path, cache: Path) -> None:
+    client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}})
+    client.execute(env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_every_chapter_and_its_exercises_are_on_the_map(name):
+    shown = map_of(ROOT)
+    assert f"]({name}.ipynb)" in shown
+    assert f"](../exercises/{name}/{name}.ipynb)" in shown
+
+
+def test_the_built_page_knows_nothing_of_its_builder():
+    assert "none passed yet" in map_of(ROOT) and "●" not in map_of(ROOT)
+
+
+def test_a_chapter_says_what_it_takes():
+    found = frontpage.chapter("08_many_gpus", ROOT / "course")
+    assert (found.title, found.minutes, found.needs) == ("08 · Many GPUs", 35, "CPU, two processes")
+    assert list(found.levels) == ["easy", "hard", "medium", "medium"]
+    assert len(found.tests) == 4 and found.exercise_minutes == 62
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_every_exercise_has_a_level_and_tests_that_a_student_can_run(name):
+    found = frontpage.chapter(name, ROOT / "course")
+    assert len(found.levels) == len(found.tests)
+    assert set(found.levels) <= {"easy", "medium", "hard"}
+    assert all(found.tests.values())
+
+
+def test_a_chapter_without_its_times_is_refused(tmp_path):
+    (tmp_path / "01_one.py").write_text("# %% [markdown]\n# # One\n#\n# **Time:** soon.\n")
+    with pytest.raises(ValueError, match=r"01_one\.py must begin with"):
+        frontpage.chapter("01_one", tmp_path)
+
+
+def test_a_broken_file_counts_as_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert progress.passed() == {}
+    store.write(progress.NAME, {"01_one": {"a_check": "2026-11-21"}})
+    assert progress.passed() == {"01_one": {"a_check": "2026-11-21"}}
+    store.path_of(progress.NAME).write_text("{")
+    assert progress.passed() == {}
+
+
+# Two of the exercises of chapter 00: one solved, one not.
+ANSWERS = {
+    "scores_costs": (
+        "def scores_costs(n, m, d):\n"
+        "    result = 4 * n * m\n"
+        "    return {'operations': 3, 'allocated': 3 * result, 'least_bytes': 4 * d * (n + m) + result,\n"
+        "            'flops': 2 * n * m * d}"
+    ),
+    "seconds_per_call": "def seconds_per_call(*anything):\n    return 3",
+}
+
+
+@pytest.mark.slow
+def test_what_passes_is_kept_here_and_shown_on_the_front_page(tmp_path):
+    for folder in ("course", "exercises"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    cache = tmp_path / "cache"
+    kept = cache / "autograder/progress.json"
+    exercise = tmp_path / EXERCISE
+    notebook = nbformat.read(exercise, as_version=4)
+    notebook.cells = [
+        cell
+        for cell in notebook.cells
+        if cell.cell_type == "code" and cell.id.startswith(("setup", *ANSWERS))
+    ]
+    for cell in notebook.cells:
+        cell.source = ANSWERS.get(cell.id, cell.source)
+
+    run(notebook, exercise.parent, cache)
+    known = json.loads(kept.read_text())
+    assert {chapter: list(tests) for chapter, tests in known.items()} == {
+        "00_measuring": ["scores_costs_check"]
+    }
+
+    page = index(tmp_path)
+    run(page, tmp_path / "course", cache)
+    nbformat.write(page, tmp_path / "course/index.ipynb")
+    assert "**1 of " in map_of(tmp_path) and "●○○○○ 1 of 5" in map_of(tmp_path)
+    assert "progress.json" in map_of(tmp_path)
+
+    # The instructors' version of a notebook is nobody's progress.
+    kept.unlink()
+    solutions = tmp_path / "solutions/00_measuring"
+    solutions.mkdir(parents=True)
+    shutil.copy(exercise, solutions)
+    run(notebook, solutions, cache)
+    assert not kept.exists()
