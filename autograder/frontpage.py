@@ -12,6 +12,7 @@ from .judging import progress
 from .measuring import store
 from .show import show_markdown, table_markdown
 
+SPACE = "\N{NO-BREAK SPACE}"
 HEADER = ("chapter", "reading", "needs", "exercises", "you passed")
 
 
@@ -44,11 +45,13 @@ def course_map(subjects: Mapping[str, str]) -> None:
     rows = [
         (
             f"[{found.title}]({found.name}.ipynb): {subjects[found.name]}",
-            f"{found.minutes} min",
+            f"{found.minutes}{SPACE}min",
             found.needs,
             f"[{len(found.tests)} exercises]({_exercises(found)}): "
-            f"{_levels(found.levels)}, {found.exercise_minutes} min",
-            f"{'●' * count}{'○' * (len(found.tests) - count)} {count} of {len(found.tests)}",
+            f"{_levels(found.levels)}, {found.exercise_minutes}{SPACE}min",
+            f"{'●' * count}{'○' * (len(found.tests) - count)} {count} of {len(found.tests)}".replace(
+                " ", SPACE
+            ),
         )
         for found, count in zip(chapters, counts, strict=True)
     ]
@@ -77,7 +80,9 @@ def _exercises(found: Chapter) -> str:
 
 def _levels(levels: Sequence[str]) -> str:
     counted = Counter(levels)
-    return ", ".join(f"{counted[level]} {level}" for level in ("easy", "medium", "hard") if level in counted)
+    return ", ".join(
+        f"{counted[level]}{SPACE}{level}" for level in ("easy", "medium", "hard") if level in counted
+    )
 
 
 def _summary(chapters: Sequence[Chapter], counts: Sequence[int]) -> str:

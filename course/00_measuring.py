@@ -9,7 +9,7 @@
 # - compare two functions in pairs, and read a ratio with its interval,
 # - choose a tool: a clock, `torch.utils.benchmark`, the profiler, counted costs, or the limit of the machine.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, and a GPU if there is one.
+# **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** none from the articles. This chapter tests the tools that test them.
 

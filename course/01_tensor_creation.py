@@ -8,7 +8,7 @@
 # - say when two objects share memory, and use that or avoid it,
 # - tell a real saving from one that only moves the cost somewhere else.
 #
-# **Time:** 25 minutes to read and run. **Needs:** CPU, and a GPU if there is one.
+# **Time:** 25 minutes to read and run. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *A1* "create tensors directly in torch, not from Python lists or NumPy"; *A3* "use
 # `from_numpy` and `as_tensor` instead of `torch.tensor`, which copies"; *C2* "use the `*_like` functions".

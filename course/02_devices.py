@@ -11,7 +11,7 @@
 # - give a module constants that move with it, and decide whether they are saved,
 # - find hidden synchronisations, and say which of them are worth removing.
 #
-# **Time:** 40 minutes to read and run. **Needs:** CPU, and a GPU if there is one.
+# **Time:** 40 minutes to read and run. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *A2* "create tensors on the target device; avoid round trips"; *B4* "one line moves model
 # and data to the GPU"; *C2* "use the `*_like` functions, and few `.to(device)`"; *C3* "`register_buffer` for

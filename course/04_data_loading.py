@@ -10,7 +10,7 @@
 # - decide when worker processes help, and when they make it slower,
 # - say what pinned memory is for, what else it needs, and how it can give you wrong data.
 #
-# **Time:** 45 minutes to read and run. **Needs:** CPU, and a GPU if there is one. Worker processes
+# **Time:** 45 minutes to read and run. **Needs:** CPU, GPU if any. Worker processes
 # are shown on Linux.
 #
 # **Claims tested:** *C1* "use `DatasetFolder` and `ImageFolder` instead of a hand-written Dataset"; *A4* "use

@@ -10,7 +10,7 @@
 # - convert tensors and modules to channels_last, and see where a program loses the format again,
 # - name operations that gain from channels_last on a CPU, and operations that lose.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, and a GPU if there is one.
+# **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *E1* "strides tell the memory format; the shape does not change"; *E2* "`view` and
 # `reshape` adapt the shape"; *E4* "`contiguous`, `clone` and `zeros_like` take a memory format"; *E5*

@@ -9,7 +9,7 @@
 # - write a training step with `torch.amp.autocast` and, where it is needed, `torch.amp.GradScaler`,
 # - find out whether two bytes pay on the machine that you have.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, and a GPU if there is one.
+# **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *B7* "mixed precision takes less memory and is faster"; *E3* "channels_last with mixed
 # precision is 8 % to 35 % faster".

@@ -11,7 +11,7 @@
 # - normalise rows without NaN,
 # - find nearest neighbours when the matrix of distances does not fit in memory.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, and a GPU if there is one.
+# **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *C5* "`torch.cdist` is faster because it uses matrix multiplication"; *C6* "all
 # cosine similarities by `F.cosine_similarity` with broadcasting"; *C7* "`F.normalize` instead of dividing by

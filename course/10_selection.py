@@ -10,7 +10,7 @@
 # - write values to given places with `scatter`, and say what happens when two want the same place,
 # - replace a loop over groups, bins or classes by one call.
 #
-# **Time:** 40 minutes to read and run. **Needs:** CPU, and a GPU if there is one.
+# **Time:** 40 minutes to read and run. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *C9* "`masked_select`, `data[mask]` and `data * mask` select; gradients flow"; *C10*
 # "`torch.where` joins two tensors; gradients flow"; *C11* "`Tensor.scatter` writes values at given

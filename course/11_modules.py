@@ -11,7 +11,7 @@
 # - use hooks and pruning masks, and know why zeros alone do not make a layer fast,
 # - choose an implementation of your optimiser.
 #
-# **Time:** 40 minutes to read and run. **Needs:** CPU, and a GPU if there is one. Chapter 00 or 01.
+# **Time:** 40 minutes to read and run. **Needs:** CPU, GPU if any. Chapter 00 or 01.
 #
 # **Claims tested:** *C4* "`nn.Identity` cuts a layer off"; *C8* "one wide `Linear` and `torch.chunk` instead
 # of several `Linear`s"; *E9* "pruning with a mask computed in a forward pre-hook". The last one comes with a

@@ -11,7 +11,7 @@
 # - show a batch as one picture, and not fall into the traps on the way back to bytes,
 # - apply transforms to a whole batch, and know what that does to their randomness.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, and a GPU if there is one.
+# **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *C12* "`F.interpolate` inside the forward pass"; *C13* "`make_grid` instead of plotting
 # code".

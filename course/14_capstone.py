@@ -10,7 +10,7 @@
 # - foretell what a change is worth to the whole, before you make it,
 # - say no to a famous trick.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, and a GPU if there is one.
+# **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** none of its own. Three old ones meet a real script: *B3* (`no_grad`), *B7* (mixed
 # precision), *E6* (channels_last).

@@ -17,10 +17,10 @@
 #
 # ## The course
 #
-# Start with 00 or 01; after that, any order will do. To see how far you are, click on the table and press
-# Shift + Enter.
+# Start with 00 or 01; after that, any order will do.
 
 # %% jupyter={"source_hidden": true}
+# Click here and press Shift + Enter: the map then shows how far you are.
 from autograder import course_map
 
 course_map(

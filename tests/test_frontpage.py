@@ -27,7 +27,7 @@ def index(root: Path) -> nbformat.NotebookNode:
 def map_of(root: Path) -> str:
     """What the front page shows as its map."""
     (output,) = [output for cell in index(root).cells for output in cell.get("outputs", ())]
-    return output.data["text/markdown"]
+    return output.data["text/markdown"].replace("\N{NO-BREAK SPACE}", " ")
 
 
 def run(notebook: nbformat.NotebookNode, folder: Path, cache: Path) -> None:
