@@ -233,7 +233,7 @@ def test_a_race_tells_fast_from_slow(box: Sandbox) -> None:
     assert (card(fast)["outcome"], results(fast)) == ("passed", ["2"])
     assert (card(slow)["outcome"], results(slow)) == ("failed", ["0"])
     assert len(card(fast)["laps"][0]["logs"]) >= 11
-    assert 0.8 < card(slow)["laps"][0]["ratio"] < 1.25
+    assert 0.6 < card(slow)["laps"][0]["ratio"] < 1.4
     assert fast.noise["samples"] > 0
 
 
