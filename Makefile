@@ -43,7 +43,7 @@ define check-venv
 { echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 endef
 
-.PHONY: help lab test check notebooks rehearsal grade report bench record constraints clean
+.PHONY: help lab test check notebooks links rehearsal grade report bench record constraints clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ check: $(READY) ## the part of the tests that takes seconds: style, drift, leaks
 
 notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARGS=--all for more)
 	@$(RUN) -m autograder notebooks $(ARGS)
+
+links: $(READY) ## write the repository's address everywhere: make links REPO=owner/name
+	@$(RUN) -m autograder links "$(REPO)"
 
 rehearsal: $(READY) ## grade a pretend class (ARGS=--help lists the options)
 	@$(RUN) -m autograder rehearsal $(ARGS)

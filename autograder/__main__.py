@@ -21,14 +21,18 @@ def main(argv: list[str] | None = None) -> int:
     if rest:
         parser.error(f"unknown arguments: {' '.join(rest)}")
 
-    from autograder import authoring
+    from autograder import authoring, links
 
     try:
         root = authoring.find_root()
         if arguments.command == "record":
             return authoring.record(root, arguments.names)
+        if arguments.command == "links":
+            changed = links.move(root, arguments.repository)
+            print(f"{links.address(root)}: {len(changed)} files changed")
+            return 0
         return authoring.make_notebooks(root, arguments.names, arguments.all)
-    except authoring.BuildError as error:
+    except (authoring.BuildError, links.LinksError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 
@@ -54,6 +58,15 @@ def _parser() -> argparse.ArgumentParser:
         description="Run the chapters and write their timings into data/timings. No notebook changes.",
     )
     record.add_argument("names", nargs="*", metavar="NAME", help=some)
+
+    links = commands.add_parser(
+        "links",
+        help="write the repository's address everywhere",
+        description="Write the repository's address into pyproject.toml, the pages and the notebooks.",
+    )
+    links.add_argument(
+        "repository", nargs="?", default="", metavar="OWNER/NAME", help="as in ada/fast-pytorch"
+    )
 
     # Their own options, --help too, are read by these commands themselves.
     commands.add_parser("grade", add_help=False, help="grade a class, in parallel")

@@ -3,6 +3,8 @@
 course/NN_topic.py               → course/NN_topic.ipynb                 executed, outputs kept
 solutions/NN_topic/NN_topic.py   → solutions/NN_topic/NN_topic.ipynb     not executed
 the solutions, through nbgrader  → exercises/NN_topic/NN_topic.ipynb     what students get
+
+A chapter is executed when its code changed; otherwise it keeps the outputs that it has.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from pathlib import Path
 import jupytext
 import nbformat
 from nbformat import NotebookNode
+
+from .colab import colab_cell, is_colab_cell
+from .links import address
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {
@@ -71,13 +76,20 @@ def exercise_of(solution: Path, root: Path) -> Path:
 
 
 def build(source: Path) -> NotebookNode:
-    """The notebook of one percent script: cells, metadata and ids, not executed."""
+    """The notebook of one percent script: cells, metadata and ids, not executed.
+
+    A chapter or a solution gets the cell for Google Colab on top.
+    """
     notebook = jupytext.read(source, fmt="py:percent")
+    # JupyterLab writes this cell into a script when somebody saves the notebook.
+    notebook.cells = [cell for cell in notebook.cells if not is_colab_cell(cell)]
     notebook.metadata = NotebookNode(kernelspec=KERNEL, language_info=LANGUAGE)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for position, cell in enumerate(notebook.cells):
         cell.metadata.pop("lines_to_next_cell", None)  # jupytext's note on blank lines in the script
         cell.id = cell.metadata.get("nbgrader", {}).get("grade_id") or f"cell-{position}"
+    if place := _place_of_readers(source):
+        notebook.cells.insert(0, colab_cell(address(find_root(source.parent)), place))
     ids = [cell.id for cell in notebook.cells]
     if twice := {name for name in ids if ids.count(name) > 1}:
         raise BuildError(f"{source.name}: more than one cell has the grade_id {', '.join(sorted(twice))}")
@@ -86,6 +98,17 @@ def build(source: Path) -> NotebookNode:
     except nbformat.ValidationError as error:
         raise BuildError(f"{source.name}: not a valid notebook: {error.message}") from None
     return notebook
+
+
+def _place_of_readers(source: Path) -> str | None:
+    """The folder in which readers have the notebook of a chapter or of a solution; None for other scripts."""
+    try:
+        folder = source.resolve().parent.relative_to(find_root(source.parent)).as_posix()
+    except BuildError:
+        return None
+    if folder == f"solutions/{source.stem}":
+        return f"exercises/{source.stem}"  # what becomes of the solution
+    return folder if folder == "course" else None
 
 
 def inputs(notebook: NotebookNode) -> dict:
@@ -101,6 +124,42 @@ def inputs(notebook: NotebookNode) -> dict:
 def is_current(notebook: Path, fresh: NotebookNode) -> bool:
     """Whether the notebook on disk has the cells, ids and metadata of the fresh build."""
     return notebook.is_file() and inputs(nbformat.read(notebook, as_version=4)) == inputs(fresh)
+
+
+def keep_outputs(fresh: NotebookNode, notebook: Path, root: Path) -> bool:
+    """Take the outputs of the notebook on disk over into the fresh build, where it is the same code that ran.
+
+    Gives whether that could be done. Text, metadata and the cell for Google Colab may differ.
+    """
+    if not notebook.is_file():
+        return False
+    saved = nbformat.read(notebook, as_version=4)
+    counts = [cell.execution_count for cell in code_cells(saved)]
+    ran = [cell for cell in code_cells(saved) if not is_colab_cell(cell)]
+    runs = [cell for cell in code_cells(fresh) if not is_colab_cell(cell)]
+    if [cell.source for cell in ran] != [cell.source for cell in runs]:
+        return False
+    if counts != list(range(1, len(counts) + 1)):  # not from top to bottom
+        return False
+    if any(output.output_type == "error" for cell in ran for output in cell.outputs):
+        return False
+    for before, cell in zip(ran, runs, strict=True):
+        cell.outputs = before.outputs
+    for number, cell in enumerate(code_cells(fresh), 1):
+        cell.execution_count = number
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output.execution_count = number
+    try:
+        tidy_outputs(fresh, root)
+    except BuildError:
+        return False
+    return True
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """The cells that run."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | None = None) -> None:
@@ -216,10 +275,11 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
     for source in fresh:
         target = source.with_suffix(".ipynb")
         is_chapter = source in chapters
-        if is_current(target, fresh[source]) and not (is_chapter and (everything or names)):
+        asked = is_chapter and (everything or bool(names))
+        if is_current(target, fresh[source]) and not asked:
             continue
         with _Progress(target.relative_to(root)) as progress:
-            if is_chapter:
+            if is_chapter and (asked or not keep_outputs(fresh[source], target, root)):
                 execute(fresh[source], source.parent)
                 tidy_outputs(fresh[source], root)
             nbformat.write(fresh[source], target)
@@ -266,7 +326,7 @@ def record(root: Path, names: Iterable[str] = ()) -> int:
     failed = False
     for source in _selected(root, list(names))[0]:
         notebook = build(source)
-        if any(cell.cell_type == "code" for cell in notebook.cells):
+        if any(not is_colab_cell(cell) for cell in code_cells(notebook)):
             with _Progress(source.relative_to(root)) as progress:
                 execute(notebook, source.parent, {"AUTOGRADER_RECORD": str(timings)})
             failed |= progress.failed

@@ -6,8 +6,10 @@ import ast
 import re
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
+import jupytext
 import nbformat
 import pytest
 
@@ -233,7 +235,7 @@ def course(tmp_path: Path) -> Path:
     """A course with one chapter and one exercise."""
     for folder in ("course", "solutions/01_one"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "pyproject.toml").write_text('[project.urls]\nRepository = "https://github.com/ada/course"\n')
     (tmp_path / "course/01_one.py").write_text(
         "# %% [markdown]\n# # One\n\n# %%\nimport os\n\nprint(os.path.basename(os.getcwd()))\n\n# %%\n1 + 1\n"
     )
@@ -251,9 +253,24 @@ def test_building_twice_gives_the_same(course):
     fresh = authoring.build(source)
     assert fresh == authoring.build(source)
     assert fresh.metadata.kernelspec == authoring.KERNEL
-    assert [cell.id for cell in fresh.cells] == ["cell-0", "cell-1", "cell-2"]
+    assert [cell.id for cell in fresh.cells] == ["colab", "cell-0", "cell-1", "cell-2"]
     solution = authoring.build(course / "solutions/01_one/01_one.py")
-    assert [cell.id for cell in solution.cells] == ["twice", "twice_check"]
+    assert [cell.id for cell in solution.cells] == ["colab", "twice", "twice_check"]
+
+
+def test_a_script_that_jupyterlab_wrote_gives_the_same(course):
+    source = course / "course/01_one.py"
+    fresh = authoring.build(source)
+    jupytext.write(fresh, source, fmt="py:percent")
+    assert "google.colab" in source.read_text()
+    assert authoring.build(source) == fresh
+
+
+def test_a_course_without_an_address_is_refused(course, capsys, monkeypatch):
+    (course / "pyproject.toml").write_text("[project]\n")
+    monkeypatch.chdir(course)
+    assert main(["notebooks"]) == 1
+    assert "pyproject.toml lacks a line `Repository = " in capsys.readouterr().err
 
 
 def test_every_change_of_a_script_is_noticed(course):
@@ -285,10 +302,11 @@ def test_a_folder_outside_the_course_is_refused(tmp_path, course):
 def test_build_and_build_again(course, capsys):
     assert authoring.make_notebooks(course) == 0
     chapter = read(course / "course/01_one.ipynb")
-    assert chapter.cells[1].outputs[0].text == "course\n"
-    assert chapter.cells[2].outputs[0].data["text/plain"] == "2"
+    assert [cell.execution_count for cell in authoring.code_cells(chapter)] == [1, 2, 3]
+    assert chapter.cells[2].outputs[0].text == "course\n"
+    assert chapter.cells[3].outputs[0].data["text/plain"] == "2"
     assert chapter.metadata == {"kernelspec": authoring.KERNEL, "language_info": authoring.LANGUAGE}
-    assert all(not cell.metadata for cell in chapter.cells)
+    assert all(not cell.metadata for cell in chapter.cells[1:])
     exercise = (course / "exercises/01_one/01_one.ipynb").read_text()
     assert "the answer" not in exercise and "abab" not in exercise and "twice(1) == 2" in exercise
     assert {path.suffix for path in (course / "exercises").rglob("*") if path.is_file()} == {".ipynb"}
@@ -305,6 +323,100 @@ def test_build_and_build_again(course, capsys):
     rebuilt = {path.relative_to(course).as_posix() for path in after if after[path][0] != before[path][0]}
     assert rebuilt == {"course/01_one.ipynb"}
     assert after[course / "course/01_one.ipynb"][1] == before[course / "course/01_one.ipynb"][1]
+
+
+# Outputs are kept where the code is the same.
+
+
+@pytest.fixture
+def ran(course, monkeypatch):
+    """The course with a chapter that has run, though without the cell for Colab; nothing can run now."""
+    (course / "solutions/01_one/01_one.py").unlink()
+    path = course / "course/01_one.ipynb"
+    notebook = authoring.build(course / "course/01_one.py")
+    del notebook.cells[0]
+    for number, cell in enumerate(authoring.code_cells(notebook), 1):
+        cell.execution_count = number
+        cell.outputs = [
+            nbformat.v4.new_output("execute_result", {"text/plain": "kept"}, execution_count=number)
+        ]
+    nbformat.write(notebook, path)
+
+    def execute(*_):
+        raise authoring.BuildError("was run")
+
+    monkeypatch.setattr(authoring, "execute", execute)
+    return course
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),  # the cell for Colab alone
+        ("# # One", "# # Number one"),
+        ("# %%\nimport os", "# %% [markdown]\n# A new paragraph.\n\n# %%\nimport os"),
+        ("# %% [markdown]\n# # One\n\n", ""),
+        ("# %%\n1 + 1", '# %% tags=["x"]\n1 + 1'),
+    ],
+)
+def test_a_chapter_with_the_same_code_keeps_its_outputs(ran, capsys, old, new):
+    script = ran / "course/01_one.py"
+    script.write_text(script.read_text().replace(old, new))
+    assert authoring.make_notebooks(ran) == 0
+    assert authoring.is_current(ran / "course/01_one.ipynb", authoring.build(script))
+    colab, *others = authoring.code_cells(read(ran / "course/01_one.ipynb"))
+    assert (colab.execution_count, colab.outputs) == (1, [])
+    assert [cell.execution_count for cell in others] == [2, 3]
+    assert [cell.outputs[0].execution_count for cell in others] == [2, 3]
+    assert [cell.outputs[0].data["text/plain"] for cell in others] == ["kept", "kept"]
+
+    # The address of the course is not code either; and what is current is not written again.
+    pyproject = ran / "pyproject.toml"
+    pyproject.write_text(pyproject.read_text().replace("ada/", "bob/"))
+    assert authoring.make_notebooks(ran) == 0
+    assert "github.com/bob/course" in (ran / "course/01_one.ipynb").read_text()
+    before = notebooks(ran)
+    assert authoring.make_notebooks(ran) == 0
+    assert notebooks(ran) == before
+    assert authoring.make_notebooks(ran, ["01"]) == authoring.make_notebooks(ran, everything=True) == 1
+    assert capsys.readouterr().err.count("was run") == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("1 + 1", "1 + 2"),
+        ("# %%\n1 + 1\n", ""),
+        ("# %%\n1 + 1", "# %%\n2\n\n# %%\n1 + 1"),
+        ("# %%\n1 + 1", "# %% [raw]\n1 + 1"),
+    ],
+)
+def test_a_chapter_with_other_code_runs(ran, capsys, old, new):
+    script = ran / "course/01_one.py"
+    script.write_text(script.read_text().replace(old, new))
+    before = notebooks(ran)
+    assert authoring.make_notebooks(ran) == 1
+    assert "was run" in capsys.readouterr().err
+    assert notebooks(ran) == before
+
+
+def test_outputs_of_another_run_are_not_kept(ran, capsys):
+    """Cells run out of order, an error, a folder of this machine: somebody worked in the notebook."""
+    path = ran / "course/01_one.ipynb"
+    whole = read(path)
+    error = nbformat.v4.new_output("error", ename="ValueError", evalue="no", traceback=[])
+    here = nbformat.v4.new_output("stream", text="see /home/ada/x")
+    for change in (
+        {"execution_count": 5},
+        {"execution_count": None},
+        {"outputs": [error]},
+        {"outputs": [here]},
+    ):
+        notebook = deepcopy(whole)
+        notebook.cells[-1].update(change)
+        nbformat.write(notebook, path)
+        assert authoring.make_notebooks(ran) == 1, change
+        assert "was run" in capsys.readouterr().err, change
 
 
 @pytest.mark.slow
@@ -342,7 +454,7 @@ def test_outputs_hold_no_folders_of_this_machine(course, capsys):
     script = course / "course/01_one.py"
     script.write_text("# %%\nimport os, warnings\nprint(os.getcwd())\nwarnings.warn('careful')\n")
     assert authoring.make_notebooks(course, ["01"]) == 0
-    shown = "".join(authoring.output_texts(read(course / "course/01_one.ipynb").cells[0]))
+    shown = "".join(authoring.output_texts(read(course / "course/01_one.ipynb").cells[1]))
     assert shown.startswith("course\n<cell>:3: UserWarning: careful\n")
 
     script.write_text("# %%\nprint('see /home/ada/notes.txt')\n")
@@ -377,7 +489,7 @@ def test_help_does_not_import_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for command in ("notebooks", "record", "rehearsal"):
+    for command in ("notebooks", "links", "record", "rehearsal"):
         assert command in done.stdout
 
 

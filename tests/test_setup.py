@@ -317,7 +317,7 @@ def test_environment_agrees_with_the_project():
         for name, *rest in (package.split(maxsplit=1) for package in packages)
         for rest in [rest[0] if rest else ""]
     }
-    assert given.pop("python")[0].startswith(">=3.10")
+    assert given.pop("python") == ["=3.11"]
     assert given.pop("pip") == []
     assert given.pop("pytorch") == [wanted.pop("pytorch"), "cpu*"]
     assert {name: "".join(version) for name, version in given.items()} == wanted

@@ -1,0 +1,45 @@
+"""The first cell of every notebook: it fetches the course when the notebook runs in Google Colab."""
+
+from __future__ import annotations
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+
+TAG = "colab"
+METADATA = {
+    "jupyter": {"source_hidden": True},  # JupyterLab folds it up
+    "tags": [TAG, "remove-cell"],  # the website leaves it out
+}
+
+# Nothing is installed, so Colab's torch stays as it is: the course's package is imported from the clone.
+# When the cell runs again, the current folder is in the clone.
+SOURCE = """\
+# Only for Google Colab: this cell fetches the course. Anywhere else it does nothing.
+import sys
+
+if "google.colab" in sys.modules:
+    import os
+    import subprocess
+
+    home = os.getcwd().partition("/fast-pytorch")[0] + "/fast-pytorch"
+    if not os.path.isdir(f"{{home}}/autograder"):
+        os.environ["GIT_TERMINAL_PROMPT"] = "0"
+        clone = ["git", "clone", "--quiet", "--depth=1", "{address}", home]
+        done = subprocess.run(clone, stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            raise RuntimeError(f"The course could not be fetched. git says: {{done.stderr}}")
+    if home not in sys.path:
+        sys.path.insert(0, home)
+        os.environ["PYTHONPATH"] = ":".join(filter(None, [home, os.environ.get("PYTHONPATH")]))
+    os.chdir(f"{{home}}/{folder}")"""
+
+
+def colab_cell(address: str, folder: str) -> NotebookNode:
+    """The cell for a notebook that is in ``folder`` of the repository at ``address``."""
+    source = SOURCE.format(address=address, folder=folder)
+    return new_code_cell(source, id=TAG, metadata=METADATA)
+
+
+def is_colab_cell(cell: NotebookNode) -> bool:
+    """Whether it is this cell; an older version of it, too."""
+    return TAG in cell.metadata.get("tags", ())

@@ -1,0 +1,287 @@
+"""The first cell of every notebook: the course in Google Colab, and nothing at all anywhere else.
+
+Colab is imitated: an environment that has torch and Jupyter but not this course's package, `google.colab`
+loaded, and an empty folder. The course is fetched from a copy of this repository.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from autograder import authoring, links
+from autograder.colab import SOURCE, is_colab_cell
+from autograder.grading.answers import answers_to, submission
+
+ROOT = Path(__file__).resolve().parent.parent
+ADDRESS = links.address(ROOT)
+CHAPTERS = [source.with_suffix(".ipynb") for source in authoring.chapter_sources(ROOT)]
+EXERCISES = [authoring.exercise_of(source, ROOT) for source in authoring.solution_sources(ROOT)]
+SOLUTIONS = [source.with_suffix(".ipynb") for source in authoring.solution_sources(ROOT)]
+TORCH = importlib.util.find_spec("torch").origin
+# A guard against a hang, not an expectation.
+PATIENCE = 300
+
+# What a Python of this Colab does at its start: it loads `google.colab`, hides pip and what is only for the
+# course's makers, and writes down which programs it starts.
+AT_START = """\
+import sys, types
+sys.modules["google.colab"] = types.ModuleType("google.colab")
+for name in ("pip", "nbgrader", "jupytext", "nbval", "distributed", "psycopg"):
+    sys.modules[name] = None
+def note(event, arguments):
+    if event == "subprocess.Popen":
+        with open({log!r}, "a") as file:
+            print(*arguments[1], file=file)
+sys.addaudithook(note)
+"""
+
+# Runs the first two code cells of many notebooks. Each gets a process of its own, which has imported torch
+# already (or this would take minutes), but not the course.
+STARTS = """\
+import json, os, sys
+import matplotlib.figure, torch, torch.distributed, torchvision.transforms.v2
+before = torch.__file__, os.stat(torch.__file__).st_mtime_ns
+assert "autograder" not in sys.modules
+for name, folder, cells in json.loads(sys.stdin.read()):
+    if not os.fork():
+        os.chdir(folder)
+        names = {"__name__": "__main__"}
+        for cell in [cells[0], *cells]:  # the first one twice
+            exec(compile(cell, name, "exec"), names)
+        import autograder
+        home = os.path.join(os.path.realpath(folder), "fast-pytorch")
+        assert autograder.__file__ == os.path.join(home, "autograder/__init__.py"), autograder.__file__
+        assert os.path.isfile(name), f"{name} is not in {os.getcwd()}"
+        assert os.listdir(folder) == ["fast-pytorch"], os.listdir(folder)
+        assert sys.path[0] == os.environ["PYTHONPATH"] == home
+        assert before == (torch.__file__, os.stat(torch.__file__).st_mtime_ns)
+        print("started", name, flush=True)
+        os._exit(0)
+    if os.wait()[1]:
+        print("failed", name, flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Colab:
+    """The imitation: its Python, the log of the programs it started, the repository that it fetches."""
+
+    python: Path
+    log: Path
+    repository: Path
+
+    def run(self, code: str, folder: Path, words: str = "") -> subprocess.CompletedProcess[str]:
+        """Run Python code in a folder."""
+        return subprocess.run(
+            [self.python, "-c", code],
+            cwd=folder,
+            env=clean_environment(),
+            input=words,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def notebook(self, path: Path) -> nbformat.NotebookNode:
+        """A notebook of the course with the repository's address replaced."""
+        text = path.read_text(encoding="utf-8").replace(ADDRESS, f"file://{self.repository}")
+        return nbformat.reads(text, as_version=4)
+
+    def execute(self, notebook: nbformat.NotebookNode, folder: Path) -> None:
+        """Run a notebook in a folder, in a kernel of this environment."""
+        kernel = folder.parent / "kernels" / "python3" / "kernel.json"
+        kernel.parent.mkdir(parents=True, exist_ok=True)
+        command = [
+            str(self.python),
+            "-m",
+            "ipykernel_launcher",
+            "-f",
+            "{connection_file}",
+            "--log-level=ERROR",
+        ]
+        kernel.write_text(json.dumps({"argv": command, "display_name": "Colab", "language": "python"}))
+        client = NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(folder)}})
+        client.create_kernel_manager().kernel_spec_manager.kernel_dirs = [str(kernel.parent.parent)]
+        client.execute(env=clean_environment())
+
+    def programs(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+def clean_environment() -> dict[str, str]:
+    """This process's environment, without what helps to find the course."""
+    return {key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+
+
+@pytest.fixture(scope="module")
+def colab(tmp_path_factory: pytest.TempPathFactory) -> Colab:
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    folder = tmp_path_factory.mktemp("colab")
+    venv.create(folder / "environment", symlinks=True)
+    packages = next((folder / "environment").glob("lib/python*/site-packages"))
+    # A folder in a .pth file is searched for packages; its own .pth files, of editable installs, are not.
+    (packages / "all.pth").write_text(f"{sysconfig.get_path('purelib')}\nimport at_start\n")
+    (packages / "at_start.py").write_text(AT_START.format(log=str(folder / "programs.log")))
+    repository = copy_of_the_repository(folder / "repository")
+    return Colab(folder / "environment/bin/python", folder / "programs.log", repository)
+
+
+def copy_of_the_repository(folder: Path) -> Path:
+    """A git repository with the files as they are here now."""
+
+    def git(*arguments: str, cwd: Path) -> str:
+        command = ["git", "-c", "safe.directory=*", "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+        return subprocess.run(
+            [*command, *arguments], cwd=cwd, capture_output=True, text=True, check=True
+        ).stdout
+
+    for name in git("ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0"):
+        if name and (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    git("init", "--quiet", cwd=folder)
+    git("add", "--all", cwd=folder)
+    git("commit", "--quiet", "--message", "The course", cwd=folder)
+    return folder
+
+
+def no_pip_and_one_clone(programs: list[str]) -> bool:
+    clones = [line for line in programs if line.startswith("git clone ")]
+    return len(clones) == 1 and "--depth=1" in clones[0] and not any("pip" in line for line in programs)
+
+
+# Every notebook has the cell.
+
+
+@pytest.mark.parametrize(
+    "path", CHAPTERS + EXERCISES + SOLUTIONS, ids=lambda path: f"{path.parts[-3]}/{path.name}"
+)
+def test_the_first_cell_knows_where_the_notebook_is(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    assert [is_colab_cell(cell) for cell in notebook.cells] == [True] + [False] * (len(notebook.cells) - 1)
+    folder = path.parent.relative_to(ROOT).as_posix().replace("solutions/", "exercises/")
+    assert notebook.cells[0].source == SOURCE.format(address=ADDRESS, folder=folder)
+
+
+def test_elsewhere_it_does_nothing(tmp_path: Path) -> None:
+    code = """\
+import os, sys
+before = os.getcwd(), list(sys.path), dict(os.environ), set(sys.modules), sorted(os.listdir())
+def forbidden(event, arguments):
+    assert event in ("compile", "exec"), event
+source = sys.stdin.read()
+names = {}
+sys.addaudithook(forbidden)
+exec(source, names)
+assert before[:4] == (os.getcwd(), list(sys.path), dict(os.environ), set(sys.modules))
+del names["__builtins__"]
+assert list(names) == ["sys"], names
+"""
+    cell = authoring.build(ROOT / "course/index.py").cells[0].source
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=cell, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not list(tmp_path.iterdir())
+
+
+# In Colab.
+
+
+@pytest.mark.slow
+def test_this_colab_lacks_the_course(colab: Colab, tmp_path: Path) -> None:
+    done = colab.run(
+        "import torch, torchvision, IPython, ipykernel; print(torch.__file__); import autograder", tmp_path
+    )
+    assert done.stdout.strip() == TORCH
+    assert "No module named 'autograder'" in done.stderr
+    assert colab.run("import pip", tmp_path).returncode
+
+
+@pytest.mark.slow
+def test_every_notebook_starts(colab: Colab, tmp_path: Path) -> None:
+    work = []
+    for number, path in enumerate(CHAPTERS + EXERCISES):
+        (tmp_path / str(number)).mkdir()
+        # git copies from a path much faster than through file://.
+        cells = [
+            cell.source.replace("file://", "") for cell in authoring.code_cells(colab.notebook(path))[:2]
+        ]
+        work.append((path.name, str(tmp_path / str(number)), cells))
+    colab.log.unlink(missing_ok=True)
+    done = colab.run(STARTS, tmp_path, json.dumps(work))
+    started = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("started ")]
+    assert started == [path.name for path in CHAPTERS + EXERCISES], done.stdout + done.stderr
+    programs = colab.programs()
+    assert len([line for line in programs if line.startswith("git clone ")]) == len(started)
+    assert not [line for line in programs if "pip" in line]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["index", "claims"])
+def test_a_page_runs_from_top_to_bottom(colab: Colab, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "content"
+    folder.mkdir()
+    notebook = colab.notebook(ROOT / f"course/{name}.ipynb")
+    colab.log.unlink(missing_ok=True)
+    colab.execute(notebook, folder)
+    assert all(cell.outputs for cell in authoring.code_cells(notebook)[1:])
+    assert no_pip_and_one_clone(colab.programs())
+    # The kernel starts again in the folder where it started; the clone is there, and nothing is fetched.
+    colab.execute(notebook, folder)
+    assert no_pip_and_one_clone(colab.programs())
+
+
+@pytest.mark.slow
+def test_an_exercise_is_checked_and_finds_its_data(colab: Colab, tmp_path: Path) -> None:
+    path = ROOT / "exercises/14_capstone/14_capstone.ipynb"
+    answers = answers_to(path.stem, ROOT)
+    notebook = submission(colab.notebook(path), answers, dict.fromkeys(answers, "solution"))
+    ends = [number for number, cell in enumerate(notebook.cells) if "\ncheck(" in f"\n{cell.source}"]
+    notebook.cells = notebook.cells[: ends[0] + 1]
+    child = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import autograder'], check=True)"
+    notebook.cells += [nbformat.v4.new_code_cell(code) for code in (child, "import torch\ntorch.__file__")]
+    folder = tmp_path / "content"
+    folder.mkdir()
+    colab.log.unlink(missing_ok=True)
+    colab.execute(notebook, folder)
+    shown = [str(cell.outputs) for cell in authoring.code_cells(notebook)]
+    assert "passed" in shown[-3], shown[-3]
+    assert TORCH in shown[-1]
+    assert no_pip_and_one_clone(colab.programs())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("address", ["file:///no/such/folder", ADDRESS])
+def test_a_failed_fetch_says_so(colab: Colab, tmp_path: Path, address: str) -> None:
+    cell = SOURCE.format(address=address, folder="course")
+    environment = clean_environment()
+    # No network, wherever this runs.
+    environment |= {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
+    done = subprocess.run(
+        [colab.python, "-c", cell],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    last = done.stderr.split("RuntimeError: ")[-1]
+    assert done.returncode and last.startswith("The course could not be fetched. git says: "), done.stderr
+    assert "fatal: " in last and address.removeprefix("file://") in last
+    assert not list(tmp_path.iterdir())
