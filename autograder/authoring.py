@@ -395,7 +395,8 @@ def _texts(cell: NotebookNode) -> Iterator[tuple[dict, str]]:
         if output.output_type == "stream":
             yield output, "text"
         for kind, value in output.get("data", {}).items():
-            if isinstance(value, str) and (kind.startswith("text/") or kind == "image/svg+xml"):
+            is_text = isinstance(value, str) and (kind.startswith("text/") or kind == "image/svg+xml")
+            if is_text and not value.startswith("<img "):
                 yield output.data, kind
 
 
