@@ -43,7 +43,7 @@ define check-venv
 { echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 endef
 
-.PHONY: help lab test check notebooks links rehearsal grade report bench record constraints clean
+.PHONY: help lab test check notebooks links rehearsal grade report hub bench record constraints clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ grade: $(READY) ## grade a class in parallel: make grade ASSIGNMENT=01_tensor_cr
 
 report: $(READY) ## write a page about a graded class: make report ASSIGNMENT=01_tensor_creation
 	@$(RUN) -m autograder report $(ASSIGNMENT) $(ARGS)
+
+hub: $(READY) ## start a JupyterHub with two students and an instructor (docs/jupyterhub.md)
+	@$(RUN) examples/jupyterhub/start.py $(ARGS)
 
 bench: $(READY) ## measure the speed judge's errors, and how fast a class is graded (ARGS=--quick for a look)
 	@$(RUN) benchmarks/judge.py $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -47,8 +48,7 @@ def course_map(subjects: Mapping[str, str]) -> None:
             f"[{found.title}]({found.name}.ipynb): {subjects[found.name]}",
             f"{found.minutes}{SPACE}min",
             found.needs,
-            f"[{len(found.tests)} exercises]({_exercises(found)}): "
-            f"{_levels(found.levels)}, {found.exercise_minutes}{SPACE}min",
+            _tasks(found),
             f"{'●' * count}{'○' * (len(found.tests) - count)} {count} of {len(found.tests)}".replace(
                 " ", SPACE
             ),
@@ -59,18 +59,26 @@ def course_map(subjects: Mapping[str, str]) -> None:
 
 
 def chapter(name: str, course: Path) -> Chapter:
-    """Read what the front page says of one chapter, from its script and its exercises."""
-    text = re.sub(r"\n# ?", " ", (course / f"{name}.py").read_text(encoding="utf-8"))
-    title = re.search(r"\[markdown\] # (.+?)(?:: .+?)?  ", text)
+    """Read what the front page says of one chapter, from its notebook and its exercises."""
+    cells = json.loads((course / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    title = re.search(r"^# (.+?)(?:: .+)?$", text, re.MULTILINE)
     minutes = re.search(r"\*\*Time:\*\* (\d+) minutes", text)
-    needs = re.search(r"\*\*Needs:\*\* (.+?)\.", text)
+    needs = re.search(r"\*\*Needs:\*\* ([^.]+)\.", text)
     if not (title and minutes and needs):
-        raise ValueError(f"{name}.py must begin with a title, **Time:** … minutes and **Needs:** …")
+        raise ValueError(f"{name} must begin with a title, **Time:** … minutes and **Needs:** …")
     notebook = course.parent / "exercises" / name / f"{name}.ipynb"
-    tasks = re.findall(r"\*(\w+), (\d+) minutes\.\*", notebook.read_text(encoding="utf-8"))
+    exercises = notebook.read_text(encoding="utf-8") if notebook.is_file() else ""
+    tasks = re.findall(r"\*(\w+), (\d+) minutes\.\*", exercises)
     levels, times = [level.lower() for level, _ in tasks], [int(time) for _, time in tasks]
     return Chapter(
-        name, title[1], int(minutes[1]), needs[1], levels, sum(times), progress.exercises_in(notebook)
+        name,
+        title[1],
+        int(minutes[1]),
+        " ".join(needs[1].split()),
+        levels,
+        sum(times),
+        progress.exercises_in(notebook),
     )
 
 
@@ -78,10 +86,16 @@ def _exercises(found: Chapter) -> str:
     return f"../exercises/{found.name}/{found.name}.ipynb"
 
 
-def _levels(levels: Sequence[str]) -> str:
-    counted = Counter(levels)
-    return ", ".join(
+def _tasks(found: Chapter) -> str:
+    """The link to the exercises; on a JupyterHub they are not there before they are fetched."""
+    if not found.tests:
+        return "not fetched yet"
+    counted = Counter(found.levels)
+    levels = ", ".join(
         f"{counted[level]}{SPACE}{level}" for level in ("easy", "medium", "hard") if level in counted
+    )
+    return (
+        f"[{len(found.tests)} exercises]({_exercises(found)}): {levels}, {found.exercise_minutes}{SPACE}min"
     )
 
 

@@ -62,9 +62,20 @@ def test_every_exercise_has_a_level_and_tests_that_a_student_can_run(name):
 
 
 def test_a_chapter_without_its_times_is_refused(tmp_path):
-    (tmp_path / "01_one.py").write_text("# %% [markdown]\n# # One\n#\n# **Time:** soon.\n")
-    with pytest.raises(ValueError, match=r"01_one\.py must begin with"):
+    cells = [nbformat.v4.new_markdown_cell("# One\n\n**Time:** soon.")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "01_one.ipynb")
+    with pytest.raises(ValueError, match="01_one must begin with"):
         frontpage.chapter("01_one", tmp_path)
+
+
+def test_exercises_that_are_not_there_yet_are_no_error(tmp_path, monkeypatch, capsys):
+    (tmp_path / "course").mkdir()
+    shutil.copy(ROOT / "course/01_tensor_creation.ipynb", tmp_path / "course")
+    monkeypatch.chdir(tmp_path / "course")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    frontpage.course_map({"01_tensor_creation": "lists"})
+    shown = capsys.readouterr().out
+    assert "01 · Creating tensors" in shown and "not fetched yet" in shown
 
 
 def test_a_broken_file_counts_as_none(tmp_path, monkeypatch):

@@ -1,0 +1,392 @@
+"""The JupyterHub example: started by its command, and a class that goes through an assignment on it.
+
+Nothing of it happens to this machine: accounts, homes and the exchange are made in a room of bubblewrap's, in
+which /etc, /home, /srv, /tmp and the course's folder are copies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+import pytest
+import requests
+import websocket
+
+from autograder.authoring import build
+from autograder.grading.cells import solution_cells
+
+ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 300  # seconds: a guard against a hang, not an expectation
+PASSWORDS = {
+    "HUB_PASSWORD": "of all students",
+    "HUB_INSTRUCTOR_PASSWORD": "of the instructor, who has another",
+}
+
+NOTEBOOK = "exercises/digits/digits.ipynb"
+ANSWER = "def darkest(pictures):\n    return pictures.amax((1, 2))"
+
+# Small, and it looks for the course's data as the real assignments do.
+SOURCE = """\
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false}
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from autograder import check
+
+with np.load(Path("../../data/digits.npz")) as file:
+    digits = torch.from_numpy(file["images"])
+
+
+def darkest_slow(pictures):
+    return torch.stack([picture.max() for picture in pictures])
+
+
+def some_digits(generator, device):
+    return digits[torch.randperm(len(digits), generator=generator)[:50]].to(device)
+
+
+# %% nbgrader={"grade": false, "grade_id": "darkest", "locked": false, "schema_version": 3, "solution": true}
+def darkest(pictures):
+    ### BEGIN SOLUTION
+    return pictures.amax((1, 2))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "darkest_check", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+check(darkest, like=darkest_slow, on=some_digits, points=1)
+
+# %% nbgrader={"grade": true, "grade_id": "darkest_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false}
+# A hidden test follows.
+### BEGIN HIDDEN TESTS
+check(darkest, like=darkest_slow, on=some_digits, points=2)
+### END HIDDEN TESTS
+"""  # noqa: E501
+
+
+pytestmark = pytest.mark.slow
+
+
+class Room:
+    """A place where root can make accounts that nobody outside sees."""
+
+    def __init__(self, folder: Path) -> None:
+        shutil.copytree("/etc", folder / "etc", symlinks=True)
+        self.course = folder / "course"
+        not_needed = shutil.ignore_patterns(".git", ".venv", ".ready*", "__pycache__", ".*_cache", "build")
+        shutil.copytree(ROOT, self.course, ignore=not_needed)
+        (self.course / f".ready{sys.executable.replace('/', '-')}").touch()  # nothing is to be installed
+        self.walls = ["bwrap", "--dev-bind", "/", "/", "--bind", folder / "etc", "/etc"]
+        for private in ("/home", "/root", "/srv"):
+            self.walls += ["--tmpfs", private]
+        self.walls += ["--perms", "1777", "--tmpfs", "/tmp"]
+        # Python and the course may lie in these: put them back, with a way to them that is open to everybody.
+        for path in (Path(sys.base_prefix), ROOT, Path(sys.prefix)):
+            for parent in reversed(path.parents):
+                self.walls += ["--perms", "0755", "--dir", parent]
+            self.walls += ["--bind", self.course if path == ROOT else path, path]
+        self.walls += ["--unshare-pid", "--die-with-parent", "--cap-add", "ALL", "--chdir", ROOT]
+        # Not bubblewrap's own /proc: the sandbox that grades would find it incomplete.
+        self.walls += ["sh", "-c", 'mount -t proc proc /proc && exec "$@"', "sh"]
+
+    def start(self, *command: str, **options) -> subprocess.Popen:
+        """Start a command in the room; everything in there ends with it."""
+        return subprocess.Popen([*self.walls, *command], stdin=subprocess.DEVNULL, text=True, **options)
+
+
+class Person:
+    """Somebody who has logged in through the form; ``get`` and ``post`` go to the server of that name."""
+
+    def __init__(self, hub: str, name: str, password: str) -> None:
+        self.hub, self.name, self.base = hub, name, f"{hub}/user/{name}"
+        self.session = requests.Session()
+        self.session.trust_env = False  # this machine needs no proxy to reach itself
+        self.session.get(f"{hub}/hub/login", timeout=PATIENCE)
+        form = {"username": name, "password": password, "_xsrf": self.cookie("/hub/")}
+        self.entry = self.session.post(f"{hub}/hub/login?next=/hub/spawn", data=form, timeout=PATIENCE)
+
+    def cookie(self, path: str) -> str | None:
+        return self.session.cookies.get("_xsrf", path=path)
+
+    def arrive(self) -> requests.Response:
+        """Wait until the server runs; gives the page that it opens with."""
+
+        def page() -> requests.Response | None:
+            answer = self.session.get(f"{self.base}/", timeout=PATIENCE)
+            return answer if answer.ok and answer.url.startswith(f"{self.base}/lab") else None
+
+        return until(page)
+
+    def get(self, path: str, **options) -> requests.Response:
+        return self.session.get(f"{self.base}/{path}", timeout=PATIENCE, **options)
+
+    def post(self, path: str, /, method: str = "POST", **data: object) -> dict:
+        answer = self.session.request(
+            method,
+            f"{self.base}/{path}",
+            json=data,
+            headers={"X-XSRFToken": self.cookie(f"/user/{self.name}/")},
+            timeout=PATIENCE,
+        )
+        answer.raise_for_status()
+        return answer.json()
+
+    def terminal(self, command: str) -> tuple[int, str]:
+        """Run a command in a terminal of the server; gives its exit status and what it showed."""
+        name = self.post("api/terminals")["name"]
+        token = self.cookie(f"/user/{self.name}/")
+        address = f"{self.base}/terminals/websocket/{name}?_xsrf={token}".replace("http", "ws", 1)
+        cookies = self.get("api/status").request.headers["Cookie"]
+        wire = websocket.create_connection(address, cookie=cookies, origin=self.hub, timeout=PATIENCE)
+        shown = ""
+        try:
+            wire.send(json.dumps(["stdin", f"{command}; echo end=$?=end\r"]))
+            while not (end := re.search(r"end=(\d+)=end", shown)):
+                kind, *rest = json.loads(wire.recv())
+                shown += rest[0] if kind == "stdout" else ""
+        finally:
+            wire.close()
+        return int(end[1]), shown
+
+
+def until(condition: Callable[[], object]) -> object:
+    """Wait until a condition holds; gives what it gave."""
+    end = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.1)
+    return found
+
+
+def free_ports(number: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Without the settings of a make that runs these tests."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "JUPYTER"))} | more
+
+
+@contextmanager
+def a_room() -> Iterator[Room]:
+    """A room that goes away again, or a skip that says what is missing for one."""
+    if not sys.platform.startswith("linux") or os.getuid() != 0:
+        pytest.skip("the hub needs Linux and root")
+    for program in ("bwrap", "useradd", "configurable-http-proxy", "make"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is missing")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        room = Room(Path(folder))
+        trial = room.start(
+            "configurable-http-proxy", "--version", stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        said = trial.communicate(timeout=PATIENCE)[0]
+        if trial.returncode:
+            pytest.skip(f"bubblewrap makes no room for the hub here: {said.strip()}")
+        yield room
+
+
+@pytest.fixture
+def room() -> Iterator[Room]:
+    """A room of the test's own."""
+    with a_room() as room:
+        yield room
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the example, started by its command."""
+    folder = tmp_path_factory.mktemp("hub")
+    front, inside, routes = (f"http://127.0.0.1:{port}" for port in free_ports(3))
+    options = f"--JupyterHub.bind_url={front} --JupyterHub.hub_bind_url={inside}"
+    options += f" --ConfigurableHTTPProxy.api_url={routes}"
+    with a_room() as room, (folder / "hub.log").open("w+") as log:
+        (folder / "digits.py").write_text(SOURCE)
+        (room.course / "solutions/digits").mkdir()
+        nbformat.write(build(folder / "digits.py"), room.course / "solutions/digits/digits.ipynb")
+        process = room.start(
+            *("make", "hub", f"PYTHON={sys.executable}", f"ARGS={options}"),
+            env=environment(**PASSWORDS),
+            stdout=log,
+            stderr=log,
+        )
+
+        def runs() -> bool:
+            assert process.poll() is None, Path(log.name).read_text()
+            return "JupyterHub is now running" in Path(log.name).read_text()
+
+        try:
+            until(runs)
+            yield front
+        finally:
+            process.kill()  # the room ends with it, and all that runs there
+            process.wait(PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def people(hub: str) -> dict[str, Person]:
+    """The three, logged in, with their servers running."""
+    student, instructor = PASSWORDS.values()
+    passwords = {"ada": student, "bo": student, "instructor": instructor}
+    people = {name: Person(hub, name, password) for name, password in passwords.items()}
+    for person in people.values():
+        person.arrive()
+    return people
+
+
+@pytest.fixture(scope="module")
+def graded(people: dict[str, Person]) -> dict[str, Person]:
+    """The three, after an assignment went to the students and back, and its feedback to them."""
+    ada, bo, instructor = people.values()
+    this = {"course_id": "fast-pytorch", "assignment_id": "digits"}
+
+    def formgrader(step: str) -> None:
+        answer = instructor.post(f"formgrader/api/assignment/digits/{step}")
+        assert answer["success"], answer
+
+    assert ada.get("assignments?course_id=fast-pytorch").json() == {"success": True, "value": []}
+    formgrader("assign")
+    formgrader("release")
+    for student in (ada, bo):
+        seen = student.get("assignments?course_id=fast-pytorch").json()["value"]
+        assert [(one["assignment_id"], one["status"]) for one in seen] == [("digits", "released")]
+        student.post("assignments/fetch", **this)
+    notebook = nbformat.from_dict(ada.get(f"api/contents/{NOTEBOOK}").json()["content"])
+    solution_cells(notebook)["darkest"].source = ANSWER
+    ada.post(f"api/contents/{NOTEBOOK}", method="PUT", type="notebook", content=notebook)
+    for student in (ada, bo):
+        assert student.post("assignments/submit", **this)["success"]
+    formgrader("collect")
+    status, shown = instructor.terminal(
+        "cd ~/fast-pytorch && python -m autograder grade digits --require-sandbox --workers 1"
+    )
+    assert status == 0 and "2 graded" in shown, shown
+    formgrader("generate_feedback")
+    formgrader("release_feedback")
+    for student in (ada, bo):
+        student.post("assignments/fetch_feedback", **this)
+    return people
+
+
+def test_the_front_page_opens_and_its_chapters_are_there(people):
+    for person in people.values():
+        assert person.arrive().url.endswith("/lab/tree/course/index.ipynb")
+        chapters = {one["name"] for one in person.get("api/contents/course").json()["content"]}
+        assert {"index.ipynb", "00_measuring.ipynb", "14_capstone.ipynb"} <= chapters
+        assert person.get("api/contents/data/digits.npz?content=0").ok
+
+
+def test_only_the_instructor_has_the_formgrader(people):
+    found = {name: person.get("formgrader/api/status").status_code for name, person in people.items()}
+    assert found == {"ada": 404, "bo": 404, "instructor": 200}
+    page = people["ada"].get("lab").text
+    disabled = json.loads(re.search(r'"disabledExtensions": (\[.*?\])', page)[1])
+    assert "@jupyter/nbgrader:formgrader" in disabled
+    assert "@jupyter/nbgrader:assignment-list" not in disabled
+
+
+def test_each_gets_what_the_answer_is_worth(graded):
+    grades = graded["instructor"].get("formgrader/api/submissions/digits").json()
+    assert {one["student"]: one["score"] for one in grades} == {"ada": 3, "bo": 0}
+
+
+def test_validate_finds_the_data_and_the_answer_right(graded):
+    answer = graded["ada"].post("assignments/validate", path=NOTEBOOK)
+    assert answer == {"success": True, "value": {}}
+
+
+def test_each_gets_the_feedback_on_the_own_answer(graded):
+    for name, score in {"ada": "3.0", "bo": "0.0"}.items():
+        listed = graded[name].get("assignments?course_id=fast-pytorch").json()["value"]
+        (sent,) = next(one for one in listed if one["status"] == "submitted")["submissions"]
+        page = graded[name].get(f"files/{sent['local_feedback_path']}/digits.html").text
+        assert f"(Score: {score} / 3.0)" in " ".join(page.split())
+
+
+def test_a_student_reads_nothing_of_the_others(graded):
+    closed = [
+        "/home/bo",
+        "/home/bo/fast-pytorch/exercises/digits/digits.ipynb",
+        "/home/instructor/fast-pytorch/gradebook.db",
+        "/home/instructor/fast-pytorch/solutions/digits/digits.ipynb",
+        "/srv/nbgrader/exchange/fast-pytorch/inbound",
+        "/srv/nbgrader/exchange/fast-pytorch/feedback",
+        "/srv/jupyterhub/jupyterhub.sqlite",
+        f"{ROOT}/solutions/digits/digits.ipynb",
+        f"{ROOT}/tests/answers",
+    ]
+    ada = graded["ada"]
+    assert [path for path in closed if "Permission denied" not in ada.terminal(f"ls {path}")[1]] == []
+    assert ada.terminal("ls ~/fast-pytorch/exercises/digits")[0] == 0  # what is hers
+    assert ada.terminal("grep -r amax /srv/nbgrader/exchange/fast-pytorch/outbound")[0] == 1
+    status, shown = ada.terminal("mv /srv/nbgrader/exchange/fast-pytorch /srv/nbgrader/exchange/mine")
+    assert status and "Operation not permitted" in shown, shown
+    status, shown = ada.terminal("env")
+    assert status == 0 and not any(password in shown for password in PASSWORDS.values())
+
+
+def test_a_student_enters_no_other_server(people, hub):
+    for other in ("bo", "instructor"):
+        assert people["ada"].session.get(f"{hub}/user/{other}/lab", timeout=PATIENCE).status_code == 403
+    password = PASSWORDS["HUB_PASSWORD"]
+    assert "Invalid username or password" in Person(hub, "instructor", password).entry.text
+    assert Person(hub, "root", password).entry.status_code == 403
+
+
+# What the command says before it touches anything.
+
+START = f"{sys.executable} {ROOT}/examples/jupyterhub/start.py"
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        ("setpriv --reuid=nobody --regid=nogroup --clear-groups", "needs Linux, and root"),
+        ("env HUB_PASSWORD=short", "HUB_PASSWORD must hold a password of 8 characters or more"),
+        ("env PATH=/usr/sbin", "configurable-http-proxy was not found: npm install"),
+        ("useradd ada;", "there is an account ada already"),
+        (f"chmod 700 {ROOT}/autograder;", f"other users cannot run {sys.executable}"),
+    ],
+)
+def test_the_command_says_why_it_does_not_start(room, before, reason):
+    check = "getent passwd instructor bo; ls /home /srv"
+    said = said_in(room, f"{before} {START}; echo status $?; {check}")
+    (error,) = (line for line in said.splitlines() if line.startswith("error: "))
+    assert reason in error
+    assert said.endswith("status 1\n/home:\n\n/srv:\n"), said  # and no account was made
+
+
+def test_a_second_start_keeps_everybodys_work(room):
+    code = "import start; print(start.refusals()); start.prepare()"
+    prepare = f"cd {ROOT}/examples/jupyterhub; {sys.executable} -c '{code}'"
+    page = "/home/ada/fast-pytorch/course/index.ipynb"
+    said = said_in(room, f"{prepare}; echo hers > {page}; {prepare}; cat {page}")
+    assert said == "[]\n[]\nhers\n"
+
+
+def said_in(room: Room, script: str) -> str:
+    """What a shell script prints in a room where the example could start."""
+    process = room.start(
+        *("sh", "-c", script),
+        env=environment(**PASSWORDS),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    return process.communicate(timeout=PATIENCE)[0]
