@@ -24,7 +24,7 @@ PROGRAMS = {
     "useradd": "apt install passwd",
 }
 # What the students' servers use of the course's folder. The rest of it is closed to them.
-OPEN = {".venv", "autograder", "data", "examples"}
+OPEN = {".venv", "autograder", "course", "data", "examples"}
 
 
 def refusals() -> list[str]:
