@@ -43,7 +43,7 @@ define check-venv
 { echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 endef
 
-.PHONY: help lab test check notebooks links rehearsal grade report hub bench record constraints clean
+.PHONY: help lab test check notebooks links rehearsal grade report hub bench screens record constraints clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ hub: $(READY) ## start a JupyterHub with two students and an instructor (docs/ju
 bench: $(READY) ## measure the speed judge's errors, and how fast a class is graded (ARGS=--quick for a look)
 	@$(RUN) benchmarks/judge.py $(ARGS)
 	@$(RUN) benchmarks/grading.py $(ARGS)
+
+screens: $(READY) ## take the README's pictures anew (needs Chromium)
+	$(RUN) -m pytest tests/browser --screenshots docs/screens
 
 record: $(READY) ## run the chapters and record this machine's timings in data/timings
 	@$(RUN) -m autograder record $(ARGS)

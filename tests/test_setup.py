@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -15,12 +14,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from lab_server import PATIENCE, running_lab
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-# A guard against a hang, not an expectation.
-PATIENCE = 300
 
 # A stand-in for Python. It writes down how it is called, answers the Makefile's questions like the version
 # and the modules it is made to have, and does nothing else.
@@ -196,54 +194,16 @@ def test_flags_follow_the_display_and_the_user(checkout, tmp_path):
 # JupyterLab itself.
 
 
-def stop(server: subprocess.Popen) -> None:
-    """End a server with all that it started."""
-    os.killpg(server.pid, signal.SIGTERM)
-    server.wait(PATIENCE)
-    try:
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            os.killpg(server.pid, 0)  # raises when nobody is left
-            time.sleep(0.1)
-        os.killpg(server.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
 @pytest.mark.slow
 def test_lab_starts_and_prints_an_address_that_answers(checkout, tmp_path):
-    # As on a second run: installed, and the stamp is there.
-    (checkout / f".ready{sys.executable.replace('/', '-')}").touch()
-    env = {key: value for key, value in os.environ.items() if key not in {"DISPLAY", "WAYLAND_DISPLAY"}}
-    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
-        env[name] = str(tmp_path / name)
-    log = tmp_path / "lab.log"
-    with log.open("w") as stream:
-        server = subprocess.Popen(
-            ["make", "lab", f"PYTHON={sys.executable}", "ARGS=--port=0"],
-            cwd=checkout,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-        )
-    try:
-        address = None
-        end = time.monotonic() + PATIENCE
-        while address is None and server.poll() is None and time.monotonic() < end:
-            time.sleep(0.1)
-            address = re.search(r"http://(?:localhost|127\.0\.0\.1):(\d+)/lab\S*token=(\w+)", log.read_text())
-        assert address, log.read_text()
-        port, token = address.groups()
-        assert "/lab/tree/course/index.ipynb" in address[0]
-        base = f"http://127.0.0.1:{port}"
+    home = tmp_path / "home"
+    home.mkdir()
+    with running_lab(checkout, home) as address:
+        base, token = re.fullmatch(r"(http://.*)/lab/tree/course/index\.ipynb\?token=(\w+)", address).groups()
         # The page itself, and a file beside course/: links from the chapters to the exercises lead there.
         for page in ("/lab/tree/course/index.ipynb", "/api/contents/course", "/api/contents/pyproject.toml"):
             with urllib.request.urlopen(f"{base}{page}?token={token}", timeout=PATIENCE) as answer:
                 assert answer.status == 200
-    finally:
-        stop(server)
 
 
 def test_jupyterlab_pairs_chapters_and_solutions_with_their_scripts(capsys, monkeypatch):

@@ -52,7 +52,7 @@ def page(results: Results) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style></head><body><h1>{title}</h1>{''.join(sections)}</body></html>\n"
+        f"<style>{STYLE}</style></head><body><main><h1>{title}</h1>{''.join(sections)}</main></body></html>\n"
     )
 
 

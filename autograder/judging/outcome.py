@@ -88,10 +88,10 @@ class Outcome:
         longest = max(bar.seconds for bar in self.bars)
         rows = "".join(
             f'<tr style="background:transparent">'
-            f'<td style="text-align:right;color:inherit">{escape(bar.name)}</td>'
+            f'<td style="text-align:right;color:inherit;padding:1px 8px">{escape(bar.name)}</td>'
             f'<td style="width:24em;text-align:left"><div style="height:0.9em;background:#0072B2;'
             f'width:{max(0.5, 100 * bar.seconds / longest):.1f}%"></div></td>'
-            f'<td style="text-align:left;color:inherit">{as_time(bar.seconds)}</td></tr>'
+            f'<td style="text-align:left;color:inherit;padding:1px 8px">{as_time(bar.seconds)}</td></tr>'
             for bar in self.bars
         )
         return f'<table aria-label="time per call" style="margin:6px 0;border:0">{rows}</table>'

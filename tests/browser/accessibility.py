@@ -1,0 +1,43 @@
+"""What axe-core finds in the course's own content.
+
+JupyterLab's menus and editors and nbgrader's pages are not ours to mend. So axe looks at what we write:
+rendered Markdown and the outputs of cells in JupyterLab, the cards on the feedback page. The report is
+ours as a whole.
+"""
+
+from __future__ import annotations
+
+from axe_playwright_python.sync_playwright import Axe
+from notebook import menu
+from playwright.sync_api import Page, expect
+
+IN_LAB = [
+    ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-RenderedMarkdown",
+    ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-OutputArea-output",
+]
+
+
+def findings(page: Page, *selectors: str) -> list[str]:
+    """What axe finds in these parts of a page (without any, in the whole page), a line for each element."""
+    context = {"include": [[selector] for selector in selectors]} if selectors else None
+    results = Axe().run(page, context)
+    return [
+        f"{violation['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for violation in results.response["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+def findings_in_both_themes(page: Page) -> list[str]:
+    """What axe finds in the open notebook, with JupyterLab's light theme and with its dark one."""
+    found = findings(page, *IN_LAB)
+    choose_theme(page, "JupyterLab Dark")
+    found += [f"(dark) {finding}" for finding in findings(page, *IN_LAB)]
+    choose_theme(page, "JupyterLab Light")
+    return found
+
+
+def choose_theme(page: Page, name: str) -> None:
+    """Choose a theme in the menu."""
+    menu(page, "Settings", "Theme", name)
+    expect(page.locator("body")).to_have_attribute("data-jp-theme-name", name)

@@ -1,0 +1,24 @@
+"""The browser of this machine."""
+
+from __future__ import annotations
+
+import shutil
+
+from playwright.sync_api import Browser, Playwright, expect
+
+PATIENCE = 120_000  # milliseconds for one step: a guard against a hang, not an expectation
+PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+# Root may not use Chromium's sandbox; the rest keeps it from calling home.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+]
+
+
+def launch(playwright: Playwright) -> Browser:
+    """Start it without a window. ``PROGRAM`` must not be None."""
+    expect.set_options(timeout=PATIENCE)
+    return playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)

@@ -1,0 +1,109 @@
+"""JupyterLab on a copy of the course, and a real browser to look at it."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import chromium
+import pytest
+from lab_server import running_lab
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+COURSE = ["Makefile", "constraints.txt", "nbgrader_config.py", "pyproject.toml"]
+COURSE += ["autograder", "course", "data", "exercises", "solutions"]
+# What a site sets for nbgrader. What students fetch lies as deep as exercises/ does, so that its links lead
+# somewhere and its data is found.
+SITE = """
+c = get_config()
+c.Exchange.root = {exchange!r}
+c.Exchange.assignment_dir = {fetched!r}
+c.CourseDirectory.course_id = "fast-pytorch"
+"""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--screenshots", type=Path, metavar="FOLDER", help="write the README's pictures there")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium, without a window."""
+    if chromium.PROGRAM is None:
+        pytest.skip("no browser: chromium, chromium-browser or google-chrome is needed")
+    with sync_playwright() as playwright:
+        browser = chromium.launch(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where JupyterLab's user keeps settings and caches; nbgrader is configured there."""
+    home = tmp_path_factory.mktemp("home")
+    settings = home / "JUPYTER_CONFIG_DIR/lab/user-settings/@jupyterlab/apputils-extension"
+    settings.mkdir(parents=True)
+    # The question about news would lie over other buttons, at a time of its own.
+    (settings / "notification.jupyterlab-settings").write_text(
+        '{"fetchNews": "false", "checkForUpdates": false}'
+    )
+    return home
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory, root: Path, home: Path) -> Path:
+    """A copy of the course, with an exchange for nbgrader."""
+    course = tmp_path_factory.mktemp("course")
+    for name in COURSE:
+        copy = shutil.copytree if (root / name).is_dir() else shutil.copy
+        copy(root / name, course / name)
+    exchange, fetched = home / "exchange", course / "fetched"
+    for folder in (exchange, fetched):
+        folder.mkdir()
+    exchange.chmod(0o777)
+    site = SITE.format(exchange=str(exchange), fetched=str(fetched))
+    (home / "JUPYTER_CONFIG_DIR" / "nbgrader_config.py").write_text(site)
+    return course
+
+
+@pytest.fixture(scope="module")
+def lab(browser: Browser, course: Path, home: Path) -> Iterator[str]:
+    """JupyterLab's address; ``browser`` comes first, so that nothing starts where there is none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(course))  # the copy's package, not the one that is installed
+        with running_lab(course, home) as address:
+            yield address
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A fresh browser page; the test fails if anything goes wrong in the browser unseen."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(chromium.PATIENCE)
+    page = context.new_page()
+    errors: list[str] = []
+    context.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    context.on("weberror", lambda problem: errors.append(str(problem.error)))
+    yield page
+    context.close()
+    assert errors == []
+
+
+@pytest.fixture
+def screenshot(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
+    """Takes a picture for the README where ``--screenshots`` asks for it; else does nothing."""
+    folder = request.config.getoption("--screenshots", None)
+
+    def take(page: Page, name: str) -> None:
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+            picture = Image.open(io.BytesIO(page.screenshot()))
+            # 256 colours: half the size, and nobody sees a difference.
+            picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
+                folder / f"{name}.png", optimize=True
+            )
+
+    return take

@@ -1,0 +1,52 @@
+"""The open notebook in JupyterLab, as a reader uses it: with mouse and keyboard."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+
+def menu(page: Page, *path: str) -> None:
+    """Click through JupyterLab's menu."""
+    first, *rest = path
+    page.get_by_role("menuitem", name=first, exact=True).click()
+    for name in rest:
+        page.locator(".lm-Menu-itemLabel").get_by_text(name, exact=True).click()
+
+
+class Notebook:
+    """The notebook in the tab that is in front."""
+
+    def __init__(self, page: Page, title: str) -> None:
+        """Wait until the notebook with this heading is there and its kernel is ready."""
+        self.page = page
+        self.panel = page.locator(".jp-NotebookPanel:visible")
+        expect(self.panel.get_by_role("heading", name=title)).to_be_visible()
+        self.wait_until_idle()
+
+    def wait_until_idle(self) -> None:
+        """Wait until the kernel has started and has nothing to do."""
+        expect(self.page.get_by_role("button", name=re.compile(r"Python 3 .*\| Idle"))).to_be_visible()
+
+    def cell(self, source: str) -> Locator:
+        """The first code cell with this text in its source."""
+        return self.panel.locator(".jp-CodeCell").filter(
+            has=self.page.locator(".jp-Cell-inputArea", has_text=source)
+        ).first  # fmt: skip
+
+    def card(self, source: str) -> Locator:
+        """The card under the first test cell with this text in its source."""
+        return self.cell(source).get_by_role("status")
+
+    def run(self, source: str) -> None:
+        """Click into a cell and run it."""
+        self.cell(source).locator(".cm-content").click()
+        self.page.keyboard.press("Control+Enter")
+
+    def replace_line(self, cell: str, line: str, text: str) -> None:
+        """Click on a line of a cell, mark it, and type another text."""
+        self.cell(cell).locator(".cm-line", has_text=line).click()
+        self.page.keyboard.press("Home")
+        self.page.keyboard.press("Shift+End")
+        self.page.keyboard.type(text)

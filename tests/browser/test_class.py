@@ -1,0 +1,174 @@
+"""A student fetches, solves and hands in an assignment, an instructor grades it; both click and type."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from getpass import getuser
+from pathlib import Path
+
+import pytest
+from accessibility import findings, findings_in_both_themes
+from lab_server import environment
+from notebook import Notebook, menu
+from playwright.sync_api import FrameLocator, Locator, Page, expect
+
+ASSIGNMENT = "01_tensor_creation"
+CHECK, RANGE, RACE = "check(one_hot,", "on=[label_out_of_range, negative_label]", "race(one_hot,"
+# A negative label counts from the end here.
+WRONG = "return torch.eye(classes, device=labels.device)[labels]"
+RIGHT = """\
+table = torch.zeros(len(labels), classes, device=labels.device)
+return table.scatter_(1, labels[:, None], 1)"""
+
+pytestmark = pytest.mark.slow
+
+
+def command(course: Path, home: Path, *arguments: str) -> None:
+    """Run an instructor's command in the course's folder."""
+    env = {**environment(home), "PYTHONPATH": str(course)}
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=course, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_assignment_from_release_to_feedback(
+    lab: str, page: Page, course: Path, home: Path, screenshot
+) -> None:
+    command(course, home, "nbgrader", "generate_assignment", ASSIGNMENT, "--force")
+    command(course, home, "nbgrader", "release_assignment", ASSIGNMENT)
+    page.goto(lab)
+    Notebook(page, "Fast PyTorch, measured")
+    menu(page, "Nbgrader", "Assignment List")
+    fetch(page)
+    solve(page, screenshot)
+    submit(page)
+    see_progress(page)
+
+    menu(page, "Nbgrader", "Formgrader")
+    grade(page.frame_locator("iframe"))
+    screenshot(page, "formgrader")
+    read_feedback(page, course, screenshot)
+    command(course, home, "autograder", "report", ASSIGNMENT)
+    read_report(page, course)
+
+
+def fetch(page: Page) -> None:
+    page.locator("#released_assignments_list").get_by_role("button", name="Fetch").click()
+    fetched = page.locator("#fetched_assignments_list")
+    fetched.get_by_role("button", name=ASSIGNMENT).click()
+    fetched.get_by_role("link", name=ASSIGNMENT).click()
+
+
+def solve(page: Page, screenshot) -> None:
+    notebook = Notebook(page, "Exercises 01 · Creating tensors")
+    notebook.run("from autograder import check, race")
+    notebook.run("def one_hot_slow(")
+    notebook.run("def one_hot(")
+    notebook.run(CHECK)
+    expect(notebook.card(CHECK)).to_contain_text("not attempted")
+
+    notebook.replace_line("def one_hot(", "raise NotImplementedError", WRONG)
+    run_tests(notebook)
+    expect(notebook.card(CHECK)).to_contain_text("passed: right in 2 cases. (1 of 1 points)")
+    expect(notebook.card(RANGE)).to_contain_text(
+        "failed: expected IndexError or RuntimeError, but got a result of type Tensor (0 of 1 points)"
+    )
+    expect(notebook.card(RANGE)).to_contain_text("Input: negative_label")
+    screenshot(page, "exercise")
+    assert findings_in_both_themes(page) == []
+
+    notebook.replace_line("def one_hot(", "return torch.eye", RIGHT)
+    run_tests(notebook)
+    expect(notebook.card(RANGE)).to_contain_text("passed: right in 4 cases. (1 of 1 points)")
+    race(notebook)
+    assert findings_in_both_themes(page) == []
+
+    notebook.panel.get_by_role("button", name="Validate").click()
+    result = page.get_by_role("dialog")
+    expect(result).to_contain_text("check(positional_table,")
+    expect(result).not_to_contain_text("(one_hot,")
+    result.get_by_role("button", name="Ok").click()
+
+
+def run_tests(notebook: Notebook) -> None:
+    """Run the solution and the tests up to the race, cell by cell."""
+    notebook.page.keyboard.press("Shift+Enter")
+    for _ in range(3):
+        notebook.page.keyboard.press("Shift+Enter")
+
+
+def race(notebook: Notebook) -> None:
+    """Run the race until the machine is quiet enough to judge."""
+    decided = re.compile("passed|failed|error")
+    for _ in range(10):
+        notebook.run(RACE)
+        notebook.wait_until_idle()
+        if decided.search(notebook.card(RACE).inner_text()):
+            break
+    expect(notebook.card(RACE)).to_contain_text("passed")
+    expect(notebook.card(RACE)).to_contain_text("(2 of 2 points)")
+    expect(notebook.card(RACE).get_by_role("table", name="time per call")).to_be_visible()
+
+
+def submit(page: Page) -> None:
+    page.get_by_role("tab", name="Assignments").click()
+    page.locator("#fetched_assignments_list").get_by_role("button", name="Submit").click()
+    submitted = page.locator("#submitted_assignments_list")
+    expect(submitted.get_by_text(ASSIGNMENT)).to_be_visible()
+    expect(submitted).to_contain_text(re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"))
+
+
+def grade(formgrader: FrameLocator) -> None:
+    assignment = formgrader.get_by_role("row").filter(has_text=ASSIGNMENT)
+    expect(assignment).to_contain_text("released")
+    press(formgrader, assignment, ".collect", "Successfully collected submissions")
+    assignment.locator(".num-submissions a").click()
+    student = formgrader.get_by_role("row").filter(has_text=getuser())
+    expect(student).to_contain_text("needs autograding")
+    press(formgrader, student, ".autograde", "Successfully autograded")
+    expect(student).to_contain_text("graded")
+    press(formgrader, student, ".generate-feedback", "Successfully generated feedback")
+
+
+def press(formgrader: FrameLocator, row: Locator, button: str, said: str) -> None:
+    """Press a button in a row of a table, and close the window that says what came of it."""
+    row.locator(f"{button} a").click()
+    window = formgrader.get_by_role("dialog")
+    expect(window).to_contain_text(said)
+    window.get_by_role("button", name="OK").click()
+    expect(window).to_be_hidden()
+
+
+def see_progress(page: Page) -> None:
+    page.get_by_role("tab", name="index.ipynb").click()
+    front = Notebook(page, "Fast PyTorch, measured")
+    front.panel.get_by_role("columnheader", name="you passed").click()
+    page.keyboard.press("Shift+Enter")
+    expect(front.panel.get_by_text(re.compile(r"1 of \d+ exercises passed"))).to_be_visible()
+    chapter = front.panel.get_by_role("row", name=re.compile("01 · Creating tensors"))
+    expect(chapter.get_by_role("cell").last).to_have_text(re.compile(r"●○+\s1\sof\s5"))
+
+
+def read_feedback(page: Page, course: Path, screenshot) -> None:
+    (feedback,) = (course / "feedback").glob(f"*/{ASSIGNMENT}/{ASSIGNMENT}.html")
+    # nbconvert's page asks another site for MathJax; tests do without the network.
+    page.route(re.compile("^https://"), lambda route: route.fulfill(body=""))
+    page.goto(feedback.as_uri())
+    cards = page.get_by_role("status")
+    expect(cards.nth(0)).to_contain_text("passed: right in 2 cases. (1 of 1 points)")
+    expect(cards.nth(1)).to_contain_text("passed: right in 5 cases. (2 of 2 points)")
+    expect(cards.nth(4)).to_contain_text("not attempted")
+    cards.nth(3).scroll_into_view_if_needed()
+    screenshot(page, "feedback")
+    # The rest of the page is nbgrader's own.
+    assert findings(page, "[role=status]") == []
+
+
+def read_report(page: Page, course: Path) -> None:
+    page.goto((course / "reports" / f"{ASSIGNMENT}.html").as_uri())
+    expect(page.get_by_role("heading", name=f"Grades of {ASSIGNMENT}")).to_be_visible()
+    expect(page.get_by_role("listitem").filter(has_text="1 of 1submissions graded")).to_be_visible()
+    assert findings(page) == []

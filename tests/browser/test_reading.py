@@ -1,0 +1,75 @@
+"""A student opens the course, reads a chapter, and can do without a mouse."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from accessibility import findings_in_both_themes
+from notebook import Notebook
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.slow
+
+
+def test_from_the_front_page_to_a_measurement_to_the_exercises(lab: str, page: Page, screenshot) -> None:
+    page.goto(lab)
+    front = Notebook(page, "Fast PyTorch, measured")
+    screenshot(page, "front-page")
+    assert findings_in_both_themes(page) == []
+
+    front.panel.get_by_role("link", name=re.compile("Creating tensors")).first.click()
+    chapter = Notebook(page, "01 · Creating tensors")
+    chapter.run("import warnings")
+    chapter.replace_line("guess = 10.0", "guess = 10.0", "guess = 7.0")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.press("Shift+Enter")
+    outputs = chapter.cell("100,000 equal numbers").locator(".jp-OutputArea-output")
+    table, chart = outputs.nth(0), outputs.nth(1)
+    expect(table).to_contain_text("Your guess: 7×. Measured: ")
+    expect(table.get_by_role("table", name="100,000 equal numbers")).to_be_visible()
+    expect(table.get_by_role("row", name=re.compile("torch.full .+× to .+×")).first).to_be_visible()
+    expect(chart.get_by_role("img", name=re.compile("^Chart: .*Your guess: 7×"))).to_be_visible()
+    chart.scroll_into_view_if_needed()
+    screenshot(page, "chapter")
+    assert findings_in_both_themes(page) == []
+
+    chapter.panel.get_by_role("link", name="the exercises of this chapter").click()
+    Notebook(page, "Exercises 01 · Creating tensors")
+
+
+def test_the_keyboard_is_enough(lab: str, page: Page) -> None:
+    page.goto(lab.replace("course/index.ipynb", "exercises/01_tensor_creation/01_tensor_creation.ipynb"))
+    notebook = Notebook(page, "Exercises 01 · Creating tensors")
+    active = notebook.panel.locator(".jp-Notebook-cell.jp-mod-active")
+    press = page.keyboard.press
+
+    press("ArrowDown")
+    expect(active).to_contain_text("Exercises 01 · Creating tensors")
+    press("ArrowDown")
+    expect(active).to_contain_text("from autograder import check, race")
+    for _ in range(3):
+        press("Shift+Enter")
+    expect(active).to_contain_text("Hint 1")
+    press("Tab")
+    hint = active.locator("details").first
+    expect(hint.locator("summary")).to_be_focused()
+    expect(hint).not_to_have_attribute("open", "")
+    press("Space")
+    expect(hint).to_have_attribute("open", "")
+
+    press("ArrowDown")
+    expect(active).to_contain_text("def one_hot(")
+    press("Shift+Enter")
+    press("Shift+Enter")
+    expect(notebook.card("check(one_hot,")).to_contain_text("not attempted")
+    press("ArrowUp")
+    press("ArrowUp")
+    press("Enter")
+    press("Control+End")
+    press("Home")
+    press("Shift+End")
+    page.keyboard.type("return torch.eye(classes, device=labels.device)[labels]")
+    press("Shift+Enter")
+    press("Shift+Enter")
+    expect(notebook.card("check(one_hot,")).to_contain_text("passed")

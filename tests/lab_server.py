@@ -1,0 +1,73 @@
+"""JupyterLab as `make lab` starts it, for tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# A guard against a hang, not an expectation.
+PATIENCE = 300
+
+
+@contextmanager
+def running_lab(
+    course: Path, home: Path, python: str | None = sys.executable, patience: float = PATIENCE
+) -> Iterator[str]:
+    """Run `make lab` in ``course``; gives the address that it prints, with its token.
+
+    It runs as on a second time in the environment of ``python``; without one it installs its own. Settings,
+    caches and everything else that belongs to a user are in ``home``.
+    """
+    if python:
+        (course / f".ready{python.replace('/', '-')}").touch()
+    log = home / "lab.log"
+    with log.open("w") as stream:
+        server = subprocess.Popen(
+            ["make", "lab", *([f"PYTHON={python}"] if python else []), "ARGS=--port=0"],
+            cwd=course,
+            env=environment(home),
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+    try:
+        found = None
+        end = time.monotonic() + patience
+        while found is None and server.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+            found = re.search(r"http://127\.0\.0\.1:\d+/lab\S*token=\w+(?=\s)", log.read_text())
+        assert found, log.read_text()
+        yield found[0]
+    finally:
+        stop(server)
+
+
+def environment(home: Path) -> dict[str, str]:
+    """This process's environment for a user who has just come, and who has no display."""
+    env = {key: value for key, value in os.environ.items() if key not in {"DISPLAY", "WAYLAND_DISPLAY"}}
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "XDG_CACHE_HOME", "TMPDIR"):
+        (home / name).mkdir(exist_ok=True)
+        env[name] = str(home / name)
+    return {**env, "HOME": str(home)}
+
+
+def stop(server: subprocess.Popen) -> None:
+    """End a server with all that it started."""
+    os.killpg(server.pid, signal.SIGTERM)
+    server.wait(PATIENCE)
+    try:
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            os.killpg(server.pid, 0)  # raises when nobody is left
+            time.sleep(0.1)
+        os.killpg(server.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
