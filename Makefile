@@ -4,6 +4,7 @@
 # older than some of them, and takes the newest versions that support it).
 # With PYTHON=/path/to/python, that interpreter's environment is used as it is: only what is missing is
 # installed, and its torch and torchvision stay.
+# In an unpacked bundle (`make bundle`), pip takes everything from the bundle's wheels, without a network.
 
 PYTHON =
 ARGS =
@@ -24,6 +25,10 @@ RUN = PATH="$(dir $(shell command -v $(PYTHON))):$$PATH" $(PYTHON)
 READY = .ready-$(patsubst -%,%,$(subst /,-,$(PYTHON)))
 endif
 
+# What the wheels of a bundle are for is written beside them.
+BUNDLE = $(wildcard wheels/made-for.txt)
+COURSE = $(if $(BUNDLE),--no-index --find-links wheels --editable '.[course]',--editable '.[dev]')
+
 # A browser needs a display; without one, JupyterLab prints its address.
 LAB_FLAGS = $(if $(filter Linux,$(shell uname -s)),$(if $(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser))
 LAB_FLAGS += $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -38,15 +43,19 @@ define check-python
 { echo "error: Python 3.10 to 3.13 is needed, and $(BASE) is $$($(BASE) --version 2>&1)." >&2; exit 1; }
 endef
 
+define check-bundle
+@test -z "$(BUNDLE)" || $(BASE) -c 'from autograder.bundle import require_fit; require_fit("$(BUNDLE)")'
+endef
+
 define check-venv
 @$(BASE) -c 'import ensurepip, venv' 2>/dev/null || \
 { echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 endef
 
-.PHONY: help lab test check notebooks links rehearsal grade report hub bench screens record constraints clean
+.PHONY: help lab test check notebooks new-chapter links rehearsal grade report hub bench screens record bundle constraints clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 lab: $(READY) ## install what is needed and open the course in JupyterLab
 	@$(RUN) -m jupyterlab --LabApp.default_url=/lab/tree/course/index.ipynb $(LAB_FLAGS) $(ARGS)
@@ -64,6 +73,9 @@ notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARG
 
 links: $(READY) ## write the repository's address everywhere: make links REPO=owner/name
 	@$(RUN) -m autograder links "$(REPO)"
+
+new-chapter: $(READY) ## start a chapter with its exercises: make new-chapter NAME=15_topic
+	@$(RUN) -m autograder new-chapter '$(NAME)'
 
 rehearsal: $(READY) ## grade a pretend class (ARGS=--help lists the options)
 	@$(RUN) -m autograder rehearsal $(ARGS)
@@ -87,6 +99,9 @@ screens: $(READY) ## take the README's pictures anew (needs Chromium)
 record: $(READY) ## run the chapters and record this machine's timings in data/timings
 	@$(RUN) -m autograder record $(ARGS)
 
+bundle: $(READY) ## make one archive in build/ from which `make lab` works without a network
+	@$(RUN) -m autograder bundle
+
 # Since 4.25, jsonschema's formats compile a grammar at every import: two seconds for every Jupyter command.
 constraints: ## install the newest versions into a new .venv and write constraints.txt
 	$(check-python)
@@ -102,19 +117,21 @@ clean: ## remove .venv, caches and build leftovers
 
 CONSTRAINTS = $(shell $(BASE) -c 'import sys; print("--constraint constraints.txt" * (sys.version_info >= (3, 11)))')
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/ready: pyproject.toml constraints.txt $(BUNDLE)
 	$(check-python)
+	$(check-bundle)
 	$(check-venv)
 	$(BASE) -m venv .venv
-	.venv/bin/python -m pip install $(CONSTRAINTS) --editable '.[dev]'
+	.venv/bin/python -m pip install $(CONSTRAINTS) $(COURSE)
 	@touch $@
 
 ifneq ($(PYTHON),)
 # The environment's own marker file makes a new environment at the same place count as new.
-$(READY): pyproject.toml $(wildcard $(dir $(PYTHON))../pyvenv.cfg)
+$(READY): pyproject.toml $(BUNDLE) $(wildcard $(dir $(PYTHON))../pyvenv.cfg)
 	$(check-python)
+	$(check-bundle)
 	@$(PYTHON) -m pip --version >/dev/null || { echo "error: the environment of $(PYTHON) has no pip." >&2; exit 1; }
 	@$(PYTHON) .ci/keep_torch.py > $@.txt
-	$(PYTHON) -m pip install --constraint $@.txt --editable '.[dev]'
+	$(PYTHON) -m pip install --constraint $@.txt $(COURSE)
 	@mv $@.txt $@
 endif

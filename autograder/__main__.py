@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -20,11 +21,15 @@ def main(argv: list[str] | None = None) -> int:
         return import_module(f"autograder.grading.{arguments.command}").main(rest)
     if rest:
         parser.error(f"unknown arguments: {' '.join(rest)}")
+    if arguments.command == "bundle":
+        return import_module("autograder.bundle").main()
 
     from autograder import authoring, links
 
     try:
         root = authoring.find_root()
+        if arguments.command == "new-chapter":
+            return _new_chapter(root, arguments.name)
         if arguments.command == "record":
             return authoring.record(root, arguments.names)
         if arguments.command == "links":
@@ -35,6 +40,16 @@ def main(argv: list[str] | None = None) -> int:
     except (authoring.BuildError, links.LinksError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+
+
+def _new_chapter(root: Path, name: str) -> int:
+    from autograder.new_chapter import new_chapter
+
+    for path in new_chapter(root, name):
+        print(f"wrote {path.relative_to(root)}")
+    print("It is a whole chapter. `make notebooks` builds it, `make check` tests it.")
+    print('Now replace its contents: CONTRIBUTING.md tells how, in "A chapter" and "An exercise".')
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -67,6 +82,15 @@ def _parser() -> argparse.ArgumentParser:
     links.add_argument(
         "repository", nargs="?", default="", metavar="OWNER/NAME", help="as in ada/fast-pytorch"
     )
+
+    new_chapter = commands.add_parser(
+        "new-chapter",
+        help="start a chapter with its exercises",
+        description="Write the scripts of a small, complete chapter, for its author to replace the contents.",
+    )
+    new_chapter.add_argument("name", metavar="NAME", help="two digits and lower-case words, as in 15_topic")
+
+    commands.add_parser("bundle", help="make one archive that installs and runs without a network")
 
     # Their own options, --help too, are read by these commands themselves.
     commands.add_parser("grade", add_help=False, help="grade a class, in parallel")

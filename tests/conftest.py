@@ -11,6 +11,8 @@ import pytest
 # Some shells switch Python's bytecode cache off; every child process would then compile everything again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# git refuses a checkout that belongs to somebody else, as it may in a container.
+os.environ |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
 
 
 @pytest.fixture(scope="session")

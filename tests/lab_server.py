@@ -1,13 +1,19 @@
-"""JupyterLab as `make lab` starts it, for tests."""
+"""JupyterLab as `make lab` starts it, for tests. As a program, for a test that cuts the network off:
+
+python lab_server.py FOLDER PAGE …    start it in FOLDER, get the pages and stop it
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,10 +47,11 @@ def running_lab(
     try:
         found = None
         end = time.monotonic() + patience
-        while found is None and server.poll() is None and time.monotonic() < end:
+        # It prints the address a moment before it listens there.
+        while not (found and listens(int(found[1]))):
+            assert server.poll() is None and time.monotonic() < end, log.read_text()
             time.sleep(0.1)
-            found = re.search(r"http://127\.0\.0\.1:\d+/lab\S*token=\w+(?=\s)", log.read_text())
-        assert found, log.read_text()
+            found = re.search(r"http://127\.0\.0\.1:(\d+)/lab\S*token=\w+(?=\s)", log.read_text())
         yield found[0]
     finally:
         stop(server)
@@ -52,11 +59,28 @@ def running_lab(
 
 def environment(home: Path) -> dict[str, str]:
     """This process's environment for a user who has just come, and who has no display."""
-    env = {key: value for key, value in os.environ.items() if key not in {"DISPLAY", "WAYLAND_DISPLAY"}}
+    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "MAKE", "MFLAGS")
+    env = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
     for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "XDG_CACHE_HOME", "TMPDIR"):
         (home / name).mkdir(exist_ok=True)
         env[name] = str(home / name)
     return {**env, "HOME": str(home)}
+
+
+def listens(port: int) -> bool:
+    """Whether something answers at this port."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def status(address: str, page: str) -> int:
+    """The HTTP status of a page of this JupyterLab. Raises HTTPError where it is no success."""
+    base, token = re.fullmatch(r"(http://[^/]+)/.*(\?token=\w+)", address).groups()
+    with urllib.request.urlopen(f"{base}{page}{token}", timeout=PATIENCE) as answer:
+        return answer.status
 
 
 def stop(server: subprocess.Popen) -> None:
@@ -71,3 +95,14 @@ def stop(server: subprocess.Popen) -> None:
         os.killpg(server.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
+
+
+def main(folder: str, *pages: str) -> None:
+    """Start JupyterLab in a folder and print the status of each page."""
+    with tempfile.TemporaryDirectory() as home, running_lab(Path(folder), Path(home), python=None) as address:
+        for page in pages:
+            print(page, status(address, page), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
 import time
-import urllib.request
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 import yaml
-from lab_server import PATIENCE, running_lab
+from lab_server import PATIENCE, running_lab, status
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parent.parent
+from autograder.bundle import this_python
 
+ROOT = Path(__file__).resolve().parent.parent
 # A stand-in for Python. It writes down how it is called, answers the Makefile's questions like the version
 # and the modules it is made to have, and does nothing else.
 FAKE_PYTHON = """\
@@ -166,6 +167,44 @@ def test_without_a_given_python_the_constraints_are_used(checkout, tmp_path):
     assert "pip install  --editable '.[dev]'" in dry
 
 
+# In an unpacked bundle.
+
+
+def unpack_wheels(checkout: Path, made_for: str) -> None:
+    """What a bundle has and a checkout has not."""
+    (checkout / "wheels").mkdir(exist_ok=True)
+    (checkout / "wheels/made-for.txt").write_text(f"{made_for}\n")
+    (checkout / "autograder").mkdir(exist_ok=True)
+    for name in ("__init__.py", "bundle.py"):
+        shutil.copy(ROOT / "autograder" / name, checkout / "autograder")
+
+
+def test_a_bundle_is_installed_from_its_wheels_alone(checkout, tmp_path):
+    unpack_wheels(checkout, this_python())
+    python = fake_python(tmp_path / "bin", version=".".join(map(str, sys.version_info[:3])))
+    dry = make(checkout, "-n", "lab", PATH=path_with(python.parent)).stdout
+    assert "--no-index --find-links wheels --editable '.[course]'" in dry and "[dev]" not in dry
+    done = make(checkout, "lab", f"PYTHON={python}")
+    assert done.returncode == 0, done.stderr
+    install, _ = calls(python.parent)
+    assert install.split("]")[0].endswith("--no-index --find-links wheels --editable .[course")
+
+
+@pytest.mark.parametrize("target", [("lab",), ("lab", "PYTHON=python3")])
+def test_a_bundle_for_another_python_is_refused(checkout, tmp_path, target):
+    unpack_wheels(checkout, f"Python 3.12 on {platform.system()} {platform.machine()}")
+    python = fake_python(tmp_path / "bin", version="3.11.2")
+    done = make(checkout, *target, PATH=path_with(python.parent))
+    assert done.returncode
+    assert "error: this bundle is for Python 3.12 on " in done.stderr and "is Python 3.11 on" in done.stderr
+    assert "make lab BASE=/path/to/python" in done.stderr and "Traceback" not in done.stderr
+    assert calls(python.parent) == []
+
+    unpack_wheels(checkout, f"Python 3.11 on {platform.system()} {platform.machine()}")
+    make(checkout, *target, PATH=path_with(python.parent))
+    assert calls(python.parent)
+
+
 def test_the_bytecode_cache_is_on(checkout, tmp_path):
     python = fake_python(tmp_path / "bin")
     make(checkout, "lab", f"PYTHON={python}", PYTHONDONTWRITEBYTECODE="1")
@@ -199,11 +238,10 @@ def test_lab_starts_and_prints_an_address_that_answers(checkout, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     with running_lab(checkout, home) as address:
-        base, token = re.fullmatch(r"(http://.*)/lab/tree/course/index\.ipynb\?token=(\w+)", address).groups()
+        assert "/lab/tree/course/index.ipynb?" in address
         # The page itself, and a file beside course/: links from the chapters to the exercises lead there.
         for page in ("/lab/tree/course/index.ipynb", "/api/contents/course", "/api/contents/pyproject.toml"):
-            with urllib.request.urlopen(f"{base}{page}?token={token}", timeout=PATIENCE) as answer:
-                assert answer.status == 200
+            assert status(address, page) == 200
 
 
 def test_jupyterlab_pairs_chapters_and_solutions_with_their_scripts(capsys, monkeypatch):
@@ -303,5 +341,5 @@ def test_help_lists_every_command():
     documents = "".join(
         (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")
     )
-    for target in set(re.findall(r"`?make ([a-z]+)\b", documents)):
+    for target in set(re.findall(r"`?make ([a-z-]+)\b", documents)):
         assert target in targets, f"the documents speak of `make {target}`"

@@ -27,16 +27,16 @@ def class_of(answers: Answers) -> dict[str, dict[str, str]]:
     return {f"student{i}": {exercise: found[i] for exercise, found in kinds.items()} for i in range(number)}
 
 
-def grade(chapter: str, folder: Path) -> list[str]:
+def grade(chapter: str, folder: Path, root: Path = ROOT) -> list[str]:
     """Grade a class that hands in every answer of a chapter; what differs from the points expected.
 
     One verdict in 1,000 may be wrong, and a run of these tests asks for hundreds: what differs is graded once
     more, and counts if it differs again.
     """
-    course = ScratchCourse(folder, ROOT)
-    course.add_assignment(ROOT / "solutions" / chapter / f"{chapter}.py")
+    course = ScratchCourse(folder, root)
+    course.add_assignment(root / "solutions" / chapter / f"{chapter}.py")
     course.nbgrader("generate_assignment", chapter)
-    answers = answers_to(chapter, ROOT)
+    answers = answers_to(chapter, root)
     students = class_of(answers)
     for student, kinds in students.items():
         hand_in(course, chapter, student, submission(course.released(chapter), answers, kinds))

@@ -1,0 +1,143 @@
+"""A new chapter is complete from the start: it builds, passes the tests, and its answers get their points."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_all_answers import grade
+
+from autograder.__main__ import main
+from autograder.new_chapter import new_chapter
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "77_sparse_rows"
+SCRIPTS = [f"course/{NAME}.py", f"solutions/{NAME}/{NAME}.py", f"tests/answers/{NAME}.py"]
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A course with one chapter, and the current folder."""
+    for folder in ("course", "solutions/01_one", "tests/answers"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in (
+        "pyproject.toml",
+        "course/01_one.py",
+        "solutions/01_one/01_one.py",
+        "tests/answers/01_one.py",
+    ):
+        (tmp_path / file).touch()
+    (tmp_path / "course/index.py").write_text(MAP)
+    monkeypatch.chdir(tmp_path / "course")
+    return tmp_path
+
+
+MAP = 'course_map(\n    {\n        "01_one": "one",\n    }\n)\n'
+
+
+def files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+def test_name_and_title_are_filled_in(course, capsys):
+    before = files(course)
+    assert main(["new-chapter", NAME]) == 0
+    assert files(course) - before == {*SCRIPTS, f"solutions/{NAME}"}
+    shown = capsys.readouterr().out
+    assert all(script in shown for script in SCRIPTS) and "make notebooks" in shown
+    added = (course / "course/index.py").read_text(encoding="utf-8")
+    assert added == MAP.replace("    }", f'        "{NAME}": "what it is about",\n    }}')
+    for script in SCRIPTS:
+        text = (course / script).read_text(encoding="utf-8")
+        assert "NN" not in text and "New topic" not in text
+    assert (
+        (course / SCRIPTS[0])
+        .read_text(encoding="utf-8")
+        .startswith("# %% [markdown]\n# # 77 · Sparse rows\n")
+    )
+    assert f"../exercises/{NAME}/{NAME}.ipynb" in (course / SCRIPTS[0]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "topic", "15", "1_topic", "15_", "15_Topic", "15-topic", "15_a__b", "15_topic.py", "../15_topic"],
+)
+def test_a_name_of_another_form_is_refused(course, capsys, name):
+    before = files(course)
+    assert main(["new-chapter", name]) == 1
+    assert f"error: {name!r} is no name for a chapter" in capsys.readouterr().err
+    assert files(course) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [("01_two", "course/01_one.py"), ("15_one", "course/01_one.py"), ("02_two", "tests/answers/02_other.py")],
+)
+def test_a_number_or_topic_that_exists_is_refused(course, capsys, name, there):
+    (course / "tests/answers/02_other.py").touch()
+    before = files(course)
+    assert main(["new-chapter", name]) == 1
+    assert f"error: {name} cannot be added: there is {there}" in capsys.readouterr().err
+    assert files(course) == before
+
+
+def test_outside_the_course_nothing_is_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new-chapter", NAME]) == 1
+    assert "is not inside the course's repository" in capsys.readouterr().err
+    assert not files(tmp_path)
+
+
+def test_nothing_half_written_stays(course, capsys):
+    shutil.rmtree(course / "tests")  # the answers, which come last, cannot be written
+    before = files(course)
+    assert main(["new-chapter", NAME]) == 1
+    assert f"error: {NAME} cannot be written: " in capsys.readouterr().err
+    assert files(course) == before
+    assert (course / "course/index.py").read_text() == MAP
+
+
+@pytest.mark.slow
+def test_a_new_chapter_builds_and_passes_the_tests(tmp_path, root):
+    scratch = tmp_path / "scratch"
+    for folder in ("autograder", "course", "data", "exercises", "solutions", "tests"):
+        for path in (root / folder).rglob("*"):
+            if path.suffix in {".py", ".ipynb", ".json"}:
+                copy = scratch / path.relative_to(root)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, copy)
+    for file in ("Makefile", "README.md", "nbgrader_config.py", "pyproject.toml"):
+        shutil.copy(root / file, scratch)
+    (scratch / f".ready{sys.executable.replace('/', '-')}").touch()  # installed already
+
+    def run(*command: str) -> None:
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "PYTEST"))}
+        done = subprocess.run(command, cwd=scratch, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    make = ("make", f"PYTHON={sys.executable}")
+    run(*make, "new-chapter", f"NAME={NAME}")
+    run(*make, "notebooks")
+    assert (scratch / "README.md").read_bytes() == (root / "README.md").read_bytes()
+    # What `make check` runs, as far as it looks at this chapter.
+    run(sys.executable, "-m", "ruff", "format", "--check", *SCRIPTS)
+    run(sys.executable, "-m", "ruff", "check", *SCRIPTS)
+    looks = f"{NAME} or index or test_every or test_nothing_leaks"
+    test_files = ("tests/test_authoring.py", "tests/test_leaks.py", "tests/grading/test_answers.py")
+    test_files += ("tests/test_frontpage.py",)
+    run(sys.executable, "-m", "pytest", "-m", "not slow", "-k", looks, "-p", "no:cacheprovider", *test_files)
+
+
+@pytest.mark.slow
+def test_its_answers_get_what_they_are_worth(tmp_path, root):
+    (tmp_path / "pyproject.toml").touch()
+    for folder in ("course", "solutions", "tests/answers"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(root / "course/index.py", tmp_path / "course")
+    shutil.copy(root / "nbgrader_config.py", tmp_path)
+    new_chapter(tmp_path, NAME)
+    assert grade(NAME, tmp_path / "class", tmp_path) == []
