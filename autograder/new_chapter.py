@@ -14,8 +14,9 @@ NAME = re.compile(r"(\d\d)_([a-z][a-z0-9]*(?:_[a-z0-9]+)*)")
 
 
 def new_chapter(root: Path, name: str) -> list[Path]:
-    """Write the three scripts of a chapter called `name`, as in 15_topic, and its line on the front page; gives
-    the paths.
+    """Write the three scripts of a chapter called `name`, as in 15_topic, and its line on the front page.
+
+    Gives their paths.
 
     What they hold builds, runs and passes all tests as it is, for its author to replace.
     Raises BuildError for a name of another form, and where its number or its topic is taken.

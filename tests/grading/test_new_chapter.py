@@ -134,7 +134,7 @@ def test_a_new_chapter_builds_and_passes_the_tests(tmp_path, root):
 
 @pytest.mark.slow
 def test_its_answers_get_what_they_are_worth(tmp_path, root):
-    (tmp_path / "pyproject.toml").touch()
+    shutil.copy(root / "pyproject.toml", tmp_path)
     for folder in ("course", "solutions", "tests/answers"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(root / "course/index.py", tmp_path / "course")
