@@ -52,7 +52,8 @@ define check-venv
 { echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 endef
 
-.PHONY: help lab test check notebooks new-chapter links rehearsal grade report hub bench screens record bundle constraints clean
+.PHONY: help lab test check notebooks new-chapter links rehearsal grade report hub \
+	bench screens record site bundle constraints clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +102,11 @@ record: $(READY) ## run the chapters and record this machine's timings in data/t
 
 bundle: $(READY) ## make one archive in build/ from which `make lab` works without a network
 	@$(RUN) -m autograder bundle
+
+# Warnings count as errors: a link that leads nowhere is one. The network is not needed.
+site: $(READY) ## build the website from the notebooks as they are, into build/site
+	@$(RUN) -m sphinx -q -j auto -n -W --keep-going -d build/doctrees -c docs . build/site $(ARGS)
+	@echo "To look at it: python3 -m http.server --directory build/site"
 
 # Since 4.25, jsonschema's formats compile a grammar at every import: two seconds for every Jupyter command.
 constraints: ## install the newest versions into a new .venv and write constraints.txt

@@ -17,7 +17,6 @@ def new_chapter(root: Path, name: str) -> list[Path]:
     """Write the three scripts of a chapter called `name`, as in 15_topic, and its line on the front page.
 
     Gives their paths.
-
     What they hold builds, runs and passes all tests as it is, for its author to replace.
     Raises BuildError for a name of another form, and where its number or its topic is taken.
     """

@@ -19,7 +19,7 @@
 #
 # Start with 00 or 01; after that, any order will do.
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["remove-cell"]
 # Click here and press Shift + Enter: the map then shows how far you are.
 from autograder import course_map
 

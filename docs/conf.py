@@ -1,0 +1,76 @@
+"""The website, as `make site` builds it.
+
+Its source folder is the whole repository, so that links between pages lead the same way as they do there.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from string import Template
+
+import nbformat
+from sphinx.application import Sphinx
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+REPOSITORY = SETTINGS["project"]["urls"]["Repository"]
+
+project = "Fast PyTorch, measured"
+extensions = ["myst_nb"]
+include_patterns = ["index.md", "CONTRIBUTING.md", "docs/*.md", "course/*.ipynb", "exercises/*/*.ipynb"]
+templates_path = ["_templates"]
+
+nb_execution_mode = "off"  # the notebooks hold their outputs
+nb_render_markdown_format = "myst"
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+
+html_theme = "sphinx_book_theme"
+html_title = project
+html_logo = html_favicon = "_static/icon.svg"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_use_index = False
+html_context = {"default_mode": "auto"}
+html_theme_options = {
+    "logo": {"text": project},
+    "navbar_persistent": [],
+    "footer_content_items": [],
+    "repository_url": REPOSITORY,
+    "repository_branch": "main",
+    "use_repository_button": True,
+    "use_download_button": False,
+    "launch_buttons": {
+        "binderhub_url": "https://mybinder.org",
+        "colab_url": "https://colab.research.google.com",
+        "notebook_interface": "jupyterlab",
+    },
+}
+
+
+def chapters() -> str:
+    """The map in the course's index without the reader's progress; its links as the front page needs them."""
+    index = nbformat.read(ROOT / "course" / "index.ipynb", as_version=4)
+    shown = [output.get("data", {}) for cell in index.cells for output in cell.get("outputs", ())]
+    table = next(data["text/markdown"] for data in shown if "| chapter |" in data.get("text/markdown", ""))
+    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")]
+    kept = [column for column, name in enumerate(rows[0]) if name.strip() != "you passed"]
+    table = "\n".join(f"|{'|'.join(row[column] for column in kept)}|" for row in rows)
+    return table.replace("](", "](course/").replace("](course/../", "](")
+
+
+def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the map and the repository's address into the front page."""
+    if docname == app.config.root_doc:
+        source[0] = Template(source[0]).substitute(chapters=chapters(), repository=REPOSITORY)
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", fill_in)

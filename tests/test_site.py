@@ -1,0 +1,321 @@
+"""The website, built once without a network: its pages, its links, and how it works in a browser."""
+
+from __future__ import annotations
+
+import functools
+import html
+import http.server
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pytest
+from test_leaks import SHORTEST, SOLUTIONS, plain, split
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = sorted((ROOT / "course").glob("[0-9]*.ipynb"))
+EXERCISES = sorted((ROOT / "exercises").glob("*/*.ipynb"))
+# A guard against a hang, not an expectation.
+PATIENCE = 600
+
+FRONT, CLAIMS, SEARCH = "index.html", "course/claims.html", "search.html?q=strides"
+CHAPTER, LONGEST = "course/01_tensor_creation.html", "course/06_memory_format.html"
+EXERCISE = "exercises/01_tensor_creation/01_tensor_creation.html"
+GUIDE = "docs/instructors.html"
+
+
+def offline() -> list[str]:
+    """What to put before a command so that it runs without a network; nothing where that cannot be had."""
+    cut = ["unshare", "--net", "--map-root-user"]
+    possible = shutil.which("unshare") and subprocess.run([*cut, "true"], capture_output=True).returncode == 0
+    return cut if possible else []
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The website, built as `make site` builds it."""
+    pytest.importorskip("sphinx_book_theme", reason='the website needs pip install -e ".[site]"')
+    folder = tmp_path_factory.mktemp("website")
+    command = [*offline(), sys.executable, "-m", "sphinx", "-q", "-j", "auto", "-n", "-W", "--keep-going"]
+    command += ["-d", str(folder / "doctrees"), "-c", str(ROOT / "docs"), str(ROOT), str(folder / "site")]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, str]:
+    """Every page; under _static there are only parts of the theme."""
+    found = [path for path in sorted(site.rglob("*.html")) if site / "_static" not in path.parents]
+    return {path: path.read_text(encoding="utf-8") for path in found}
+
+
+def content(page: str) -> str:
+    """A page's text without its tags."""
+    return html.unescape(re.sub(r"<[^>]*>", "", page))
+
+
+def attributes(page: str, *names: str) -> list[str]:
+    """The values of the attributes with these names."""
+    found = re.findall(rf'<[^>]*?\s(?:{"|".join(names)})="([^"]*)"', page)
+    return [html.unescape(value) for value in found]
+
+
+def repository() -> str:
+    """The address in pyproject.toml."""
+    return re.search(r'^Repository = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[1]
+
+
+# What is on the pages.
+
+
+def test_every_notebook_and_guide_is_a_page(site, pages):
+    for source in [*CHAPTERS, *EXERCISES, ROOT / "course/claims.ipynb", *(ROOT / "docs").glob("*.md")]:
+        assert site / source.relative_to(ROOT).with_suffix(".html") in pages
+    assert site / "CONTRIBUTING.html" in pages
+
+
+def test_the_front_page_leads_everywhere(pages, site):
+    article = re.search(r"<article.*</article>", pages[site / FRONT], re.DOTALL)[0]
+    links = attributes(article, "href")
+    for chapter in CHAPTERS:
+        assert f"course/{chapter.stem}.html" in links
+    assert {CLAIMS, GUIDE, "CONTRIBUTING.html", repository()} <= set(links)
+    assert "make lab" in content(article)
+
+
+def test_outputs_are_shown(pages, site):
+    chapter = pages[site / LONGEST]
+    article = re.search(r"<article.*</article>", chapter, re.DOTALL)[0]
+    recorded = nbformat.read(ROOT / "course/06_memory_format.ipynb", as_version=4)
+    outputs = [output for cell in recorded.cells for output in cell.get("outputs", ())]
+    tables = sum(output.get("data", {}).get("text/html", "").startswith("<table") for output in outputs)
+    assert tables and article.count("<caption") == tables
+    assert article.count("<img") >= 10
+    assert 'href="06_memory_format.html"' in pages[site / CLAIMS]
+
+
+def test_cells_for_other_places_are_left_out(pages, site):
+    for notebook in [*CHAPTERS, *EXERCISES]:
+        text = plain(content(pages[site / notebook.relative_to(ROOT).with_suffix(".html")]))
+        for cell in nbformat.read(notebook, as_version=4).cells:
+            if "remove-cell" in cell.metadata.get("tags", ()):
+                assert plain(cell.source) not in text
+
+
+def test_launch_buttons(pages, site):
+    owner_and_name = urlsplit(repository()).path.strip("/")
+    for notebook in [*CHAPTERS, *EXERCISES]:
+        path = notebook.relative_to(ROOT)
+        links = attributes(pages[site / path.with_suffix(".html")], "href")
+        assert f"https://mybinder.org/v2/gh/{owner_and_name}/main?urlpath=lab/tree/{path.as_posix()}" in links
+        colab = f"https://colab.research.google.com/github/{owner_and_name}/blob/main/{path.as_posix()}"
+        assert colab in links
+
+
+def public_lines() -> set[str]:
+    """The lines that the pages are made of."""
+    notebooks = [*(ROOT / "course").glob("*.ipynb"), *EXERCISES]
+    texts = [cell.source for path in notebooks for cell in nbformat.read(path, as_version=4).cells]
+    texts += [path.read_text(encoding="utf-8") for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))]
+    return {plain(line) for text in texts for line in text.splitlines()}
+
+
+def test_no_solution_is_there(site, pages):
+    """No line of code that only the solutions have, and no word of it in the search index."""
+    secret = {line for source in SOLUTIONS for line in split(source)[0]} - public_lines()
+    secret = {line for line in secret if len(line.replace(" ", "")) >= SHORTEST}
+    assert len(secret) > 500
+    texts = {path: content(page) for path, page in pages.items()}
+    for path, text in texts.items():
+        assert not secret & {plain(line) for line in text.splitlines()}, path
+
+    def words(text: str) -> set[str]:
+        return set(re.findall(r"[^\W\d_]{6,}", text.lower()))
+
+    index = words((site / "searchindex.js").read_text(encoding="utf-8"))
+    unknown = words(" ".join(secret)) - words(" ".join(texts.values()))
+    assert len(unknown) > 5 and "channels" in index
+    assert not unknown & index
+    assert not [path for path in site.rglob("*") if "solutions" in path.parts or path.suffix == ".ipynb"]
+
+
+def test_links_lead_somewhere(site, pages):
+    ids = {path: set(attributes(page, "id", "name")) for path, page in pages.items()}
+    broken = []
+    for path, page in pages.items():
+        for link in set(attributes(page, "href", "src")):
+            parts = urlsplit(link)
+            if parts.scheme in ("https", "http"):
+                good = bool(re.fullmatch(r"[\w.-]+\.\w+|127\.0\.0\.1", parts.hostname or ""))
+            elif parts.scheme:
+                good = parts.scheme in ("data", "mailto")
+            else:
+                target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+                target = target / "index.html" if target.is_dir() else target
+                good = target.is_relative_to(site) and target.is_file()
+                if good and parts.fragment and target.suffix == ".html":
+                    good = unquote(parts.fragment) in ids[target]
+            if not good:
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert broken == []
+
+
+# In a browser.
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if not program:
+        pytest.skip("there is no Chromium")
+    with playwright.sync_playwright() as engines:
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        flags += ["--disable-component-update", "--no-first-run"]
+        chromium = engines.chromium.launch(executable_path=program, args=flags)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+class Visit:
+    """A browser's window, and what went wrong or over the wire in it."""
+
+    def __init__(self, context, address: str) -> None:
+        self.address, self.page = address, context.new_page()
+        self.page.set_default_timeout(PATIENCE * 1000)
+        self.errors: list[str] = []
+        self.responses: list = []
+        self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("requestfailed", lambda request: self.errors.append(request.url))
+        self.page.on("response", lambda response: self.responses.append(response))
+
+    def open(self, path: str) -> None:
+        self.page.goto(self.address + path.removeprefix("index.html"))
+
+
+@pytest.fixture
+def visit(browser, address) -> Iterator[Callable]:
+    @contextmanager
+    def new(path: str, scheme: str = "light", width: int = 1280) -> Iterator[Visit]:
+        # The animations of the theme would be measured half-way.
+        context = browser.new_context(
+            color_scheme=scheme, viewport={"width": width, "height": 844}, reduced_motion="reduce"
+        )
+        try:
+            window = Visit(context, address)
+            window.open(path)
+            yield window
+        finally:
+            context.close()
+
+    return new
+
+
+@pytest.mark.parametrize("path", [FRONT, CHAPTER, EXERCISE, CLAIMS, SEARCH, GUIDE])
+def test_nothing_fails_and_nothing_comes_from_elsewhere(visit, address, path):
+    with visit(path) as window:
+        window.page.wait_for_load_state("networkidle")
+        assert window.errors == []
+        assert all(response.url.startswith((address, "data:")) for response in window.responses)
+
+
+def test_the_front_page_is_light(visit):
+    with visit(FRONT) as window:
+        window.page.wait_for_load_state("networkidle")
+        weight = sum(len(response.body()) for response in window.responses)
+        assert 100_000 < weight < 1_000_000
+
+
+def test_a_chapter_opens_quickly(visit):
+    seconds = []
+    # The fastest of some: whatever else this machine does can only add to it.
+    while len(seconds) < 20 and min(seconds, default=9) >= 1.5:
+        with visit(LONGEST) as window:
+            entry = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+            seconds.append(window.page.evaluate(entry) / 1000)
+    assert 0 < min(seconds) < 1.5, seconds
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", [FRONT, CHAPTER, EXERCISE])
+def test_it_is_accessible(visit, path, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    with visit(path, scheme) as window:
+        assert window.page.evaluate("document.documentElement.dataset.theme") == scheme
+        rules = {"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]}
+        # A chapter's many coloured words would take most of the time; an exercise has the same colours.
+        parts = {"exclude": [[".cell_input .highlight"]]} if path == CHAPTER else None
+        found = axe.Axe().run(window.page, context=parts, options=rules)
+        assert found.response["passes"]
+        assert [
+            (violation["id"], node["html"][:200], node["failureSummary"])
+            for violation in found.response["violations"]
+            for node in violation["nodes"]
+        ] == []
+
+
+@pytest.mark.parametrize("path", [FRONT, LONGEST, EXERCISE, CLAIMS, SEARCH, GUIDE])
+def test_a_phone_never_scrolls_sideways(visit, path):
+    with visit(path, width=390) as window:
+        assert window.page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_wide_outputs_scroll_inside_themselves(visit):
+    with visit(LONGEST, width=390) as window:
+        wide = "[...document.querySelectorAll('.text_html')].filter(o => o.scrollWidth > o.clientWidth)"
+        assert window.page.evaluate(f"{wide}.length") > 5
+        assert window.page.evaluate(f"{wide}.every(o => getComputedStyle(o).overflowX == 'auto')")
+
+
+def test_search_finds_a_chapter(visit):
+    with visit(FRONT) as window:
+        window.page.locator("button.search-button-field:visible").first.click()
+        window.page.locator("dialog[open] input[type=search]").fill("channels_last")
+        window.page.keyboard.press("Enter")
+        window.page.locator(f"#search-results a[href^='{LONGEST}']").first.wait_for()
+
+
+def test_dark_mode_is_chosen_and_kept(visit):
+    with visit(FRONT) as window:
+        ground = "getComputedStyle(document.body).backgroundColor"
+        light = window.page.evaluate(ground)
+        window.page.locator("button.theme-switch-button").click()
+        window.page.locator("button.theme-change-button[data-mode=dark]").click()
+        window.page.wait_for_function("document.documentElement.dataset.theme == 'dark'")
+        window.open(CHAPTER)
+        assert window.page.evaluate("document.documentElement.dataset.theme") == "dark"
+        assert window.page.evaluate(ground) != light
+
+
+def test_hints_unfold(visit):
+    with visit(EXERCISE) as window:
+        hint = window.page.locator("details").first
+        assert hint.get_attribute("open") is None
+        hint.locator("summary").click()
+        assert hint.get_attribute("open") is not None
