@@ -52,8 +52,7 @@ define check-venv
 { echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 endef
 
-.PHONY: help lab test check notebooks new-chapter links rehearsal grade report hub \
-	bench screens record site bundle constraints clean
+.PHONY: help lab test check notebooks new-chapter links rehearsal grade report hub bench screens record site bundle constraints clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

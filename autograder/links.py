@@ -67,7 +67,8 @@ def move(root: Path, repo: str) -> list[Path]:
     if dirty := _git(
         root, "diff", "--name-only", "HEAD", "--", *map(str, {*notebooks, *changes})
     ).splitlines():
-        raise LinksError(f"commit or undo your changes first, in {', '.join(dirty)}")
+        more = f" and {len(dirty) - 3} more" if len(dirty) > 3 else ""
+        raise LinksError(f"commit or undo your changes first, in {', '.join(dirty[:3])}{more}")
     for path in notebooks:
         _refuse_unreadable(path.relative_to(root), texts[path])
     _write({path: moved[path] for path in changes}, texts)
