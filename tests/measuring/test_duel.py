@@ -23,7 +23,7 @@ def test_three_repetitions_take_three_times_as_long_as_one():
     samples = interleave({"three": repeat(3), "one": repeat(1)}, some_numbers, seconds=0.5)
     ratio = samples.ratio("three", "one")
     assert ratio.low <= ratio.median <= ratio.high
-    assert 2 < ratio.median < 4
+    assert 1.8 < ratio.median < 5
 
 
 def test_every_block_gets_fresh_inputs_and_both_sides_the_same_contents():
