@@ -112,7 +112,7 @@ constraints: ## install the newest versions into a new .venv and write constrain
 	$(check-python)
 	$(check-venv)
 	$(BASE) -m venv --clear .venv
-	.venv/bin/python -m pip install --editable '.[dev]' 'jsonschema<4.25'
+	.venv/bin/python -m pip install --editable '.[dev]' 'jsonschema<4.25' uv
 	.venv/bin/python .ci/constraints.py > constraints.txt
 	@touch .venv/ready
 
@@ -122,12 +122,16 @@ clean: ## remove .venv, caches and build leftovers
 
 CONSTRAINTS = $(shell $(BASE) -c 'import sys; print("--constraint constraints.txt" * (sys.version_info >= (3, 11)))')
 
+# uv takes a third of pip's time. Where it cannot be had or finds no packages, pip does the work.
+WITH_UV = .venv/bin/python -m pip install --quiet $(CONSTRAINTS) uv && \
+	.venv/bin/uv pip install --python .venv/bin/python $(CONSTRAINTS) $(COURSE)
+
 .venv/ready: pyproject.toml constraints.txt $(BUNDLE)
 	$(check-python)
 	$(check-bundle)
 	$(check-venv)
 	$(BASE) -m venv .venv
-	.venv/bin/python -m pip install $(CONSTRAINTS) $(COURSE)
+	$(if $(BUNDLE),,$(WITH_UV) ||) .venv/bin/python -m pip install $(CONSTRAINTS) $(COURSE)
 	@touch $@
 
 ifneq ($(PYTHON),)
