@@ -122,9 +122,10 @@ clean: ## remove .venv, caches and build leftovers
 
 CONSTRAINTS = $(shell $(BASE) -c 'import sys; print("--constraint constraints.txt" * (sys.version_info >= (3, 11)))')
 
-# uv takes a third of pip's time. Where it cannot be had or finds no packages, pip does the work.
+# uv takes a third of pip's time. Where it cannot be had or finds no packages, pip does the work. Compiled at once:
+# sandboxes cannot write what they compile, and would do it again and again.
 WITH_UV = .venv/bin/python -m pip install --quiet $(CONSTRAINTS) uv && \
-	.venv/bin/uv pip install --python .venv/bin/python $(CONSTRAINTS) $(COURSE)
+	.venv/bin/uv pip install --compile-bytecode --python .venv/bin/python $(CONSTRAINTS) $(COURSE)
 
 .venv/ready: pyproject.toml constraints.txt $(BUNDLE)
 	$(check-python)
