@@ -24,6 +24,7 @@ REPOSITORY = SETTINGS["project"]["urls"]["Repository"]
 project = "Fast PyTorch, measured"
 extensions = ["myst_nb"]
 include_patterns = ["index.md", "CONTRIBUTING.md", "docs/*.md", "course/*.ipynb", "exercises/*/*.ipynb"]
+exclude_patterns = [".venv", "build"]
 templates_path = ["_templates"]
 
 nb_execution_mode = "off"  # the notebooks hold their outputs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,24 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # git refuses a checkout that belongs to somebody else, as it may in a container.
 os.environ |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    """Chromium without a window, as Playwright's Browser.
+
+    Not for the whole session: while it is there, an event loop runs in this process, and other tests start
+    their own.
+    """
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    import chromium
+
+    if chromium.PROGRAM is None:
+        pytest.skip("no browser: chromium, chromium-browser or google-chrome is needed")
+    with playwright.sync_playwright() as engines:
+        browser = chromium.launch(engines)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -176,20 +176,6 @@ def test_links_lead_somewhere(site, pages):
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator:
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if not program:
-        pytest.skip("there is no Chromium")
-    with playwright.sync_playwright() as engines:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        flags += ["--disable-component-update", "--no-first-run"]
-        chromium = engines.chromium.launch(executable_path=program, args=flags)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:

@@ -11,7 +11,7 @@ import chromium
 import pytest
 from lab_server import running_lab
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 COURSE = ["Makefile", "constraints.txt", "nbgrader_config.py", "pyproject.toml"]
 COURSE += ["autograder", "course", "data", "exercises", "solutions"]
@@ -27,17 +27,6 @@ c.CourseDirectory.course_id = "fast-pytorch"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", type=Path, metavar="FOLDER", help="write the README's pictures there")
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Chromium, without a window."""
-    if chromium.PROGRAM is None:
-        pytest.skip("no browser: chromium, chromium-browser or google-chrome is needed")
-    with sync_playwright() as playwright:
-        browser = chromium.launch(playwright)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

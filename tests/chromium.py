@@ -1,4 +1,4 @@
-"""The browser of this machine."""
+"""The browser of this machine, for tests that look at pages."""
 
 from __future__ import annotations
 
