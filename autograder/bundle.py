@@ -28,6 +28,7 @@ CONTENTS = (
     "course",
     "data",
     "docs/*.png",
+    "docs/screens",
     "exercises",
     "nbgrader_config.py",
     "pyproject.toml",

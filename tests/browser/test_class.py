@@ -49,7 +49,6 @@ def test_an_assignment_from_release_to_feedback(
 
     menu(page, "Nbgrader", "Formgrader")
     grade(page.frame_locator("iframe"))
-    screenshot(page, "formgrader")
     read_feedback(page, course, screenshot)
     command(course, home, "autograder", "report", ASSIGNMENT)
     read_report(page, course)
