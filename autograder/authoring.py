@@ -266,24 +266,18 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
     chapters, solutions = _selected(root, list(names))
     fresh: dict[Path, NotebookNode] = {}
     failed = False
-    for source in chapters + solutions:
+    for source in solutions + chapters:
         try:
             fresh[source] = build(source)
         except BuildError as error:
             print(f"error: {error}", file=sys.stderr)
             failed = True
-    for source in fresh:
-        target = source.with_suffix(".ipynb")
-        is_chapter = source in chapters
-        asked = is_chapter and (everything or bool(names))
-        if is_current(target, fresh[source]) and not asked:
-            continue
-        with _Progress(target.relative_to(root)) as progress:
-            if is_chapter and (asked or not keep_outputs(fresh[source], target, root)):
-                execute(fresh[source], source.parent)
-                tidy_outputs(fresh[source], root)
-            nbformat.write(fresh[source], target)
-        failed |= progress.failed
+    # The chapters come last: the front page tells what the exercises are.
+    for source in solutions:
+        if source in fresh and not is_current(target := source.with_suffix(".ipynb"), fresh[source]):
+            with _Progress(target.relative_to(root)) as progress:
+                nbformat.write(fresh[source], target)
+            failed |= progress.failed
     if built := [source for source in solutions if source in fresh]:
         with _Progress(Path("exercises")) as progress:
             released = release(built, root)
@@ -291,6 +285,17 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
                 _write_folder(root / "exercises" / name, files)
             if released.failed:
                 raise BuildError(f"nbgrader made nothing of {', '.join(released.failed)}:\n{released.log}")
+        failed |= progress.failed
+    asked = everything or bool(names)
+    for source in chapters:
+        target = source.with_suffix(".ipynb")
+        if source not in fresh or (is_current(target, fresh[source]) and not asked):
+            continue
+        with _Progress(target.relative_to(root)) as progress:
+            if asked or not keep_outputs(fresh[source], target, root):
+                execute(fresh[source], source.parent)
+                tidy_outputs(fresh[source], root)
+            nbformat.write(fresh[source], target)
         failed |= progress.failed
     failed |= _write_scores(root)
     return int(failed)

@@ -42,6 +42,16 @@ def test_every_chapter_and_its_exercises_are_on_the_map(name):
     assert f"](../exercises/{name}/{name}.ipynb)" in shown
 
 
+def test_the_map_is_what_the_chapters_and_exercises_say(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT / "course")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for cell in index(ROOT).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, {})
+    printed = capsys.readouterr().out.replace("\N{NO-BREAK SPACE}", " ").strip()
+    assert printed == map_of(ROOT), "run `make notebooks ARGS=index`"
+
+
 def test_the_built_page_knows_nothing_of_its_builder():
     assert "none passed yet" in map_of(ROOT) and "●" not in map_of(ROOT)
 
