@@ -140,8 +140,8 @@ def clean_environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def colab(tmp_path_factory: pytest.TempPathFactory) -> Colab:
-    if not shutil.which("git"):
-        pytest.skip("git is not installed")
+    if not (shutil.which("git") and (ROOT / ".git").exists()):
+        pytest.skip("git is not installed, or this is no git checkout")
     folder = tmp_path_factory.mktemp("colab")
     venv.create(folder / "environment", symlinks=True)
     packages = next((folder / "environment").glob("lib/python*/site-packages"))
