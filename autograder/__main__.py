@@ -48,7 +48,7 @@ def _new_chapter(root: Path, name: str) -> int:
     for path in new_chapter(root, name):
         print(f"wrote {path.relative_to(root)}")
     print("It is a whole chapter. `make notebooks` builds it, `make check` tests it.")
-    print('Now replace its contents: CONTRIBUTING.md tells how, in "A chapter" and "An exercise".')
+    print("Now replace its contents: CONTRIBUTING.md tells how, in ten steps.")
     return 0
 
 
