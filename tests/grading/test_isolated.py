@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from autograder.grading.isolated import Executed, Sandbox
+from autograder.grading.isolated.sandbox import Turns
 
 pytestmark = pytest.mark.slow
 
@@ -297,6 +299,20 @@ def test_races_can_wait_for_a_second_pass(box: Sandbox) -> None:
     both = first.merged(run(box, student, SUMS, "1", only=[2]))
     assert (both.waiting, results(both)) == ([], ["2", "1"])
     assert run(box, wrong, SUMS, races="later").waiting == []  # nothing to time
+
+
+def test_waiting_for_the_machine_is_not_the_time_of_a_submission(box: Sandbox) -> None:
+    student = "def sums(rows): return rows.sum(1)"
+    run(box, student, SUMS)  # the machine has measured itself, which would wait too
+    limits = {"cell_seconds": 8, "notebook_seconds": 8}
+    others = Turns()
+    others.together()  # somebody checks, so nobody can time
+    release = threading.Timer(10, others.leave)
+    release.start()
+    executed = run(box, student, SUMS, "1", **limits)
+    release.join()
+    assert results(executed) == ["2", "1"]
+    assert executed.seconds["tests"] < 8 < executed.seconds["total"]
 
 
 def test_nothing_lives_on_and_nothing_is_left_for_the_next(box: Sandbox) -> None:

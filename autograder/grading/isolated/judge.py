@@ -57,16 +57,17 @@ class Judge:
         self._cell_end = self.end
         self._given_up: dict[str, str] = {}
         self._restarts = 0
+        self._waited = 0.0
         self.seconds = {"cells": 0.0, "tests": 0.0, "races": 0.0}
 
     def run(self) -> None:
         """Run all cells, in their order."""
         for cell in self.cells:
-            start, raced = time.monotonic(), self.seconds["races"]
+            start, apart = time.monotonic(), self.seconds["races"] + self._waited
             self.suspicious.clear()
             outcome = self._run(cell)
             kind = "tests" if cell["role"] == "test" else "cells"
-            self.seconds[kind] += time.monotonic() - start - (self.seconds["races"] - raced)
+            self.seconds[kind] += time.monotonic() - start - (self.seconds["races"] + self._waited - apart)
             if outcome is not None:
                 events = list(dict.fromkeys(self.suspicious))
                 self.control.send({"cell": cell["index"], "events": events, **outcome})
@@ -240,8 +241,7 @@ class Judge:
         """Have the machine alone. Raises Later, or TooNoisy where the machine cannot judge."""
         if self.later:
             raise Later
-        self.control.send({"want": "timing"})
-        reply = self.control.receive()
+        reply = self._turn({"want": "timing"})
         start = time.monotonic()
         try:
             if noisy := reply.fields.get("noisy"):
@@ -250,7 +250,18 @@ class Judge:
             yield
         finally:
             self.seconds["races"] += time.monotonic() - start
-            self.control.send({"done": "timing"})
+            self._turn({"done": "timing"})
+
+    def _turn(self, what: dict) -> Message:
+        """Say what is wanted, and wait for it; others' turns do not count as this submission's time."""
+        start = time.monotonic()
+        self.control.send(what)
+        reply = self.control.receive()
+        waited = time.monotonic() - start
+        self._waited += waited
+        self.end += waited
+        self._cell_end += waited
+        return reply
 
     def has_time(self) -> bool:
         """Whether there is time left for another launch."""

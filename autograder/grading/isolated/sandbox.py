@@ -236,14 +236,15 @@ class Sandbox:
                 message = self._control.receive(max(1.0, deadline - time.monotonic())).fields
                 if "cell" in message:
                     self._take(executed, message, names)
-                elif message.get("want") == "timing":
+                elif "want" in message or "done" in message:
                     before = time.monotonic()
-                    self._turns.alone()
+                    if "want" in message:
+                        self._turns.alone()
+                    else:
+                        self._turns.leave()
+                        self._turns.together()
                     deadline += time.monotonic() - before
                     self._control.send({"go": True, "noisy": self._noisy}, seconds=START_SECONDS)
-                elif message.get("done") == "timing":
-                    self._turns.leave()
-                    self._turns.together()
                 elif "finished" in message:
                     finished, executed.seconds = True, message["seconds"]
                 elif "over" in message:
