@@ -238,14 +238,13 @@ def test_the_front_page_is_light(visit):
         assert 100_000 < weight < 1_000_000
 
 
-def test_a_chapter_opens_quickly(visit):
-    seconds = []
-    # The fastest of some: whatever else this machine does can only add to it.
-    while len(seconds) < 20 and min(seconds, default=9) >= 1.5:
-        with visit(LONGEST) as window:
-            entry = "performance.getEntriesByType('navigation')[0].loadEventEnd"
-            seconds.append(window.page.evaluate(entry) / 1000)
-    assert 0 < min(seconds) < 1.5, seconds
+def test_the_longest_chapter_is_not_heavy(visit):
+    """Bytes and elements, which are the same on every machine; benchmarks/pages.py has the seconds."""
+    with visit(LONGEST) as window:
+        window.page.wait_for_load_state("networkidle")
+        weight = sum(len(response.body()) for response in window.responses)
+        assert 100_000 < weight < 4_000_000
+        assert 1_000 < window.page.evaluate("document.getElementsByTagName('*').length") < 30_000
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

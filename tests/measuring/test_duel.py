@@ -1,10 +1,11 @@
 import math
 import random
+import time
 
 import pytest
 import torch
 
-from autograder.measuring.duel import FEWEST_ROUNDS, interleave, ratio_of
+from autograder.measuring.duel import FEWEST_ROUNDS, LONGEST_CALL, interleave, ratio_of
 
 
 def some_numbers(generator, device):
@@ -24,6 +25,18 @@ def test_three_repetitions_take_three_times_as_long_as_one():
     ratio = samples.ratio("three", "one")
     assert ratio.low <= ratio.median <= ratio.high
     assert 1.8 < ratio.median < 5
+
+
+def test_what_only_the_first_call_loads_is_not_held_against_a_side():
+    loaded = []
+
+    def loads(numbers):
+        if not loaded:
+            loaded.append(time.sleep(1.01 * LONGEST_CALL))
+        numbers.sin()
+
+    samples = interleave({"loads": loads, "once": repeat(1)}, some_numbers, seconds=0.1)
+    assert max(samples.seconds("loads")) < LONGEST_CALL / 10
 
 
 def test_every_block_gets_fresh_inputs_and_both_sides_the_same_contents():

@@ -150,12 +150,21 @@ def family(pid: int) -> list[int]:
 
 
 def status(pid: int) -> dict[str, str]:
-    """What /proc says about a process: State, Threads, VmRSS and so on; empty when it is gone."""
+    """What /proc says about a process: Threads, VmRSS and so on; empty when it is gone."""
     try:
         with open(f"/proc/{pid}/status") as file:
             return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
     except OSError:
         return {}
+
+
+def state(pid: int) -> str:
+    """The letter of a process's state: R, S, D, T (stopped), t, Z (ended); X when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2][:1].decode() or "X"
+    except OSError:
+        return "X"
 
 
 def private_bytes(pid: int) -> int:

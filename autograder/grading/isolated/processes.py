@@ -7,6 +7,7 @@ import signal
 import socket
 import struct
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from . import namespaces
@@ -84,9 +85,8 @@ class Worker:
             self.channel.close()
         kill(self.pid)
 
-    def see_end(self) -> None:
-        """End this process, and wait until it is gone."""
-        self.end()
+    def await_end(self) -> None:
+        """Wait until this process, which was ended, is gone."""
         deadline = time.monotonic() + _GRACE
         while alive(self.pid) and time.monotonic() < deadline:
             time.sleep(2e-4)
@@ -158,10 +158,11 @@ class Template:
                 return self._fresh(seconds)
         return process
 
-    def copy(self, seconds: float) -> Worker:
-        """A process in the state after the last cell. Raises Ended."""
+    def start_copy(self, seconds: float) -> Callable[[], Worker]:
+        """Start a process in the state after the last cell; gives what waits for it. Both raise Ended."""
         if namespaces.status(self.use(seconds).pid).get("Threads") != "1":
-            return self._fresh(seconds)
+            fresh = self._fresh(seconds)
+            return lambda: fresh
         channel, other = pair()
         try:
             self.process.channel.send({"op": "fork"}, files=[other.fileno()], seconds=START_SECONDS)
@@ -169,11 +170,16 @@ class Template:
             raise Ended("its process was gone") from None
         finally:
             other.close()
-        try:
-            return Worker(channel, self.process.room, self.process.warden, self)
-        except (Gone, TooLate, Malformed):
-            self.end()
-            raise Ended("its process could not be copied") from None
+        room, warden = self.process.room, self.process.warden
+
+        def wait() -> Worker:
+            try:
+                return Worker(channel, room, warden, self)
+            except (Gone, TooLate, Malformed):
+                self.end()
+                raise Ended("its process could not be copied") from None
+
+        return wait
 
     def end(self) -> None:
         """End the process and its room; the next use starts a fresh one."""
@@ -185,7 +191,7 @@ class Template:
 
 def alive(pid: int) -> bool:
     """Whether a process still runs; one that only waits to be counted does not."""
-    return namespaces.status(pid).get("State", "X")[0] not in "ZX"
+    return namespaces.state(pid) not in "ZX"
 
 
 def kill(pid: int) -> None:

@@ -15,8 +15,8 @@ import random
 import secrets
 import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ from ...measuring.launches import CALL_SECONDS, MOST_LAUNCHES, PAIRS, WARM_UPS, 
 from ...measuring.sequential import SignTest
 from . import namespaces
 from .channel import Gone, Malformed, Message, TooLate
-from .processes import Ended, Template, alive, kill, send
+from .processes import Ended, Template, Worker, alive, kill, send
 from .standins import error_of
 from .wire import Arena, Inputs, Reader
 
@@ -64,14 +64,30 @@ class Plan:
     answer: int
 
 
+class Calls:
+    """The inputs of some calls, made ready for both sides."""
+
+    def __init__(self, calls: list[tuple] = ()) -> None:
+        self.calls = calls  # the memory that is compared with what the sides have left of it
+        self.inputs = Inputs()
+        self.nodes = [[self.inputs.node(value) for value in given] for given in calls]
+
+
 class Side:
     """One side of a race for one launch."""
 
     def __init__(
-        self, name: str, function: str, template: Template, core: int | None, left: Callable[[], float]
+        self,
+        name: str,
+        function: str,
+        template: Template,
+        copy: Callable[[], Worker],
+        core: int | None,
+        left: Callable[[], float],
     ) -> None:
         self.name, self.template, self._left = name, template, left
-        self.worker = template.copy(left())
+        with _told(name):
+            self.worker = copy()
         if core is not None:
             os.sched_setaffinity(self.worker.pid, {core})
         self._own = {self.worker.room, self.worker.pid, template.process.pid}
@@ -84,17 +100,16 @@ class Side:
         self._inputs = Inputs()
         self._arena: Arena | None = None
 
-    def run(self, calls: list[tuple], part: list[int]) -> Block:
+    def run(self, calls: Calls, part: list[int]) -> Block:
         """Give it the inputs of all calls, and let it do ``part`` of them."""
-        self._inputs = inputs = Inputs()
-        nodes = [[inputs.node(value) for value in given] for given in calls]
+        self._inputs = inputs = calls.inputs
         if self._arena is None or self._arena.size < inputs.size:
             self.close_arena()
             self._arena = Arena(2 * inputs.size)
             course = {"op": "course", "name": self._function}
             self._turn(lambda: self.worker.ask(course, files=[self._arena.file], seconds=CALL_SECONDS))
         inputs.fill(self._arena)
-        order = {"op": "inputs", "calls": nodes, "places": inputs.places(), "part": part}
+        order = {"op": "inputs", "calls": calls.nodes, "places": inputs.places(), "part": part}
         newest, start = self.worker.last_pid(), self._spent()
         self._turn(lambda: self._give(order))
         ready = self._spent()
@@ -125,7 +140,7 @@ class Side:
 
     def _expect_nobody_else(self, newest: int) -> None:
         """Our code starts no process to take inputs or give results, and nobody else in the room runs."""
-        awake = any(namespaces.status(pid).get("State", "X")[0] not in "TtZX" for pid in self._still)
+        awake = any(namespaces.state(pid) not in "TtZX" for pid in self._still)
         if awake or self.worker.last_pid() != newest:
             self.template.suspicious.append(
                 "In a race, another process of the answer worked beside the calls."
@@ -155,10 +170,10 @@ class Side:
             raise DuelError(f"{self.name!r} sent {error}.") from None
         self._signal(signal.SIGSTOP)
         deadline = time.monotonic() + CALL_SECONDS
-        while (state := self._state()) not in "TZ":
+        while (state := namespaces.state(self.worker.pid)) not in "TZX":
             if time.monotonic() > deadline:
                 raise DuelError(f"{self.name!r} could not be stopped.")
-        if state == "Z":
+        if state != "T":
             raise DuelError(f"{self.name!r} ended its process.")
         return result
 
@@ -167,13 +182,6 @@ class Side:
             os.kill(self.worker.pid, number)
         except ProcessLookupError:
             raise DuelError(f"{self.name!r} ended its process.") from None
-
-    def _state(self) -> str:
-        try:
-            with open(f"/proc/{self.worker.pid}/stat") as file:
-                return file.read().rpartition(")")[2].split()[0]
-        except OSError:
-            return "Z"
 
     def _waits(self) -> int:
         return int(namespaces.status(self.worker.pid).get("voluntary_ctxt_switches", "0"))
@@ -193,18 +201,34 @@ class Side:
                 total += time.clock_gettime(~pid << 3 | 2)
         return total
 
+    def kill(self) -> None:
+        """Have it ended, on any core: giving back its memory takes as long as forking it."""
+        self.close_arena()
+        with suppress(OSError):
+            os.sched_setaffinity(self.worker.pid, range(os.cpu_count()))
+        self.worker.end()
+
     def close_arena(self) -> None:
         if self._arena:
             self._arena.close()
 
     def end(self) -> None:
-        self.close_arena()
-        self.worker.see_end()
+        """Wait until it is gone, and let the others in its room go on."""
+        self.worker.await_end()
         process = self.template.process
         if process is None or process.room != self.worker.room:
             kill(self.worker.room)
         for pid in self._still:
             send(pid, signal.SIGCONT)
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Say whose process could not be copied."""
+    try:
+        yield
+    except (Ended, TooLate) as error:
+        raise DuelError(f"{name!r} ended its process ({error}).") from None
 
 
 def _identical(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -260,21 +284,26 @@ class _Race:
         Gives seconds per call of the given version, and of the answer.
         """
         sides: dict[str, Side] = {}
+        names = random.sample(list(self.templates), 2)
         try:
-            for name in random.sample(list(self.templates), 2):
-                function, template = self.templates[name]
-                try:
-                    sides[name] = Side(name, function, template, core, self.left)
-                except (Ended, TooLate) as error:
-                    raise DuelError(f"{name!r} ended its process ({error}).") from None
+            # Both at once: forking takes longer than all that is timed.
+            copies = {name: self._start_copy(name) for name in names}
+            for name in names:
+                sides[name] = Side(name, *self.templates[name], copies[name], core, self.left)
             if self.plan is None:
                 self.plan = self._calibrate(sides["slow"])
             blocks = [self._pair(sides) for _ in range(WARM_UPS + PAIRS)][WARM_UPS:]
-            empty = min(side.run([], []).calls for side in sides.values())
+            empty = min(side.run(Calls(), []).calls for side in sides.values())
         finally:
+            for side in sides.values():
+                side.kill()
             for side in sides.values():
                 side.end()
         return self._per_call([pair["slow"] for pair in blocks], [pair["fast"] for pair in blocks], empty)
+
+    def _start_copy(self, name: str) -> Callable[[], Worker]:
+        with _told(name):
+            return self.templates[name][1].start_copy(self.left())
 
     def _make(self, number: int) -> list[tuple]:
         return [arguments(self.on, secrets.randbits(63), "cpu") for _ in range(number)]
@@ -287,16 +316,14 @@ class _Race:
         making = time.process_time() - start
         if difference(first, calls) is None:
             raise ValueError("`on` makes the same inputs each time: an answer could keep its results.")
-        reply, _ = slow.results(1, slow.run(calls, [0]))
-        once = min(slow.run(self._make(1), [0]).calls for _ in range(3))
-        inputs = Inputs()
-        for value in calls[0]:
-            inputs.node(value)
+        ready = Calls(calls)
+        reply, _ = slow.results(1, slow.run(ready, [0]))
+        once = min(slow.run(Calls(self._make(1)), [0]).calls for _ in range(3))
         output = len(reply.payload)
         most = min(
             MOST_CALLS,
             MOST_MAKING / max(making, 1e-6),
-            MOST_INPUT_BYTES / max(inputs.size, 1),
+            MOST_INPUT_BYTES / max(ready.inputs.size, 1),
             MOST_OUTPUT_BYTES / max(output, 1),
         )
         given = max(1, min(int(most), math.ceil(BLOCK_SECONDS / max(once, 1e-7))))
@@ -306,7 +333,7 @@ class _Race:
     def _pair(self, sides: dict[str, Side]) -> dict[str, Block]:
         """One block of each side in random order, on inputs that nobody has seen; results must agree."""
         number = self.plan.answer
-        calls = self._make(number)
+        calls = Calls(self._make(number))
         part = random.sample(range(number), self.plan.given)
         blocks = {
             name: sides[name].run(calls, part if name == "slow" else list(range(number)))

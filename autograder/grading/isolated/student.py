@@ -75,7 +75,7 @@ class Agent:
         seed = int.from_bytes(os.urandom(4), "little")
         random.seed(seed)
         np.random.seed(seed)
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         self.channel.send({"hello": True})
 
     def on_look(self, message: Message) -> None:

@@ -93,6 +93,10 @@ class Inputs:
 
     def node(self, value: object) -> object:
         """The JSON node of a value. Raises TypeError for what cannot travel."""
+        with _disable_current_modes(), torch.no_grad():
+            return self._node(value)
+
+    def _node(self, value: object) -> object:
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, torch.Tensor):
@@ -111,9 +115,9 @@ class Inputs:
                 "writeable": bool(value.flags.writeable),
             }
         if isinstance(value, np.generic):
-            return {"t": "scalar", "v": self.node(np.asarray(value))}
+            return {"t": "scalar", "v": self._node(np.asarray(value))}
         if isinstance(value, (list, tuple, set, frozenset, dict)):
-            return container_node(value, self.node)
+            return container_node(value, self._node)
         if isinstance(value, (bytes, bytearray)):
             return {"t": "bytes", "v": value.hex()}
         if isinstance(value, complex):
@@ -125,17 +129,16 @@ class Inputs:
         raise TypeError(f"a value of type {type(value).__name__} cannot be sent to the answer's process.")
 
     def _tensor(self, tensor: torch.Tensor) -> dict:
-        with _disable_current_modes(), torch.no_grad():
-            node = tensor_node(tensor)
-            if tensor.requires_grad:
-                node["grad"] = len(self.tensors)
-                self.tensors.append(tensor)
-            if tensor.device.type == "cpu":
-                storage = tensor.untyped_storage()
-                flat = torch.empty(0, dtype=torch.uint8).set_(storage)
-                node["storage"] = self._storage(storage.data_ptr(), storage.nbytes(), flat)
-                node["offset"] = tensor.storage_offset()
-            return node
+        node = tensor_node(tensor)
+        if tensor.requires_grad:
+            node["grad"] = len(self.tensors)
+            self.tensors.append(tensor)
+        if tensor.device.type == "cpu":
+            storage = tensor.untyped_storage()
+            flat = torch.empty(0, dtype=torch.uint8).set_(storage)
+            node["storage"] = self._storage(storage.data_ptr(), storage.nbytes(), flat)
+            node["offset"] = tensor.storage_offset()
+        return node
 
     def _storage(self, start: int, size: int, flat: torch.Tensor | None, writeable: bool = True) -> int:
         if (start, size) not in self._known:
