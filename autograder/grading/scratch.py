@@ -30,11 +30,14 @@ class ScratchCourse:
     """A folder in which nbgrader commands run with the course's own ``nbgrader_config.py``.
 
     The gradebook, the exchange and nbgrader's cache are in this folder, too; the checkout stays as it is.
+    ``environment`` is what the commands find in theirs beside this process's own.
     """
 
     def __init__(self, folder: Path, root: Path) -> None:
         self.folder, self.root = folder.resolve(), root.resolve()
         self.log = self.folder / "nbgrader.log"
+        # The settings of whoever runs this must not mix with the course's.
+        self.environment = {"JUPYTER_CONFIG_DIR": str(self.folder / "jupyter")}
         exchange, cache = self.folder / "exchange", self.folder / "cache"
         for path in (exchange, cache):
             path.mkdir(parents=True, exist_ok=True)
@@ -59,8 +62,7 @@ class ScratchCourse:
         done = subprocess.run(
             [sys.executable, "-m", "nbgrader", *arguments],
             cwd=self.folder,
-            # The settings of whoever runs this must not mix with the course's.
-            env={**os.environ, "JUPYTER_CONFIG_DIR": str(self.folder / "jupyter")},
+            env={**os.environ, **self.environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

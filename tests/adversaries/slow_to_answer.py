@@ -8,5 +8,5 @@ import time
 
 
 def shift(x, steps):
-    time.sleep(3)
+    time.sleep(6)
     return x.roll(steps, dims=1)

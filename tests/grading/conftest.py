@@ -13,8 +13,6 @@ from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
 from autograder.grading.scratch import CommandFailed, ScratchCourse
 
-RACING = ("test_all_answers", "test_adversaries")
-
 
 @contextmanager
 def not_waiting_for(folder: Path) -> Iterator[None]:
@@ -26,13 +24,10 @@ def not_waiting_for(folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def turns(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests that judge no speed do not wait for those that do."""
-    if request.module.__name__ in RACING:
+def turns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nobody waits for races of other modules: the CPU clock judges, which a neighbour disturbs little."""
+    with not_waiting_for(tmp_path_factory.mktemp("turns")):
         yield
-    else:
-        with not_waiting_for(tmp_path_factory.mktemp("turns")):
-            yield
 
 
 @pytest.fixture(scope="session")

@@ -41,7 +41,7 @@ from autograder.grading.scratch import ScratchCourse
 FOLDER = Path(__file__).resolve().parents[1] / "adversaries"
 ASSIGNMENT = FOLDER / "assignment.py"
 MARK = "adversary-was-here"  # the name of every file that an adversary tries to leave
-TIME_LIMIT, NOTEBOOK_LIMIT = 5, 40  # seconds
+TIME_LIMIT, NOTEBOOK_LIMIT = 10, 80  # seconds: room for a race beside other tests
 LAST = "zz_honest"  # graded after all the others
 
 

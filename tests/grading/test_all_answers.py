@@ -34,6 +34,7 @@ def grade(chapter: str, folder: Path, root: Path = ROOT) -> list[str]:
     more, and counts if it differs again.
     """
     course = ScratchCourse(folder, root)
+    course.environment["TMPDIR"] = str(course.folder)  # no turns with the other chapter
     course.add_assignment(root / "solutions" / chapter / f"{chapter}.py")
     course.nbgrader("generate_assignment", chapter)
     answers = answers_to(chapter, root)
@@ -64,7 +65,7 @@ def as_expected(points: float | None, wanted: float, most: float) -> bool:
 
 @pytest.fixture(scope="module")
 def differences(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """All chapters, two at a time: races are judged on the CPU clock, which a neighbour disturbs little."""
+    """All chapters, two at a time."""
     folder = tmp_path_factory.mktemp("answers")
     with ThreadPoolExecutor(2) as two:
         return dict(zip(CHAPTERS, two.map(lambda name: grade(name, folder / name), CHAPTERS), strict=True))
