@@ -8,10 +8,7 @@ else the machine does can only add to it.
 
 from __future__ import annotations
 
-import functools
-import http.server
 import sys
-import threading
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -21,15 +18,9 @@ SITE = ROOT / "build" / "site"
 sys.path.insert(0, str(ROOT / "tests"))
 
 import chromium  # noqa: E402
+from file_server import served  # noqa: E402
 
 LOADED = "performance.getEntriesByType('navigation')[0].loadEventEnd / 1000"
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A server of files that says nothing."""
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def main() -> None:
@@ -37,19 +28,13 @@ def main() -> None:
     pages = sorted((SITE / "course").glob("[0-9]*.html"))
     if not pages:
         sys.exit("There is no website yet: make site")
-    handler = functools.partial(Quiet, directory=str(SITE))
-    with (
-        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
-        sync_playwright() as playwright,
-    ):
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with served(SITE) as server, sync_playwright() as playwright:
         browser = chromium.launch(playwright)
         for page in pages:
-            address = f"http://127.0.0.1:{server.server_port}/{page.relative_to(SITE)}"
+            address = f"{server}{page.relative_to(SITE)}"
             seconds = min(opened(browser, address) for _ in range(3))
             print(f"{seconds:6.2f} s  {page.stat().st_size / 1e6:5.2f} MB  {page.stem}", flush=True)
         browser.close()
-        server.shutdown()
 
 
 def opened(browser, address: str) -> float:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import html
-import http.server
 import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
+from file_server import served
 from test_leaks import SHORTEST, SOLUTIONS, plain, split
 
 pytestmark = pytest.mark.slow
@@ -177,15 +175,8 @@ def test_links_lead_somewhere(site, pages):
 
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    handler = functools.partial(Quiet, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with served(site) as address:
+        yield address
 
 
 class Visit:
