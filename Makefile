@@ -44,7 +44,7 @@ define check-python
 endef
 
 define check-bundle
-@test -z "$(BUNDLE)" || $(BASE) -c 'from autograder.bundle import require_fit; require_fit("$(BUNDLE)")'
+@test -z "$(BUNDLE)" || $(BASE) -c 'from autograder.authoring.bundle import require_fit; require_fit("$(BUNDLE)")'
 endef
 
 define check-venv

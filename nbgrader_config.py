@@ -1,6 +1,6 @@
 """The course as nbgrader sees it. Every plain ``nbgrader`` command run in this folder reads this file."""
 
-from autograder.grading import configure
+from autograder.nbgrader_plugin import configure
 
 c = get_config()  # noqa: F821  (nbgrader defines it)
 

@@ -11,7 +11,7 @@ _HOMES = {
     "check": "judging.check",
     "compare": "teaching.compare",
     "costs": "measuring.costs",
-    "course_map": "frontpage",
+    "course_map": "teaching.course_map",
     "devices": "measuring.clocks",
     "race": "judging.race",
     "scoreboard": "teaching.scoreboard",

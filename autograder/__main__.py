@@ -8,6 +8,12 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+_WITH_OWN_OPTIONS = {
+    "grade": "class_grading.command",
+    "rehearsal": "authoring.rehearsal",
+    "report": "class_grading.report",
+}
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
@@ -17,33 +23,33 @@ def main(argv: list[str] | None = None) -> int:
 
     parser = _parser()
     arguments, rest = parser.parse_known_args(argv)
-    if arguments.command in ("rehearsal", "grade", "report"):
-        return import_module(f"autograder.grading.{arguments.command}").main(rest)
+    if arguments.command in _WITH_OWN_OPTIONS:
+        return import_module(f"autograder.{_WITH_OWN_OPTIONS[arguments.command]}").main(rest)
     if rest:
         parser.error(f"unknown arguments: {' '.join(rest)}")
     if arguments.command == "bundle":
-        return import_module("autograder.bundle").main()
+        return import_module("autograder.authoring.bundle").main()
 
-    from autograder import authoring, links
+    from autograder.authoring import builder, links
 
     try:
-        root = authoring.find_root()
+        root = builder.find_root()
         if arguments.command == "new-chapter":
             return _new_chapter(root, arguments.name)
         if arguments.command == "record":
-            return authoring.record(root, arguments.names)
+            return builder.record(root, arguments.names)
         if arguments.command == "links":
             changed = links.move(root, arguments.repository)
             print(f"{links.address(root)}: {len(changed)} files changed")
             return 0
-        return authoring.make_notebooks(root, arguments.names, arguments.all)
-    except (authoring.BuildError, links.LinksError) as error:
+        return builder.make_notebooks(root, arguments.names, arguments.all)
+    except (builder.BuildError, links.LinksError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 
 
 def _new_chapter(root: Path, name: str) -> int:
-    from autograder.new_chapter import new_chapter
+    from autograder.authoring.new_chapter import new_chapter
 
     for path in new_chapter(root, name):
         print(f"wrote {path.relative_to(root)}")

@@ -32,16 +32,16 @@ import nbformat
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from autograder.authoring import build
-from autograder.grading.answers import answers_to, submission
-from autograder.grading.cells import is_test
-from autograder.grading.isolated import Sandbox, namespaces
-from autograder.grading.isolated.races import ERROR, MOST_LAUNCHES
-from autograder.grading.rehearsal import mix
-from autograder.grading.scratch import ScratchCourse
+from autograder.authoring.answers import answers_to, submission
+from autograder.authoring.builder import build
+from autograder.authoring.rehearsal import mix
+from autograder.authoring.scratch_course import ScratchCourse
 from autograder.judging.outcome import MIME
-from autograder.measuring import records
-from autograder.measuring.sequential import SignTest
+from autograder.measuring.decide import SignTest
+from autograder.measuring.device import provenance
+from autograder.roles import is_test
+from autograder.sandbox import Sandbox, linux
+from autograder.sandbox.timed_race import ERROR, MOST_LAUNCHES
 
 ROOT = Path(__file__).resolve().parents[1]
 ASSIGNMENT = "01_tensor_creation"
@@ -92,15 +92,15 @@ def memory_of(samples: list[dict[str, float]]) -> Iterator[None]:
         while not over.wait(EVERY):
             sample = dict.fromkeys(("warm", "run", "rest"), 0.0)
             warm: set[int] = set()
-            for pid in namespaces.family(os.getpid())[1:]:
+            for pid in linux.family(os.getpid())[1:]:
                 with suppress(OSError):
                     name = Path(f"/proc/{pid}/cmdline").read_bytes()
-                    parent = int(namespaces.status(pid).get("PPid", 0))
+                    parent = int(linux.status(pid).get("PPid", 0))
                     kind = "rest"
                     if b"isolated.warm" in name and not name.startswith(b"/usr/bin/bwrap"):
                         kind = "run" if parent in warm else "warm"
                         warm.add(pid)
-                    sample[kind] += namespaces.private_bytes(pid) / 1e6
+                    sample[kind] += linux.private_bytes(pid) / 1e6
             samples.append(sample)
 
     thread = threading.Thread(target=look)
@@ -285,7 +285,7 @@ def measure(class_size: int, racing: int, large: int, each: int, scratch: Path) 
         "megabytes_grown": round(growth(samples)),
     }
     return {
-        "machine": records.provenance("cpu"),
+        "machine": provenance("cpu"),
         "cores": len(os.sched_getaffinity(0)),
         "date": date.today().isoformat(),
         "without_races": table,

@@ -37,11 +37,11 @@ import torch
 from torch.utils.benchmark import Timer
 from tqdm import tqdm
 
-from autograder.measuring import records
+from autograder.measuring.decide import SignTest
+from autograder.measuring.device import provenance
 from autograder.measuring.duel import arguments, interleave
 from autograder.measuring.launches import MOST_LAUNCHES, apart, launch, warm_up_parent
 from autograder.measuring.selfcheck import check_launches
-from autograder.measuring.sequential import SignTest
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = "launches and a sign test"
@@ -224,7 +224,7 @@ def measure(launches: dict[str, int], verdicts: int, others: int, givens: tuple[
             for judge, function in OTHERS.items():
                 found = other_cell(function, WORKS[name], given, stored[name, given], others)
                 rows.append({"judge": judge} | about | found)
-    machine = records.provenance("cpu") | {"noise": asdict(noise)}
+    machine = provenance("cpu") | {"noise": asdict(noise)}
     return {"machine": machine, "date": date.today().isoformat(), "rows": rows}
 
 

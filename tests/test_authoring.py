@@ -13,12 +13,12 @@ import jupytext
 import nbformat
 import pytest
 
-from autograder import authoring
 from autograder.__main__ import main
+from autograder.authoring import builder
 
 ROOT = Path(__file__).resolve().parent.parent
-CHAPTERS = authoring.chapter_sources(ROOT)
-SOLUTIONS = authoring.solution_sources(ROOT)
+CHAPTERS = builder.chapter_sources(ROOT)
+SOLUTIONS = builder.solution_sources(ROOT)
 # Called at the top of a cell, these show something.
 SHOWING = {"print", "display", "compare"}
 
@@ -78,7 +78,7 @@ def test_every_script_in_solutions_carries_its_folders_name():
 def test_every_solution_has_its_chapter_and_its_exercises():
     assert {path.stem for path in SOLUTIONS} <= {path.stem for path in CHAPTERS}
     exercises = {path for path in (ROOT / "exercises").rglob("*.ipynb")}
-    assert exercises == {authoring.exercise_of(path, ROOT) for path in SOLUTIONS}
+    assert exercises == {builder.exercise_of(path, ROOT) for path in SOLUTIONS}
 
 
 # Drift: the notebooks hold what the scripts say.
@@ -86,15 +86,15 @@ def test_every_solution_has_its_chapter_and_its_exercises():
 
 @pytest.mark.parametrize("source", CHAPTERS + SOLUTIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_notebook_is_current(source):
-    built, fresh = read(source.with_suffix(".ipynb")), authoring.build(source)
-    for old, new in zip(authoring.inputs(built)["cells"], authoring.inputs(fresh)["cells"], strict=False):
+    built, fresh = read(source.with_suffix(".ipynb")), builder.build(source)
+    for old, new in zip(builder.inputs(built)["cells"], builder.inputs(fresh)["cells"], strict=False):
         assert old == new, f"{source.name}: run `make notebooks`"
-    assert authoring.is_current(source.with_suffix(".ipynb"), fresh), f"{source.name}: run `make notebooks`"
+    assert builder.is_current(source.with_suffix(".ipynb"), fresh), f"{source.name}: run `make notebooks`"
 
 
 @pytest.mark.slow
 def test_exercises_are_what_nbgrader_makes():
-    released = authoring.release(SOLUTIONS, ROOT)
+    released = builder.release(SOLUTIONS, ROOT)
     assert not released.failed, released.log
     for name, files in released.files.items():
         folder = ROOT / "exercises" / name
@@ -129,15 +129,15 @@ def test_chapter_has_its_outputs(source):
 @pytest.mark.parametrize("source", CHAPTERS, ids=stem)
 def test_chapter_has_no_absolute_paths(source):
     for cell in read(source.with_suffix(".ipynb")).cells:
-        for text in authoring.output_texts(cell):
-            assert not authoring.absolute_paths(text), cell.id
+        for text in builder.output_texts(cell):
+            assert not builder.absolute_paths(text), cell.id
             for mine in (str(ROOT), str(Path.home()), sys.prefix):
                 assert len(mine) < 2 or mine not in text, cell.id
 
 
 @pytest.mark.parametrize("source", SOLUTIONS, ids=stem)
 def test_solutions_and_exercises_hold_no_outputs(source):
-    for notebook in (source.with_suffix(".ipynb"), authoring.exercise_of(source, ROOT)):
+    for notebook in (source.with_suffix(".ipynb"), builder.exercise_of(source, ROOT)):
         for cell in read(notebook).cells:
             assert not cell.get("outputs"), f"{notebook.name}: {cell.id}"
             assert cell.get("execution_count") is None
@@ -154,7 +154,7 @@ def dead_links(text: str, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("source", CHAPTERS + SOLUTIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_links_in_notebooks_lead_somewhere(source):
-    for cell in authoring.build(source).cells:
+    for cell in builder.build(source).cells:
         if cell.cell_type == "markdown":
             assert not dead_links(cell.source, source.parent), cell.id
 
@@ -170,9 +170,7 @@ def test_links_in_pages_lead_somewhere(page):
 
 @pytest.mark.parametrize("source", SOLUTIONS, ids=stem)
 def test_points_in_the_code_are_the_points_in_the_metadata(source):
-    graded = [
-        cell for cell in authoring.build(source).cells if cell.metadata.get("nbgrader", {}).get("grade")
-    ]
+    graded = [cell for cell in builder.build(source).cells if cell.metadata.get("nbgrader", {}).get("grade")]
     assert graded
     for cell in graded:
         if cell.cell_type == "code" and not cell.metadata.nbgrader.solution:
@@ -181,7 +179,7 @@ def test_points_in_the_code_are_the_points_in_the_metadata(source):
 
 @pytest.mark.parametrize("source", SOLUTIONS, ids=stem)
 def test_every_check_and_race_is_in_a_graded_cell(source):
-    for cell in authoring.build(source).cells:
+    for cell in builder.build(source).cells:
         if cell.cell_type == "code" and points_in_code(cell.source) is not None:
             assert cell.metadata.get("nbgrader", {}).get("grade"), cell.id
 
@@ -208,9 +206,9 @@ def test_points_are_read_from_the_code():
 
 def test_absolute_paths_are_found():
     for text in ("see /home/ada/x.py", "'/tmp/a.txt'", "(/Users/ada/x)", r"C:\Users\ada", "file=/srv/x"):
-        assert authoring.absolute_paths(text), text
+        assert builder.absolute_paths(text), text
     for text in ("https://example.org/home/page", "a/b", "3 / 4", "course/01.ipynb", "</tmp>", "1/usr/2"):
-        assert not authoring.absolute_paths(text), text
+        assert not builder.absolute_paths(text), text
 
 
 # The builder, on a course of its own.
@@ -250,20 +248,20 @@ def notebooks(course: Path) -> dict[Path, tuple[int, bytes]]:
 
 def test_building_twice_gives_the_same(course):
     source = course / "course/01_one.py"
-    fresh = authoring.build(source)
-    assert fresh == authoring.build(source)
-    assert fresh.metadata.kernelspec == authoring.KERNEL
+    fresh = builder.build(source)
+    assert fresh == builder.build(source)
+    assert fresh.metadata.kernelspec == builder.KERNEL
     assert [cell.id for cell in fresh.cells] == ["colab", "cell-0", "cell-1", "cell-2"]
-    solution = authoring.build(course / "solutions/01_one/01_one.py")
+    solution = builder.build(course / "solutions/01_one/01_one.py")
     assert [cell.id for cell in solution.cells] == ["colab", "twice", "twice_check"]
 
 
 def test_a_script_that_jupyterlab_wrote_gives_the_same(course):
     source = course / "course/01_one.py"
-    fresh = authoring.build(source)
+    fresh = builder.build(source)
     jupytext.write(fresh, source, fmt="py:percent")
     assert "google.colab" in source.read_text()
-    assert authoring.build(source) == fresh
+    assert builder.build(source) == fresh
 
 
 def test_a_course_without_an_address_is_refused(course, capsys, monkeypatch):
@@ -275,37 +273,37 @@ def test_a_course_without_an_address_is_refused(course, capsys, monkeypatch):
 
 def test_every_change_of_a_script_is_noticed(course):
     source, notebook = course / "course/01_one.py", course / "course/01_one.ipynb"
-    assert not authoring.is_current(notebook, authoring.build(source))
-    nbformat.write(authoring.build(source), notebook)
-    assert authoring.is_current(notebook, authoring.build(source))
+    assert not builder.is_current(notebook, builder.build(source))
+    nbformat.write(builder.build(source), notebook)
+    assert builder.is_current(notebook, builder.build(source))
     for old, new in [("1 + 1", "1 + 2"), ("# %%\n1", '# %% tags=["x"]\n1'), ("[markdown]", "[raw]")]:
         changed = course / "course/changed.py"
         changed.write_text(source.read_text().replace(old, new))
         assert changed.read_text() != source.read_text()
-        assert not authoring.is_current(notebook, authoring.build(changed)), new
+        assert not builder.is_current(notebook, builder.build(changed)), new
 
 
 def test_two_cells_with_one_grade_id_are_refused(course):
     source = course / "solutions/01_one/01_one.py"
     source.write_text(SOLUTION.replace("twice_check", "twice"))
-    with pytest.raises(authoring.BuildError, match=r"01_one\.py"):
-        authoring.build(source)
+    with pytest.raises(builder.BuildError, match=r"01_one\.py"):
+        builder.build(source)
 
 
 def test_a_folder_outside_the_course_is_refused(tmp_path, course):
-    assert authoring.find_root(course / "solutions/01_one") == course
-    with pytest.raises(authoring.BuildError, match="not inside"):
-        authoring.find_root(Path(tmp_path.anchor))
+    assert builder.find_root(course / "solutions/01_one") == course
+    with pytest.raises(builder.BuildError, match="not inside"):
+        builder.find_root(Path(tmp_path.anchor))
 
 
 @pytest.mark.slow
 def test_build_and_build_again(course, capsys):
-    assert authoring.make_notebooks(course) == 0
+    assert builder.make_notebooks(course) == 0
     chapter = read(course / "course/01_one.ipynb")
-    assert [cell.execution_count for cell in authoring.code_cells(chapter)] == [1, 2, 3]
+    assert [cell.execution_count for cell in builder.code_cells(chapter)] == [1, 2, 3]
     assert chapter.cells[2].outputs[0].text == "course\n"
     assert chapter.cells[3].outputs[0].data["text/plain"] == "2"
-    assert chapter.metadata == {"kernelspec": authoring.KERNEL, "language_info": authoring.LANGUAGE}
+    assert chapter.metadata == {"kernelspec": builder.KERNEL, "language_info": builder.LANGUAGE}
     assert all(not cell.metadata for cell in chapter.cells[1:])
     exercise = (course / "exercises/01_one/01_one.ipynb").read_text()
     assert "the answer" not in exercise and "abab" not in exercise and "twice(1) == 2" in exercise
@@ -314,11 +312,11 @@ def test_build_and_build_again(course, capsys):
     assert "course/01_one.ipynb" in capsys.readouterr().out
 
     before = notebooks(course)
-    assert authoring.make_notebooks(course) == 0
+    assert builder.make_notebooks(course) == 0
     assert notebooks(course) == before
     assert "course/01_one.ipynb" not in capsys.readouterr().out
 
-    assert authoring.make_notebooks(course, ["01"]) == 0
+    assert builder.make_notebooks(course, ["01"]) == 0
     after = notebooks(course)
     rebuilt = {path.relative_to(course).as_posix() for path in after if after[path][0] != before[path][0]}
     assert rebuilt == {"course/01_one.ipynb"}
@@ -333,9 +331,9 @@ def ran(course, monkeypatch):
     """The course with a chapter that has run, though without the cell for Colab; nothing can run now."""
     (course / "solutions/01_one/01_one.py").unlink()
     path = course / "course/01_one.ipynb"
-    notebook = authoring.build(course / "course/01_one.py")
+    notebook = builder.build(course / "course/01_one.py")
     del notebook.cells[0]
-    for number, cell in enumerate(authoring.code_cells(notebook), 1):
+    for number, cell in enumerate(builder.code_cells(notebook), 1):
         cell.execution_count = number
         cell.outputs = [
             nbformat.v4.new_output("execute_result", {"text/plain": "kept"}, execution_count=number)
@@ -343,9 +341,9 @@ def ran(course, monkeypatch):
     nbformat.write(notebook, path)
 
     def execute(*_):
-        raise authoring.BuildError("was run")
+        raise builder.BuildError("was run")
 
-    monkeypatch.setattr(authoring, "execute", execute)
+    monkeypatch.setattr(builder, "execute", execute)
     return course
 
 
@@ -362,9 +360,9 @@ def ran(course, monkeypatch):
 def test_a_chapter_with_the_same_code_keeps_its_outputs(ran, capsys, old, new):
     script = ran / "course/01_one.py"
     script.write_text(script.read_text().replace(old, new))
-    assert authoring.make_notebooks(ran) == 0
-    assert authoring.is_current(ran / "course/01_one.ipynb", authoring.build(script))
-    colab, *others = authoring.code_cells(read(ran / "course/01_one.ipynb"))
+    assert builder.make_notebooks(ran) == 0
+    assert builder.is_current(ran / "course/01_one.ipynb", builder.build(script))
+    colab, *others = builder.code_cells(read(ran / "course/01_one.ipynb"))
     assert (colab.execution_count, colab.outputs) == (1, [])
     assert [cell.execution_count for cell in others] == [2, 3]
     assert [cell.outputs[0].execution_count for cell in others] == [2, 3]
@@ -373,12 +371,12 @@ def test_a_chapter_with_the_same_code_keeps_its_outputs(ran, capsys, old, new):
     # The address of the course is not code either; and what is current is not written again.
     pyproject = ran / "pyproject.toml"
     pyproject.write_text(pyproject.read_text().replace("ada/", "bob/"))
-    assert authoring.make_notebooks(ran) == 0
+    assert builder.make_notebooks(ran) == 0
     assert "github.com/bob/course" in (ran / "course/01_one.ipynb").read_text()
     before = notebooks(ran)
-    assert authoring.make_notebooks(ran) == 0
+    assert builder.make_notebooks(ran) == 0
     assert notebooks(ran) == before
-    assert authoring.make_notebooks(ran, ["01"]) == authoring.make_notebooks(ran, everything=True) == 1
+    assert builder.make_notebooks(ran, ["01"]) == builder.make_notebooks(ran, everything=True) == 1
     assert capsys.readouterr().err.count("was run") == 2
 
 
@@ -395,7 +393,7 @@ def test_a_chapter_with_other_code_runs(ran, capsys, old, new):
     script = ran / "course/01_one.py"
     script.write_text(script.read_text().replace(old, new))
     before = notebooks(ran)
-    assert authoring.make_notebooks(ran) == 1
+    assert builder.make_notebooks(ran) == 1
     assert "was run" in capsys.readouterr().err
     assert notebooks(ran) == before
 
@@ -415,7 +413,7 @@ def test_outputs_of_another_run_are_not_kept(ran, capsys):
         notebook = deepcopy(whole)
         notebook.cells[-1].update(change)
         nbformat.write(notebook, path)
-        assert authoring.make_notebooks(ran) == 1, change
+        assert builder.make_notebooks(ran) == 1, change
         assert "was run" in capsys.readouterr().err, change
 
 
@@ -428,7 +426,7 @@ def test_one_broken_exercise_does_not_hold_up_the_others(course, capsys):
     twice = course / "solutions/03_three/03_three.py"
     twice.parent.mkdir()
     twice.write_text(SOLUTION.replace("twice_check", "twice"))
-    assert authoring.make_notebooks(course) == 1
+    assert builder.make_notebooks(course) == 1
     assert [path.name for path in (course / "exercises").iterdir()] == ["01_one"]
     message = capsys.readouterr().err
     assert "03_three.py: more than one cell has the grade_id twice" in message
@@ -441,7 +439,7 @@ def test_a_cell_that_raises_stops_its_notebook(course, capsys):
     (course / "solutions/01_one/01_one.py").unlink()
     script = course / "course/01_one.py"
     script.write_text(script.read_text() + '\n# %% tags=["raises-exception"]\nx = 1\nint("three")\n')
-    assert authoring.make_notebooks(course) == 1
+    assert builder.make_notebooks(course) == 1
     assert not notebooks(course)
     message = capsys.readouterr().err
     assert "course/01_one.ipynb: cell cell-3" in message and """line 'int("three")'""" in message
@@ -453,12 +451,12 @@ def test_outputs_hold_no_folders_of_this_machine(course, capsys):
     (course / "solutions/01_one/01_one.py").unlink()
     script = course / "course/01_one.py"
     script.write_text("# %%\nimport os, warnings\nprint(os.getcwd())\nwarnings.warn('careful')\n")
-    assert authoring.make_notebooks(course, ["01"]) == 0
-    shown = "".join(authoring.output_texts(read(course / "course/01_one.ipynb").cells[1]))
+    assert builder.make_notebooks(course, ["01"]) == 0
+    shown = "".join(builder.output_texts(read(course / "course/01_one.ipynb").cells[1]))
     assert shown.startswith("course\n<cell>:3: UserWarning: careful\n")
 
     script.write_text("# %%\nprint('see /home/ada/notes.txt')\n")
-    assert authoring.make_notebooks(course, ["01"]) == 1
+    assert builder.make_notebooks(course, ["01"]) == 1
     assert "absolute path, /home/ada" in capsys.readouterr().err
     assert "/home/ada" not in (course / "course/01_one.ipynb").read_text()
 
@@ -470,7 +468,7 @@ def test_record_runs_the_chapters_and_keeps_the_notebooks(course, capsys):
         "# %%\nimport os, pathlib\n"
         "pathlib.Path(os.environ['AUTOGRADER_RECORD'], 'device.json').write_text('{}')\n"
     )
-    assert authoring.record(course) == 0
+    assert builder.record(course) == 0
     assert (course / "data/timings/device.json").is_file()
     assert not notebooks(course)
     assert "wrote data/timings/device.json" in capsys.readouterr().out
@@ -505,7 +503,7 @@ def test_unknown_chapters_and_commands_are_refused(course, capsys, monkeypatch):
 
 
 def test_rehearsal_gets_its_own_arguments(monkeypatch):
-    from autograder.grading import rehearsal
+    from autograder.authoring import rehearsal
 
     monkeypatch.setattr(rehearsal, "main", lambda argv: len(argv))
     assert main(["rehearsal", "--students", "3", "--help"]) == 3

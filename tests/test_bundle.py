@@ -16,7 +16,7 @@ from pathlib import Path
 import lab_server
 import pytest
 
-from autograder import bundle
+from autograder.authoring import bundle
 
 ROOT = Path(__file__).resolve().parent.parent
 CUT_OFF = ("bwrap", "--dev-bind", "/", "/", "--unshare-net", "--die-with-parent")

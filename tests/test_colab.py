@@ -21,15 +21,15 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from autograder import authoring, links
-from autograder.colab import SOURCE, is_colab_cell
-from autograder.grading.answers import answers_to, submission
+from autograder.authoring import builder, links
+from autograder.authoring.answers import answers_to, submission
+from autograder.authoring.colab import SOURCE, is_colab_cell
 
 ROOT = Path(__file__).resolve().parent.parent
 ADDRESS = links.address(ROOT)
-CHAPTERS = [source.with_suffix(".ipynb") for source in authoring.chapter_sources(ROOT)]
-EXERCISES = [authoring.exercise_of(source, ROOT) for source in authoring.solution_sources(ROOT)]
-SOLUTIONS = [source.with_suffix(".ipynb") for source in authoring.solution_sources(ROOT)]
+CHAPTERS = [source.with_suffix(".ipynb") for source in builder.chapter_sources(ROOT)]
+EXERCISES = [builder.exercise_of(source, ROOT) for source in builder.solution_sources(ROOT)]
+SOLUTIONS = [source.with_suffix(".ipynb") for source in builder.solution_sources(ROOT)]
 TORCH = importlib.util.find_spec("torch").origin
 # A guard against a hang, not an expectation.
 PATIENCE = 600
@@ -204,7 +204,7 @@ assert before[:4] == (os.getcwd(), list(sys.path), dict(os.environ), set(sys.mod
 del names["__builtins__"]
 assert list(names) == ["sys"], names
 """
-    cell = authoring.build(ROOT / "course/index.py").cells[0].source
+    cell = builder.build(ROOT / "course/index.py").cells[0].source
     done = subprocess.run(
         [sys.executable, "-c", code], input=cell, cwd=tmp_path, capture_output=True, text=True
     )
@@ -221,9 +221,7 @@ def test_every_notebook_starts(colab: Colab, tmp_path: Path) -> None:
     for number, path in enumerate(CHAPTERS + EXERCISES):
         (tmp_path / str(number)).mkdir()
         # git copies from a path much faster than through file://.
-        cells = [
-            cell.source.replace("file://", "") for cell in authoring.code_cells(colab.notebook(path))[:2]
-        ]
+        cells = [cell.source.replace("file://", "") for cell in builder.code_cells(colab.notebook(path))[:2]]
         work.append((path.name, str(tmp_path / str(number)), cells))
     colab.log.unlink(missing_ok=True)
     done = colab.run(STARTS, tmp_path, json.dumps(work))
@@ -240,7 +238,7 @@ def test_a_page_runs_from_top_to_bottom(colab: Colab, tmp_path: Path) -> None:
     notebook = colab.notebook(ROOT / "course/claims.ipynb")
     colab.log.unlink(missing_ok=True)
     colab.execute(notebook, folder)
-    assert all(cell.outputs for cell in authoring.code_cells(notebook)[1:])
+    assert all(cell.outputs for cell in builder.code_cells(notebook)[1:])
     # The kernel starts again in the folder where it started; the clone is there, and nothing is fetched.
     colab.execute(notebook, folder)
     assert clones(colab.programs()) == 1
@@ -259,7 +257,7 @@ def test_an_exercise_is_checked_and_finds_its_data(colab: Colab, tmp_path: Path)
     folder.mkdir()
     colab.log.unlink(missing_ok=True)
     colab.execute(notebook, folder)
-    shown = [str(cell.outputs) for cell in authoring.code_cells(notebook)]
+    shown = [str(cell.outputs) for cell in builder.code_cells(notebook)]
     assert "passed" in shown[-3], shown[-3]
     assert TORCH in shown[-1]
     assert clones(colab.programs()) == 1

@@ -11,9 +11,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from autograder import frontpage
 from autograder.judging import progress
 from autograder.measuring import store
+from autograder.teaching import course_map
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted(path.stem for path in (ROOT / "course").glob("[0-9]*.py"))
@@ -57,7 +57,7 @@ def test_the_built_page_knows_nothing_of_its_builder():
 
 
 def test_a_chapter_says_what_it_takes():
-    found = frontpage.chapter("08_many_gpus", ROOT / "course")
+    found = course_map.chapter("08_many_gpus", ROOT / "course")
     assert (found.title, found.minutes, found.needs) == ("08 · Many GPUs", 35, "CPU, two processes")
     assert list(found.levels) == ["easy", "hard", "medium", "medium"]
     assert len(found.tests) == 4 and found.exercise_minutes == 62
@@ -65,7 +65,7 @@ def test_a_chapter_says_what_it_takes():
 
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_every_exercise_has_a_level_and_tests_that_a_student_can_run(name):
-    found = frontpage.chapter(name, ROOT / "course")
+    found = course_map.chapter(name, ROOT / "course")
     assert len(found.levels) == len(found.tests)
     assert set(found.levels) <= {"easy", "medium", "hard"}
     assert all(found.tests.values())
@@ -75,7 +75,7 @@ def test_a_chapter_without_its_times_is_refused(tmp_path):
     cells = [nbformat.v4.new_markdown_cell("# One\n\n**Time:** soon.")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "01_one.ipynb")
     with pytest.raises(ValueError, match="01_one must begin with"):
-        frontpage.chapter("01_one", tmp_path)
+        course_map.chapter("01_one", tmp_path)
 
 
 def test_exercises_that_are_not_there_yet_are_no_error(tmp_path, monkeypatch, capsys):
@@ -83,7 +83,7 @@ def test_exercises_that_are_not_there_yet_are_no_error(tmp_path, monkeypatch, ca
     shutil.copy(ROOT / "course/01_tensor_creation.ipynb", tmp_path / "course")
     monkeypatch.chdir(tmp_path / "course")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    frontpage.course_map({"01_tensor_creation": "lists"})
+    course_map.course_map({"01_tensor_creation": "lists"})
     shown = capsys.readouterr().out
     assert "01 · Creating tensors" in shown and "not fetched yet" in shown
 

@@ -24,8 +24,8 @@ import pytest
 import requests
 import websocket
 
-from autograder.authoring import build
-from autograder.grading.cells import solution_cells
+from autograder.authoring.builder import build
+from autograder.roles import solution_cells
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 300  # seconds: a guard against a hang, not an expectation

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from autograder import authoring
+from autograder.authoring import builder
 
 ROOT = Path(__file__).resolve().parent.parent
-SOLUTIONS = authoring.solution_sources(ROOT)
+SOLUTIONS = builder.solution_sources(ROOT)
 MARKERS = ["SOLUTION", "HIDDEN TESTS", "MARK SCHEME"]
 BEGIN = re.compile(r"\bBEGIN (SOLUTION|HIDDEN TESTS|MARK SCHEME)")
 END = re.compile(r"\bEND (SOLUTION|HIDDEN TESTS|MARK SCHEME)")
@@ -31,7 +31,7 @@ def plain(line: str) -> str:
 def split(source: Path) -> tuple[list[str], list[str]]:
     """(secret, visible) lines of code of one solution's script."""
     secret, visible = [], []
-    for cell in authoring.build(source).cells:
+    for cell in builder.build(source).cells:
         if cell.cell_type != "code":
             continue
         lines = cell.source.splitlines()
@@ -104,7 +104,7 @@ def test_nothing_leaks():
 def test_the_search_has_something_to_look_for(source):
     secret, visible = split(source)
     assert len(secret) > 1 and len(visible) > 1
-    assert authoring.exercise_of(source, ROOT).is_file()
+    assert builder.exercise_of(source, ROOT).is_file()
 
 
 # The search finds what is planted.

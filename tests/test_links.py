@@ -10,8 +10,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder import authoring, links
 from autograder.__main__ import main
+from autograder.authoring import builder, links
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = links.repository(ROOT)
@@ -109,7 +109,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (tmp_path / "pyproject.toml").write_text(
             f'[project.urls]\nRepository = "https://github.com/{OURS}"\n'
         )
-        nbformat.write(authoring.build(tmp_path / name), target)
+        nbformat.write(builder.build(tmp_path / name), target)
     exercise = tmp_path / "exercises/00_measuring/00_measuring.ipynb"
     exercise.parent.mkdir(parents=True)
     shutil.copy(tmp_path / "solutions/00_measuring/00_measuring.ipynb", exercise)
@@ -146,7 +146,7 @@ def test_the_address_changes_everywhere(checkout: Path, monkeypatch, capsys) -> 
     assert (checkout / "docs/picture.png").read_bytes() == picture
     for name in ("course/index.py", "solutions/00_measuring/00_measuring.py"):
         source = checkout / name
-        assert authoring.is_current(source.with_suffix(".ipynb"), authoring.build(source))
+        assert builder.is_current(source.with_suffix(".ipynb"), builder.build(source))
     exercise = nbformat.read(checkout / "exercises/00_measuring/00_measuring.ipynb", as_version=4)
     assert '"https://github.com/ada-l/my.notes_2"' in exercise.cells[0].source
 

@@ -18,7 +18,7 @@ from lab_server import PATIENCE, running_lab, status
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from autograder.bundle import this_python
+from autograder.authoring.bundle import this_python
 
 ROOT = Path(__file__).resolve().parent.parent
 # A stand-in for Python. It writes down how it is called, answers the Makefile's questions like the version
@@ -174,9 +174,9 @@ def unpack_wheels(checkout: Path, made_for: str) -> None:
     """What a bundle has and a checkout has not."""
     (checkout / "wheels").mkdir(exist_ok=True)
     (checkout / "wheels/made-for.txt").write_text(f"{made_for}\n")
-    (checkout / "autograder").mkdir(exist_ok=True)
-    for name in ("__init__.py", "bundle.py"):
-        shutil.copy(ROOT / "autograder" / name, checkout / "autograder")
+    (checkout / "autograder" / "authoring").mkdir(parents=True, exist_ok=True)
+    for name in ("__init__.py", "authoring/__init__.py", "authoring/bundle.py"):
+        shutil.copy(ROOT / "autograder" / name, checkout / "autograder" / name)
 
 
 def test_a_bundle_is_installed_from_its_wheels_alone(checkout, tmp_path):

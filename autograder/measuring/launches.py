@@ -27,8 +27,8 @@ from statistics import median
 import torch
 
 from .clocks import calls_for_a_block
+from .decide import SignTest
 from .duel import DuelError, Verdict, arguments, check_threshold, log_ratios, ratio_of_logs
-from .sequential import SignTest
 
 PAIRS = 3
 WARM_UPS = 2

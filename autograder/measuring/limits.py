@@ -14,7 +14,7 @@ import torch
 
 from . import store
 from .clocks import default_clock, run_block, threads
-from .records import device_name
+from .device import device_name
 
 # Working sets in bytes: from one that fits the innermost caches to one that fits none.
 SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)

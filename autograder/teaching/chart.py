@@ -5,15 +5,12 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from ..measuring.units import times
-
-if TYPE_CHECKING:
-    from .compare import Line
+from .comparison import Line
 
 # Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
 HERE, RECORDED, GUESS, LIMIT, INK = "#0072B2", "#E69F00", "#CC79A7", "#009E73", "#333333"

@@ -4,52 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 import torch
 
-from ..measuring import records
 from ..measuring.clocks import default_clock, devices
 from ..measuring.duel import Ratio, Samples, interleave, ratio_of
 from ..measuring.limits import limit
 from ..measuring.units import rounded, times
 from ..measuring.units import seconds as as_time
 from ..show import in_notebook, show, show_picture, table_html, table_text
-from . import claims
-
-
-@dataclass(frozen=True)
-class Line:
-    """One row of the table and the chart: a variant against the first one, on one device."""
-
-    device: str
-    variant: str
-    median: float
-    ratio: Ratio | None
-    recorded: bool
-    is_limit: bool = False
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What ``compare`` measured here: ``samples`` by device, and the ``lines`` it showed."""
-
-    title: str
-    samples: dict[str, Samples]
-    lines: list[Line]
-
-    def ratio(self, device: str = "cpu") -> Ratio:
-        """How many times faster the last variant is than the first, on a device of this machine.
-
-        Raises KeyError for a device that was not measured.
-        """
-        first, *_, last = self.samples[device].blocks
-        return self.samples[device].ratio(first, last)
-
-    def _ipython_display_(self) -> None:
-        """Nothing more: ``compare`` has shown it already."""
+from . import claims, recordings
+from .comparison import Comparison, Line
 
 
 def compare(
@@ -98,7 +65,7 @@ def compare(
         if bytes or flops
     }
     lines = [line for device in samples for line in _measured(device, samples[device], limits.get(device))]
-    for recording in records.look_up(title, variants):
+    for recording in recordings.look_up(title, variants):
         lines += _recorded(recording, variants)
     comparison = Comparison(title, samples, lines)
     if not lines:
@@ -124,10 +91,10 @@ def _refuse_nonsense(variants: Mapping[str, Callable], inputs: Callable, guess: 
 
 def _measured(device: str, samples: Samples, least: float | None) -> list[Line]:
     seconds = {name: samples.seconds(name) for name in samples.blocks}
-    return _lines(f"here: {records.device_name(device)}", seconds, least, recorded=False)
+    return _lines(f"here: {recordings.device_name(device)}", seconds, least, recorded=False)
 
 
-def _recorded(recording: records.Recording, variants: Mapping[str, Callable]) -> list[Line]:
+def _recorded(recording: recordings.Recording, variants: Mapping[str, Callable]) -> list[Line]:
     seconds = {name: recording.seconds[name] for name in variants}
     return _lines(f"recorded: {recording.label}", seconds, recording.limit, recorded=True)
 
@@ -226,8 +193,8 @@ def _record(comparison: Comparison, claim: str | None, limits: Mapping[str, floa
     if not folder and not (claim and in_notebook()):
         return
     for device, samples in comparison.samples.items():
-        records.write(
-            Path(folder) if folder else records.kept_here(),
+        recordings.write(
+            Path(folder) if folder else recordings.kept_here(),
             device,
             comparison.title,
             {name: samples.seconds(name) for name in samples.blocks},

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..measuring import records
 from ..measuring.duel import Ratio
 from ..measuring.units import times
 from ..show import in_notebook, show_markdown, show_picture, table_markdown
+from . import recordings
 from .claims import CLAIMS, overall, word_for
 
 COURSE = Path(__file__).resolve().parents[2] / "course"
@@ -77,10 +77,10 @@ def text_of(node: ast.expr) -> str:
 
 
 def findings(
-    course: Path = COURSE, timings: Path = records.TIMINGS, here: Path | None = None
+    course: Path = COURSE, timings: Path = recordings.TIMINGS, here: Path | None = None
 ) -> list[Finding]:
     """Stated verdicts, and each comparison once for every device that it was measured on, or once without."""
-    recorded, local = records.recordings(timings), records.recordings(here) if here else {}
+    recorded, local = recordings.recordings(timings), recordings.recordings(here) if here else {}
     found = []
     for cell in cells(course):
         if cell.word:
@@ -91,7 +91,7 @@ def findings(
 
 
 def _measured(
-    cell: Finding, recordings: Mapping[str, Sequence[records.Recording]], name: str | None
+    cell: Finding, recordings: Mapping[str, Sequence[recordings.Recording]], name: str | None
 ) -> Iterator[Finding]:
     pattern = ".*".join(map(re.escape, cell.subject.split("…")))
     for title in filter(re.compile(pattern).fullmatch, recordings):
@@ -144,7 +144,7 @@ def _short(device: str) -> str:
 
 def scoreboard(part: str | None = None) -> None:
     """Show the score of all claims with a chart; or of one part ("A" to "E") with every finding."""
-    found = findings(here=records.kept_here())
+    found = findings(here=recordings.kept_here())
     if part is None:
         show_markdown(_summary(found))
         if in_notebook():

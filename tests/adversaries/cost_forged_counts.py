@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import torch
 
-from autograder.grading.isolated import student
 from autograder.measuring.costs import Costs
+from autograder.sandbox import student
 
 
 @contextmanager

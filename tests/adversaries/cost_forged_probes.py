@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import torch
 
-from autograder.grading.isolated import student
+from autograder.sandbox import student
 
 counting = student.counting
 

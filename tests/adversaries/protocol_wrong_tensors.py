@@ -7,7 +7,7 @@
 # %% shift answer
 import random
 
-from autograder.grading.isolated import wire
+from autograder.sandbox import wire
 
 whole = {"t": "tensor", "dtype": "float32", "device": "cpu", "shape": [7, 9], "strides": [9, 1]}
 kinds = [

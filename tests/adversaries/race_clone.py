@@ -16,7 +16,7 @@ import os
 import socket
 import time
 
-from autograder.grading.isolated.student import Arguments
+from autograder.sandbox.student import Arguments
 
 
 def total(x):

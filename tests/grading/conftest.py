@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
-from autograder.grading.scratch import CommandFailed, ScratchCourse
+from autograder.authoring.scratch_course import CommandFailed, ScratchCourse
 
 
 @contextmanager

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pretend_class import answered, hand_in
 
-from autograder.grading.engine import Job
-from autograder.grading.isolated import Executed
-from autograder.grading.scratch import ScratchCourse
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.class_grading.engine import Job
 from autograder.judging.outcome import MIME
+from autograder.sandbox import Executed
 
 STUDENTS = ("ada", "bo", "chen", "dalia", "emeka", "fumi")
 RACE = "square_hidden"  # plays the part of a race: a worker that is told races="later" puts it off

@@ -34,9 +34,9 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from pretend_class import Graded, find, hand_in
 
-from autograder.grading.answers import Answer, points_of, read_answers
-from autograder.grading.cells import exercise_of
-from autograder.grading.scratch import ScratchCourse
+from autograder.authoring.answers import Answer, points_of, read_answers
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.roles import exercise_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "adversaries"
 ASSIGNMENT = FOLDER / "assignment.py"

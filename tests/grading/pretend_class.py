@@ -14,8 +14,8 @@ from nbformat.v4 import new_code_cell
 from nbgrader.apps import NbGraderAPI
 from traitlets.config import PyFileConfigLoader
 
-from autograder.grading.cells import nbgrader_data
-from autograder.grading.scratch import ScratchCourse
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.roles import nbgrader_data
 
 TIME_LIMIT = 4  # seconds for a cell
 RIGHT = {

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pretend_class import hand_in
 
-from autograder.authoring import solution_sources
-from autograder.grading.answers import Answers, answers_to, expected_points, submission
-from autograder.grading.scratch import ScratchCourse
+from autograder.authoring.answers import Answers, answers_to, expected_points, submission
+from autograder.authoring.builder import solution_sources
+from autograder.authoring.scratch_course import ScratchCourse
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = [source.stem for source in solution_sources(ROOT)]

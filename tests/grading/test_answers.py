@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring import build, solution_sources
-from autograder.grading.answers import Answer, answers_to, expected_points, read_answers, submission
-from autograder.grading.cells import exercise_of, solution_cells
-from autograder.grading.rehearsal import compare, main
+from autograder.authoring.answers import Answer, answers_to, expected_points, read_answers, submission
+from autograder.authoring.builder import build, solution_sources
+from autograder.authoring.rehearsal import compare, main
+from autograder.roles import exercise_of, solution_cells
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTER = "01_tensor_creation"

@@ -15,11 +15,11 @@ import pytest
 from grading_class import RACE, STUDENTS, Instant, a_class, configure, grades, half_written
 from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
-from autograder.grading.course import Course
-from autograder.grading.engine import Summary, grade
-from autograder.grading.grade import main
-from autograder.grading.scratch import ScratchCourse
-from autograder.grading.submissions import only_one
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.class_grading.command import main
+from autograder.class_grading.course import Course
+from autograder.class_grading.engine import Summary, grade
+from autograder.nbgrader_plugin.submissions import only_one
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 
@@ -163,7 +163,7 @@ def test_one_that_nbgrader_cannot_grade_does_not_stop_the_others(course: Scratch
 def test_a_crash_leaves_all_of_a_grade_or_nothing(
     course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    from autograder.grading.course import Grader
+    from autograder.class_grading.course import Grader
 
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
@@ -250,7 +250,7 @@ def test_a_gradebook_from_another_version(
 def test_a_gradebook_that_cannot_be_written(
     course: ScratchCourse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("autograder.grading.engine.Cluster")  # it is seen before anything is started
+    monkeypatch.delattr("autograder.class_grading.engine.Cluster")  # it is seen before anything is started
     url = f"sqlite:///file:{course.folder}/gradebook.db?mode=ro&uri=true"
     said = refused(capsys, "traps", "--db", url)
     assert "attempt to write a readonly database. Give this account the right to write to it" in said
@@ -271,10 +271,10 @@ SMALL_FILES = """
 import resource, sys
 sys.path.insert(0, {tests!r})
 from grading_class import Instant
-from autograder.grading import cluster, grade
+from autograder.class_grading import cluster, command
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
 cluster.Cluster = lambda *_, **__: Instant()
-sys.exit(grade.main(["traps"]))
+sys.exit(command.main(["traps"]))
 """
 
 
@@ -340,7 +340,7 @@ def test_the_sandbox_is_required(
             asked.append(require)
             super().__init__()
 
-    monkeypatch.setattr("autograder.grading.cluster.Cluster", Refusing)
+    monkeypatch.setattr("autograder.class_grading.cluster.Cluster", Refusing)
     assert main(["traps", "--student", "ada", "--require-sandbox"]) == 0
     configure(course, "c.RunEveryCell.require_sandbox = True")
     assert main(["traps", "--student", "bo"]) == 0

@@ -8,7 +8,7 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-from autograder.grading.execute import RunEveryCell
+from autograder.nbgrader_plugin.execute import RunEveryCell
 
 pytestmark = pytest.mark.slow
 

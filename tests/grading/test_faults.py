@@ -27,12 +27,12 @@ from nbgrader.api import Gradebook
 from postgres import Postgres
 from test_engine import RIGHT, command
 
-from autograder.grading.cluster import Cluster, ClusterError
-from autograder.grading.course import Course, GradingError
-from autograder.grading.engine import Summary, grade
-from autograder.grading.grade import main
-from autograder.grading.isolated import Sandbox
-from autograder.grading.scratch import ScratchCourse
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.class_grading.cluster import Cluster, ClusterError
+from autograder.class_grading.command import main
+from autograder.class_grading.course import Course, GradingError
+from autograder.class_grading.engine import Summary, grade
+from autograder.sandbox import Sandbox
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 TESTS = Path(__file__).parent

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from autograder.grading.isolated import Executed, Sandbox
-from autograder.grading.isolated.sandbox import Turns
+from autograder.sandbox import Executed, Sandbox
+from autograder.sandbox.supervisor import Turns
 
 pytestmark = pytest.mark.slow
 
@@ -202,7 +202,7 @@ def forged(**fields: object) -> dict:
 )
 def test_an_answer_that_is_no_answer_costs_its_points_only(box: Sandbox, nonsense: object) -> None:
     student = f"""
-from autograder.grading.isolated.channel import Channel
+from autograder.sandbox.channel import Channel
 real = Channel.send
 def send(self, fields, *rest):
     return real(self, {nonsense!r} if 'result' in fields else fields)
@@ -248,7 +248,7 @@ def sums(rows):
     return seen[key]
 """,
     "work put off until somebody looks": """
-from autograder.grading.isolated import student
+from autograder.sandbox import student
 real = student.Results.node
 def node(self, value):
     return real(self, value() if callable(value) else value)
@@ -257,7 +257,7 @@ def sums(rows):
     return lambda: torch.stack([row.sum() for row in rows])
 """,
     "work done while the inputs are unpacked": """
-from autograder.grading.isolated import student
+from autograder.sandbox import student
 real = student.Arguments.value
 ready = {}
 def value(self, node):
@@ -343,7 +343,7 @@ def test_without_bubblewrap_it_says_so_and_still_works(monkeypatch: pytest.Monke
         executed = run(box, "def sums(rows): return rows.sum(1)", SUMS)
         assert results(executed) == ["2"]
         assert not executed.sandboxed
-    from autograder.grading.isolated import SandboxError
+    from autograder.sandbox import SandboxError
 
     with pytest.raises(SandboxError, match="apt install bubblewrap"):
         Sandbox(require=True)

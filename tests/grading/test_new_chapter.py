@@ -12,7 +12,7 @@ import pytest
 from test_all_answers import grade
 
 from autograder.__main__ import main
-from autograder.new_chapter import new_chapter
+from autograder.authoring.new_chapter import new_chapter
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "77_sparse_rows"

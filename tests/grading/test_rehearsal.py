@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pretend_class import Graded, api, hand_in
 
-from autograder.authoring import build
-from autograder.grading.answers import points_of
-from autograder.grading.cells import solution_cells
-from autograder.grading.scratch import ScratchCourse
+from autograder.authoring.answers import points_of
+from autograder.authoring.builder import build
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.roles import solution_cells
 
 CHAPTER = "01_tensor_creation"
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from grading_class import STUDENTS, Instant, a_class, pretend
 
-from autograder.grading import report
-from autograder.grading.course import Course
-from autograder.grading.engine import Job, grade
-from autograder.grading.isolated import Executed
-from autograder.grading.report import page
-from autograder.grading.results import Graded, Lap, Results, Tested, read_results
-from autograder.grading.scratch import ScratchCourse
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.class_grading import report
+from autograder.class_grading.course import Course
+from autograder.class_grading.engine import Job, grade
+from autograder.class_grading.report import page
+from autograder.class_grading.results import Graded, Lap, Results, Tested, read_results
+from autograder.sandbox import Executed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 

@@ -7,9 +7,9 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nbgrader.utils import determine_grade
 
-from autograder.grading.feedback import HideTests
-from autograder.grading.verdicts import ReadVerdicts
 from autograder.judging.outcome import MIME
+from autograder.nbgrader_plugin.feedback import HideTests
+from autograder.nbgrader_plugin.verdicts import ReadVerdicts
 
 
 def cell(name: str, source: str, *outputs: NotebookNode, points: float | None = None) -> NotebookNode:

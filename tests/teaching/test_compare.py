@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from autograder import compare, verdict, verdicts
-from autograder.measuring import records
-from autograder.teaching import claims
+from autograder.teaching import claims, recordings
 from autograder.teaching.chart import draw
 
 VARIANTS = {
@@ -89,11 +88,11 @@ def test_one_word_for_several_findings(words, word):
 
 def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
     seconds = {"loop": [4e-3] * 7, "one call": [1e-6] * 7}
-    path = records.write(tmp_path, "cpu", "sines", seconds, clock="cpu")
+    path = recordings.write(tmp_path, "cpu", "sines", seconds, clock="cpu")
     content = json.loads(path.read_text())
     content["device"] |= {"name": "Some GPU", "driver": "600.1", "torch": "9.9", "date": "2026-01-31"}
     path.write_text(json.dumps(content))
-    monkeypatch.setattr(records, "TIMINGS", tmp_path)
+    monkeypatch.setattr(recordings, "TIMINGS", tmp_path)
     comparison = compare("sines", VARIANTS, inputs=hundred, seconds=0.05)
     text = capsys.readouterr().out
     assert "recorded: Some GPU, driver 600.1, torch 9.9, 2026-01-31" in text
@@ -102,12 +101,12 @@ def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
 
 
 def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(records, "TIMINGS", tmp_path)
+    monkeypatch.setattr(recordings, "TIMINGS", tmp_path)
     monkeypatch.setattr("autograder.teaching.compare.devices", lambda: ["cpu"])
     arguments = {"inputs": hundred, "guess": 3.0, "claim": "A1", "only": "cuda", "seconds": 0.01}
     assert compare("sines", VARIANTS, **arguments).lines == []
     assert "needs a cuda device. There is none here, and no recording yet." in capsys.readouterr().out
-    records.write(tmp_path, "cpu", "sines", {"loop": [4e-3] * 7, "one call": [1e-6] * 7}, clock="cuda")
+    recordings.write(tmp_path, "cpu", "sines", {"loop": [4e-3] * 7, "one call": [1e-6] * 7}, clock="cuda")
     compare("sines", VARIANTS, **arguments)
     text = capsys.readouterr().out
     assert "here:" not in text
@@ -117,7 +116,7 @@ def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, cap
 def test_recording_writes_the_samples_that_were_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
     comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
-    content = json.loads(records.path_for(tmp_path, "cpu").read_text())
+    content = json.loads(recordings.path_for(tmp_path, "cpu").read_text())
     timing = content["timings"]["sines"]
     assert timing["claim"] == "A1"
     assert timing["seconds"]["loop"] == pytest.approx(comparison.samples["cpu"].seconds("loop"), rel=1e-3)

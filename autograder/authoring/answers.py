@@ -1,0 +1,112 @@
+"""Answers of known worth: right and slow, wrong and fast, none at all, and the points that each must get.
+
+``tests/answers/NN_topic.py`` holds them, one cell for each (jupytext's percent format)::
+
+    # %% one_hot right_slow check=1 hidden=2 race=0
+    def one_hot(labels, classes): ...
+
+The words are: the exercise (the grade_id of its solution cell), the kind of answer, and the points that each
+of its test cells must give (``check`` stands for the cell ``one_hot_check``). The kinds ``solution`` and
+``unattempted`` need no entry: they are the source's own solution, and what students start from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from ..roles import exercise_of, is_test, solution_cells
+from .builder import build
+
+HEADER = re.compile(r"# %% (\w+) (\w+)((?: \w+=[\d.]+)*)")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer to one exercise: its code (None: as released), and what each test cell must give for it."""
+
+    exercise: str
+    kind: str
+    code: str | None
+    points: Mapping[str, float]
+
+
+Answers = dict[str, dict[str, Answer]]
+
+
+def read_answers(path: Path) -> list[Answer]:
+    """The answers in one file; cells with plain headers (``# %%``, ``# %% [markdown]``) are passed over.
+
+    Raises ValueError for a header that cannot be read.
+    """
+    answers = []
+    for cell in re.split(r"(?m)^(?=# %%)", path.read_text(encoding="utf-8"))[1:]:
+        header, _, code = cell.partition("\n")
+        if header.rstrip() == "# %%" or header.startswith("# %% ["):
+            continue
+        if not (words := HEADER.fullmatch(header.rstrip())):
+            raise ValueError(f"{path}: expected '# %% exercise kind test=points …', but found {header!r}.")
+        exercise, kind, rest = words.groups()
+        points = {f"{exercise}_{test}": float(value) for test, value in re.findall(r"(\w+)=([\d.]+)", rest)}
+        answers.append(Answer(exercise, kind, code.strip(), points))
+    return answers
+
+
+def answers_to(assignment: str, root: Path = Path()) -> Answers:
+    """All answers to an assignment, by exercise and kind; ``root`` is the folder of the course.
+
+    Raises ValueError where the answers and the assignment's source disagree on exercises or test cells.
+    """
+    source = build(root / "solutions" / assignment / f"{assignment}.py")
+    full = points_of(source)
+    solutions = solution_cells(source)
+    answers: Answers = {}
+    for exercise, cell in solutions.items():
+        most = {test: points for test, points in full.items() if exercise_of(test, solutions) == exercise}
+        answers[exercise] = {
+            "solution": Answer(exercise, "solution", cell.source, most),
+            "unattempted": Answer(exercise, "unattempted", None, dict.fromkeys(most, 0.0)),
+        }
+    path = root / "tests" / "answers" / f"{assignment}.py"
+    for answer in read_answers(path):
+        if answer.exercise not in answers:
+            raise ValueError(f"{path}: no exercise is called {answer.exercise!r}, only {list(answers)}.")
+        most = answers[answer.exercise]["solution"].points
+        if answer.points.keys() != most.keys():
+            raise ValueError(
+                f"{path}: {answer.exercise} {answer.kind} gives points for {sorted(answer.points)}, "
+                f"but the test cells are {sorted(most)}."
+            )
+        if answer.kind in answers[answer.exercise]:
+            raise ValueError(f"{path}: there are two answers {answer.exercise} {answer.kind}.")
+        answers[answer.exercise][answer.kind] = answer
+    return answers
+
+
+def points_of(notebook: NotebookNode) -> dict[str, float]:
+    """The points that each test cell can give, by grade_id."""
+    tests = (cell.metadata.nbgrader for cell in notebook.cells if is_test(cell))
+    return {test.grade_id: test.points for test in tests}
+
+
+def submission(release: NotebookNode, answers: Answers, kinds: Mapping[str, str]) -> NotebookNode:
+    """The released notebook with an answer of the given kind in each exercise."""
+    notebook = deepcopy(release)
+    for exercise, cell in solution_cells(notebook).items():
+        code = answers[exercise][kinds[exercise]].code
+        cell.source = cell.source if code is None else code
+    return notebook
+
+
+def expected_points(answers: Answers, kinds: Mapping[str, str]) -> dict[str, float]:
+    """The points that each test cell must give for such a submission."""
+    return {
+        test: points
+        for exercise, kind in kinds.items()
+        for test, points in answers[exercise][kind].points.items()
+    }

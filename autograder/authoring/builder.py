@@ -1,0 +1,440 @@
+"""Build the notebooks from the percent scripts, the only text that people edit.
+
+course/NN_topic.py               → course/NN_topic.ipynb                 executed, outputs kept
+solutions/NN_topic/NN_topic.py   → solutions/NN_topic/NN_topic.ipynb     not executed
+the solutions, through nbgrader  → exercises/NN_topic/NN_topic.ipynb     what students get
+
+A chapter is executed when its code changed; otherwise it keeps the outputs that it has.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+
+from .colab import colab_cell, is_colab_cell
+from .links import address
+
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+LANGUAGE = {
+    "file_extension": ".py",
+    "mimetype": "text/x-python",
+    "name": "python",
+    "nbconvert_exporter": "python",
+    "pygments_lexer": "ipython3",
+}
+SECONDS_A_CELL = 600
+
+# Folders in which people and systems keep their own files: a path there says something about one machine.
+_ABSOLUTE = re.compile(
+    r"(?<![\w.:/<])/(?:home|root|tmp|usr|opt|var|mnt|srv|work|workspace|media|private|Users)/[\w.-]+"
+    r"|\b[A-Z]:\\[\w.-]+\\"
+)
+
+
+class BuildError(Exception):
+    """A notebook that cannot be built. The message says where and why."""
+
+
+def find_root(start: Path | None = None) -> Path:
+    """The course's repository: `start` (the current folder) or the nearest folder above it.
+
+    Raises BuildError when there is none.
+    """
+    start = (start or Path.cwd()).resolve()
+    for folder in (start, *start.parents):
+        if (folder / "course").is_dir() and (folder / "pyproject.toml").is_file():
+            return folder
+    raise BuildError(f"{start} is not inside the course's repository (no course/ and pyproject.toml found)")
+
+
+def chapter_sources(root: Path) -> list[Path]:
+    """The chapters' percent scripts, in reading order (the index comes last)."""
+    return sorted((root / "course").glob("*.py"))
+
+
+def solution_sources(root: Path) -> list[Path]:
+    """The solutions' percent scripts, solutions/NN_topic/NN_topic.py."""
+    return sorted(path for path in (root / "solutions").glob("*/*.py") if path.stem == path.parent.name)
+
+
+def exercise_of(solution: Path, root: Path) -> Path:
+    """The students' notebook that is made from one solution."""
+    return root / "exercises" / solution.stem / f"{solution.stem}.ipynb"
+
+
+def build(source: Path) -> NotebookNode:
+    """The notebook of one percent script: cells, metadata and ids, not executed.
+
+    A chapter or a solution gets the cell for Google Colab on top.
+    """
+    notebook = jupytext.read(source, fmt="py:percent")
+    # JupyterLab writes this cell into a script when somebody saves the notebook.
+    notebook.cells = [cell for cell in notebook.cells if not is_colab_cell(cell)]
+    notebook.metadata = NotebookNode(kernelspec=KERNEL, language_info=LANGUAGE)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    for position, cell in enumerate(notebook.cells):
+        cell.metadata.pop("lines_to_next_cell", None)  # jupytext's note on blank lines in the script
+        cell.id = cell.metadata.get("nbgrader", {}).get("grade_id") or f"cell-{position}"
+    if place := _place_of_readers(source):
+        notebook.cells.insert(0, colab_cell(address(find_root(source.parent)), place))
+    ids = [cell.id for cell in notebook.cells]
+    if twice := {name for name in ids if ids.count(name) > 1}:
+        raise BuildError(f"{source.name}: more than one cell has the grade_id {', '.join(sorted(twice))}")
+    try:
+        nbformat.validate(notebook)
+    except nbformat.ValidationError as error:
+        raise BuildError(f"{source.name}: not a valid notebook: {error.message}") from None
+    return notebook
+
+
+def _place_of_readers(source: Path) -> str | None:
+    """The folder in which readers have the notebook of a chapter or of a solution; None for other scripts."""
+    try:
+        folder = source.resolve().parent.relative_to(find_root(source.parent)).as_posix()
+    except BuildError:
+        return None
+    if folder == f"solutions/{source.stem}":
+        return f"exercises/{source.stem}"  # what becomes of the solution
+    return folder if folder == "course" else None
+
+
+def inputs(notebook: NotebookNode) -> dict:
+    """All of a notebook except what running it adds (outputs and execution counts)."""
+    cells = [
+        {"id": cell.get("id"), "type": cell.cell_type, "source": cell.source, "metadata": cell.metadata}
+        for cell in notebook.cells
+    ]
+    version = (notebook.nbformat, notebook.nbformat_minor)
+    return {"version": version, "metadata": notebook.metadata, "cells": cells}
+
+
+def is_current(notebook: Path, fresh: NotebookNode) -> bool:
+    """Whether the notebook on disk has the cells, ids and metadata of the fresh build."""
+    return notebook.is_file() and inputs(nbformat.read(notebook, as_version=4)) == inputs(fresh)
+
+
+def keep_outputs(fresh: NotebookNode, notebook: Path, root: Path) -> bool:
+    """Take the outputs of the notebook on disk over into the fresh build, where it is the same code that ran.
+
+    Gives whether that could be done. Text, metadata and the cell for Google Colab may differ.
+    """
+    if not notebook.is_file():
+        return False
+    saved = nbformat.read(notebook, as_version=4)
+    counts = [cell.execution_count for cell in code_cells(saved)]
+    ran = [cell for cell in code_cells(saved) if not is_colab_cell(cell)]
+    runs = [cell for cell in code_cells(fresh) if not is_colab_cell(cell)]
+    if [cell.source for cell in ran] != [cell.source for cell in runs]:
+        return False
+    if counts != list(range(1, len(counts) + 1)):  # not from top to bottom
+        return False
+    if any(output.output_type == "error" for cell in ran for output in cell.outputs):
+        return False
+    for before, cell in zip(ran, runs, strict=True):
+        cell.outputs = before.outputs
+    for number, cell in enumerate(code_cells(fresh), 1):
+        cell.execution_count = number
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output.execution_count = number
+    try:
+        tidy_outputs(fresh, root)
+    except BuildError:
+        return False
+    return True
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """The cells that run."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | None = None) -> None:
+    """Run all cells in `folder`, as JupyterLab would, and keep the outputs in `notebook`.
+
+    Raises BuildError when a cell raises, takes too long or kills the kernel.
+    """
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    current = None
+
+    def remember(cell: NotebookNode, cell_index: int) -> None:
+        nonlocal current
+        current = cell_index
+
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS_A_CELL,
+        kernel_name=KERNEL["name"],
+        resources={"metadata": {"path": str(folder)}},
+        force_raise_errors=True,
+        record_timing=False,
+        store_widget_state=False,
+        coalesce_streams=True,
+        on_cell_start=remember,
+        extra_arguments=["--log-level=ERROR"],  # not the kernel's warning about local, unencrypted sockets
+    )
+    with tempfile.TemporaryDirectory() as settings:
+        # Nothing of this machine's user must reach the outputs: no settings, progress or own timings.
+        env = {**os.environ, **(extra_env or {}), "IPYTHONDIR": settings, "XDG_CACHE_HOME": settings}
+        for name in ("PYTHONDONTWRITEBYTECODE", "MPLBACKEND"):
+            env.pop(name, None)
+        try:
+            client.execute(env=env)
+        except CellExecutionError as error:
+            where = f"{_where(notebook, current)}{_line(error.traceback)}"
+            raise BuildError(f"{where}: {error.ename}: {error.evalue}") from None
+        except CellTimeoutError:
+            raise BuildError(f"{_where(notebook, current)}: more than {SECONDS_A_CELL} s") from None
+        except DeadKernelError:
+            raise BuildError(f"{_where(notebook, current)}: the kernel died") from None
+    notebook.metadata = NotebookNode(kernelspec=KERNEL, language_info=LANGUAGE)
+
+
+def tidy_outputs(notebook: NotebookNode, root: Path) -> None:
+    """Take this machine's folders out of the outputs' text.
+
+    Raises BuildError when an absolute path is left.
+    """
+    for position, cell in enumerate(notebook.cells):
+        for holder, key in _texts(cell):
+            text = holder[key]
+            cell_name = "&lt;cell&gt;" if key == "text/html" else "<cell>"
+            text = re.sub(r"[^\s\"'<>]*ipykernel_\d+/\d+\.py", cell_name, text)
+            text = re.sub(r"/[^\s\"'<>]*/site-packages/", "", text)
+            text = text.replace(f"{root}{os.sep}", "")
+            holder[key] = text
+            for path in absolute_paths(text):
+                raise BuildError(f"{_where(notebook, position)}: its output has an absolute path, {path}")
+
+
+def absolute_paths(text: str) -> list[str]:
+    """What looks like a path of one particular machine in an output's text."""
+    return _ABSOLUTE.findall(text)
+
+
+def output_texts(cell: NotebookNode) -> list[str]:
+    """The texts in a cell's outputs: streams and text-like displays, without pictures."""
+    return [holder[key] for holder, key in _texts(cell)]
+
+
+@dataclass(frozen=True)
+class Release:
+    """What `nbgrader generate_assignment` made of solutions."""
+
+    files: dict[str, dict[Path, bytes]]  # assignment → {file in its folder: content}
+    failed: list[str]
+    log: str
+
+
+def release(sources: Iterable[Path], root: Path) -> Release:
+    """Make the students' versions of solutions, as `nbgrader generate_assignment` makes them.
+
+    nbgrader runs on a throwaway copy of the solutions with the course's configuration and without a
+    database, so that neither the checkout nor a gradebook is touched.
+    """
+    sources = list(sources)
+    with tempfile.TemporaryDirectory() as scratch:
+        course = Path(scratch)
+        for source in sources:
+            folder = course / "solutions" / source.stem
+            shutil.copytree(source.parent, folder, ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
+            nbformat.write(build(source), folder / f"{source.stem}.ipynb")
+        shutil.copy(root / "nbgrader_config.py", course)
+        log = _generate_assignments(course)
+        files = {source.stem: _files(course / "exercises" / source.stem) for source in sources}
+    made = {name: found for name, found in files.items() if Path(f"{name}.ipynb") in found}
+    return Release(made, [name for name in files if name not in made], log)
+
+
+def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = False) -> int:
+    """Build what changed, or everything, or the chapters named; one line each. Returns the exit status."""
+    chapters, solutions = _selected(root, list(names))
+    fresh: dict[Path, NotebookNode] = {}
+    failed = False
+    for source in solutions + chapters:
+        try:
+            fresh[source] = build(source)
+        except BuildError as error:
+            print(f"error: {error}", file=sys.stderr)
+            failed = True
+    # The chapters come last: the front page tells what the exercises are.
+    for source in solutions:
+        if source in fresh and not is_current(target := source.with_suffix(".ipynb"), fresh[source]):
+            with _Progress(target.relative_to(root)) as progress:
+                nbformat.write(fresh[source], target)
+            failed |= progress.failed
+    if built := [source for source in solutions if source in fresh]:
+        with _Progress(Path("exercises")) as progress:
+            released = release(built, root)
+            for name, files in released.files.items():
+                _write_folder(root / "exercises" / name, files)
+            if released.failed:
+                raise BuildError(f"nbgrader made nothing of {', '.join(released.failed)}:\n{released.log}")
+        failed |= progress.failed
+    asked = everything or bool(names)
+    for source in chapters:
+        target = source.with_suffix(".ipynb")
+        if source not in fresh or (is_current(target, fresh[source]) and not asked):
+            continue
+        with _Progress(target.relative_to(root)) as progress:
+            if asked or not keep_outputs(fresh[source], target, root):
+                execute(fresh[source], source.parent)
+                tidy_outputs(fresh[source], root)
+            nbformat.write(fresh[source], target)
+        failed |= progress.failed
+    failed |= _write_scores(root)
+    return int(failed)
+
+
+def _write_scores(root: Path) -> bool:
+    """Put the table of claims into the README; whether that failed."""
+    from ..teaching import scoreboard
+
+    readme = root / "README.md"
+    if not readme.is_file():
+        return False
+    with _Progress(Path("README.md")) as progress:
+        text = readme.read_text(encoding="utf-8")
+        try:
+            found = scoreboard.findings(root / "course", root / "data" / "timings")
+            scored = scoreboard.with_scores(text, found)
+        except ValueError as error:
+            raise BuildError(str(error)) from None
+        if scored != text:
+            readme.write_text(scored, encoding="utf-8")
+    return progress.failed
+
+
+def record(root: Path, names: Iterable[str] = ()) -> int:
+    """Run the chapters so that their comparisons record this machine's timings. Returns the exit status.
+
+    The notebooks on disk stay as they are. The comparisons themselves write the records.
+    """
+    timings = root / "data" / "timings"
+    timings.mkdir(parents=True, exist_ok=True)
+    before = _stamps(timings)
+    failed = False
+    for source in _selected(root, list(names))[0]:
+        notebook = build(source)
+        if any(not is_colab_cell(cell) for cell in code_cells(notebook)):
+            with _Progress(source.relative_to(root)) as progress:
+                execute(notebook, source.parent, {"AUTOGRADER_RECORD": str(timings)})
+            failed |= progress.failed
+    written = [path for path, stamp in _stamps(timings).items() if before.get(path) != stamp]
+    for path in written:
+        print(f"wrote {path.relative_to(root)}")
+    if not written:
+        print("no timings were written")
+    return int(failed)
+
+
+class _Progress:
+    """One line for one thing built: its name, then the seconds it took or why it failed."""
+
+    def __init__(self, name: Path):
+        self.name, self.failed = name, False
+
+    def __enter__(self) -> _Progress:
+        print(f"{self.name.as_posix():<56} ", end="", flush=True)
+        self.start = time.perf_counter()
+        return self
+
+    def __exit__(self, kind, error, trace) -> bool:
+        self.failed = isinstance(error, BuildError)
+        if kind and not self.failed:
+            print("stopped")
+            return False
+        print(f"{'failed after ' if self.failed else ''}{time.perf_counter() - self.start:.1f} s", flush=True)
+        if self.failed:
+            print(f"error: {self.name.as_posix()}: {error}", file=sys.stderr)
+        return True
+
+
+def _selected(root: Path, names: list[str]) -> tuple[list[Path], list[Path]]:
+    """The chapters and solutions whose names start with one of `names`; all of them without names."""
+    chapters, solutions = chapter_sources(root), solution_sources(root)
+    if not names:
+        return chapters, solutions
+    for name in names:
+        if not any(path.stem.startswith(name) for path in chapters + solutions):
+            known = ", ".join(sorted({path.stem for path in chapters + solutions}))
+            raise BuildError(f"no chapter is called {name!r}; there are: {known}")
+    wanted = tuple(names)
+    return (
+        [path for path in chapters if path.stem.startswith(wanted)],
+        [path for path in solutions if path.stem.startswith(wanted)],
+    )
+
+
+def _where(notebook: NotebookNode, position: int | None) -> str:
+    if position is None:
+        return "before the first cell"
+    cell = notebook.cells[position]
+    first = next((line for line in cell.source.splitlines() if line.strip()), "")
+    return f"cell {cell.id} ({first.strip()[:60]!r})"
+
+
+def _line(traceback: str) -> str:
+    """The line of the cell that raised, from IPython's traceback."""
+    lines = re.findall(r"^-+> *\d+ (.*)$", re.sub(r"\x1b\[[\d;]*m", "", traceback), re.MULTILINE)
+    return f", line {lines[0].strip()!r}" if lines else ""
+
+
+def _texts(cell: NotebookNode) -> Iterator[tuple[dict, str]]:
+    for output in cell.get("outputs", ()):
+        if output.output_type == "stream":
+            yield output, "text"
+        for kind, value in output.get("data", {}).items():
+            is_text = isinstance(value, str) and (kind.startswith("text/") or kind == "image/svg+xml")
+            if is_text and not value.startswith("<img "):
+                yield output.data, kind
+
+
+def _generate_assignments(course: Path) -> str:
+    """Run nbgrader in a course's folder; gives what it said, without tracebacks."""
+    # nbgrader's start costs seconds and its name argument is a glob: one start makes all assignments.
+    command = [sys.executable, "-m", "nbgrader", "generate_assignment", "*", "--no-db", "--force"]
+    command += [f"--CourseDirectory.root={course}"]
+    env = {**os.environ, "JUPYTER_CONFIG_DIR": str(course / ".jupyter"), "JUPYTER_NO_CONFIG": "1"}
+    done = subprocess.run(
+        command, cwd=course, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    log = (done.stdout + done.stderr).replace(f"{course}{os.sep}", "")
+    return re.sub(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)*?(?=[ \t]*[\w.]+: )", "", log)
+
+
+def _files(folder: Path) -> dict[Path, bytes]:
+    return {
+        path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+
+
+def _write_folder(folder: Path, files: dict[Path, bytes]) -> None:
+    """Make `folder` hold exactly `files`, touching only what differs."""
+    for path in _files(folder):
+        if path not in files:
+            (folder / path).unlink()
+    for path, content in files.items():
+        target = folder / path
+        if not target.is_file() or target.read_bytes() != content:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+
+
+def _stamps(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*")) if path.is_file()}

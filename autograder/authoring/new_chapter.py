@@ -1,0 +1,61 @@
+"""Start a chapter: its script, its exercises, and answers to them that must score as stated."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from .builder import BuildError
+
+TEMPLATES = Path(__file__).parent / "templates"
+END_OF_MAP = "    }\n)"
+NAME = re.compile(r"(\d\d)_([a-z][a-z0-9]*(?:_[a-z0-9]+)*)")
+
+
+def new_chapter(root: Path, name: str) -> list[Path]:
+    """Write the three scripts of a chapter called `name`, as in 15_topic, and its line on the front page.
+
+    Gives their paths.
+    What they hold builds, runs and passes all tests as it is, for its author to replace.
+    Raises BuildError for a name of another form, and where its number or its topic is taken.
+    """
+    if not (words := NAME.fullmatch(name)):
+        raise BuildError(
+            f"{name!r} is no name for a chapter: it takes two digits and lower-case words, as in 15_topic"
+        )
+    number, topic = words.groups()
+    for folder in ("course", "solutions", "tests/answers"):
+        for there in sorted((root / folder).glob("[0-9][0-9]_*")):
+            if number == there.stem[:2] or topic == there.stem[3:]:
+                raise BuildError(f"{name} cannot be added: there is {there.relative_to(root)}")
+    scripts = {
+        root / "course" / f"{name}.py": "chapter.py",
+        root / "solutions" / name / f"{name}.py": "exercises.py",
+        root / "tests" / "answers" / f"{name}.py": "answers.py",
+    }
+    title = topic.replace("_", " ").capitalize()
+    texts = {
+        path: (TEMPLATES / template)
+        .read_text(encoding="utf-8")
+        .replace("NN_topic", name)
+        .replace("NN · New topic", f"{number} · {title}")
+        for path, template in scripts.items()
+    }
+    index = root / "course" / "index.py"
+    page = index.read_text(encoding="utf-8")
+    before, end, after = page.rpartition(END_OF_MAP)
+    if not end:
+        raise BuildError(f"{index.relative_to(root)} lacks the end of its map, {END_OF_MAP!r}")
+    texts[index] = f'{before}        "{name}": "what it is about",\n{end}{after}'
+    try:
+        for path, text in texts.items():
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        for path in scripts:
+            path.unlink(missing_ok=True)
+        index.write_text(page, encoding="utf-8")
+        shutil.rmtree(root / "solutions" / name, ignore_errors=True)
+        raise BuildError(f"{name} cannot be written: {error}") from None
+    return list(texts)

@@ -1,0 +1,156 @@
+"""A dress rehearsal: a small class goes through the whole of nbgrader, from release to exported grades.
+
+Every step is a real nbgrader command, run with the course's real settings in a folder of its own. The
+students hand in answers of known worth, so that the points at the end can be compared with what they must be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+
+import nbformat
+
+from ..show import table_text
+from .answers import Answers, answers_to, expected_points, submission
+from .builder import BuildError, find_root
+from .scratch_course import CommandFailed, ScratchCourse
+
+NAMES = ["ada", "bo", "chen", "dalia", "emeka", "fumi", "goran", "hana", "ines", "jonas", "kavya", "lucia"]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the rehearsal; 0 if every student got the points that the answers are worth, else 1."""
+    parser = arguments()
+    options = parser.parse_args(argv)
+    if options.students < 1:
+        parser.error("a rehearsal needs one student or more")
+    try:
+        root = find_root()
+        source = root / "solutions" / options.assignment / f"{options.assignment}.py"
+        if not source.exists():
+            raise BuildError(f"there is no assignment {options.assignment}: {source} does not exist")
+        folder = new_folder(options.scratch)
+    except (BuildError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    answers = answers_to(options.assignment, root)
+    mixes = {student: mix(answers, number) for number, student in enumerate(names(options.students))}
+    print(f"Rehearsal of {options.assignment} with {len(mixes)} students in {folder}", flush=True)
+    course = ScratchCourse(folder, root)
+    course.add_assignment(source)
+    try:
+        run(course, options.assignment, answers, mixes)
+    except CommandFailed as failure:
+        print(f"\n{failure}\nThe whole output is in {course.log}", file=sys.stderr)
+        return 1
+    rows, right = compare(answers, mixes, course.points(options.assignment))
+    print("\nPoints, and the kind of answer:\n")
+    print(table_text(["", *answers, "total"], rows))
+    print(f"\nOne student's page: {course.page(next(iter(mixes)), options.assignment)}")
+    print(f"All other files:    {folder}\n")
+    print("All points are as expected." if right else "Some points are not as expected.")
+    return 0 if right else 1
+
+
+def new_folder(wish: Path | None) -> Path:
+    """A new, empty folder: the one asked for, or a temporary one.
+
+    Raises OSError if it cannot be made or exists.
+    """
+    if wish is None:
+        return Path(tempfile.mkdtemp(prefix="rehearsal-"))
+    wish.mkdir(parents=True)
+    return wish.resolve()
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command's options."""
+    parser = argparse.ArgumentParser(
+        prog="python -m autograder rehearsal", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("--students", type=int, default=12, help="how many (default: 12)")
+    parser.add_argument("--assignment", default="01_tensor_creation", help="default: 01_tensor_creation")
+    parser.add_argument("--scratch", type=Path, help="work in this new folder (default: a temporary one)")
+    return parser
+
+
+def names(number: int) -> list[str]:
+    """So many names of students."""
+    return [NAMES[i] if i < len(NAMES) else f"student{i + 1}" for i in range(number)]
+
+
+def mix(answers: Answers, number: int) -> dict[str, str]:
+    """The kind of answer that student ``number`` gives to each exercise: all kinds take turns."""
+    return {
+        exercise: list(kinds)[(number + place) % len(kinds)]
+        for place, (exercise, kinds) in enumerate(answers.items())
+    }
+
+
+def run(course: ScratchCourse, assignment: str, answers: Answers, mixes: dict[str, dict[str, str]]) -> None:
+    """Take the class through nbgrader, step by step.
+
+    Raises CommandFailed with the command that failed.
+    """
+    first, *others = mixes
+    with step("generate_assignment: make the students' version"):
+        course.nbgrader("generate_assignment", assignment)
+    with step("release_assignment: put it into the exchange"):
+        course.nbgrader("release_assignment", assignment)
+    with step(f"fetch_assignment: {first} takes it out"):
+        home = course.folder / "students"
+        course.nbgrader("fetch_assignment", assignment, f"--Exchange.assignment_dir={home / first}")
+        for student in others:
+            shutil.copytree(home / first, home / student)
+    with step(f"submit: {len(mixes)} students hand in"):
+        for student, kinds in mixes.items():
+            path = home / student / assignment / f"{assignment}.ipynb"
+            nbformat.write(submission(nbformat.read(path, as_version=4), answers, kinds), path)
+            where = f"--Exchange.assignment_dir={home / student}"
+            course.nbgrader("submit", assignment, where, f"--student={student}")
+    with step("collect: take the submissions out of the exchange"):
+        course.nbgrader("collect", assignment)
+    with step("autograde: run and grade them"):
+        course.nbgrader("autograde", assignment)
+    with step("generate_feedback: write a page for each student"):
+        course.nbgrader("generate_feedback", assignment)
+    with step("release_feedback: put the pages into the exchange"):
+        course.nbgrader("release_feedback", assignment)
+    with step("export: write the grades to grades.csv"):
+        course.nbgrader("export", f"--to={course.folder / 'grades.csv'}")
+
+
+@contextmanager
+def step(title: str) -> Iterator[None]:
+    """Print what is being done, and when it is done, the seconds it took."""
+    print(f"  {title:<52}", end=" ", flush=True)
+    start = perf_counter()
+    yield
+    print(f"{perf_counter() - start:6.1f} s", flush=True)
+
+
+def compare(
+    answers: Answers, mixes: dict[str, dict[str, str]], got: dict[str, dict[str, float | None]]
+) -> tuple[list[list[str]], bool]:
+    """The rows of the final table, and whether all points are as expected."""
+    rows, right = [], True
+    for student, kinds in mixes.items():
+        points = got.get(student, {})
+        row = [student]
+        for exercise, kind in kinds.items():
+            expected = expected_points(answers, {exercise: kind})
+            found = {test: points.get(test) for test in expected}
+            row.append(f"{sum(value or 0 for value in found.values()):g} {kind}")
+            for test, value in found.items():
+                if value is None or abs(value - expected[test]) > 0.01:
+                    row[-1] += f" ({test}: {value}, not {expected[test]:g})"
+                    right = False
+        rows.append([*row, f"{sum(value or 0 for value in points.values()):g}"])
+    return rows, right

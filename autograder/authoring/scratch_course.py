@@ -1,0 +1,97 @@
+"""A course in a folder of its own: the real settings and assignments, with private students and grades."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from .builder import build
+
+CONFIG = '''"""A rehearsal of the course in {root}, which has the real settings."""
+
+load_subconfig("nbgrader_config.py", path={root!r})  # noqa: F821
+c = get_config()  # noqa: F821
+c.CourseDirectory.root = {folder!r}
+c.Exchange.root = {exchange!r}
+c.Exchange.cache = {cache!r}
+'''
+
+
+class CommandFailed(Exception):
+    """An nbgrader command failed; the message holds the end of what it printed."""
+
+
+class ScratchCourse:
+    """A folder in which nbgrader commands run with the course's own ``nbgrader_config.py``.
+
+    The gradebook, the exchange and nbgrader's cache are in this folder, too; the checkout stays as it is.
+    ``environment`` is what the commands find in theirs beside this process's own.
+    """
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.folder, self.root = folder.resolve(), root.resolve()
+        self.log = self.folder / "nbgrader.log"
+        # The settings of whoever runs this must not mix with the course's.
+        self.environment = {"JUPYTER_CONFIG_DIR": str(self.folder / "jupyter")}
+        exchange, cache = self.folder / "exchange", self.folder / "cache"
+        for path in (exchange, cache):
+            path.mkdir(parents=True, exist_ok=True)
+        (self.folder / "nbgrader_config.py").write_text(
+            CONFIG.format(
+                root=str(self.root), folder=str(self.folder), exchange=str(exchange), cache=str(cache)
+            )
+        )
+
+    def add_assignment(self, source: Path) -> str:
+        """Build an assignment's notebook from its script into this course; gives the assignment's name."""
+        folder = self.folder / "solutions" / source.stem
+        folder.mkdir(parents=True)
+        nbformat.write(build(source), folder / f"{source.stem}.ipynb")
+        return source.stem
+
+    def nbgrader(self, *arguments: str) -> str:
+        """Run one nbgrader command here; gives what it printed.
+
+        Raises CommandFailed if it fails.
+        """
+        done = subprocess.run(
+            [sys.executable, "-m", "nbgrader", *arguments],
+            cwd=self.folder,
+            env={**os.environ, **self.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        with self.log.open("a") as log:
+            log.write(f"$ nbgrader {' '.join(arguments)}\n{done.stdout}\n")
+        if done.returncode:
+            end = "\n".join(done.stdout.splitlines()[-15:])
+            raise CommandFailed(f"nbgrader {' '.join(arguments)} failed; its last lines are:\n{end}")
+        return done.stdout
+
+    def released(self, assignment: str) -> NotebookNode:
+        """The notebook that students get."""
+        return nbformat.read(self.folder / "exercises" / assignment / f"{assignment}.ipynb", as_version=4)
+
+    def points(self, assignment: str) -> dict[str, dict[str, float | None]]:
+        """The points in the gradebook: student → test cell → points (None where nothing was recorded)."""
+        from nbgrader.api import Gradebook
+
+        with Gradebook(f"sqlite:///{self.folder / 'gradebook.db'}") as gradebook:
+            return {
+                submission.student_id: {
+                    grade.name: grade.score if grade.auto_score is not None else None
+                    for notebook in submission.notebooks
+                    for grade in notebook.grades
+                }
+                for submission in gradebook.assignment_submissions(assignment)
+            }
+
+    def page(self, student: str, assignment: str) -> Path:
+        """The feedback page of one student."""
+        return self.folder / "feedback" / student / assignment / f"{assignment}.html"

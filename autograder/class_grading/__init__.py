@@ -1,0 +1,1 @@
+"""Grades a whole class at once."""

@@ -1,0 +1,73 @@
+"""The command ``python -m autograder grade``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from dask.system import CPU_COUNT
+
+from ..sandbox import Sandbox, SandboxError
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command's options."""
+    parser = argparse.ArgumentParser(
+        prog="python -m autograder grade", description="Grade a class in parallel, in the course's folder."
+    )
+    parser.add_argument("assignment", metavar="ASSIGNMENT")
+    parser.add_argument("--student", nargs="+", default=[], metavar="ID", help="only these")
+    parser.add_argument("--force", action="store_true", help="also those that are graded already")
+    parser.add_argument("--workers", type=int, metavar="N", help="workers here (default: one a core)")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="use this Dask cluster, as in tcp://host:8786")
+    parser.add_argument("--require-sandbox", action="store_true", help="refuse to run without bubblewrap")
+    parser.add_argument("--db", metavar="URL", help="the gradebook (default: the one in nbgrader_config.py)")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Grade; 0 if every submission is graded at the end, else 1 (130 if stopped by hand)."""
+    parser = arguments()
+    options = parser.parse_args(argv)
+    if options.workers is not None and options.workers < 1:
+        parser.error("--workers must be 1 or more")
+    if options.workers and options.scheduler:
+        parser.error("--workers is for this machine; a scheduler has its own")
+    try:
+        with ExitStack() as ending:
+            number = 0 if options.scheduler else options.workers or CPU_COUNT
+            sandboxes = [ending.enter_context(Sandbox()) for _ in range(number)]
+            for sandbox in sandboxes:  # torch is loaded there while nbgrader and Dask are loaded here
+                sandbox.begin()
+            return _grade(options, sandboxes)
+    except SandboxError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Stopped. The same command goes on from here.", file=sys.stderr)
+        return 130
+
+
+def _grade(options: argparse.Namespace, sandboxes: Sequence[Sandbox]) -> int:
+    from sqlalchemy.exc import SAWarning
+
+    from .cluster import Cluster, ClusterError
+    from .course import Course, GradingError
+    from .engine import grade, tell
+
+    warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, at every new submission
+
+    def connect(require: bool) -> Cluster:
+        return Cluster(options.scheduler, sandboxes, require=require or options.require_sandbox)
+
+    try:
+        with Course(options.assignment, options.db) as course, course.locked():
+            summary = grade(course, students=options.student, force=options.force, connect=connect)
+            print(tell(course, summary))
+    except (GradingError, ClusterError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 1 if summary.failed else 0

@@ -1,0 +1,267 @@
+"""The course as nbgrader sees it, opened once for a whole class: settings, submissions, what is to do."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import glob
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nbconvert.exporters.exporter import ResourcesDict
+from nbgrader.api import Gradebook
+from nbgrader.apps import AutogradeApp
+from nbgrader.converters import Autograde, NbGraderException
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from tornado.log import app_log
+from traitlets import TraitError
+
+from ..nbgrader_plugin.execute import RunEveryCell
+from ..nbgrader_plugin.submissions import only_one, unfinished
+from .gradebook import GradebookError, OpenGradebook, explain
+
+CONFIG = "nbgrader_config.py"
+# What no other submission would survive either.
+HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+
+
+class GradingError(Exception):
+    """Grading cannot start or go on; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What one student handed in for an assignment: the folder and the notebooks in it."""
+
+    student: str
+    folder: Path
+    notebooks: tuple[Path, ...]
+
+
+class Course:
+    """nbgrader's settings in the current folder, read the way nbgrader reads them.
+
+    ``write``: the gradebook must be writable. Raises GradingError where there are no settings, or none that
+    can be used.
+    """
+
+    def __init__(self, assignment: str, db_url: str | None = None, *, write: bool = True) -> None:
+        self.assignment = assignment
+        self.directory = (app := _load(db_url)).coursedir
+        self.directory.assignment_id = assignment
+        self.root = Path(self.directory.root)
+        self.records = self.root / ".grading"
+        _log_to(self.records / f"{assignment}.log", app.log)
+        try:
+            self.grader = Grader(coursedir=self.directory, parent=app)
+            step = RunEveryCell(parent=self.grader)
+            self.db_url = self.directory.db_url
+            self.gradebook = OpenGradebook(self.db_url, write=write)
+            self.limits = {
+                "cell_seconds": step.timeout,
+                "notebook_seconds": step.notebook_timeout,
+                "most_restarts": step.max_restarts,
+            }
+            self.require_sandbox = step.require_sandbox
+        except TraitError as error:
+            raise GradingError(f"{CONFIG} has a setting that nbgrader refuses: {error} Mend it.") from None
+        except GradebookError as error:
+            raise GradingError(str(error)) from None
+
+    def __enter__(self) -> Course:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.gradebook.close()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other grade commands out of this course. Raises GradingError if one is at work."""
+        try:
+            with only_one(self.root) as alone:
+                if not alone:
+                    raise GradingError(
+                        f"Another grade command is at work in {self.root}. Wait until it is done, or stop it."
+                    )
+                yield
+        except OSError as error:
+            if error.errno not in HOPELESS:
+                raise
+            raise GradingError(f"The course's folder cannot be written to: {error}.") from None
+
+    def submissions(self) -> list[Submission]:
+        """All submissions of the assignment. Raises GradingError if it is unknown or nobody handed in."""
+        with self.gradebook.shared():
+            with Gradebook(self.db_url) as gradebook:
+                names = sorted(known.name for known in gradebook.assignments)
+            if self.assignment not in names:
+                close = difflib.get_close_matches(self.assignment, names, 1)
+                hint = f"Did you mean {close[0]}?" if close else f"It has {', '.join(names) or 'none'}."
+                raise GradingError(
+                    f"The gradebook has no assignment {self.assignment!r}. {hint} If it is new, run "
+                    f"`nbgrader generate_assignment {self.assignment}` first."
+                )
+            try:
+                self.grader.init_notebooks()
+            except NbGraderException:
+                where = self.directory.format_path(self.directory.submitted_directory, "*", self.assignment)
+                raise GradingError(
+                    f"Nobody has handed in {self.assignment}: there is no {where}. Run `nbgrader collect "
+                    f"{self.assignment}` (or `nbgrader zip_collect`) first."
+                ) from None
+        pattern = self.grader._format_source("(?P<assignment>.*)", "(?P<student>.*)", escape=True)
+        excluded = (self.directory.student_id_exclude or "").split(",")
+        found = [
+            Submission(re.fullmatch(pattern, folder)["student"], Path(folder), tuple(map(Path, notebooks)))
+            for folder, notebooks in sorted(self.grader.assignments.items())
+        ]
+        return [submission for submission in found if submission.student not in excluded]
+
+    def graded(self, submission: Submission) -> bool:
+        """Whether it was graded to the end, and not handed in again since; nbgrader's rule is the same."""
+        folder = Path(self.grader.destination(submission.student))
+        if not folder.exists() or unfinished(folder, self.notebooks):
+            return False
+        new = self.directory.get_existing_timestamp(str(submission.folder))
+        old = self.directory.get_existing_timestamp(str(folder))
+        return not (new and old and new > old)
+
+    @cached_property
+    def notebooks(self) -> list[str]:
+        """The names of the assignment's notebooks."""
+        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+            return [notebook.name for notebook in gradebook.find_assignment(self.assignment).notebooks]
+
+    def save(self, student: str) -> None:
+        """Let nbgrader grade one student's submission, whose cells were run before.
+
+        Raises NbGraderException if this submission cannot be graded, GradingError if none can.
+        """
+        try:
+            with self.gradebook.shared():
+                self.grader.grade(student, self.gradebook.commit)
+        except (NbGraderException, DBAPIError, OSError) as error:
+            cause = self.grader.cause or error
+            # nbgrader wraps some of the database's errors.
+            for reason in _reasons(cause):
+                if isinstance(reason, DBAPIError) and not isinstance(reason, (IntegrityError, DataError)):
+                    raise GradingError(explain(reason, self.gradebook.name)) from None
+            if isinstance(cause, OSError) and cause.errno in HOPELESS:
+                raise GradingError(
+                    f"The grades of {student} cannot be written: {cause}. Make room on the disk, or give "
+                    "this account the right to write there, then start again."
+                ) from None
+            raise NbGraderException(f"{type(cause).__name__}: {cause}") from None
+
+    def mean(self) -> tuple[float, float]:
+        """The mean points of all who handed in, and the most that there are."""
+        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+            most = gradebook.find_assignment(self.assignment).max_score
+            return gradebook.average_assignment_score(self.assignment), most
+
+    def record(self, data: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Keep what is to be known about the last run, or give it back."""
+        path = self.records / f"{self.assignment}.json"
+        if data is None:
+            with suppress(OSError, ValueError):
+                return json.loads(path.read_text())
+            return {}
+        new = path.with_suffix(".new")
+        with suppress(OSError):  # a full disk was reported before
+            new.write_text(json.dumps(data, indent=1))
+            os.replace(new, path)
+        return data
+
+
+def _reasons(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, the one it came from, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _remembering(name: str) -> Callable:
+    def method(self: Grader, *arguments: Any) -> Any:
+        try:
+            return getattr(super(Grader, self), name)(*arguments)
+        except Exception as error:
+            self.cause = error
+            raise
+
+    return method
+
+
+class Grader(Autograde):
+    """nbgrader's Autograde for one student after another; it remembers what went wrong."""
+
+    cause: Exception | None = None
+    commit: Callable[[], None] = staticmethod(lambda: None)
+
+    init_destination = _remembering("init_destination")
+    init_assignment = _remembering("init_assignment")
+    convert_single_notebook = _remembering("convert_single_notebook")
+    set_permissions = _remembering("set_permissions")
+
+    def grade(self, student: str, commit: Callable[[], None]) -> None:
+        """Grade one student's submission, graded before or not; ``commit`` keeps the grades."""
+        self.cause, self.commit, self.force = None, commit, True
+        self.coursedir.student_id = glob.escape(student)
+        try:
+            self.start()
+        finally:
+            self.coursedir.student_id = "*"
+
+    def write_single_notebook(self, output: str, resources: ResourcesDict) -> None:
+        # The grades first: a notebook with the mark "finished" must never be without them.
+        if not self._sanitizing:
+            self.commit()
+        super().write_single_notebook(output, resources)
+
+    def destination(self, student: str) -> str:
+        """The folder of a student's autograded notebooks."""
+        return os.path.normpath(self._format_dest(self.coursedir.assignment_id, student))
+
+
+def _load(db_url: str | None) -> AutogradeApp:
+    """nbgrader's own application with the settings of the current folder."""
+    if not os.path.exists(CONFIG):
+        raise GradingError(
+            f"There is no {CONFIG} in {os.getcwd()}. Go to the course's folder and start again."
+        )
+    app = AutogradeApp()
+    app.raise_config_file_errors = True
+    app.log_level = logging.ERROR
+    try:
+        app.initialize([f"--db={db_url}"] if db_url else [])
+    except SystemExit:
+        raise GradingError(f"{CONFIG} has a setting that nbgrader refuses; see above. Mend it.") from None
+    except Exception as error:
+        raise GradingError(f"{CONFIG} cannot be read: {type(error).__name__}: {error}. Mend it.") from None
+    return app
+
+
+class _Log(logging.FileHandler):
+    """A log file that is made when there is something to log. A full disk is reported by what failed."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError):
+            os.makedirs(os.path.dirname(self.baseFilename), exist_ok=True)
+            super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+
+def _log_to(path: Path, log: logging.Logger) -> None:
+    """Send nbgrader's errors, with their tracebacks, to a file."""
+    file = _Log(path, delay=True)
+    for source in (log, app_log, logging.getLogger("sqlalchemy")):
+        source.handlers, source.propagate = [file], False

@@ -1,0 +1,233 @@
+"""Grades a whole class: submissions run in parallel on a Dask cluster, one process writes the grades.
+
+For each submission the cells run on a worker, in its sandbox; then nbgrader's own Autograde, in this process,
+takes their outputs in place of running anything. Races are timed apart, one at a time on each machine.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from nbgrader.converters import NbGraderException
+
+from ..nbgrader_plugin import execute, restore
+from ..nbgrader_plugin.submissions import UnreadableNotebook, read_notebook
+from ..sandbox import Executed, plan
+from .cluster import Cluster
+from .course import Course, GradingError, Submission
+from .progress_bar import Progress, length
+
+
+@dataclass(eq=False)
+class Job:
+    """One notebook of a submission: its cells, and what running them gave."""
+
+    submission: Submission
+    notebook: str
+    cells: list[dict]
+    others: int  # how many more notebooks the submission has
+    executed: Executed | None = None
+    failure: str | None = None
+
+
+@dataclass
+class Summary:
+    """How a run went; ``failed`` has a sentence for each student."""
+
+    graded: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    undecided: list[tuple[str, str]] = field(default_factory=list)
+    suspicious: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    stopped: str | None = None
+
+
+def grade(
+    course: Course,
+    *,
+    students: Iterable[str] = (),
+    force: bool = False,
+    connect: Callable[[bool], Cluster],
+    say: Callable[[str], None] = print,
+) -> Summary:
+    """Grade the submissions of the course's assignment that are still to be graded.
+
+    Raises GradingError or ClusterError where that cannot go on. What was graded until then is kept, and the
+    next run goes on from there.
+    """
+    summary, start = Summary(), monotonic()
+    chosen = choose(course.submissions(), set(students))
+    todo = [submission for submission in chosen if force or not course.graded(submission)]
+    summary.skipped = [submission.student for submission in chosen if submission not in todo]
+    try:
+        if todo:
+            load_originals(course)
+            with connect(course.require_sandbox) as cluster:
+                for warning in cluster.warnings:
+                    say(f"warning: {warning}")
+                with Progress(len(todo), "grading", "submission") as progress:
+                    jobs = (job for submission in todo for job in prepare(course, submission))
+                    settings = {"assignment": course.assignment, **course.limits}
+                    for done in by_submission(run(cluster, jobs, settings)):
+                        finish(course, done, summary)
+                        progress.step()
+    except BaseException as error:
+        summary.stopped = "Stopped by hand." if isinstance(error, KeyboardInterrupt) else str(error)
+        raise
+    finally:
+        restore.loaded.clear()
+        summary.seconds = monotonic() - start
+        course.record(asdict(summary))
+    return summary
+
+
+def choose(submissions: list[Submission], students: set[str]) -> list[Submission]:
+    """Those of the given students; all, if none are given. Raises GradingError for an unknown one."""
+    known = [submission.student for submission in submissions]
+    for student in sorted(students.difference(known)):
+        close = difflib.get_close_matches(student, known, 1)
+        hint = f" Did you mean {close[0]}?" if close else f" Submissions are there from {len(known)} others."
+        raise GradingError(f"Student {student!r} has not handed in this assignment.{hint}")
+    return [submission for submission in submissions if not students or submission.student in students]
+
+
+def load_originals(course: Course) -> None:
+    """Read the assignment's own cells from the gradebook, once for all submissions."""
+    step = restore.RestoreCells(parent=course.grader)
+    names = course.notebooks
+    with course.gradebook.shared():
+        for name in names:
+            key = (course.db_url, course.assignment, name)
+            restore.loaded[key] = step.originals(*key)
+
+
+def prepare(course: Course, submission: Submission) -> list[Job]:
+    """The notebooks of a submission, with the cells that are to be run: none in one that cannot be read."""
+    planned = {}
+    for path in submission.notebooks:
+        if originals := restore.loaded.get((course.db_url, course.assignment, path.stem)):
+            planned[path.stem] = []
+            with suppress(UnreadableNotebook):
+                notebook = read_notebook(path)
+                restore.restore(notebook, originals)
+                planned[path.stem] = plan(notebook)
+    return [Job(submission, name, cells, len(planned) - 1) for name, cells in planned.items()]
+
+
+def run(cluster: Cluster, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[Job]:
+    """Run all jobs; gives each when it is done, those that noise left undecided last.
+
+    Two stages: answers are checked on every worker; then races are timed, on the workers that may.
+    """
+    todo, races, again = iter(jobs), deque[Job](), []
+    checking = timing = 0
+    while True:
+        while timing < cluster.timers and races:
+            job = races.popleft()
+            cluster.start(job, job.cells, timing=True, races="now", only=job.executed.waiting, **settings)
+            timing += 1
+        while checking < 2 * cluster.workers and (job := next(todo, None)):
+            if not job.cells:
+                yield job
+                continue
+            cluster.start(job, job.cells, timing=False, races="later", **settings)
+            checking += 1
+        if not checking and not timing:
+            break
+        job, result = cluster.wait()
+        if job.executed is None:
+            checking -= 1
+        else:
+            timing -= 1
+        if take(job, result) and job.executed.waiting:
+            races.append(job)
+        elif not job.failure and job.executed.undecided:
+            again.append(job)
+        else:
+            yield job
+    for job in again:  # nothing else runs now
+        cluster.start(job, job.cells, timing=True, races="now", only=job.executed.undecided, **settings)
+        take(*cluster.wait())
+        job.failure = None  # what is still undecided is for the instructor to decide
+        yield job
+
+
+def take(job: Job, result: Executed | str) -> bool:
+    """Put a result into its job; whether it is one."""
+    if isinstance(result, str):
+        job.failure = result
+        return False
+    waiting = job.executed.waiting if job.executed else None
+    job.executed = job.executed.merged(result) if job.executed else result
+    if waiting and job.executed.waiting == waiting:
+        job.failure = "Its races could not be timed: the judging process ended before its work was done."
+        return False
+    return True
+
+
+def by_submission(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    """Collect the jobs of each submission until all its notebooks are there."""
+    incomplete: dict[Path, list[Job]] = {}
+    for job in jobs:
+        together = incomplete.setdefault(job.submission.folder, [])
+        together.append(job)
+        if len(together) > job.others:
+            yield incomplete.pop(job.submission.folder)
+
+
+def finish(course: Course, jobs: list[Job], summary: Summary) -> None:
+    """Write the grades of one submission."""
+    student = jobs[0].submission.student
+    for failure in (job.failure for job in jobs if job.failure):
+        summary.failed[student] = failure
+        return
+    ran = {(course.assignment, student, job.notebook): job for job in jobs if job.executed}
+    execute.executed.update({key: job.executed for key, job in ran.items()})
+    try:
+        course.save(student)
+    except NbGraderException as error:
+        log = course.records / f"{course.assignment}.log"
+        summary.failed[student] = f"nbgrader could not grade it: {error} (see {log})"
+        return
+    finally:
+        for key in ran:
+            execute.executed.pop(key, None)
+    summary.graded.append(student)
+    for job in ran.values():
+        names = {cell["index"]: cell["grade_id"] for cell in job.cells}
+        summary.undecided += [(student, names[index]) for index in job.executed.undecided]
+        if job.executed.events:
+            summary.suspicious.append(student)
+
+
+def tell(course: Course, summary: Summary) -> str:
+    """What the instructor reads at the end."""
+    lines = [
+        f"{len(summary.graded)} graded, {len(summary.skipped)} skipped (graded before), "
+        f"{len(summary.failed)} failed, in {length(summary.seconds)}"
+    ]
+    if summary.graded:
+        mean, most = course.mean()
+        lines.append(f"mean of all who handed in: {mean:.2f} of {most:g} points")
+        lines.append(f"undecided races: {len(summary.undecided)} (marked for manual grading)")
+        lines += few([f"  {student}: {cell}" for student, cell in summary.undecided])
+        lines.append(f"submissions with suspicious events: {len(summary.suspicious)}")
+        lines += few([f"  {student}" for student in summary.suspicious])
+    elif not summary.failed:
+        lines.append("Nothing was left to do. --force grades them again.")
+    lines += [f"failed: {student}: {sentence}" for student, sentence in summary.failed.items()]
+    lines.append(f"For a page with all of it: python -m autograder report {course.assignment}")
+    return "\n".join(lines)
+
+
+def few(lines: list[str], most: int = 10) -> list[str]:
+    """The first of many lines; the report has all."""
+    return lines[:most] + ([f"  and {len(lines) - most} more"] if len(lines) > most else [])

@@ -1,0 +1,128 @@
+"""What grading an assignment gave, read from the gradebook and the autograded notebooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import Gradebook, MissingEntry
+
+from ..judging.outcome import MIME
+from ..roles import exercise_of
+from .course import Course
+
+
+@dataclass(frozen=True)
+class Lap:
+    """A race of one student on one device: the ratio measured, and the one asked for."""
+
+    device: str
+    ratio: float
+    required: float
+
+
+@dataclass
+class Tested:
+    """One test cell of one student: its points, and what its card says."""
+
+    name: str
+    points: float
+    outcome: str
+    message: str
+    laps: list[Lap] = field(default_factory=list)
+
+
+@dataclass
+class Graded:
+    """One student's graded submission."""
+
+    student: str
+    points: float
+    tests: list[Tested] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    noise: list[dict[str, Any]] = field(default_factory=list)
+    sandboxed: list[bool] = field(default_factory=list)
+
+
+@dataclass
+class Results:
+    """An assignment and its class: each test's most points, the grades, who has none and why."""
+
+    assignment: str
+    most: dict[str, float]
+    exercises: list[str]
+    graded: list[Graded]
+    missing: dict[str, str]
+    run: dict[str, Any]
+
+    def tests_of(self, exercise: str) -> list[str]:
+        """The names of the test cells of an exercise."""
+        return [name for name in self.most if (exercise_of(name, self.exercises) or name) == exercise]
+
+
+def read_results(course: Course) -> Results:
+    """Read everything. Raises GradingError as ``Course.submissions`` does."""
+    submissions = course.submissions()
+    done = {submission.student for submission in submissions if course.graded(submission)}
+    run = course.record()
+    most: dict[str, float] = {}
+    exercises: list[str] = []
+    graded, missing = [], {}
+    with course.gradebook.shared(), Gradebook(course.db_url) as gradebook:
+        for notebook in gradebook.find_assignment(course.assignment).notebooks:
+            most |= {cell.name: cell.max_score for cell in notebook.grade_cells}
+            exercises += [cell.name for cell in notebook.solution_cells]
+        for submission in submissions:
+            student = submission.student
+            if student in done:
+                with suppress(MissingEntry):
+                    found = gradebook.find_submission(course.assignment, student)
+                    scores = {grade.name: grade.score for book in found.notebooks for grade in book.grades}
+                    graded.append(
+                        _read(Path(course.grader.destination(student)), found.score, scores, student)
+                    )
+                    continue
+            missing[student] = run.get("failed", {}).get(student) or run.get("stopped") or "Not graded yet."
+    exercises += [name for name in most if not exercise_of(name, exercises)]
+    return Results(course.assignment, most, exercises, graded, missing, run)
+
+
+def _read(folder: Path, points: float, scores: dict[str, float], student: str) -> Graded:
+    """One student's grade, with what the autograded notebooks say about it."""
+    result = Graded(student, points)
+    for path in sorted(folder.glob("*.ipynb")):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        notes = notebook["metadata"].get("autograder", {})
+        result.events += notes.get("events") or []
+        for name, seconds in (notes.get("seconds") or {}).items():
+            result.seconds[name] = result.seconds.get(name, 0) + seconds
+        result.noise += [notes["noise"]] if notes.get("noise") else []
+        result.sandboxed += [bool(notes["sandboxed"])] if "sandboxed" in notes else []
+        for cell in notebook["cells"]:
+            name = cell["metadata"].get("nbgrader", {}).get("grade_id")
+            if name in scores:
+                card = next(_cards(cell), {})
+                laps = [lap for data in card.get("laps") or [] if (lap := _lap(data))]
+                word, message = str(card.get("outcome", "")), str(card.get("message", ""))
+                result.tests.append(Tested(name, scores[name] or 0, word, message, laps))
+    return result
+
+
+def _cards(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for output in cell.get("outputs", []):
+        card = output.get("data", {}).get(MIME)
+        if isinstance(card, dict):
+            yield card
+
+
+def _lap(data: dict[str, Any]) -> Lap | None:
+    with suppress(KeyError, TypeError, ValueError):
+        lap = Lap(str(data["device"]), float(data["ratio"]), float(data["required"]))
+        return lap if 0 < lap.ratio < inf and 0 < lap.required < inf else None
+    return None

@@ -1,0 +1,64 @@
+"""Keeps the hidden tests out of the pages that students get. The autograded notebooks keep them."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import Any
+
+from nbformat import NotebookNode
+from nbgrader.preprocessors import ClearHiddenTests
+from traitlets import List
+
+from ..roles import is_test
+
+REMARK = "# The hidden tests are not shown."
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class HideTests(ClearHiddenTests):
+    """Removes the hidden test regions, and their lines wherever an output repeats them.
+
+    A traceback and a warning both quote source lines. The card of a test cell says all that a student needs,
+    so the tracebacks of test cells are left out altogether.
+    """
+
+    # nbgrader sets it for all preprocessors, and warns where one does not have it.
+    display_data_priority = List().tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        hidden: set[str] = set()
+        for cell in filter(is_test, nb.cells):
+            hidden.update(lines(cell.source))
+            if self._remove_hidden_test_region(cell):
+                cell.source = f"{cell.source.rstrip()}\n{REMARK}".lstrip()
+            cell.outputs = [output for output in cell.outputs if output.output_type != "error"]
+        # What students can see anyway is no secret, and short lines such as ")" give nothing away.
+        hidden -= {line for cell in nb.cells for line in lines(cell.source)}
+        secrets = sorted((line for line in hidden if len(line) > 5), key=len, reverse=True)
+        for cell in nb.cells:
+            if cell.cell_type == "code":
+                cell.outputs = [without(secrets, output) for output in cell.outputs]
+        return nb, resources
+
+
+def lines(source: str) -> set[str]:
+    """The lines of a source, without their indentation."""
+    return {line.strip() for line in source.splitlines()}
+
+
+def without(secrets: list[str], value: Any) -> Any:
+    """The same output with the secret lines taken out of every text in it."""
+    if isinstance(value, dict):
+        return NotebookNode({key: without(secrets, item) for key, item in value.items()})
+    if isinstance(value, list):
+        return [without(secrets, item) for item in value]
+    if not isinstance(value, str):
+        return value
+    plain = ANSI.sub("", value)  # colours may stand between any two words
+    if not any(secret in plain or escape(secret) in plain for secret in secrets):
+        return value
+    for secret in secrets:
+        for form in (secret, escape(secret), escape(secret, quote=False)):
+            plain = plain.replace(form, "(hidden test)")
+    return plain

@@ -1,0 +1,163 @@
+"""Turns what a test cell displayed into points, so that nothing counts in a student's favour by mistake.
+
+nbgrader's own rule for a test cell: any error and any text on stderr is 0 points, a number is partial credit,
+and anything else is full points. So a warning costs everything and a test that says nothing gives everything.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from typing import Any
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from nbgrader.api import BaseCell, Comment, Grade, Gradebook, SubmittedNotebook
+from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
+
+from ..judging.outcome import MIME, Outcome
+from ..roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, exercise_of, is_test, solution_cells
+from .submissions import problem_of
+
+
+class ReadVerdicts(NbGraderPreprocessor):
+    """Leaves in each test cell one number, which nbgrader reads as its points, and a card that says why.
+
+    The number is what ``check`` or ``race`` returned, if it is one from 0 to the cell's points; 0 otherwise.
+    Text on stderr stays, as ordinary output.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        answers = solution_cells(nb)
+        for cell in filter(is_test, nb.cells):
+            data = cell.metadata.nbgrader
+            for output in cell.outputs:
+                if output.output_type == "stream":
+                    output.name = "stdout"
+            results = [output for output in cell.outputs if output.output_type == "execute_result"]
+            cell.outputs = [output for output in cell.outputs if output not in results]
+            answer = answers.get(exercise_of(data.grade_id, answers))
+            outcome, message = self.objection(cell, results, answer, problem_of(nb))
+            if message:
+                self.log.debug("Cell %s counts 0: %s", data.grade_id, message)
+                cell.outputs.insert(0, card(outcome, message, data.points))
+                count = cell.execution_count
+                results = [new_output("execute_result", {"text/plain": "0.0"}, execution_count=count)]
+            cell.outputs.append(results[-1])
+        return nb, resources
+
+    def objection(
+        self,
+        cell: NotebookNode,
+        results: list[NotebookNode],
+        answer: NotebookNode | None,
+        problem: str | None,
+    ) -> tuple[str, str]:
+        """The outcome and the reason why the cell counts 0, or two empty strings."""
+        if problem:
+            return "not attempted", "There was no notebook to test. The top of this page says why."
+        errors = [output for output in cell.outputs if output.output_type == "error"]
+        if errors:
+            return "error", explain(errors[-1], answer)
+        if not results:
+            return "error", "The test gave no result, so it counts 0. Please tell your instructor."
+        text = as_text(results[-1].data.get("text/plain", ""))
+        shown = f"The test returned `{text[:60]}`"
+        try:
+            points = float(text)
+        except ValueError:
+            return "error", f"{shown}, which is not a number of points, so it counts 0."
+        if not 0 <= points <= cell.metadata.nbgrader.points:  # NaN fails this, too
+            return "error", f"{shown}, but it can give from 0 to {cell.metadata.nbgrader.points:g} points."
+        for said in [data.get("points") for data in outcomes(cell)][-1:]:
+            if not (isinstance(said, (int, float)) and abs(said - points) <= 0.001):
+                return "error", f"{shown}, but its card says {said} points, so it counts 0."
+        return "", ""
+
+
+class SaveVerdicts(NbGraderPreprocessor):
+    """Stands for nbgrader's SaveAutoGrades; also asks the instructor to look at what noise left undecided.
+
+    It marks the notebook as finished: one without this mark is graded again.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        names = resources["nbgrader"]
+        with Gradebook(names["db_url"]) as gradebook:
+            found = gradebook.find_submission_notebook(
+                names["notebook"], names["assignment"], names["student"]
+            )
+            # One question for all cells: nbgrader asks for each cell, and commits after each.
+            grades, comments = (_by_cell(gradebook, kind, found) for kind in (Grade, Comment))
+            for cell in nb.cells:
+                if is_grade(cell):
+                    self._save_grade(cell, grades[cell.metadata.nbgrader.grade_id])
+                if is_solution(cell) or is_task(cell):
+                    self._save_comment(cell, comments[cell.metadata.nbgrader.grade_id])
+            gradebook.db.commit()
+        finished = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        nb.metadata.setdefault("autograder", NotebookNode())["finished"] = finished
+        return nb, resources
+
+    def _save_grade(self, cell: NotebookNode, grade: Grade) -> None:
+        grade.auto_score, _ = determine_grade(cell, self.log)
+        undecided = is_test(cell) and any(card.get("outcome") == "undecided" for card in outcomes(cell))
+        by_hand = grade.manual_score is not None or grade.auto_score is None
+        grade.needs_manual_grade = by_hand or undecided
+
+    def _save_comment(self, cell: NotebookNode, comment: Comment) -> None:
+        unchanged = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell) and not is_task(cell)
+        comment.auto_comment = "No response." if unchanged else None
+
+
+def _by_cell(gradebook: Gradebook, kind: type, notebook: SubmittedNotebook) -> dict[str, Any]:
+    """The grades or comments of a submitted notebook, by the name of their cell."""
+    query = gradebook.db.query(BaseCell.name, kind).join(kind.cell).filter(kind.notebook_id == notebook.id)
+    return {name: entry for name, entry in query}
+
+
+def outcomes(cell: NotebookNode) -> list[dict[str, Any]]:
+    """The data of the outcome cards that a cell displayed, in their order."""
+    shown = [output.get("data", {}).get(MIME) for output in cell.outputs]
+    return [data for data in shown if isinstance(data, dict)]
+
+
+def card(word: str, message: str, max_points: float) -> NotebookNode:
+    """An outcome card with 0 points, in the form that ``check`` displays."""
+    outcome = Outcome(word, 0, max_points, message)
+    data = {"outcome": word, "points": 0, "max_points": max_points, "message": message}
+    return new_output("display_data", {"text/plain": outcome.text(), "text/html": outcome.html(), MIME: data})
+
+
+def explain(error: NotebookNode, answer: NotebookNode | None) -> str:
+    """What an error in a test cell means for the student whose answer is in the cell ``answer``."""
+    if error.ename in (TIMED_OUT, PROCESS_ENDED, NOT_RUN):
+        return error.evalue
+    errors = [output for output in (answer or {}).get("outputs", []) if output.output_type == "error"]
+    name = re.search(r"name '(\w+)' is not defined", error.evalue)
+    if error.ename == "NameError" and name:
+        message = (
+            f"The test uses `{name[1]}`, but nothing of this name was defined before it. Keep the name that "
+            "the task gives, and keep the given cells above the test."
+        )
+    else:
+        message = (
+            f"The test stopped with {short(error)}. Call your solution with inputs of your own to see where "
+            "this comes from."
+        )
+    if errors:
+        message += f" First mend the cell with your solution: {short(errors[-1])}"
+    return message
+
+
+def short(error: NotebookNode) -> str:
+    """An error in one line, without the name of the file that the kernel made up for the cell."""
+    if error.ename in (TIMED_OUT, PROCESS_ENDED, NOT_RUN):
+        return error.evalue
+    return f"{error.ename}: " + re.sub(r"\(\S+, (line \d+)\)", r"(\1)", error.evalue)
+
+
+def as_text(value: str | list[str]) -> str:
+    """The text of a MIME entry, which nbformat allows to be a list of lines."""
+    return value if isinstance(value, str) else "".join(value)

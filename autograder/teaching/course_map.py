@@ -1,0 +1,124 @@
+"""The map of the course on its front page: what each chapter takes and needs, and how far the reader is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..judging import progress
+from ..measuring import store
+from ..show import show_markdown, table_markdown
+
+SPACE = "\N{NO-BREAK SPACE}"
+HEADER = ("chapter", "reading", "needs", "exercises", "you passed")
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter as the front page shows it. ``levels`` are the words of its exercises, in order."""
+
+    name: str
+    title: str
+    minutes: int
+    needs: str
+    levels: Sequence[str]
+    exercise_minutes: int
+    tests: Mapping[str, Mapping[str, str]]  # exercise → its test cells
+
+    def passed(self, cells: Mapping[str, str]) -> int:
+        """How many exercises have passed, when these test cells have."""
+        return sum(all(cell in cells for cell in tests) for tests in self.tests.values())
+
+
+def course_map(subjects: Mapping[str, str]) -> None:
+    """Show the map. ``subjects`` are the chapters in reading order, with what each is about.
+
+    Everything else is read from the chapters and exercises themselves; the page is in the chapters' folder.
+    Raises FileNotFoundError for a chapter that is not there, ValueError where its text lacks time or needs.
+    """
+    passed = progress.passed()
+    chapters = [chapter(name, Path.cwd()) for name in subjects]
+    counts = [found.passed(passed.get(found.name, {})) for found in chapters]
+    rows = [
+        (
+            f"[{found.title}]({found.name}.ipynb): {subjects[found.name]}",
+            f"{found.minutes}{SPACE}min",
+            found.needs,
+            _tasks(found),
+            f"{'●' * count}{'○' * (len(found.tests) - count)} {count} of {len(found.tests)}".replace(
+                " ", SPACE
+            ),
+        )
+        for found, count in zip(chapters, counts, strict=True)
+    ]
+    show_markdown(f"{table_markdown(HEADER, rows)}\n\n{_summary(chapters, counts)}")
+
+
+def chapter(name: str, course: Path) -> Chapter:
+    """Read what the front page says of one chapter, from its notebook and its exercises."""
+    cells = json.loads((course / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    title = re.search(r"^# (.+?)(?:: .+)?$", text, re.MULTILINE)
+    minutes = re.search(r"\*\*Time:\*\* (\d+) minutes", text)
+    needs = re.search(r"\*\*Needs:\*\* ([^.]+)\.", text)
+    if not (title and minutes and needs):
+        raise ValueError(f"{name} must begin with a title, **Time:** … minutes and **Needs:** …")
+    notebook = course.parent / "exercises" / name / f"{name}.ipynb"
+    exercises = notebook.read_text(encoding="utf-8") if notebook.is_file() else ""
+    tasks = re.findall(r"\*(\w+), (\d+) minutes\.\*", exercises)
+    levels, times = [level.lower() for level, _ in tasks], [int(time) for _, time in tasks]
+    return Chapter(
+        name,
+        title[1],
+        int(minutes[1]),
+        " ".join(needs[1].split()),
+        levels,
+        sum(times),
+        progress.exercises_in(notebook),
+    )
+
+
+def _exercises(found: Chapter) -> str:
+    return f"../exercises/{found.name}/{found.name}.ipynb"
+
+
+def _tasks(found: Chapter) -> str:
+    """The link to the exercises; on a JupyterHub they are not there before they are fetched."""
+    if not found.tests:
+        return "not fetched yet"
+    counted = Counter(found.levels)
+    levels = ", ".join(
+        f"{counted[level]}{SPACE}{level}" for level in ("easy", "medium", "hard") if level in counted
+    )
+    return (
+        f"[{len(found.tests)} exercises]({_exercises(found)}): {levels}, {found.exercise_minutes}{SPACE}min"
+    )
+
+
+def _summary(chapters: Sequence[Chapter], counts: Sequence[int]) -> str:
+    total = sum(len(found.tests) for found in chapters)
+    if not any(counts):
+        return (
+            f"{total} exercises, none passed yet. What you pass is kept in a small file on this machine, and "
+            "sent nowhere."
+        )
+    unfinished = [found for found, count in zip(chapters, counts, strict=True) if count < len(found.tests)]
+    ahead = (
+        f"Next: [exercises {unfinished[0].title}]({_exercises(unfinished[0])})."
+        if unfinished
+        else "That is all of them."
+    )
+    return (
+        f"**{sum(counts)} of {total} exercises passed.** {ahead}\n\n"
+        f"This is kept in `{_short(store.path_of(progress.NAME))}` on this machine, and sent nowhere. "
+        "Delete the file to start again."
+    )
+
+
+def _short(path: Path) -> str:
+    home = Path.home()
+    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
