@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,9 @@ except ImportError:  # Windows
     resource = None
 
 BLOCK_SECONDS = 0.002
+LONGEST_BLOCK = 0.2
+READINGS = 5
+MOST_CALLS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -107,21 +111,43 @@ def run_block(function: Callable, arguments: tuple, calls: int, device: str = "c
     )
 
 
-def calibrate(function: Callable, arguments: tuple, device: str = "cpu") -> int:
-    """The number of calls that makes a block last ``BLOCK_SECONDS`` or more; warms the function up."""
+def calibrate(function: Callable, arguments: tuple, device: str = "cpu", clock: str | None = None) -> int:
+    """The number of calls that makes a block last ``BLOCK_SECONDS`` or more on ``clock``; warms the function up.
+
+    ``clock`` is the one that judges (by default that of the device). A function that mostly waits may not reach
+    that length on the CPU clock: ``LONGEST_BLOCK`` of wall time is enough, too.
+    """
+    clock = clock or default_clock(device)
     run_block(function, arguments, 1, device)
-    return calls_for_a_block(lambda calls: run_block(function, arguments, calls, device).wall)
+
+    def seconds_of(calls: int) -> float:
+        block = run_block(function, arguments, calls, device)
+        return block.wall if block.wall > LONGEST_BLOCK else calls * block.per_call(clock)
+
+    return calls_for_a_block(seconds_of)
 
 
-def calls_for_a_block(seconds_of: Callable[[int], float]) -> int:
-    """The number of calls for which ``seconds_of(calls)`` reaches ``BLOCK_SECONDS``."""
+def calls_for_a_block(seconds_of: Callable[[int], float], most: int = MOST_CALLS) -> int:
+    """The number of calls, at most ``most``, for which a block lasts ``BLOCK_SECONDS`` or more.
+
+    ``seconds_of(calls)`` times one block on the clock that judges. Whatever else the machine does makes a reading
+    longer, hardly ever shorter: so the shortest of ``READINGS`` counts, and it must be a quarter above what is
+    asked for, because code gets faster while it is repeated.
+    """
+    enough = 1.25 * BLOCK_SECONDS
     calls = 1
-    while True:
-        seconds = seconds_of(calls)
-        if seconds >= BLOCK_SECONDS:
+    while calls < most:
+        shortest = math.inf
+        for _ in range(READINGS):
+            shortest = min(shortest, seconds_of(calls))
+            if shortest < enough:
+                break
+        else:
             return calls
-        # The same growth as timeit's autorange, but bounded, because one short reading can be a fluke.
-        calls = max(calls + 1, min(10 * calls, int(1.3 * calls * BLOCK_SECONDS / max(seconds, 1e-9)) + 1))
+        # The same growth as timeit's autorange, but bounded.
+        grown = int(1.3 * calls * enough / max(shortest, 1e-9)) + 1
+        calls = min(max(calls + 1, min(10 * calls, grown)), most)
+    return most
 
 
 def _usage() -> tuple[int, int]:
