@@ -1,7 +1,7 @@
 """What ``check`` and ``race`` need of an answer: call it, time it against another, learn how it failed.
 
-In a notebook an answer is a function of this process. In grading it runs in a process of its own, and the test
-cells hold objects that keep to the same protocol (``autograder.sandbox.proxies``).
+In a notebook an answer is a function of this process. In grading it runs in a process of its own, and the
+test cells hold objects that keep to the same protocol (``autograder.sandbox.proxies``).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Answer(Protocol):
         tolerance: float | None,
         seconds: float,
     ) -> Verdict:
-        """Whether it is ``threshold`` times as fast as ``against``; raises DuelError where that cannot be timed.
+        """Whether it is ``threshold`` times as fast as ``against``. Raises DuelError where nobody can tell.
 
-        ``seconds`` is what an honest estimate in a notebook may take; a verdict with a bound on its errors takes
-        what it needs.
+        ``seconds`` is what an honest estimate in a notebook may take; a verdict with a bound on its errors
+        takes what it needs.
         """
         ...
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -112,42 +111,46 @@ def run_block(function: Callable, arguments: tuple, calls: int, device: str = "c
 
 
 def calibrate(function: Callable, arguments: tuple, device: str = "cpu", clock: str | None = None) -> int:
-    """The number of calls that makes a block last ``BLOCK_SECONDS`` or more on ``clock``; warms the function up.
+    """The number of calls for a block of ``BLOCK_SECONDS`` or more; warms the function up.
 
-    ``clock`` is the one that judges (by default that of the device). A function that mostly waits may not reach
-    that length on the CPU clock: ``LONGEST_BLOCK`` of wall time is enough, too.
+    ``clock`` is the one that judges (by default that of the device). A function that mostly waits may not
+    reach that length on the CPU clock: ``LONGEST_BLOCK`` of wall time is enough, too.
     """
     clock = clock or default_clock(device)
     run_block(function, arguments, 1, device)
 
-    def seconds_of(calls: int) -> float:
-        block = run_block(function, arguments, calls, device)
-        return block.wall if block.wall > LONGEST_BLOCK else calls * block.per_call(clock)
+    search = BlockSearch()
+    while not search.found:
+        block = run_block(function, arguments, search.calls, device)
+        waits = block.wall > LONGEST_BLOCK
+        search.take(block.wall if waits else search.calls * block.per_call(clock))
+    return search.calls
 
-    return calls_for_a_block(seconds_of)
 
+class BlockSearch:
+    """Finds the number of ``calls``, at most ``most``, for which a block lasts ``BLOCK_SECONDS`` or more.
 
-def calls_for_a_block(seconds_of: Callable[[int], float], most: int = MOST_CALLS) -> int:
-    """The number of calls, at most ``most``, for which a block lasts ``BLOCK_SECONDS`` or more.
-
-    ``seconds_of(calls)`` times one block on the clock that judges. Whatever else the machine does makes a reading
-    longer, hardly ever shorter: so the shortest of ``READINGS`` counts, and it must be a quarter above what is
-    asked for, because code gets faster while it is repeated.
+    Until ``found``, time a block of ``calls`` calls on the clock that judges, and ``take`` the reading.
+    Whatever else the machine does makes a reading longer, hardly ever shorter: so the shortest of
+    ``READINGS`` counts, and it must be a quarter above what is asked for, because code gets faster while it
+    is repeated.
     """
-    enough = 1.25 * BLOCK_SECONDS
-    calls = 1
-    while calls < most:
-        shortest = math.inf
-        for _ in range(READINGS):
-            shortest = min(shortest, seconds_of(calls))
-            if shortest < enough:
-                break
-        else:
-            return calls
+
+    def __init__(self, most: int = MOST_CALLS) -> None:
+        self.calls, self._most, self._readings = 1, most, 0
+        self.found = most <= 1
+
+    def take(self, seconds: float) -> None:
+        """One more reading of a block of ``calls`` calls."""
+        enough = 1.25 * BLOCK_SECONDS
+        self._readings += 1
+        if seconds >= enough:
+            self.found = self._readings == READINGS
+            return
         # The same growth as timeit's autorange, but bounded.
-        grown = int(1.3 * calls * enough / max(shortest, 1e-9)) + 1
-        calls = min(max(calls + 1, min(10 * calls, grown)), most)
-    return most
+        grown = int(1.3 * self.calls * enough / max(seconds, 1e-9)) + 1
+        self.calls = min(max(self.calls + 1, min(10 * self.calls, grown)), self._most)
+        self.found, self._readings = self.calls == self._most, 0
 
 
 def _usage() -> tuple[int, int]:

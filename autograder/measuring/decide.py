@@ -1,4 +1,4 @@
-"""Is a ratio above or below 1? Look at one measurement after the other, and stop when the evidence is enough."""
+"""Is a ratio above or below 1? Measure again and again, and stop when the evidence is enough."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ class Decision:
 def decide(ratios: Iterable[float], error: float) -> Decision:
     """Take ratios until they show whether their median is above or below 1.
 
-    ``ratios`` are independent measurements, one a launch: how many times as fast, over how many times as fast
-    was asked for. They are taken one at a time, and no more than are needed. Each of the two wrong verdicts has
-    a probability of at most ``error``, however many ratios there are; if they run out before, the verdict is
-    "undecided". Raises ValueError for an ``error`` that is not between 0 and 1.
+    ``ratios`` are independent measurements, one a launch: how many times as fast, over how many times as
+    fast was asked for. They are taken one at a time, and no more than are needed. Each of the two wrong
+    verdicts has a probability of at most ``error``, however many ratios there are; if they run out before,
+    the verdict is "undecided". Raises ValueError for an ``error`` that is not between 0 and 1.
 
-    The test is a sequential sign test. Under "the median is 1 or below" the evidence for "faster" is an e-process:
-    the probability that it ever reaches 1 / ``error`` is at most ``error`` (Ville's inequality; Ramdas and others,
-    Game-theoretic statistics and safe anytime-valid inference, 2023). Half of the bet is on "all signs are
-    equal", half is spread evenly over all probabilities from 1/2 to 1: so a run of equal signs reaches 1,000
-    after 11 values, and a few signs the other way only delay it. A ratio of exactly 1 counts for neither side.
+    The test is a sequential sign test. Under "the median is 1 or below" the evidence for "faster" is an
+    e-process: the probability that it ever reaches 1 / ``error`` is at most ``error`` (Ville's inequality;
+    Ramdas and others, Game-theoretic statistics and safe anytime-valid inference, 2023). Half of the bet is
+    on "all signs are equal", half is spread evenly over all probabilities from 1/2 to 1: so a run of equal
+    signs reaches 1,000 after 11 values, and a few signs the other way only delay it. A ratio of exactly 1
+    counts for neither side.
     """
     if not 0 < error < 1:
         raise ValueError(f"the bound on errors is a probability between 0 and 1, not {error!r}.")

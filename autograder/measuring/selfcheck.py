@@ -54,7 +54,7 @@ def check_here() -> Noise:
 
 
 def settle(setting: str, ratios: Callable[[], list[float]]) -> Noise:
-    """Measure identical functions against each other, and keep what was seen under the name of the ``setting``.
+    """Measure identical functions against each other, and keep what was seen under the setting's name.
 
     ``ratios()`` measures log-ratios anew. Raises TooNoisy where ``TRIES`` times in a row they show more noise
     than ``MOST_NOISE``.

@@ -1,4 +1,4 @@
-"""What stands between the test cells and the process that runs a student's code: the judge's time, and its eyes.
+"""What stands between the test cells and the process that runs a student's code.
 
 The proxies (``proxies``) know nothing but this link.
 """
@@ -16,7 +16,7 @@ from ..judging.calls import AnswerError
 from ..measuring.costs import Costs
 from . import decode
 from .answer_process import AnswerProcess, Connection, Ended
-from .channel import Frame, Malformed, TooLate
+from .channel import Frame, Gone, Malformed, TooLate
 from .encode import Storage
 from .messages import CountedCosts, Message, ObjectNode, Said, Value
 
@@ -34,7 +34,7 @@ class AnswerEnded(RuntimeError):
 
 
 class TimeLeft:
-    """The time of a submission, and of the cell that runs now, in seconds. Waiting for the machine does not count."""
+    """The time of a submission, and of the cell that runs now, in seconds, less waiting for the machine."""
 
     def __init__(self, seconds: float) -> None:
         self._end = self._cell_end = time.monotonic() + seconds
@@ -102,7 +102,8 @@ class AnswerLink:
             raise TimeUp
         connection = self.connection
         try:
-            reply, frame = connection.ask(request, kind, files=files, seconds=self.time_left.of_cell())
+            connection.channel.send(request, files=files, seconds=self.time_left.of_cell())
+            reply, frame = connection.reply(kind, self.time_left.of_cell())
             self._received += len(frame.payload)
             if self._received > MOST_RECEIVED:
                 raise Ended(f"it gave more than {MOST_RECEIVED >> 30} GiB of results in one cell")
@@ -110,7 +111,7 @@ class AnswerLink:
         except TooLate:
             self.process.end()
             raise TimeUp from None
-        except Ended as error:
+        except (Ended, Gone) as error:
             self.process.end()
             raise AnswerEnded("the answer ended the process that it ran in") from _how(error)
         except BaseException:  # a time limit: what the process does now is no answer any more
@@ -162,7 +163,7 @@ class AnswerLink:
             print(item["text"], end="", file=sys.stderr if item["name"] == "stderr" else sys.stdout)
 
 
-def _how(error: Ended) -> FailedElsewhere:
+def _how(error: Ended | Gone) -> FailedElsewhere:
     why = str(error)
     return FailedElsewhere(
         "The call ended the Python process that it ran in"

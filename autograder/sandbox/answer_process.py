@@ -1,4 +1,4 @@
-"""The judge's handle on a process that runs somebody's cells: start it, ask it, watch it, copy it, replace it."""
+"""The judge's handle on a process that runs somebody's cells: start, ask, watch, copy and replace it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import psutil
 from . import decode, linux
 from .channel import Channel, Frame, Gone, Malformed, TooLate, pair
 from .linux import kill
-from .messages import CellShown, Fork, Hello, Message, RunCell, Shown, Spawn, Spawned
+from .messages import CellShown, Fork, Hello, RunCell, Shown, Spawn, Spawned
 
 START_SECONDS = 30.0
 MOST_MEMORY = 3 << 30  # bytes, of all processes of one set of namespaces
@@ -35,8 +35,8 @@ class Ended(Exception):
 class Connection:
     """One process on the other side of a channel, in namespaces of its own.
 
-    ``first`` is the number of the first process there, and ``to_first`` a connection to it (None where the machine
-    has no namespaces). What is suspicious is added to ``suspicious``.
+    ``first`` is the number of the first process there, and ``to_first`` a connection to it (None where the
+    machine has no namespaces). What is suspicious is added to ``suspicious``.
     """
 
     def __init__(
@@ -48,20 +48,13 @@ class Connection:
         self.why = ""
         self._watched = 0.0
 
-    def ask(
-        self,
-        request: Message,
-        kind: Callable[..., M] | type[M],
-        buffers: Sequence = (),
-        files: Sequence[int] = (),
-        seconds: float | None = None,
-    ) -> tuple[M, Frame]:
-        """Send a request and wait for a reply of a kind; gives it, and the frame with its payload.
+    def reply(self, kind: Callable[..., M] | type[M], seconds: float | None) -> tuple[M, Frame]:
+        """The reply to what was sent over ``channel``, and the frame with its payload.
 
-        Raises TooLate, or Ended where there is no sound reply: a process that sends one is ended.
+        Raises TooLate, or Ended where there is no sound reply of this kind: a process that sends one is
+        ended.
         """
         try:
-            self.channel.send(request, buffers, files, seconds)
             frame = self.channel.receive(seconds, self.watch)
             for file in frame.files:  # nobody here wants any
                 os.close(file)
@@ -74,7 +67,7 @@ class Connection:
             raise Ended(f"it sent {error}") from None
 
     def newest_process(self) -> int:
-        """The number of the newest process or thread in its namespaces; it says whether there was a new one."""
+        """The number of the newest process or thread in its namespaces: a new one has a new number."""
         if self.to_first is None:
             return 0
         try:
@@ -151,7 +144,7 @@ class AnswerProcess:
         return shown
 
     def use(self, seconds: float) -> Connection:
-        """The process itself; a fresh one in the state after the last cell, where it was lost. Raises Ended."""
+        """The process itself, or a fresh one in its state where it was lost. Raises Ended."""
         if self.connection is None:
             self.connection = self._fresh(seconds)
         return self.connection
@@ -216,13 +209,15 @@ class AnswerProcess:
 
 def _run_cell(connection: Connection, source: str, seconds: float) -> Sequence[Shown]:
     try:
-        shown, _ = connection.ask(RunCell(source), CellShown, seconds=seconds)
+        connection.channel.send(RunCell(source), seconds=seconds)
+        return connection.reply(CellShown, seconds)[0].outputs
+    except Gone:
+        raise Ended(connection.why) from None
     except TooLate:
         linux.send_signal(connection.pid, signal.SIGINT)
         with suppress(Gone, Malformed, TooLate):
             connection.channel.receive(_GRACE_SECONDS)
         raise
-    return shown.outputs
 
 
 def _threads(pid: int) -> int | None:

@@ -31,8 +31,8 @@ from .messages import (
 class Arguments:
     """The other side of ``encode.Inputs``.
 
-    ``storages`` are the judge's inputs as uint8 tensors over the mapped memory. ``leaves`` are the tensors that
-    want gradients, by number.
+    ``storages`` are the judge's inputs as uint8 tensors over the mapped memory. ``leaves`` are the tensors
+    that want gradients, by number.
     """
 
     def __init__(

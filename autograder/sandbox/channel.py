@@ -39,7 +39,7 @@ class Malformed(Exception):
 
 @dataclass
 class Frame:
-    """One message as it came: its encoded text, the raw bytes that go with it, files that were passed along."""
+    """One message as it came: its encoded text, the raw bytes that go with it, and files."""
 
     text: bytearray
     payload: bytearray

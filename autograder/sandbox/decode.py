@@ -1,8 +1,8 @@
 """Everything that comes from a process that runs an answer is read here, and nowhere else.
 
-Such a process belongs to whoever owns the code in it. So what it sends is data from somebody else: bytes become
-messages by their schema (``messages``), and every size, index and name is checked before it is used. Whatever does
-not fit raises ``Malformed`` with one sentence; whoever asked ends that process then.
+Such a process belongs to whoever owns the code in it. So what it sends is data from somebody else: bytes
+become messages by their schema (``messages``), and every size, index and name is checked before it is used.
+Whatever does not fit raises ``Malformed`` with one sentence; whoever asked ends that process then.
 """
 
 from __future__ import annotations
@@ -79,11 +79,12 @@ def _decoder(kind: Any) -> msgspec.msgpack.Decoder:
 
 
 class Reader:
-    """Reads the values of one frame: at most ``MOST_NODES`` of them, ``MOST_DEPTH`` deep, ``MOST_BYTES`` large.
+    """Reads the values of one frame: at most ``MOST_NODES`` of them, ``MOST_DEPTH`` deep, ``MOST_BYTES``
+    large.
 
-    ``storages`` are the judge's inputs, in whose memory a result may lie. ``make_object`` gives what stands for
-    an object that stays in the other process. ``differentiable`` are the tensors that are part of a graph, by
-    number.
+    ``storages`` are the judge's inputs, in whose memory a result may lie. ``make_object`` gives what stands
+    for an object that stays in the other process. ``differentiable`` are the tensors that are part of a
+    graph, by number.
     """
 
     def __init__(

@@ -165,8 +165,8 @@ class Results:
     """A result made ready for the way back, in the process that runs an answer.
 
     ``storages`` are the judge's inputs as uint8 tensors: a result in their memory is sent as a reference.
-    ``keep`` takes what cannot travel, and gives the number that stands for it. ``differentiable`` are the tensors
-    that are part of a graph, in the order of their nodes.
+    ``keep`` takes what cannot travel, and gives the number that stands for it. ``differentiable`` are the
+    tensors that are part of a graph, in the order of their nodes.
     """
 
     def __init__(self, storages: list[torch.Tensor], keep: Callable[[object], int]) -> None:

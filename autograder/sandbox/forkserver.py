@@ -22,7 +22,8 @@ from .answer_process import NUMBER
 from .channel import Channel, Gone, over_file, pair
 from .messages import CheckMachine, Hello, Load, Over, Ready, RunNotebook, Spawn, Spawned
 
-# The first folder is the one for temporary files. In namespaces of its own, every submission has these to itself.
+# The first folder is the one for temporary files. In namespaces of its own, every submission has these to
+# itself.
 PRIVATE = os.environ.get("AUTOGRADER_PRIVATE", "").split(":")
 TEMPORARY = PRIVATE[0]
 NAMESPACES = os.environ.get("AUTOGRADER_NAMESPACES") == "yes"

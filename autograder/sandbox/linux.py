@@ -1,8 +1,8 @@
 """What the sandbox asks of Linux: namespaces, limits, capabilities, and facts from /proc.
 
-Every process that runs an answer gets a set of namespaces of its own inside bubblewrap's: its own process numbers
-(so that it sees and reaches no other process), its own /tmp, /dev/shm and /proc. When their first process is
-killed, the kernel kills all the others.
+Every process that runs an answer gets a set of namespaces of its own inside bubblewrap's: its own process
+numbers (so that it sees and reaches no other process), its own /tmp, /dev/shm and /proc. When their first
+process is killed, the kernel kills all the others.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def adopt_orphans() -> None:
 
 
 def enter_namespaces(private: list[str]) -> None:
-    """Move to new namespaces; the next child is their first process. Raises OSError where that is not allowed.
+    """Move to new namespaces; the next child is their first process. Raises OSError where that is not
+    allowed.
 
     The folders in ``private`` become empty ones, which nobody outside sees.
     """

@@ -1,8 +1,9 @@
-"""The messages between the processes of the sandbox, each with a schema. ``decode`` refuses what does not fit.
+"""The messages between the processes of the sandbox, each with a schema. ``decode`` refuses what does not
+fit.
 
-Three connections use them: the supervisor's with the fork server and its judge (``Load`` to ``Over``), the judge's
-with the fork server (``Spawn``, ``Spawned``), and the judge's with a process that runs an answer (requests, which
-that process trusts, and replies, which nobody trusts).
+Three connections use them: the supervisor's with the fork server and its judge (``Load`` to ``Over``), the
+judge's with the fork server (``Spawn``, ``Spawned``), and the judge's with a process that runs an answer
+(requests, which that process trusts, and replies, which nobody trusts).
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ class Node(Struct, frozen=True, forbid_unknown_fields=True, tag_field="node"):
 
 
 class TensorNode(Node, frozen=True, tag="tensor"):
-    """A tensor without its values. These lie in ``storage``, one of the inputs', from the item (inputs) or byte
-    (results) ``offset`` on, or in ``buffer``, a part of the message's payload, from the largest stride to the
-    smallest."""
+    """A tensor without its values. These lie in ``storage``, one of the inputs', from the item (inputs) or
+    byte (results) ``offset`` on, or in ``buffer``, a part of the message's payload, from the largest stride
+    to the smallest.
+    """
 
     dtype: Name
     device: Name
@@ -114,15 +116,14 @@ class DictNode(Node, frozen=True, tag="dict"):
 
 
 class ObjectNode(Node, frozen=True, tag="object"):
-    """Something that stays where it is; ``number`` stands for it, or None where nothing can be done with it."""
+    """Something that stays where it is. ``number`` stands for it; None: nothing can be done with it."""
 
     number: Size | None
     type: Name
 
 
 Value: TypeAlias = (
-    None
-    | bool
+    bool
     | int
     | float
     | str
@@ -138,6 +139,7 @@ Value: TypeAlias = (
     | SequenceNode
     | DictNode
     | ObjectNode
+    | None
 )
 
 
@@ -293,7 +295,7 @@ class Returned(Message, frozen=True):
 
 
 class Raised(Message, frozen=True):
-    """The error that a call raised: the names of its class and those above it, and what the student should read."""
+    """The error of a call: the names of its class and those above it, and what the student should read."""
 
     types: Annotated[list[Name], Meta(max_length=50)]
     text: Words
@@ -335,7 +337,8 @@ class PlannedCell(Struct, frozen=True, forbid_unknown_fields=True):
 class RunNotebook(Message, frozen=True):
     """Run a notebook's cells, and of the tests only those in ``only``, if given.
 
-    ``races``: "now", "later" (put right answers off), or "again" (for those that noise left undecided before).
+    ``races``: "now", "later" (put right answers off), or "again" (for those that noise left undecided
+    before).
     """
 
     cells: list[PlannedCell]

@@ -68,7 +68,7 @@ class Proxy:
         return result
 
     def _object(self, node: ObjectNode) -> ProxyObject:
-        """What stands for an object that stays in the answer's process; its class has the name of the object's."""
+        """What stands for an object that stays in the answer's process; its class has the same name."""
         kind = type(decode.class_name(node.type), (ProxyObject,), {})
         return kind(self._link, self._duel, Target(of=node.number))
 

@@ -48,6 +48,7 @@ def _ratios(forkserver: Channel) -> list[float]:
         with linux.one_core_kept_free() as core:
             sides = {"slow": ("work", processes[0]), "fast": ("work", processes[1])}
             launches = Launches(sides, _matrix, 1.0, None, time_left, core)
+            launches.plan()
             return [math.log(ratio) for ratio in itertools.islice(launches.ratios(), LAUNCHES)]
     finally:
         for process in processes:

@@ -1,4 +1,4 @@
-"""Sealed memory through which the judge hands inputs to another process, and sees what that one did to them."""
+"""Sealed memory through which the judge hands inputs over, and sees what was done to them."""
 
 from __future__ import annotations
 

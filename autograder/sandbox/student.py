@@ -1,7 +1,7 @@
 """The process that runs a student's code (or the given version), and answers the judge's requests.
 
-Nothing that this process says is trusted: whoever owns the code in it owns the process. The judge checks values
-itself, takes times from the kernel, and reads every answer as data.
+Nothing that this process says is trusted: whoever owns the code in it owns the process. The judge checks
+values itself, takes times from the kernel, and reads every answer as data.
 """
 
 from __future__ import annotations

@@ -145,8 +145,8 @@ class Sandbox:
     ) -> Executed:
         """Run a notebook's cells, as ``plan`` gives them; ``only`` these tests, if given.
 
-        With ``races="later"`` right answers are not timed, but put on the list ``waiting``; "again" is for races
-        that noise left undecided before. Raises SandboxError where no process can be started.
+        With ``races="later"`` right answers are not timed, but put on the list ``waiting``; "again" is for
+        races that noise left undecided before. Raises SandboxError where no process can be started.
         """
         planned = msgspec.convert(cells, list[PlannedCell])
         work = RunNotebook(planned, only, races, assignment, cell_seconds, notebook_seconds, most_restarts)

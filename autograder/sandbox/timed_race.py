@@ -1,11 +1,12 @@
 """A race between two processes, neither of which is believed: the code that decides the points for speed.
 
-Both sides are copies of processes that were forked from the same one, pinned to the same core, and stopped whenever
-it is not their turn. The same code in two processes can differ by tens of per cent, for as long as they live, so
-the unit of evidence is the *launch*: copy both sides in random order, warm up, time a few pairs of blocks, keep one
-ratio. The judge makes all inputs, a different one for each call, and reads the kernel's CPU clocks of everything
-that lives in a side's namespaces. Both sides take the inputs of all calls and hand over as many results; what the
-answer's side needs for that beyond the other is added to its calls, so nothing is gained by computing early or late.
+Both sides are copies of processes that were forked from the same one, pinned to the same core, and stopped
+whenever it is not their turn. The same code in two processes can differ by tens of per cent, for as long as
+they live, so the unit of evidence is the *launch*: copy both sides in random order, warm up, time a few
+pairs of blocks, keep one ratio. The judge makes all inputs, a different one for each call, and reads the
+kernel's CPU clocks of everything that lives in a side's namespaces. Both sides take the inputs of all calls
+and hand over as many results; what the answer's side needs for that beyond the other is added to its calls,
+so nothing is gained by computing early or late.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import torch
 
 from ..judging.calls import AnswerError
 from ..judging.values import difference
-from ..measuring.clocks import BLOCK_SECONDS, calls_for_a_block
+from ..measuring.clocks import BLOCK_SECONDS, BlockSearch
 from ..measuring.decide import decide
 from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, log_ratios, ratio_of_logs
 from . import decode, linux
@@ -37,7 +38,6 @@ from .encode import Inputs
 from .messages import (
     FetchResults,
     Found,
-    Message,
     ObjectNode,
     PrepareRace,
     RaceInputs,
@@ -48,8 +48,8 @@ from .messages import (
 )
 from .shared_memory import SharedMemory
 
-# A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided is
-# judged a second time: so the two share it. The first's share still decides after eleven equal signs.
+# A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided
+# is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
 ERRORS = {"now": 8.4e-4, "later": 8.4e-4, "again": 1.6e-4}
 
 PAIRS, WARM_UPS = 3, 2
@@ -68,8 +68,8 @@ SIDES = ("slow", "fast")  # the given version, and the answer
 class TimedRace:
     """Races of one submission. ``names`` are those of the judge's notebook.
 
-    ``given`` gives the process that ran the given cells only; ``timing`` has the machine alone; ``error`` bounds
-    the probability of each kind of wrong verdict.
+    ``given`` gives the process that ran the given cells only; ``timing`` has the machine alone; ``error``
+    bounds the probability of each kind of wrong verdict.
     """
 
     names: Mapping[str, object]
@@ -109,6 +109,7 @@ class TimedRace:
         processes = {"slow": (given, self._given()), "fast": (target.name, self._answer)}
         with self._timing(), linux.one_core_kept_free() as core:
             launches = Launches(processes, on, threshold, tolerance, self._time, core)
+            launches.plan()
             decision = decide(launches.ratios(), self._error)
         if not decision.ratios:
             raise DuelError("there was no time left for this race.")
@@ -119,8 +120,8 @@ class TimedRace:
 class Launches:
     """Launches of both sides, one after the other; ``seconds`` per call of each side, a figure a pair.
 
-    ``processes`` has for each side the name of its function, and the process to copy. On the core ``core`` (None:
-    any).
+    ``processes`` has for each side the name of its function, and the process to copy. On the core ``core``
+    (None: any).
     """
 
     def __init__(
@@ -137,8 +138,48 @@ class Launches:
         self._calls: dict[str, int] = {}
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
 
+    def plan(self) -> None:
+        """Find how many calls make a block, with a copy of the given version's process.
+
+        ``BLOCK_SECONDS`` or more of the given version, and of an answer that is just fast enough; both within
+        what inputs and results may take. Raises ValueError where the inputs are always the same.
+        """
+        start = time.process_time()
+        first, second = self._inputs(), self._inputs()
+        making = (time.process_time() - start) / 2
+        if difference(first, second) is None:
+            raise ValueError("`on` makes the same inputs each time: an answer could keep its results.")
+        name, process = self._processes["slow"]
+        with _told("slow"):
+            copy = process.start_copy(self._time.of_cell())
+        slow = Side("slow", name, process, copy, self._core, self._time)
+        try:
+            block, nothing = Block([second]), Block([])
+            slow.reserve(block)
+            slow.run(block, [0])
+            _, size = slow.results(1)
+            most = min(
+                MOST_CALLS,
+                MOST_MAKING / max(making, 1e-6),
+                MOST_INPUT_BYTES / max(block.inputs.size, 1),
+                MOST_OUTPUT_BYTES / max(size, 1),
+            )
+            most = max(1, int(most))
+            search, seconds = BlockSearch(most), 0.0
+            while not search.found or not seconds:
+                block = Block([self._inputs() for _ in range(search.calls)])
+                slow.reserve(block)
+                empty = slow.run(nothing, []).calls
+                seconds = max(slow.run(block, block.all).calls - empty, 1e-9)
+                search.take(seconds)
+        finally:
+            slow.kill()
+            slow.end()
+        enough = math.ceil(BLOCK_SECONDS * self._threshold * search.calls / seconds)
+        self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, enough))}
+
     def ratios(self) -> Iterator[float]:
-        """For each launch how many times as fast the answer is, over the threshold."""
+        """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
         for _ in range(MOST_LAUNCHES):
             if self._time.is_over():
                 return
@@ -152,52 +193,27 @@ class Launches:
                         copies.append(self._processes[name][1].start_copy(self._time.of_cell()))
                 for name, copy in zip(names, copies, strict=True):
                     sides[name] = Side(name, *self._processes[name], copy, self._core, self._time)
-                if not self._calls:
-                    self._calls = self._plan(sides["slow"])
-                blocks: list[dict[str, Spent]] = []
+                pairs: list[dict[str, Spent]] = []
                 for _ in range(WARM_UPS + PAIRS):
                     block, spent = self._block(), {}
                     for name in random.sample(SIDES, 2):
+                        sides[name].reserve(block)
                         spent[name] = sides[name].run(block, block.part if name == "slow" else block.all)
-                    self._compare(sides, block, spent)
-                    blocks.append(spent)
-                empty = min(side.run(Block([]), []).calls for side in sides.values())
+                    if sides["fast"].changed_inputs() and not sides["slow"].changed_inputs():
+                        raise AnswerError("failed", "a call changed its input, which must be left alone.")
+                    # All results at once: whoever computes them only now has to compute them all.
+                    got, _ = sides["fast"].results(len(block.all), spent["fast"])
+                    expected, _ = sides["slow"].results(len(block.all), spent["slow"])
+                    self._compare(block, got, expected)
+                    pairs.append(spent)
+                nothing = Block([])
+                empty = min(side.run(nothing, []).calls for side in sides.values())
             finally:
                 for side in sides.values():
                     side.kill()
                 for side in sides.values():
                     side.end()
-            yield self._ratio(blocks[WARM_UPS:], empty) / self._threshold
-
-    def _plan(self, slow: Side) -> dict[str, int]:
-        """How many calls make a block of ``BLOCK_SECONDS``: of the given version, and of an answer just fast enough.
-
-        Both within what inputs and results may take.
-        """
-        start = time.process_time()
-        first, second = fresh_inputs(self._on, secrets.randbits(63), "cpu"), self._inputs()
-        making = (time.process_time() - start) / 2
-        if difference(first, second) is None:
-            raise ValueError("`on` makes the same inputs each time: an answer could keep its results.")
-        block = Block([second])
-        slow.run(block, [0])
-        _, size = slow.results(1)
-        most = min(
-            MOST_CALLS,
-            MOST_MAKING / max(making, 1e-6),
-            MOST_INPUT_BYTES / max(block.inputs.size, 1),
-            MOST_OUTPUT_BYTES / max(size, 1),
-        )
-        most = max(1, int(most))
-        empty = min(slow.run(Block([]), []).calls for _ in range(3))
-
-        def seconds_of(calls: int) -> float:
-            block = Block([self._inputs() for _ in range(calls)])
-            return max(slow.run(block, block.all).calls - empty, 1e-9)
-
-        given = calls_for_a_block(seconds_of, most)
-        enough = math.ceil(BLOCK_SECONDS * self._threshold * given / seconds_of(given))
-        return {"slow": given, "fast": max(given, min(most, enough))}
+            yield self._ratio(pairs[WARM_UPS:], empty) / self._threshold
 
     def _inputs(self) -> tuple:
         return fresh_inputs(self._on, secrets.randbits(63), "cpu")
@@ -207,16 +223,8 @@ class Launches:
         inputs = [self._inputs() for _ in range(number)]
         return Block(inputs, random.sample(range(number), self._calls["slow"]))
 
-    def _compare(self, sides: Mapping[str, Side], block: Block, spent: Mapping[str, Spent]) -> None:
-        """The results of both sides must agree, and the answer leave its inputs as the given version does.
-
-        What handing over the results took is added to ``spent``.
-        """
-        if sides["fast"].changed_inputs() and not sides["slow"].changed_inputs():
-            raise AnswerError("failed", "a call changed its input, which must be left alone.")
-        # All results at once: whoever computes them only now has to compute them all.
-        got, _ = sides["fast"].results(len(block.all), spent["fast"])
-        expected, _ = sides["slow"].results(len(block.all), spent["slow"])
+    def _compare(self, block: Block, got: Any, expected: list) -> None:
+        """Raise AnswerError where the answer's results are not those of the given version."""
         if not isinstance(got, list) or len(got) != len(block.all):
             raise AnswerError("failed", "not all results were there when the calls had ended.")
         for place, which in enumerate(block.part):
@@ -238,7 +246,7 @@ class Launches:
 
 
 class Block:
-    """The inputs of a block of calls, made ready for both sides; ``part`` are the calls of the given version."""
+    """The inputs of a block of calls, ready for both sides; ``part`` are the given version's calls."""
 
     def __init__(self, calls: list[tuple], part: list[int] | None = None) -> None:
         self._calls = calls  # the memory that is compared with what the sides have left of it
@@ -286,11 +294,23 @@ class Side:
         self._inputs = Inputs()
         self._memory: SharedMemory | None = None
 
+    def reserve(self, block: Block) -> None:
+        """Have memory for the inputs of a block, which the side has mapped."""
+        size = block.inputs.size
+        if self._memory is not None and self._memory.size >= size:
+            return
+        self._close_memory()
+        self._memory = SharedMemory(2 * size)
+        with self._turn():
+            prepare = PrepareRace(self._function)
+            self._copy.channel.send(prepare, files=[self._memory.file], seconds=CALL_SECONDS)
+            self._copy.reply(RaceReady, CALL_SECONDS)
+
     def run(self, block: Block, part: list[int]) -> Spent:
         """Give it the inputs of all calls, and let it do ``part`` of them."""
+        if self._memory is None:
+            raise RuntimeError("no memory was reserved for these inputs")
         self._inputs = inputs = block.inputs
-        if self._memory is None or self._memory.size < inputs.size:
-            self._new_memory(2 * inputs.size)
         inputs.fill(self._memory)
         newest, start = self._copy.newest_process(), self._cpu_seconds()
         with self._turn():
@@ -312,10 +332,13 @@ class Side:
         return Spent(took, ready - start)
 
     def results(self, number: int, spent: Spent | None = None) -> tuple[Any, int]:
-        """Its results, repeated until there are ``number``, and their bytes; what that took is added to ``spent``."""
+        """Its results, repeated until there are ``number``, and their bytes; what that took is added to
+        ``spent``.
+        """
         newest, start = self._copy.newest_process(), self._cpu_seconds()
         with self._turn():
-            reply, frame = self._copy.ask(FetchResults(number), Found | Raised, seconds=CALL_SECONDS)
+            self._copy.channel.send(FetchResults(number), seconds=CALL_SECONDS)
+            reply, frame = self._copy.reply(Found | Raised, CALL_SECONDS)
         if spent is not None:
             spent.around += self._cpu_seconds() - start
         self._expect_nobody_else(newest)
@@ -331,13 +354,6 @@ class Side:
     def changed_inputs(self) -> bool:
         """Whether a call wrote into its inputs."""
         return self._memory is not None and self._inputs.changed(self._memory)
-
-    def _new_memory(self, size: int) -> None:
-        self._close_memory()
-        self._memory = SharedMemory(size)
-        with self._turn():
-            prepare: Message = PrepareRace(self._function)
-            self._copy.ask(prepare, RaceReady, files=[self._memory.file], seconds=CALL_SECONDS)
 
     def _expect_nobody_else(self, newest: int) -> None:
         """Our code starts no process to take inputs or give results, and nobody else there runs."""

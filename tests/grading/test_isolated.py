@@ -394,3 +394,39 @@ def test_without_bubblewrap_it_says_so_and_still_works(monkeypatch: pytest.Monke
 
     with pytest.raises(SandboxError, match="apt install bubblewrap"):
         Sandbox(require=True)
+
+
+DEPTHS = """
+import sys
+from autograder.sandbox.channel import Channel
+
+depths = set()
+real_send = Channel.send
+
+def send(self, message, *rest, **more):
+    frame, calls = sys._getframe(1), 0
+    while frame is not None and frame.f_code.co_filename != '<cell>':
+        calls += '/autograder/' in frame.f_code.co_filename
+        frame = frame.f_back
+    if frame is not None:  # below a line of a cell of the instructor's, so in the judge
+        depths.add((type(message).__name__, calls))
+    return real_send(self, message, *rest, **more)
+
+Channel.send = send
+"""
+
+
+def test_from_a_test_to_the_other_process_it_is_five_calls_at_most(box: Sandbox) -> None:
+    """An auditor follows five calls from a line of a test cell to where the judge talks to the answer."""
+    student = f"def sums(rows): return rows.sum(1)\ndef cube(x): return x ** 3\nif 0:\n    {SUMS}"
+    tests = [
+        DEPTHS,
+        "check(cube, like=lambda x: x ** 3, on=numbers, gradients=True, points=1)",
+        "check(cube, like=lambda x: x ** 3, on=numbers, at_most={'copies': 0}, shares=False, points=1)",
+        "check(cube, like=lambda x: x ** 3, on=lambda g, d: (1, 2), raises=TypeError, points=1)",
+        SUMS,
+        "max(calls for _, calls in depths), sorted({kind for kind, _ in depths})",
+    ]
+    most, kinds = eval(results(run(box, student, *tests))[-1])
+    assert most <= 5
+    assert {"Call", "Backward", "Look", "PrepareRace", "RaceInputs", "FetchResults"} <= set(kinds)

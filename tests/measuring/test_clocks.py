@@ -7,8 +7,8 @@ import torch
 from autograder.measuring.clocks import (
     BLOCK_SECONDS,
     LONGEST_BLOCK,
+    BlockSearch,
     calibrate,
-    calls_for_a_block,
     default_clock,
     devices,
     run_block,
@@ -38,6 +38,13 @@ def test_touching_new_memory_shows_as_page_faults():
     assert busy.faults > quiet.faults + 1000
 
 
+def search(seconds_of, **most):
+    found = BlockSearch(**most)
+    while not found.found:
+        found.take(seconds_of(found.calls))
+    return found.calls
+
+
 def test_blocks_are_long_enough_in_a_thousand_of_a_thousand_calibrations():
     """On a made-up clock, that one reading in five shows far too much, as on a busy machine."""
     source = random.Random(1)
@@ -49,13 +56,14 @@ def test_blocks_are_long_enough_in_a_thousand_of_a_thousand_calibrations():
                 once * calls * (source.uniform(1, 100) if source.random() < 0.2 else source.uniform(1, 1.1))
             )
 
-        calls = calls_for_a_block(seconds_of)
+        calls = search(seconds_of)
         assert once * calls >= BLOCK_SECONDS
         assert calls == 1 or once * calls < 15 * BLOCK_SECONDS, "no longer than it need be"
 
 
 def test_a_block_has_no_more_calls_than_allowed():
-    assert calls_for_a_block(lambda calls: 1e-9, most=200) == 200
+    assert search(lambda calls: 1e-9, most=200) == 200
+    assert search(lambda calls: 1e-9, most=1) == 1
 
 
 def test_calibration_asks_the_clock_that_judges():
