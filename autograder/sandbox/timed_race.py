@@ -108,6 +108,9 @@ class TimedRace:
             raise TypeError("a race needs a function that the answer defines, not an object's method.")
         processes = {"slow": (given, self._given()), "fast": (target.name, self._answer)}
         with self._timing(), linux.one_core_kept_free() as core:
+            for name, (_, process) in processes.items():
+                with _told(name):
+                    process.use(self._time.of_cell())
             launches = Launches(processes, on, threshold, tolerance, self._time, core)
             launches.plan()
             decision = decide(launches.ratios(), self._error)
@@ -206,14 +209,15 @@ class Launches:
                     expected, _ = sides["slow"].results(len(block.all), spent["slow"])
                     self._compare(block, got, expected)
                     pairs.append(spent)
-                nothing = Block([])
-                empty = min(side.run(nothing, []).calls for side in sides.values())
+                nothing, idle = Block([]), []
+                for side in sides.values():
+                    idle.append(side.run(nothing, []).calls)
             finally:
                 for side in sides.values():
                     side.kill()
                 for side in sides.values():
                     side.end()
-            yield self._ratio(pairs[WARM_UPS:], empty) / self._threshold
+            yield self._ratio(pairs[WARM_UPS:], min(idle)) / self._threshold
 
     def _inputs(self) -> tuple:
         return fresh_inputs(self._on, secrets.randbits(63), "cpu")
