@@ -327,7 +327,8 @@ def test_a_test_gives_the_points_of_its_last_line(course, header, code, points):
 
 
 CHECK = "check(f, points=1)"
-# An answer that a person grades, and a task: nbgrader has these, the course does not.
+# nbgrader's own metadata: a test; an answer that a person grades, and a task, which the course does not have.
+TEST = '{"grade": true, "grade_id": "t", "locked": true, "points": 1, "solution": false, "task": false}'
 MANUAL = '{"grade": true, "grade_id": "t", "locked": false, "points": 1, "solution": true, "task": false}'
 TASK = '{"grade": false, "grade_id": "t", "locked": true, "points": 1, "solution": false, "task": true}'
 
@@ -349,6 +350,11 @@ TASK = '{"grade": false, "grade_id": "t", "locked": true, "points": 1, "solution
         ('id="t" role="test" points="2"', "f(1)", "points must be a number above 0, not '2'"),
         # points that nbgrader would not see
         ('id="t" role="test"', f"{CHECK}\n{CHECK}", "one check or race with points=, as its last line"),
+        (
+            'id="t" role="test"',
+            f"def f():\n    {CHECK}\n\n{CHECK}",
+            "one check or race with points=, as its last",
+        ),
         ('id="t" role="test"', f"{CHECK}\nprint()", "one check or race with points=, as its last line"),
         ('id="t" role="test"', f"for f in g:\n    {CHECK}", "one check or race with points=, as its last"),
         ('id="t" role="test"', f"done = {CHECK}", "one check or race with points=, as its last line"),
@@ -370,7 +376,7 @@ TASK = '{"grade": false, "grade_id": "t", "locked": true, "points": 1, "solution
         ('id="t" role=test', CHECK, 'its header cannot be read: id="t" role=test'),
         (f"nbgrader={MANUAL}", "f(1)", 'must say id="…" role="…" in place of nbgrader'),
         (f"nbgrader={TASK}", "f(1)", 'must say id="…" role="…" in place of nbgrader'),
-        (f'id="t" role="test" nbgrader={MANUAL}', CHECK, 'must say id="…" role="…" in place of nbgrader'),
+        (f'id="t" role="test" nbgrader={TEST}', CHECK, 'must say id="…" role="…" in place of nbgrader'),
         ('nbgrader={"grade": true, "grade_id": "t"}', CHECK, 'must say id="…" role="…" in place of nbgrader'),
     ],
 )
