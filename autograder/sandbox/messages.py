@@ -314,8 +314,8 @@ class RaceReady(Message, frozen=True):
 class Load(Message, frozen=True):
     """Load these modules, which the assignment's cells import, and know the sources of its given cells.
 
-    Nothing of a test cell: all processes that run answers are forked from the one that gets this. ``meta``: the
-    assignment uses torch's meta device.
+    Nothing of a test cell: all processes that run answers are forked from the one that gets this. ``meta``:
+    the assignment uses torch's meta device.
     """
 
     modules: list[str]
