@@ -9,19 +9,16 @@ from __future__ import annotations
 import difflib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from nbgrader.converters import NbGraderException
-
-from ..nbgrader_plugin import execute, restore
-from ..nbgrader_plugin.submissions import UnreadableNotebook, read_notebook
+from ..nbgrader_plugin.submissions import problem_of
 from ..sandbox import Executed, plan
 from .cluster import Cluster
-from .course import Course, GradingError, Submission
+from .course import Course, GradingError, Submission, SubmissionError
+from .grader import Prepared
 from .progress_bar import Progress, length
 
 
@@ -30,9 +27,9 @@ class Job:
     """One notebook of a submission: its cells, and what running them gave."""
 
     submission: Submission
-    notebook: str
+    prepared: Prepared | None
     cells: list[dict]
-    others: int  # how many more notebooks the submission has
+    others: int = 0  # how many more notebooks the submission has
     executed: Executed | None = None
     failure: str | None = None
 
@@ -69,7 +66,6 @@ def grade(
     summary.skipped = [submission.student for submission in chosen if submission not in todo]
     try:
         if todo:
-            load_originals(course)
             with connect(course.require_sandbox) as cluster:
                 for warning in cluster.warnings:
                     say(f"warning: {warning}")
@@ -83,7 +79,6 @@ def grade(
         summary.stopped = "Stopped by hand." if isinstance(error, KeyboardInterrupt) else str(error)
         raise
     finally:
-        restore.loaded.clear()
         summary.seconds = monotonic() - start
         course.record(asdict(summary))
     return summary
@@ -99,27 +94,21 @@ def choose(submissions: list[Submission], students: set[str]) -> list[Submission
     return [submission for submission in submissions if not students or submission.student in students]
 
 
-def load_originals(course: Course) -> None:
-    """Read the assignment's own cells from the gradebook, once for all submissions."""
-    step = restore.RestoreCells(parent=course.grader)
-    names = course.notebooks
-    with course.gradebook.shared():
-        for name in names:
-            key = (course.db_url, course.assignment, name)
-            restore.loaded[key] = step.originals(*key)
-
-
 def prepare(course: Course, submission: Submission) -> list[Job]:
     """The notebooks of a submission, with the cells that are to be run: none in one that cannot be read."""
-    planned = {}
-    for path in submission.notebooks:
-        if originals := restore.loaded.get((course.db_url, course.assignment, path.stem)):
-            planned[path.stem] = []
-            with suppress(UnreadableNotebook):
-                notebook = read_notebook(path)
-                restore.restore(notebook, originals)
-                planned[path.stem] = plan(notebook)
-    return [Job(submission, name, cells, len(planned) - 1) for name, cells in planned.items()]
+    try:
+        found = course.read(submission)
+    except SubmissionError as error:
+        return [Job(submission, None, [], failure=str(error))]
+    return [
+        Job(
+            submission,
+            prepared,
+            [] if problem_of(prepared.notebook) else plan(prepared.notebook),
+            len(found) - 1,
+        )
+        for prepared in found
+    ]
 
 
 def run(cluster: Cluster, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[Job]:
@@ -154,7 +143,7 @@ def run(cluster: Cluster, jobs: Iterable[Job], settings: dict[str, Any]) -> Iter
         else:
             yield job
     for job in again:  # nothing else runs now
-        cluster.start(job, job.cells, timing=True, races="now", only=job.executed.undecided, **settings)
+        cluster.start(job, job.cells, timing=True, races="again", only=job.executed.undecided, **settings)
         take(*cluster.wait())
         job.failure = None  # what is still undecided is for the instructor to decide
         yield job
@@ -189,23 +178,18 @@ def finish(course: Course, jobs: list[Job], summary: Summary) -> None:
     for failure in (job.failure for job in jobs if job.failure):
         summary.failed[student] = failure
         return
-    ran = {(course.assignment, student, job.notebook): job for job in jobs if job.executed}
-    execute.executed.update({key: job.executed for key, job in ran.items()})
     try:
-        course.save(student)
-    except NbGraderException as error:
-        log = course.records / f"{course.assignment}.log"
-        summary.failed[student] = f"nbgrader could not grade it: {error} (see {log})"
+        course.save(student, [(job.prepared, job.executed) for job in jobs if job.prepared])
+    except SubmissionError as error:
+        summary.failed[student] = str(error)
         return
-    finally:
-        for key in ran:
-            execute.executed.pop(key, None)
     summary.graded.append(student)
-    for job in ran.values():
-        names = {cell["index"]: cell["grade_id"] for cell in job.cells}
-        summary.undecided += [(student, names[index]) for index in job.executed.undecided]
-        if job.executed.events:
-            summary.suspicious.append(student)
+    for job in jobs:
+        if job.executed:
+            names = {cell["index"]: cell["grade_id"] for cell in job.cells}
+            summary.undecided += [(student, names[index]) for index in job.executed.undecided]
+            if job.executed.events:
+                summary.suspicious.append(student)
 
 
 def tell(course: Course, summary: Summary) -> str:

@@ -28,22 +28,25 @@ class Original:
 
 Originals = Mapping[str, Original]
 
-# The originals of notebooks that are about to be graded, by (db_url, assignment, notebook). Whoever grades
-# many submissions in one process puts them here, so that they are read once.
-loaded: dict[tuple[str, str, str], Originals] = {}
-
 
 class RestoreCells(NbGraderPreprocessor):
     """Makes the locked cells what the gradebook says, wherever the student's notebook differs.
 
     It stands for nbgrader's DeduplicateIds and OverwriteCells. Those trust the metadata in the submission
     and the neighbours of a deleted cell: a spoiled entry or two deleted neighbours cost the whole grade.
+    Each instance asks the gradebook once for the cells of a notebook.
     """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._known: dict[tuple[str, str, str], Originals] = {}
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         names = resources["nbgrader"]
         key = (names["db_url"], names["assignment"], names["notebook"])
-        for remark in restore(nb, loaded.get(key) or self.originals(*key)):
+        if key not in self._known:
+            self._known[key] = self.originals(*key)
+        for remark in restore(nb, self._known[key]):
             self.log.info(remark)
         return nb, resources
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import json
+import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -146,14 +147,19 @@ class SubmissionExporter(NotebookExporter):
     ) -> tuple[str, dict[str, Any]]:
         """Convert the notebook in a file, as nbconvert's method of this name does."""
         path = Path(filename)
-        try:
-            notebook = read_notebook(path, ours=not getattr(self.parent, "_sanitizing", True))
-        except UnreadableNotebook as error:
-            self.log.warning("%s: %s", path, error)
-            notebook = explanation(str(error))
+        notebook = read_or_explain(path, self.log, ours=not getattr(self.parent, "_sanitizing", True))
         resources = ResourcesDict() if resources is None else resources
         resources["metadata"] = {"name": path.stem, "path": str(path.parent)}
         return self.from_notebook_node(notebook, resources=resources, **kw)
+
+
+def read_or_explain(path: Path, log: logging.Logger, ours: bool = False) -> NotebookNode:
+    """The notebook at ``path``; in place of one that cannot be read, a page that says why."""
+    try:
+        return read_notebook(path, ours)
+    except UnreadableNotebook as error:
+        log.warning("%s: %s", path, error)
+        return explanation(str(error))
 
 
 def explanation(problem: str) -> NotebookNode:

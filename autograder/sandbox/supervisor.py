@@ -195,8 +195,9 @@ class Sandbox:
     ) -> Executed:
         """Run a notebook's cells; ``only`` these tests, if given.
 
-        With ``races="later"`` right answers are not timed, but put on the list ``waiting``. Raises
-        SandboxError where no process can be started.
+        With ``races="later"`` right answers are not timed, but put on the list ``waiting``; "again" is for
+        the second try of a race that noise left undecided. Raises SandboxError where no process can be
+        started.
         """
         with self._busy:
             return self._run(
@@ -227,7 +228,7 @@ class Sandbox:
         finished = False
         try:
             self._start(cells)
-            racing = work["races"] == "now" and any("race(" in cell["source"] for cell in cells)
+            racing = work["races"] != "later" and any("race(" in cell["source"] for cell in cells)
             if racing and self.noise is None:
                 self._check_machine()
             self._control.send(work, seconds=START_SECONDS)

@@ -98,6 +98,7 @@ class Instant:
     def __init__(self, _require: bool = False, *, undecided: int = 0, broken: Iterable[str] = ()) -> None:
         self.jobs: deque[tuple[Job, Executed | str]] = deque()
         self.log: list[tuple[str, str]] = []
+        self.races: list[object] = []
         self.undecided, self.broken = undecided, set(broken)
 
     def __call__(self, _require: bool) -> Instant:
@@ -112,6 +113,7 @@ class Instant:
     def start(self, job: Job, cells: list[dict], *, timing: bool, **settings: object) -> None:
         student = job.submission.student
         self.log.append(("timing" if timing else "checks", student))
+        self.races.append(settings["races"])
         undecided = timing and self.log.count(("timing", student)) <= self.undecided
         data = pretend(cells, undecided=undecided, **settings)
         self.jobs.append((job, "it broke" if student in self.broken else Executed.from_dict(data)))
