@@ -7,7 +7,6 @@ import errno
 import json
 import logging
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from tornado.log import app_log
 from traitlets import TraitError
 
 from ..nbgrader_plugin.execute import RunEveryCell
+from ..nbgrader_plugin.patches import autograded_folder, owner
 from ..nbgrader_plugin.submissions import only_one, unfinished
 from ..sandbox import Executed
 from .gradebook import GradebookError, OpenGradebook, explain
@@ -118,22 +118,25 @@ class Course:
                     f"Nobody has handed in {self.assignment}: there is no {where}. Run `nbgrader collect "
                     f"{self.assignment}` (or `nbgrader zip_collect`) first."
                 ) from None
-        pattern = self.grader._format_source("(?P<assignment>.*)", "(?P<student>.*)", escape=True)
         excluded = (self.directory.student_id_exclude or "").split(",")
         found = [
-            Submission(re.fullmatch(pattern, folder)["student"], Path(folder), tuple(map(Path, notebooks)))
+            Submission(owner(self.grader, folder)[1], Path(folder), tuple(map(Path, notebooks)))
             for folder, notebooks in sorted(self.grader.assignments.items())
         ]
         return [submission for submission in found if submission.student not in excluded]
 
     def graded(self, submission: Submission) -> bool:
         """Whether it was graded to the end, and not handed in again since; nbgrader's rule is the same."""
-        folder = Path(self.grader.destination(submission.student))
+        folder = self.autograded(submission.student)
         if not folder.exists() or unfinished(folder, self.notebooks):
             return False
         new = self.directory.get_existing_timestamp(str(submission.folder))
         old = self.directory.get_existing_timestamp(str(folder))
         return not (new and old and new > old)
+
+    def autograded(self, student: str) -> Path:
+        """The folder of a student's autograded notebooks."""
+        return autograded_folder(self.grader, self.assignment, student)
 
     @cached_property
     def notebooks(self) -> list[str]:

@@ -9,16 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from unittest.mock import patch
 
 import nbgrader
-from alembic.script import ScriptDirectory
-from nbgrader.api import Base, Gradebook
+from nbgrader.api import Base
 from sqlalchemy import Connection, Inspector, create_engine, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
-from sqlalchemy.orm import scoped_session, sessionmaker
+
+from ..nbgrader_plugin.patches import migrations, sharing
 
 CONNECT_SECONDS = 10
 # What grading writes to.
@@ -71,7 +69,7 @@ class OpenGradebook:
         if "alembic_version" in tables:
             version = self.connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         self.connection.rollback()
-        scripts = ScriptDirectory(str(Path(nbgrader.__file__).parent / "alembic"))
+        scripts = migrations()
         known = {script.revision for script in scripts.walk_revisions()}
         if version and version not in known:
             raise GradebookError(
@@ -99,20 +97,9 @@ class OpenGradebook:
         Nothing is kept before ``commit`` is called; what was not committed at the end is undone.
         """
 
-        def use(
-            gradebook: Gradebook, db_url: str, course_id: str = "default_course", authenticator=None
-        ) -> None:
-            gradebook.engine, gradebook.course_id, gradebook.authenticator = self.engine, course_id, None
-            gradebook.db = scoped_session(
-                sessionmaker(bind=self.connection, join_transaction_mode="rollback_only", future=True)
-            )
-
-        def leave(gradebook: Gradebook) -> None:
-            gradebook.db.remove()
-
         try:
             self.connection.begin()
-            with patch.object(Gradebook, "__init__", use), patch.object(Gradebook, "close", leave):
+            with sharing(self.connection):
                 yield self
         finally:
             if not self.connection.invalidated:

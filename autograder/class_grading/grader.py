@@ -139,10 +139,6 @@ class Grader(Autograde):
             self.cause = error
             raise
 
-    def destination(self, student: str) -> str:
-        """The folder of a student's autograded notebooks."""
-        return os.path.normpath(self._format_dest(self.coursedir.assignment_id, student))
-
 
 class TakeOutputs(NbGraderPreprocessor):
     """Stands for RunEveryCell where the cells were run elsewhere."""

@@ -84,9 +84,7 @@ def read_results(course: Course) -> Results:
                 with suppress(MissingEntry):
                     found = gradebook.find_submission(course.assignment, student)
                     scores = {grade.name: grade.score for book in found.notebooks for grade in book.grades}
-                    graded.append(
-                        _read(Path(course.grader.destination(student)), found.score, scores, student)
-                    )
+                    graded.append(_read(course.autograded(student), found.score, scores, student))
                     continue
             missing[student] = run.get("failed", {}).get(student) or run.get("stopped") or "Not graded yet."
     exercises += [name for name in most if not exercise_of(name, exercises)]

@@ -28,12 +28,14 @@ from typing import Any
 
 def configure(c: Any) -> None:
     """Put the course's steps into nbgrader's pipeline; ``c`` is the object that ``get_config()`` returns."""
-    from .submissions import grade_missing_notebooks
+    from . import patches
+    from .submissions import init_notebooks
 
+    patches.check()
     if not shutil.which("alembic"):
         # nbgrader calls it by name, and an environment that was not activated is not on the PATH.
         os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
-    grade_missing_notebooks()
+    patches.list_notebooks_with(init_notebooks)
     # Without CheckCellMetadata: RestoreCells takes nbgrader's notes on cells from the gradebook, not from the
     # submission, and checking them against their schema takes longer than running the cells.
     c.Autograde.exporter_class = "autograder.nbgrader_plugin.submissions.SubmissionExporter"

@@ -7,16 +7,17 @@ from html import escape
 from typing import Any
 
 from nbformat import NotebookNode
-from nbgrader.preprocessors import ClearHiddenTests
+from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import List
 
 from ..roles import is_test
+from .patches import remove_hidden_tests
 
 REMARK = "# The hidden tests are not shown."
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class HideTests(ClearHiddenTests):
+class HideTests(NbGraderPreprocessor):
     """Removes the hidden test regions, and their lines wherever an output repeats them.
 
     A traceback and a warning both quote source lines. The card of a test cell says all that a student needs,
@@ -30,7 +31,7 @@ class HideTests(ClearHiddenTests):
         hidden: set[str] = set()
         for cell in filter(is_test, nb.cells):
             hidden.update(lines(cell.source))
-            if self._remove_hidden_test_region(cell):
+            if remove_hidden_tests(cell, self):
                 cell.source = f"{cell.source.rstrip()}\n{REMARK}".lstrip()
             cell.outputs = [output for output in cell.outputs if output.output_type != "error"]
         # What students can see anyway is no secret, and short lines such as ")" give nothing away.

@@ -9,9 +9,10 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, Notebook
-from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
+from nbgrader.preprocessors import NbGraderPreprocessor
 
 from ..roles import exercise_of, nbgrader_data, solution_cells
+from .patches import remove_hidden_tests
 from .submissions import NEW_CELL, problem_of, rebuilt
 
 CHANGED = "# This cell had been changed. Its original was put back before grading.\n"
@@ -59,7 +60,7 @@ class RestoreCells(NbGraderPreprocessor):
     def as_released(self, original: NotebookNode) -> str:
         """The source of a cell as students got it, without its hidden tests."""
         released = NotebookNode(source=original.source)
-        ClearHiddenTests(parent=self)._remove_hidden_test_region(released)
+        remove_hidden_tests(released, self)
         return released.source
 
 
