@@ -1,7 +1,7 @@
-"""Grades a whole class: submissions run in parallel on a Dask cluster, one process writes the grades.
+"""Grades a whole class: submissions run in parallel in a pool of workers, one process writes the grades.
 
-For each submission the cells run on a worker, in its sandbox; then nbgrader's own Autograde, in this process,
-takes their outputs in place of running anything. Races are timed apart, one at a time on each machine.
+For each submission the cells run in a worker's sandbox; then nbgrader's own Autograde, in this process, takes
+their outputs in place of running anything. Races are timed apart, one at a time on each machine.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -16,9 +17,9 @@ from typing import Any
 
 from ..nbgrader_plugin.submissions import problem_of
 from ..sandbox import Executed, plan
-from .cluster import Cluster
 from .course import Course, GradingError, Submission, SubmissionError
 from .grader import Prepared
+from .pool import Pool
 from .progress_bar import Progress, length
 
 
@@ -52,12 +53,12 @@ def grade(
     *,
     students: Iterable[str] = (),
     force: bool = False,
-    connect: Callable[[bool], Cluster],
+    connect: Callable[[bool], Pool],
     say: Callable[[str], None] = print,
 ) -> Summary:
     """Grade the submissions of the course's assignment that are still to be graded.
 
-    Raises GradingError or ClusterError where that cannot go on. What was graded until then is kept, and the
+    Raises GradingError or PoolError where that cannot go on. What was graded until then is kept, and the
     next run goes on from there.
     """
     summary, start = Summary(), monotonic()
@@ -66,13 +67,13 @@ def grade(
     summary.skipped = [submission.student for submission in chosen if submission not in todo]
     try:
         if todo:
-            with connect(course.require_sandbox) as cluster:
-                for warning in cluster.warnings:
+            with closing(connect(course.require_sandbox)) as pool:
+                for warning in pool.warnings:
                     say(f"warning: {warning}")
                 with Progress(len(todo), "grading", "submission") as progress:
                     jobs = (job for submission in todo for job in prepare(course, submission))
                     settings = {"assignment": course.assignment, **course.limits}
-                    for done in by_submission(run(cluster, jobs, settings)):
+                    for done in by_submission(run(pool, jobs, settings)):
                         finish(course, done, summary)
                         progress.step()
     except BaseException as error:
@@ -111,55 +112,58 @@ def prepare(course: Course, submission: Submission) -> list[Job]:
     ]
 
 
-def run(cluster: Cluster, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[Job]:
+def run(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[Job]:
     """Run all jobs; gives each when it is done, those that noise left undecided last.
 
     Two stages: answers are checked on every worker; then races are timed, on the workers that may.
     """
-    todo, races, again = iter(jobs), deque[Job](), []
+    todo = iter(jobs)
+    races: deque[tuple[Job, list[int]]] = deque()
+    again: list[tuple[Job, list[int]]] = []
     checking = timing = 0
     while True:
-        while timing < cluster.timers and races:
-            job = races.popleft()
-            cluster.start(job, job.cells, timing=True, races="now", only=job.executed.waiting, **settings)
+        while timing < pool.timers and races:
+            job, cells = races.popleft()
+            pool.start(job, job.cells, timing=True, races="now", only=cells, **settings)
             timing += 1
-        while checking < 2 * cluster.workers and (job := next(todo, None)):
-            if not job.cells:
-                yield job
+        while checking < 2 * pool.workers and (new := next(todo, None)):
+            if not new.cells:
+                yield new
                 continue
-            cluster.start(job, job.cells, timing=False, races="later", **settings)
+            pool.start(new, new.cells, timing=False, races="later", **settings)
             checking += 1
         if not checking and not timing:
             break
-        job, result = cluster.wait()
+        job, result = pool.wait()
         if job.executed is None:
             checking -= 1
         else:
             timing -= 1
-        if take(job, result) and job.executed.waiting:
-            races.append(job)
-        elif not job.failure and job.executed.undecided:
-            again.append(job)
+        executed = take(job, result)
+        if executed and executed.waiting:
+            races.append((job, executed.waiting))
+        elif executed and executed.undecided:
+            again.append((job, executed.undecided))
         else:
             yield job
-    for job in again:  # nothing else runs now
-        cluster.start(job, job.cells, timing=True, races="again", only=job.executed.undecided, **settings)
-        take(*cluster.wait())
+    for job, cells in again:  # nothing else runs now
+        pool.start(job, job.cells, timing=True, races="again", only=cells, **settings)
+        take(*pool.wait())
         job.failure = None  # what is still undecided is for the instructor to decide
         yield job
 
 
-def take(job: Job, result: Executed | str) -> bool:
-    """Put a result into its job; whether it is one."""
+def take(job: Job, result: Executed | str) -> Executed | None:
+    """Put a result into its job; all that running it gave until now, or nothing where it failed."""
     if isinstance(result, str):
         job.failure = result
-        return False
+        return None
     waiting = job.executed.waiting if job.executed else None
     job.executed = job.executed.merged(result) if job.executed else result
     if waiting and job.executed.waiting == waiting:
         job.failure = "Its races could not be timed: the judging process ended before its work was done."
-        return False
-    return True
+        return None
+    return job.executed
 
 
 def by_submission(jobs: Iterable[Job]) -> Iterator[list[Job]]:

@@ -50,9 +50,9 @@ def course(template: Path, tmp_path: Path, root: Path, monkeypatch: pytest.Monke
     return ScratchCourse(tmp_path / "class", root)
 
 
-def run(cluster: Instant | None = None, **options: object) -> Summary:
+def run(pool: Instant | None = None, **options: object) -> Summary:
     with Course("traps") as opened, opened.locked():
-        return grade(opened, connect=cluster or Instant(), **options)
+        return grade(opened, connect=pool or Instant(), **options)
 
 
 def autograded(student: str) -> Path:
@@ -69,10 +69,10 @@ def test_everybody_is_graded(course: ScratchCourse) -> None:
 def test_what_is_graded_is_left_alone(course: ScratchCourse) -> None:
     run(students=["ada"])
     before = autograded("ada").read_bytes()
-    cluster = Instant()
-    summary = run(cluster)
+    pool = Instant()
+    summary = run(pool)
     assert summary.skipped == ["ada"]
-    assert ("checks", "ada") not in cluster.log
+    assert ("checks", "ada") not in pool.log
     assert autograded("ada").read_bytes() == before
     assert run().skipped == list(STUDENTS)
     assert sorted(run(force=True).graded) == sorted(STUDENTS)
@@ -129,15 +129,15 @@ def test_a_student_cannot_bring_the_mark_along(course: ScratchCourse) -> None:
 
 
 def test_races_are_timed_after_the_checks_and_once_more_at_the_end(course: ScratchCourse) -> None:
-    cluster = Instant(undecided=1)
-    summary = run(cluster)
+    pool = Instant(undecided=1)
+    summary = run(pool)
     assert summary.undecided == []
     assert sorted(summary.graded) == sorted(STUDENTS)
-    last = cluster.log[-len(STUDENTS) :]
+    last = pool.log[-len(STUDENTS) :]
     assert sorted(last) == sorted(("timing", student) for student in STUDENTS)
-    assert cluster.races[-len(STUDENTS) :] == ["again"] * len(STUDENTS)
-    assert sorted(cluster.races[: -len(STUDENTS)]) == sorted(["later", "now"] * len(STUDENTS))
-    assert cluster.log.index(("timing", "ada")) > cluster.log.index(("checks", "ada"))
+    assert pool.races[-len(STUDENTS) :] == ["again"] * len(STUDENTS)
+    assert sorted(pool.races[: -len(STUDENTS)]) == sorted(["later", "now"] * len(STUDENTS))
+    assert pool.log.index(("timing", "ada")) > pool.log.index(("checks", "ada"))
     assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
 
 
@@ -336,7 +336,7 @@ def test_a_gradebook_from_another_version(
 def test_a_gradebook_that_cannot_be_written(
     course: ScratchCourse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("autograder.class_grading.engine.Cluster")  # it is seen before anything is started
+    monkeypatch.delattr("autograder.class_grading.command.LocalPool")  # it is seen before anything is run
     url = f"sqlite:///file:{course.folder}/gradebook.db?mode=ro&uri=true"
     said = refused(capsys, "traps", "--db", url)
     assert "attempt to write a readonly database. Give this account the right to write to it" in said
@@ -357,9 +357,9 @@ SMALL_FILES = """
 import resource, sys
 sys.path.insert(0, {tests!r})
 from grading_class import Instant
-from autograder.class_grading import cluster, command
+from autograder.class_grading import command
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
-cluster.Cluster = lambda *_, **__: Instant()
+command.LocalPool = lambda *_, **__: Instant()
 sys.exit(command.main(["traps"]))
 """
 
@@ -426,11 +426,37 @@ def test_the_sandbox_is_required(
             asked.append(require)
             super().__init__()
 
-    monkeypatch.setattr("autograder.class_grading.cluster.Cluster", Refusing)
+    monkeypatch.setattr("autograder.class_grading.command.LocalPool", Refusing)
     assert main(["traps", "--student", "ada", "--require-sandbox"]) == 0
     configure(course, "c.RunEveryCell.require_sandbox = True")
     assert main(["traps", "--student", "bo"]) == 0
     assert asked == [True, True]
+
+
+def test_without_bubblewrap_it_is_refused_if_required(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "This machine cannot run submissions: bubblewrap was not found" in refused(
+        capsys, "traps", "--require-sandbox", "--workers", "1"
+    )
+
+
+WITHOUT_DASK = """
+import sys
+from autograder.class_grading import command
+code = command.main(["traps", "--student", "ada", "--workers", "1"])
+print({name.partition(".")[0] for name in sys.modules} & {"dask", "distributed"})
+sys.exit(code)
+"""
+
+
+@pytest.mark.slow
+def test_one_machine_needs_no_dask(course: ScratchCourse) -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_DASK], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 graded" in done.stdout
+    assert done.stdout.splitlines()[-1] == "set()"
 
 
 def test_what_failed_is_kept_for_the_report(course: ScratchCourse) -> None:
