@@ -11,8 +11,7 @@ from ..sandbox import Sandbox, SandboxError
 from .pool import LocalPool, Pool, PoolError, cores
 
 
-def arguments() -> argparse.ArgumentParser:
-    """The command's options."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m autograder grade", description="Grade a class in parallel, in the course's folder."
     )
@@ -28,7 +27,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Grade; 0 if every submission is graded at the end, else 1 (130 if stopped by hand)."""
-    parser = arguments()
+    parser = _parser()
     options = parser.parse_args(argv)
     if options.workers is not None and options.workers < 1:
         parser.error("--workers must be 1 or more")

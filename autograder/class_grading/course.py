@@ -21,14 +21,15 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from tornado.log import app_log
 from traitlets import TraitError
 
+from ..files import write_whole
 from ..nbgrader_plugin.execute import RunEveryCell
 from ..nbgrader_plugin.patches import autograded_folder, owner
 from ..nbgrader_plugin.submissions import only_one, unfinished
 from ..sandbox import Executed
-from .gradebook import GradebookError, OpenGradebook, explain
+from .gradebook import GradebookError, OpenGradebook, database_trouble
 from .grader import Grader, NotWhatRan, Prepared
 
-CONFIG = "nbgrader_config.py"
+SETTINGS = "nbgrader_config.py"
 # What no other submission would survive either.
 HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 
@@ -73,7 +74,7 @@ class Course:
             self.limits = step.limits()
             self.require_sandbox = step.require_sandbox
         except TraitError as error:
-            raise GradingError(f"{CONFIG} has a setting that nbgrader refuses: {error} Mend it.") from None
+            raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses: {error} Mend it.") from None
         except GradebookError as error:
             raise GradingError(str(error)) from None
 
@@ -176,7 +177,7 @@ class Course:
             # nbgrader wraps some of the database's errors.
             for reason in _reasons(cause):
                 if isinstance(reason, DBAPIError) and not isinstance(reason, (IntegrityError, DataError)):
-                    raise GradingError(explain(reason, self.gradebook.name)) from None
+                    raise GradingError(database_trouble(reason, self.gradebook.name)) from None
             if isinstance(cause, OSError) and cause.errno in HOPELESS:
                 raise GradingError(
                     f"The grades of {student} cannot be written: {cause}. Make room on the disk, or give "
@@ -199,10 +200,8 @@ class Course:
             with suppress(OSError, ValueError):
                 return json.loads(path.read_text())
             return {}
-        new = path.with_suffix(".new")
         with suppress(OSError):  # a full disk was reported before
-            new.write_text(json.dumps(data, indent=1))
-            os.replace(new, path)
+            write_whole(path, json.dumps(data, indent=1))
         return data
 
 
@@ -215,9 +214,9 @@ def _reasons(error: BaseException | None) -> Iterator[BaseException]:
 
 def _load(db_url: str | None) -> AutogradeApp:
     """nbgrader's own application with the settings of the current folder."""
-    if not os.path.exists(CONFIG):
+    if not os.path.exists(SETTINGS):
         raise GradingError(
-            f"There is no {CONFIG} in {os.getcwd()}. Go to the course's folder and start again."
+            f"There is no {SETTINGS} in {os.getcwd()}. Go to the course's folder and start again."
         )
     app = AutogradeApp()
     app.raise_config_file_errors = True
@@ -225,9 +224,9 @@ def _load(db_url: str | None) -> AutogradeApp:
     try:
         app.initialize([f"--db={db_url}"] if db_url else [])
     except SystemExit:
-        raise GradingError(f"{CONFIG} has a setting that nbgrader refuses; see above. Mend it.") from None
+        raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses; see above. Mend it.") from None
     except Exception as error:
-        raise GradingError(f"{CONFIG} cannot be read: {type(error).__name__}: {error}. Mend it.") from None
+        raise GradingError(f"{SETTINGS} cannot be read: {type(error).__name__}: {error}. Mend it.") from None
     return app
 
 

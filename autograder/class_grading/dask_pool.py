@@ -25,7 +25,7 @@ from distributed.security import Security
 from ..sandbox import Executed, Sandbox, SandboxError
 from .pool import PoolError, first_line, not_run
 
-CONNECT_SECONDS = 10
+SCHEDULER_SECONDS = 10
 WORKER_SECONDS = 60  # how long to wait for a worker to appear or to come back
 SETTLE_SECONDS = 10  # how long to wait for one that may time, after the first has come
 LOST_SECONDS = 15  # how long to wait for a scheduler that does not answer
@@ -46,7 +46,7 @@ def sandbox_of(worker: Worker) -> Sandbox:
     return known.get("sandbox") or known.setdefault("sandbox", Sandbox())
 
 
-def prepare(require: bool, dask_worker: Worker) -> str | None:
+def warning_of(require: bool, dask_worker: Worker) -> str | None:
     """On a worker: make its Sandbox; gives the warning that it has for the instructor."""
     sandbox = sandbox_of(dask_worker)
     if require and sandbox.warning:
@@ -74,8 +74,8 @@ class DaskPool:
             logging.getLogger(noisy).setLevel(logging.CRITICAL)
         try:
             asyncio.run(_answer(scheduler))
-            with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"}):
-                self._client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+            with dask.config.set({"distributed.comm.timeouts.connect": f"{SCHEDULER_SECONDS}s"}):
+                self._client = Client(scheduler, timeout=SCHEDULER_SECONDS, set_as_default=False)
         except (OSError, ValueError, *TIMEOUTS) as error:
             raise PoolError(
                 f"No Dask scheduler answers at {scheduler} ({first_line(error)}). Start one with `dask "
@@ -115,7 +115,7 @@ class DaskPool:
             job, future, again = self._next()
             try:
                 if future.status not in ("cancelled", "lost"):
-                    return job, Executed.from_dict(future.result(timeout=CONNECT_SECONDS))
+                    return job, Executed.from_dict(future.result(timeout=SCHEDULER_SECONDS))
             except KilledWorker:
                 return job, WORKERS_DIED
             except (CancelledError, CommClosedError, *TIMEOUTS):
@@ -178,7 +178,7 @@ class DaskPool:
     def _prepare(self, require: bool) -> list[str]:
         """Make every worker's Sandbox; the warnings they have."""
         try:
-            found = self._client.run(prepare, require, on_error="return")
+            found = self._client.run(warning_of, require, on_error="return")
         except Exception as error:
             raise PoolError(f"The workers of {self.name} cannot start: {error}") from None
         for worker, reply in found.items():
@@ -205,5 +205,5 @@ def _timers(workers: dict[str, dict]) -> int:
 async def _answer(scheduler: str) -> None:
     """Ask the scheduler something: a Client would wait for ever for a port that accepts and says nothing."""
     secrets = Security().get_connection_args("client")
-    async with rpc(scheduler, timeout=CONNECT_SECONDS, connection_args=secrets) as known:
-        await asyncio.wait_for(known.identity(), CONNECT_SECONDS)
+    async with rpc(scheduler, timeout=SCHEDULER_SECONDS, connection_args=secrets) as known:
+        await asyncio.wait_for(known.identity(), SCHEDULER_SECONDS)

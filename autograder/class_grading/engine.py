@@ -71,9 +71,9 @@ def grade(
                 for warning in pool.warnings:
                     say(f"warning: {warning}")
                 with Progress(len(todo), "grading", "submission") as progress:
-                    jobs = (job for submission in todo for job in prepare(course, submission))
+                    jobs = (job for submission in todo for job in jobs_of(course, submission))
                     settings = {"assignment": course.assignment, **course.limits}
-                    for done in by_submission(run(pool, jobs, settings)):
+                    for done in by_submission(run_all(pool, jobs, settings)):
                         finish(course, done, summary)
                         progress.step()
     except BaseException as error:
@@ -95,7 +95,7 @@ def choose(submissions: list[Submission], students: set[str]) -> list[Submission
     return [submission for submission in submissions if not students or submission.student in students]
 
 
-def prepare(course: Course, submission: Submission) -> list[Job]:
+def jobs_of(course: Course, submission: Submission) -> list[Job]:
     """The notebooks of a submission, with the cells that are to be run: none in one that cannot be read."""
     try:
         found = course.read(submission)
@@ -112,7 +112,7 @@ def prepare(course: Course, submission: Submission) -> list[Job]:
     ]
 
 
-def run(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[Job]:
+def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[Job]:
     """Run all jobs; gives each when it is done, those that noise left undecided last.
 
     Two stages: answers are checked on every worker; then races are timed, on the workers that may.
@@ -139,7 +139,7 @@ def run(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[J
             checking -= 1
         else:
             timing -= 1
-        executed = take(job, result)
+        executed = put_result(job, result)
         if executed and executed.waiting:
             races.append((job, executed.waiting))
         elif executed and executed.undecided:
@@ -148,12 +148,12 @@ def run(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[J
             yield job
     for job, cells in again:  # nothing else runs now
         pool.start(job, job.cells, timing=True, races="again", only=cells, **settings)
-        take(*pool.wait())
+        put_result(*pool.wait())
         job.failure = None  # what is still undecided is for the instructor to decide
         yield job
 
 
-def take(job: Job, result: Executed | str) -> Executed | None:
+def put_result(job: Job, result: Executed | str) -> Executed | None:
     """Put a result into its job; all that running it gave until now, or nothing where it failed."""
     if isinstance(result, str):
         job.failure = result

@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from ..nbgrader_plugin.patches import migrations, sharing
 
-CONNECT_SECONDS = 10
+DATABASE_SECONDS = 10
 # What grading writes to.
 WRITTEN = ("student", "submitted_assignment", "submitted_notebook", "grade", "comment")
 
@@ -40,7 +40,7 @@ class OpenGradebook:
             )
         seconds = {"postgresql": "connect_timeout"}.get(self.url.get_backend_name())
         try:
-            self.engine = create_engine(self.url, connect_args={seconds: CONNECT_SECONDS} if seconds else {})
+            self.engine = create_engine(self.url, connect_args={seconds: DATABASE_SECONDS} if seconds else {})
             self.connection: Connection = self.engine.connect()
             self._check_version(inspect(self.connection))
             if write:
@@ -51,7 +51,7 @@ class OpenGradebook:
                 'pip install "autograder[course]"'
             ) from None
         except DBAPIError as error:
-            raise GradebookError(explain(error, self.name)) from None
+            raise GradebookError(database_trouble(error, self.name)) from None
 
     def _check_version(self, found: Inspector) -> None:
         tables = set(found.get_table_names())
@@ -115,7 +115,7 @@ class OpenGradebook:
         self.engine.dispose()
 
 
-def explain(error: DBAPIError, name: str) -> str:
+def database_trouble(error: DBAPIError, name: str) -> str:
     """What a database's error means for the instructor."""
     lines = [line.strip() for line in str(error.orig or error).splitlines() if line.strip()]
     reason = lines[0] if lines else type(error).__name__

@@ -6,7 +6,6 @@ import argparse
 import base64
 import io
 import math
-import os
 import sys
 import warnings
 from collections import Counter
@@ -17,11 +16,12 @@ from statistics import mean, median
 
 from sqlalchemy.exc import SAWarning
 
+from ..files import write_whole
 from ..measuring.units import times
 from ..teaching.chart import GUESS, HERE, INK, RECORDED
 from .course import Course, GradingError
 from .progress_bar import length
-from .results import Lap, Results, read_results
+from .results import ClassResults, Lap, read_results
 
 PALE = "#D9D9D9"
 STYLE = f"""
@@ -40,7 +40,7 @@ th {{ white-space: nowrap; }} td {{ overflow-wrap: break-word; max-width: 24rem;
 """
 
 
-def page(results: Results) -> str:
+def page(results: ClassResults) -> str:
     """The whole page as HTML, with nothing to load from elsewhere."""
     sections = [
         overview(results),
@@ -56,7 +56,7 @@ def page(results: Results) -> str:
     )
 
 
-def overview(results: Results) -> str:
+def overview(results: ClassResults) -> str:
     """How many, how well, and the distribution of the points."""
     points = [graded.points for graded in results.graded]
     most = sum(results.most.values())
@@ -70,7 +70,7 @@ def overview(results: Results) -> str:
     return f'<ul class="facts">{items}</ul>{points_picture(points, most)}'
 
 
-def attention(results: Results) -> str:
+def attention(results: ClassResults) -> str:
     """What the instructor should look at: no grade, undecided, suspicious."""
     undecided = [
         (graded.student, test.name, test.message)
@@ -105,7 +105,7 @@ def attention(results: Results) -> str:
     )
 
 
-def exercises(results: Results) -> str:
+def exercises(results: ClassResults) -> str:
     """For each exercise its points, and the ratios measured in its races."""
     rows, races = [], []
     for exercise in results.exercises:
@@ -131,7 +131,7 @@ def exercises(results: Results) -> str:
     )
 
 
-def race(results: Results, name: str) -> str:
+def race(results: ClassResults, name: str) -> str:
     """The ratios that the class reached in one race, a picture for each device; nothing without any."""
     tests = [test for graded in results.graded for test in graded.tests if test.name == name]
     laps = [lap for test in tests for lap in test.laps]
@@ -153,7 +153,7 @@ def race(results: Results, name: str) -> str:
     return "".join(parts) + f"<p>{'; '.join(rest)}.</p>"
 
 
-def machine(results: Results) -> str:
+def machine(results: ClassResults) -> str:
     """Time spent, the machine's check of itself, the sandbox."""
     names = {"cells": "students' cells", "tests": "tests", "races": "races", "total": "all together"}
     spent = {name: sum(graded.seconds.get(name, 0) for graded in results.graded) for name in names}
@@ -181,7 +181,7 @@ def machine(results: Results) -> str:
     )
 
 
-def self_check(results: Results) -> str:
+def self_check(results: ClassResults) -> str:
     """What the same function against itself showed, before the machine judged others."""
     noise = [found for graded in results.graded for found in graded.noise]
     checks = {found["when"]: found for found in noise if "spread" in found and "when" in found}.values()
@@ -322,14 +322,8 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Iterable
 
 def write(text: str, path: Path) -> None:
     """Write the page in one piece. Raises GradingError where it cannot be written."""
-    new = path.with_name(f"{path.name}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            new.write_text(text, encoding="utf-8")
-            os.replace(new, path)
-        finally:
-            new.unlink(missing_ok=True)
+        write_whole(path, text)
     except OSError as error:
         raise GradingError(
             f"The report cannot be written: {error}. Choose another place: --output FILE"

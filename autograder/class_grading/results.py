@@ -51,7 +51,7 @@ class Graded:
 
 
 @dataclass
-class Results:
+class ClassResults:
     """An assignment and its class: each test's most points, the grades, who has none and why."""
 
     assignment: str
@@ -66,7 +66,7 @@ class Results:
         return [name for name in self.most if (exercise_of(name, self.exercises) or name) == exercise]
 
 
-def read_results(course: Course) -> Results:
+def read_results(course: Course) -> ClassResults:
     """Read everything. Raises GradingError as ``Course.submissions`` does."""
     submissions = course.submissions()
     done = {submission.student for submission in submissions if course.graded(submission)}
@@ -88,7 +88,7 @@ def read_results(course: Course) -> Results:
                     continue
             missing[student] = run.get("failed", {}).get(student) or run.get("stopped") or "Not graded yet."
     exercises += [name for name in most if not exercise_of(name, exercises)]
-    return Results(course.assignment, most, exercises, graded, missing, run)
+    return ClassResults(course.assignment, most, exercises, graded, missing, run)
 
 
 def _read(folder: Path, points: float, scores: dict[str, float], student: str) -> Graded:

@@ -31,7 +31,7 @@ def configure(c: Any) -> None:
     from . import patches
     from .submissions import init_notebooks
 
-    patches.check()
+    patches.check_nbgrader()
     if not shutil.which("alembic"):
         # nbgrader calls it by name, and an environment that was not activated is not on the PATH.
         os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])

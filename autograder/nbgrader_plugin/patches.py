@@ -44,7 +44,7 @@ class NbgraderChanged(Exception):
     """The installed nbgrader lacks something that the course relies on; the message says what."""
 
 
-def check() -> None:
+def check_nbgrader() -> None:
     """Raises NbgraderChanged where the installed nbgrader lacks what this module uses."""
     missing = [
         f"{owner.__name__}.{name}"

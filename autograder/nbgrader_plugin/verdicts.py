@@ -59,7 +59,7 @@ class ReadVerdicts(NbGraderPreprocessor):
             return "not attempted", "There was no notebook to test. The top of this page says why."
         errors = [output for output in cell.outputs if output.output_type == "error"]
         if errors:
-            return "error", explain(errors[-1], answer)
+            return "error", error_message(errors[-1], answer)
         if not results:
             return "error", "The test gave no result, so it counts 0. Please tell your instructor."
         text = as_text(results[-1].data.get("text/plain", ""))
@@ -130,7 +130,7 @@ def card(word: str, message: str, max_points: float) -> NotebookNode:
     return new_output("display_data", {"text/plain": outcome.text(), "text/html": outcome.html(), MIME: data})
 
 
-def explain(error: NotebookNode, answer: NotebookNode | None) -> str:
+def error_message(error: NotebookNode, answer: NotebookNode | None) -> str:
     """What an error in a test cell means for the student whose answer is in the cell ``answer``."""
     if error.ename in (TIMED_OUT, PROCESS_ENDED, NOT_RUN):
         return error.evalue

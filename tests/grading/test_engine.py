@@ -393,9 +393,6 @@ def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_pat
     configure(course, f"c.RunEveryCell.timeout = {TIME_LIMIT}")
     for student, content in submissions(course.released("traps")).items():
         hand_in(course, "traps", student, content)
-    shutil.copy(
-        traps.submitted("renamed").with_name("my copy.ipynb"), "submitted/renamed/traps"
-    ) if False else None
     done = command(course, "grade", "traps")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(traps.points)} graded, 0 skipped (graded before), 0 failed" in done.stdout

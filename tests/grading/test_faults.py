@@ -127,7 +127,7 @@ class Dask:
         return subprocess.Popen(
             [sys.executable, "-m", "dask", *arguments],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

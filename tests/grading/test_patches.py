@@ -14,7 +14,7 @@ NAMES = [(owner, name) for owner, names in patches.PRIVATE.items() for name in n
 
 
 def test_the_installed_nbgrader_has_all_of_it() -> None:
-    patches.check()
+    patches.check_nbgrader()
 
 
 @pytest.mark.parametrize(("owner", "name"), NAMES)
@@ -28,7 +28,7 @@ def test_other_arguments_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(Gradebook, "__init__", lambda self, url: None)
     monkeypatch.setattr(patches, "MIGRATIONS", tmp_path / "migrations")
     with pytest.raises(patches.NbgraderChanged) as refused:
-        patches.check()
+        patches.check_nbgrader()
     assert "has no Gradebook(db_url, course_id, authenticator), no folder migrations" in str(refused.value)
 
 

@@ -18,7 +18,7 @@ from autograder.class_grading import report
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Job, grade
 from autograder.class_grading.report import page
-from autograder.class_grading.results import Graded, Lap, Results, Tested, read_results
+from autograder.class_grading.results import ClassResults, Graded, Lap, Tested, read_results
 from autograder.sandbox import Executed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
@@ -54,7 +54,7 @@ def here(course: ScratchCourse, monkeypatch: pytest.MonkeyPatch) -> ScratchCours
 
 
 @pytest.fixture
-def graded(here: ScratchCourse) -> Results:
+def graded(here: ScratchCourse) -> ClassResults:
     with Course("traps") as opened:
         grade(opened, connect=Eventful())
         return read_results(opened)
@@ -83,7 +83,7 @@ class Text(HTMLParser):
         self.words.append(data)
 
 
-def test_the_page_says_what_was_seen(graded: Results) -> None:
+def test_the_page_says_what_was_seen(graded: ClassResults) -> None:
     shown = Text(page(graded))
     for sentence in (
         "5 of 6 submissions graded",
@@ -102,7 +102,7 @@ def test_the_page_says_what_was_seen(graded: Results) -> None:
         assert sentence in shown.text, sentence
 
 
-def test_the_page_needs_nothing_from_elsewhere(graded: Results) -> None:
+def test_the_page_needs_nothing_from_elsewhere(graded: ClassResults) -> None:
     html = page(graded)
     shown = Text(html)
     assert not shown.tags & {"script", "link", "iframe", "object", "b-this"}
@@ -117,7 +117,7 @@ def test_the_page_needs_nothing_from_elsewhere(graded: Results) -> None:
     assert "url(" not in html
 
 
-def test_every_picture_has_its_facts_as_text(graded: Results) -> None:
+def test_every_picture_has_its_facts_as_text(graded: ClassResults) -> None:
     points, exercises, race = Text(page(graded)).alternatives
     assert "Median 16.0" in points
     assert "square: 4 all, 1 some, 0 none" in exercises
@@ -130,7 +130,7 @@ def test_ratios_of_any_size_can_be_drawn(ratios: list[float]) -> None:
         Graded(f"student{i}", 1, [Tested("pad_race", 1, "passed", "", [Lap("cpu", ratio, 2.0)])])
         for i, ratio in enumerate(ratios)
     ]
-    shown = Text(page(Results("pads", {"pad_race": 1}, ["pad"], graded, {}, {})))
+    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], graded, {}, {})))
     reached = sum(ratio >= 2 for ratio in ratios)
     assert f"{reached} of {len(ratios)} timed answers measured 2×" in shown.text
     assert "The machine did not check itself" in shown.text
@@ -151,7 +151,9 @@ def test_the_command_writes_the_page(here: ScratchCourse, capsys: pytest.Capture
     assert "Did you mean traps?" in capsys.readouterr().err
 
 
-def test_notebooks_with_nonsense_in_their_cards_do_not_stop_it(graded: Results, here: ScratchCourse) -> None:
+def test_notebooks_with_nonsense_in_their_cards_do_not_stop_it(
+    graded: ClassResults, here: ScratchCourse
+) -> None:
     path = Path("autograded/ada/traps/traps.ipynb")
     notebook = json.loads(path.read_text())
     for cell in notebook["cells"]:
