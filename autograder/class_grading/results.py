@@ -27,7 +27,7 @@ class Lap:
 
 
 @dataclass
-class Tested:
+class GradedTest:
     """One test cell of one student: its points, and what its card says."""
 
     name: str
@@ -43,7 +43,7 @@ class Graded:
 
     student: str
     points: float
-    tests: list[Tested] = field(default_factory=list)
+    tests: list[GradedTest] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     noise: list[dict[str, Any]] = field(default_factory=list)
@@ -108,7 +108,7 @@ def _read(folder: Path, points: float, scores: dict[str, float], student: str) -
                 card = next(_cards(cell), {})
                 laps = [lap for data in card.get("laps") or [] if (lap := _lap(data))]
                 word, message = str(card.get("outcome", "")), str(card.get("message", ""))
-                result.tests.append(Tested(name, scores[name] or 0, word, message, laps))
+                result.tests.append(GradedTest(name, scores[name] or 0, word, message, laps))
     return result
 
 

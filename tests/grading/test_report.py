@@ -18,7 +18,7 @@ from autograder.class_grading import report
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Job, grade
 from autograder.class_grading.report import page
-from autograder.class_grading.results import ClassResults, Graded, Lap, Tested, read_results
+from autograder.class_grading.results import ClassResults, Graded, GradedTest, Lap, read_results
 from autograder.sandbox import Executed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
@@ -127,13 +127,33 @@ def test_every_picture_has_its_facts_as_text(graded: ClassResults) -> None:
 @pytest.mark.parametrize("ratios", [[4.0], [0.01, 5000.0], [2.0] * 60, [1.99, 2.0]])
 def test_ratios_of_any_size_can_be_drawn(ratios: list[float]) -> None:
     graded = [
-        Graded(f"student{i}", 1, [Tested("pad_race", 1, "passed", "", [Lap("cpu", ratio, 2.0)])])
+        Graded(f"student{i}", 1, [GradedTest("pad_race", 1, "passed", "", [Lap("cpu", ratio, 2.0)])])
         for i, ratio in enumerate(ratios)
     ]
     shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], graded, {}, {})))
     reached = sum(ratio >= 2 for ratio in ratios)
     assert f"{reached} of {len(ratios)} timed answers measured 2×" in shown.text
     assert "The machine did not check itself" in shown.text
+
+
+def test_nothing_in_the_page_is_taken_for_html() -> None:
+    odd = "<b-this>&amp;"
+    tests = [GradedTest(odd, 1, "undecided", odd, [Lap(odd, 3.0, 2.0)])]
+    events = [{"cell": odd, "what": odd}]
+    noise = [{"spread": 0.1, "bias": 0.0, "when": odd}]
+    graded = Graded(odd, 1, tests, events, noise=noise)
+    shown = Text(page(ClassResults(odd, {odd: 1}, [odd], [graded], {odd: odd}, {})))
+    assert "b-this" not in shown.tags
+    for sentence in (
+        f"Grades of {odd}",
+        f"Undecided races (1) They are marked “needs manual grade” in the formgrader. "
+        f"Student Test Why {odd} {odd} {odd} Suspicious",
+        f"Student Where What {odd} {odd} {odd} Exercises",
+        f"On {odd}, 1 of 1 timed",
+        f"at worst ({odd})",
+    ):
+        assert sentence in shown.text, sentence
+    assert f"{odd}: On {odd}, 1 of 1" in shown.alternatives[-1]
 
 
 def test_the_command_writes_the_page(here: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
