@@ -42,7 +42,7 @@ class Prepared:
 
     path: Path
     notebook: NotebookNode
-    resources: ResourcesDict
+    resources: dict[str, Any]
     state: tuple[int, ...] | None
 
 

@@ -1,21 +1,7 @@
-"""What an instructor runs: the course's plug-in for nbgrader, answers of known worth, a rehearsal.
+"""Puts the course's own steps into nbgrader's pipeline, so that whatever is handed in is graded fairly.
 
-nbgrader stays in charge. ``configure`` puts these steps into its pipeline, each in a module of its own:
-
-- ``submissions`` reads what a student handed in, also when it is no notebook, or nothing at all;
-- ``restore`` puts back test cells that were changed or deleted;
-- ``execute`` runs every cell, with limits, and starts a fresh kernel when a cell ends it;
-- ``verdicts`` turns what a test cell displayed into points: anything it cannot read counts 0;
-- ``feedback`` hides the hidden tests from the pages that students get.
-
-For a whole class at once, ``grade`` (``python -m autograder grade``) does what ``nbgrader autograde`` does:
-
-- ``engine`` has all submissions run, and their grades written;
-- ``course`` opens nbgrader's settings, ``gradebook`` the database, once for all submissions;
-- ``cluster`` runs their cells on the workers of a Dask cluster, here or elsewhere; ``progress`` counts them;
-- ``results`` reads what came out, ``report`` makes a page of it.
-
-``answers`` builds submissions of known worth; ``rehearsal`` takes a class of them through all of nbgrader.
+It never runs a student's code in the process that grades (``sandbox`` does that apart), and never trusts what
+a submission says about its own cells. Begin with ``configure`` below: it lists the steps in their order.
 """
 
 from __future__ import annotations

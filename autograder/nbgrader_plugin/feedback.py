@@ -8,7 +8,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import List
+from traitlets import List, Unicode
 
 from ..roles import is_test
 from .patches import remove_hidden_tests
@@ -25,7 +25,7 @@ class HideTests(NbGraderPreprocessor):
     """
 
     # nbgrader sets it for all preprocessors, and warns where one does not have it.
-    display_data_priority = List().tag(config=True)
+    display_data_priority = List(Unicode()).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         hidden: set[str] = set()

@@ -11,7 +11,7 @@ import glob
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def read_notebook(path: Path, ours: bool = False) -> NotebookNode:
     return valid(fresh)
 
 
-def rebuilt(cell: NotebookNode) -> NotebookNode:
+def rebuilt(cell: Mapping[str, Any]) -> NotebookNode:
     """A new cell with the same type, source and outputs; of the metadata it keeps what nbgrader needs.
 
     nbformat's own functions for new cells check each against the schema, which takes longer than all the
@@ -144,8 +144,8 @@ class SubmissionExporter(NotebookExporter):
 
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
-    ) -> tuple[str, dict[str, Any]]:
-        """Convert the notebook in a file, as nbconvert's method of this name does."""
+    ) -> tuple[Any, dict[str, Any]]:
+        """Convert the notebook in a file to text, as nbconvert's method of this name does."""
         path = Path(filename)
         notebook = read_or_explain(path, self.log, ours=patches.reads_its_own(self.parent))
         resources = ResourcesDict() if resources is None else resources
