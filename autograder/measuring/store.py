@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
+
+from ..files import write_whole
 
 
 def read(name: str) -> dict | None:
@@ -18,14 +21,8 @@ def read(name: str) -> dict | None:
 
 def write(name: str, content: dict) -> None:
     """Keep ``content`` under ``name``; without a writable cache folder it is measured again next time."""
-    path = path_of(name)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(content, indent=1))
-        unfinished.replace(path)
-    except OSError:
-        pass
+    with suppress(OSError):
+        write_whole(path_of(name), json.dumps(content, indent=1))
 
 
 def folder() -> Path:
