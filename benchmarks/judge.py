@@ -1,13 +1,13 @@
-"""How often is a speed judge wrong? Measures ours beside what people use today; writes data/judge.json.
+"""How often is a speed judge wrong? Measures the one that grades beside what people use; writes
+data/judge.json.
 
-True ratios are made by construction: the given side repeats a unit of work m times, the answer's side 20
-times. Every judge decides whether the answer is as fast as given (threshold 1), so the true ratio over the
-threshold is m / 20. A verdict of ours is a sequence of launches; the launches of a cell are recorded for real
-and sequences of them are drawn with replacement. The other judges' verdicts are all real, each in a fresh
-process.
+True ratios are made by construction: the given version repeats a unit of work m times, the answer 10 times,
+and twice as fast is asked for; so the true ratio over the one asked for is m / 20. Our verdicts are races
+through the whole sandbox, as in grading, each of a submission of its own. From the launches of a cell more
+verdicts are drawn with replacement. The other judges' verdicts are all real, each in a fresh process.
 
-    python benchmarks/judge.py           # about 15 minutes; leave the machine alone
-    python benchmarks/judge.py --quick   # a small sample in under a minute, for a look and for the tests
+    python benchmarks/judge.py           # about 45 minutes; leave the machine alone
+    python benchmarks/judge.py --quick   # a small sample in a minute, for a look and for the tests
 """
 
 from __future__ import annotations
@@ -28,53 +28,63 @@ import time
 import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from statistics import median
 
-import torch
 from torch.utils.benchmark import Timer
 from tqdm import tqdm
 
-from autograder.measuring.decide import SignTest
+from autograder.judging.outcome import MIME
+from autograder.measuring.decide import decide
 from autograder.measuring.device import provenance
-from autograder.measuring.duel import arguments, interleave
-from autograder.measuring.launches import MOST_LAUNCHES, apart, launch, warm_up_parent
-from autograder.measuring.selfcheck import check_launches
+from autograder.measuring.duel import fresh_inputs, interleave
+from autograder.sandbox import Sandbox, linux
+from autograder.sandbox.timed_race import ERRORS, MOST_LAUNCHES
 
 ROOT = Path(__file__).resolve().parents[1]
-OURS = "launches and a sign test"
-REPETITIONS = 20
+OURS = "the judge that grades"
+ANSWERED, ASKED = 10, 2
 GIVEN = (16, 18, 19, 20, 21, 22, 25)
-ERROR = 1e-3
+# Real verdicts of ours, by the distance of the true ratio from the one asked for, in per cent. Close ones
+# take long.
+EACH = {0: 1, 5: 1, 10: 3, 20: 8, 25: 8}
 
-Work = tuple[Callable, Callable]
-
-WORKS: dict[str, Work] = {
-    "matrix product": (
-        lambda generator, device: torch.rand(192, 192, generator=generator),
-        lambda matrix: matrix @ matrix,
+# Kind of work -> its input, and one unit of it.
+WORKS = {
+    "arithmetic": ("torch.rand(192, 192, generator=generator)", "given @ given"),
+    "8 MB element-wise": ("torch.rand(2_000_000, generator=generator)", "given + 1"),
+    "small operations": ("torch.rand(64, generator=generator)", "[given.add(1) for _ in range(20)]"),
+    "allocation": (
+        "torch.rand(1, generator=generator)",
+        "[torch.empty(1_000_000).fill_(1) for _ in range(4)]",
     ),
-    "8 MB element-wise": (
-        lambda generator, device: torch.rand(2_000_000, generator=generator),
-        lambda numbers: numbers.add_(1),
-    ),
-    "dispatch-bound": (
-        lambda generator, device: torch.rand(64, generator=generator),
-        lambda numbers: [numbers.add(1) for _ in range(20)],
-    ),
+    "pure Python": ("torch.rand(2_000, generator=generator).tolist()", "sum(x * x for x in given)"),
 }
 
+NOTEBOOK = """
+import torch
+from autograder import race
 
-def repeated(unit: Callable, times: int) -> Callable:
-    """A function that does ``unit`` ``times`` times."""
 
-    def function(given):
-        for _ in range(times):
-            unit(given)
+def inputs(generator, device):
+    return {input}
 
-    return function
+
+def repeated(times, given):
+    for _ in range(times):
+        result = {unit}
+    return result
+
+
+def given_version(given):
+    return repeated({times}, given)
+"""
+ANSWER = f"""
+def answer(given):
+    return repeated({ANSWERED}, given)
+"""
+TEST = f"race(answer, against=given_version, on=inputs, at_least={{'cpu': {ASKED}}}, points=1)"
 
 
 # What people use today. Each takes two callables (given, answer), the inputs, and the stored time of the
@@ -82,7 +92,7 @@ def repeated(unit: Callable, times: int) -> Callable:
 
 
 def one_timing(given: Callable, answer: Callable, inputs: Callable, stored: float) -> float:
-    (values,) = arguments(inputs, 1, "cpu")
+    (values,) = fresh_inputs(inputs, 1, "cpu")
     answer(values)
     start = time.perf_counter()
     answer(values)
@@ -90,14 +100,14 @@ def one_timing(given: Callable, answer: Callable, inputs: Callable, stored: floa
 
 
 def best_of_five(given: Callable, answer: Callable, inputs: Callable, stored: float) -> float:
-    (values,) = arguments(inputs, 1, "cpu")
+    (values,) = fresh_inputs(inputs, 1, "cpu")
     number = max(1, math.ceil(5e-3 / stored))
     times = [min(timeit.repeat(lambda f=f: f(values), number=number, repeat=5)) for f in (given, answer)]
     return math.log(times[0] / times[1])
 
 
 def blocked_autorange(given: Callable, answer: Callable, inputs: Callable, stored: float) -> float:
-    (values,) = arguments(inputs, 1, "cpu")
+    (values,) = fresh_inputs(inputs, 1, "cpu")
     timers = [Timer("f(values)", globals={"f": f, "values": values}) for f in (given, answer)]
     times = [timer.blocked_autorange(min_run_time=0.1).median for timer in timers]
     return math.log(times[0] / times[1])
@@ -157,47 +167,64 @@ def load(kind: str) -> Iterator[None]:
             process.wait()
 
 
-def our_cell(work: Work, given: int, launches: int, verdicts: int) -> dict:
-    """Record launches of one cell, and draw verdicts from them."""
-    inputs, unit = work
-    sides = {"given": repeated(unit, given), "answer": repeated(unit, REPETITIONS)}
-    calls: dict[str, int] = {}
-    logs, seconds = [], []
-    with apart() as core:
-        for _ in range(launches):
-            start = time.perf_counter()
-            logs.append(launch(sides, inputs, calls, core).log_ratio("given", "answer"))
-            seconds.append(time.perf_counter() - start)
-    source = random.Random(0)
-    words, took = [], []
+def our_cell(box: Sandbox, work: str, given: int, verdicts: int, drawn: int) -> dict:
+    """Real verdicts of one cell, each of a submission of its own; and verdicts drawn from their launches."""
+    source = NOTEBOOK.format(input=WORKS[work][0], unit=WORKS[work][1], times=given)
+    roles = [("given", source), ("student", ANSWER), ("test", TEST)]
+    cells = [
+        {"index": i, "role": role, "source": source, "grade_id": f"c{i}", "exercise": f"c{i}"}
+        for i, (role, source) in enumerate(roles)
+    ]
+    words, took, ratios = [], [], []
     for _ in range(verdicts):
-        test, spent, number = SignTest(), 0.0, 0
-        while test.word(ERROR) == "undecided" and number < MOST_LAUNCHES:
-            drawn = source.randrange(launches)
-            test.add(logs[drawn])
-            spent += seconds[drawn]
-            number += 1
-        words.append(test.word(ERROR))
-        took.append(spent)
-    return row_of(words, took, given, launches, verdicts)
+        done = box.run(cells, assignment="bench", cell_seconds=600)
+        card = next(output["data"][MIME] for output in done.outputs[2] if MIME in output.get("data", {}))
+        words.append({"passed": "faster", "failed": "slower"}.get(card["outcome"], "undecided"))
+        took.append(done.seconds["races"])
+        ratios.append([math.exp(log) / ASKED for log in card["laps"][0]["logs"]])
+    pool = [ratio for launches in ratios for ratio in launches]
+    source_of_chance = random.Random(0)
+    more = [
+        decide((source_of_chance.choice(pool) for _ in range(MOST_LAUNCHES)), ERRORS["now"]).word
+        for _ in range(drawn)
+    ]
+    row = row_of(words, took, given, len(pool))
+    wrong = {True: "slower", False: "faster"}[given > ASKED * ANSWERED]
+    row |= {
+        "drawn": drawn,
+        "drawn_wrong": 0 if given == ASKED * ANSWERED else more.count(wrong),
+        "drawn_undecided": more.count("undecided"),
+        # what single submissions measured, over the true ratio
+        "measured": [round(median(launches) / row["ratio"], 3) for launches in ratios],
+    }
+    return row
 
 
-def other_cell(judge: Callable, work: Work, given: int, stored: float, verdicts: int) -> dict:
+def callables(work: str, given: int) -> tuple[Callable, Callable, Callable]:
+    """The given version, the answer and the inputs of a cell, for the other judges: as fast as given is
+    asked for.
+    """
+    names: dict[str, Callable] = {}
+    source = NOTEBOOK.format(input=WORKS[work][0], unit=WORKS[work][1], times=given)
+    exec(source.replace("from autograder import race", ""), names)
+    repeated = names["repeated"]
+    return names["given_version"], lambda values: repeated(ASKED * ANSWERED, values), names["inputs"]
+
+
+def other_cell(judge: Callable, work: str, given: int, stored: float, verdicts: int) -> dict:
     """Real verdicts of one of the other judges."""
-    inputs, unit = work
-    sides = repeated(unit, given), repeated(unit, REPETITIONS)
-    results = [in_fresh_process(judge, *sides, inputs, stored) for _ in range(verdicts)]
+    results = [in_fresh_process(judge, *callables(work, given), stored) for _ in range(verdicts)]
     words = ["faster" if log >= 0 else "slower" for log, _ in results]
-    return row_of(words, [seconds for _, seconds in results], given, 0, verdicts)
+    return row_of(words, [seconds for _, seconds in results], given, 0)
 
 
-def row_of(words: list[str], took: list[float], given: int, launches: int, verdicts: int) -> dict:
-    """Counts and times of a cell. Exactly at the threshold no verdict is wrong."""
-    wrong = {True: "slower", False: "faster"}[given > REPETITIONS]
+def row_of(words: list[str], took: list[float], given: int, launches: int) -> dict:
+    """Counts and times of a cell. Exactly at the ratio asked for no verdict is wrong."""
+    wrong = {True: "slower", False: "faster"}[given > ASKED * ANSWERED]
     return {
-        "ratio": given / REPETITIONS,
-        "verdicts": verdicts,
-        "wrong": 0 if given == REPETITIONS else words.count(wrong),
+        "ratio": given / (ASKED * ANSWERED),
+        "verdicts": len(words),
+        "wrong": 0 if given == ASKED * ANSWERED else words.count(wrong),
         "undecided": words.count("undecided"),
         "launches": launches,
         "median_s": round(median(took), 4),
@@ -205,32 +232,32 @@ def row_of(words: list[str], took: list[float], given: int, launches: int, verdi
     }
 
 
-def measure(launches: dict[str, int], verdicts: int, others: int, givens: tuple[int, ...]) -> dict:
-    """The whole table; ``launches`` by load, ``others`` real verdicts a cell for each other judge."""
-    warm_up_parent()
-    noise = check_launches()
+def measure(loads: list[str], each: dict[int, int], drawn: int, others: int, givens: tuple[int, ...]) -> dict:
+    """The whole table; ``each`` real verdicts of ours a cell, ``others`` of each other judge."""
+    linux.make_safe_to_fork()
     stored = {
-        (name, given): in_fresh_process(quiet_time, repeated(unit, given), inputs)[0]
-        for name, (inputs, unit) in WORKS.items()
+        (work, given): in_fresh_process(quiet_time, *callables(work, given)[::2])[0]
+        for work in WORKS
         for given in givens
     }
     rows = []
-    cells = [(kind, name, given) for kind in launches for name in WORKS for given in givens]
-    for kind, name, given in tqdm(cells, unit="cell", desc="judging the judges"):
-        with load(kind):
-            about = {"work": name, "load": kind}
-            found = our_cell(WORKS[name], given, launches[kind], verdicts)
-            rows.append({"judge": OURS} | about | found)
-            for judge, function in OTHERS.items():
-                found = other_cell(function, WORKS[name], given, stored[name, given], others)
-                rows.append({"judge": judge} | about | found)
-    machine = provenance("cpu") | {"noise": asdict(noise)}
+    cells = [(kind, work, given) for kind in loads for work in WORKS for given in givens]
+    with Sandbox() as box:
+        for kind, work, given in tqdm(cells, unit="cell", desc="judging the judges"):
+            distance = round(100 * abs(given / (ASKED * ANSWERED) - 1))
+            about = {"work": work, "load": kind}
+            with load(kind):
+                rows.append({"judge": OURS} | about | our_cell(box, work, given, each[distance], drawn))
+                for judge, function in OTHERS.items():
+                    found = other_cell(function, work, given, stored[work, given], others)
+                    rows.append({"judge": judge} | about | found)
+        machine = provenance("cpu") | {"noise": box.noise}
     return {"machine": machine, "date": date.today().isoformat(), "rows": rows}
 
 
 def quiet_time(function: Callable, inputs: Callable) -> float:
     """Wall seconds of one call, as somebody would store them: the median of 15 after a warm-up."""
-    (values,) = arguments(inputs, 1, "cpu")
+    (values,) = fresh_inputs(inputs, 1, "cpu")
     return median(timeit.repeat(lambda: function(values), number=1, repeat=16)[1:])
 
 
@@ -275,12 +302,12 @@ def draw(table: dict, path: Path) -> None:
                 cells = [
                     row
                     for row in table["rows"]
-                    if (row["judge"], row["load"], row["ratio"]) == (judge, kind, given / REPETITIONS)
+                    if (row["judge"], row["load"], row["ratio"]) == (judge, kind, given / (ASKED * ANSWERED))
                 ]
-                if cells and given != REPETITIONS:
+                if cells and given != ASKED * ANSWERED:
                     points.append(
                         (
-                            given / REPETITIONS,
+                            given / (ASKED * ANSWERED),
                             sum(c["wrong"] for c in cells) / sum(c["verdicts"] for c in cells),
                         )
                     )
@@ -306,9 +333,9 @@ def main() -> None:
     parser.add_argument("--chart", type=Path, default=ROOT / "docs" / "judge.png")
     options = parser.parse_args()
     if options.quick:
-        table = measure({"quiet": 4}, verdicts=200, others=1, givens=(16, 20, 25))
+        table = measure(["quiet"], dict.fromkeys(EACH, 1), drawn=200, others=1, givens=(16, 25))
     else:
-        table = measure({"quiet": 50, "busy": 40}, verdicts=2000, others=5, givens=GIVEN)
+        table = measure(["quiet", "busy"], EACH, drawn=2000, others=3, givens=GIVEN)
     options.output.write_text(json.dumps(table, indent=1).replace("\n   ", " ").replace("\n  }", " }") + "\n")
     draw(table, options.chart)
     print(summary(table))

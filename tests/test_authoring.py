@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 
@@ -15,6 +18,7 @@ import pytest
 
 from autograder.__main__ import main
 from autograder.authoring import builder
+from autograder.authoring.headers import lighter
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = builder.chapter_sources(ROOT)
@@ -42,18 +46,6 @@ def shows_something(source: str) -> bool:
             return True
         waiting += ast.iter_child_nodes(node)
     return False
-
-
-def points_in_code(source: str) -> float | None:
-    """The sum of points= in a test cell's calls of check and race; None without such a call."""
-    points = [
-        ast.literal_eval(word.value)
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in {"check", "race"}
-        for word in node.keywords
-        if word.arg == "points"
-    ]
-    return sum(points) if points else None
 
 
 # Every script has its notebook, and the other way round.
@@ -165,23 +157,14 @@ def test_links_in_pages_lead_somewhere(page):
     assert not dead_links(path.read_text(encoding="utf-8"), path.parent)
 
 
-# Points.
+# Headers and points.
 
 
 @pytest.mark.parametrize("source", SOLUTIONS, ids=stem)
-def test_points_in_the_code_are_the_points_in_the_metadata(source):
-    graded = [cell for cell in builder.build(source).cells if cell.metadata.get("nbgrader", {}).get("grade")]
-    assert graded
-    for cell in graded:
-        if cell.cell_type == "code" and not cell.metadata.nbgrader.solution:
-            assert points_in_code(cell.source) == cell.metadata.nbgrader.points, cell.id
-
-
-@pytest.mark.parametrize("source", SOLUTIONS, ids=stem)
-def test_every_check_and_race_is_in_a_graded_cell(source):
-    for cell in builder.build(source).cells:
-        if cell.cell_type == "code" and points_in_code(cell.source) is not None:
-            assert cell.metadata.get("nbgrader", {}).get("grade"), cell.id
+def test_every_solution_has_tests_and_light_headers(source):
+    script = source.read_text(encoding="utf-8")
+    assert '" role="test"\n' in script
+    assert "nbgrader=" not in script, f"{source.name}: run `make notebooks`"
 
 
 # The tests above can fail.
@@ -199,11 +182,6 @@ def test_what_shows_something():
     assert not shows_something("def f():\n    print(1)\nclass C:\n    print = None\ng = lambda: print(2)")
 
 
-def test_points_are_read_from_the_code():
-    assert points_in_code("check(f, like=g, on=h, points=2)\nrace(f, against=g, points=1.5)") == 3.5
-    assert points_in_code("check(f, like=g, on=h)\nprint(points=2)") is None
-
-
 def test_absolute_paths_are_found():
     for text in ("see /home/ada/x.py", "'/tmp/a.txt'", "(/Users/ada/x)", r"C:\Users\ada", "file=/srv/x"):
         assert builder.absolute_paths(text), text
@@ -214,18 +192,28 @@ def test_absolute_paths_are_found():
 # The builder, on a course of its own.
 
 SOLUTION = """\
-# %% nbgrader={"grade": false, "grade_id": "twice", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="twice" role="answer"
 def twice(x):
     ### BEGIN SOLUTION
     return x + x  # the answer
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "twice_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+
+# %% id="twice_check" role="test" points=1
 assert twice(1) == 2
 ### BEGIN HIDDEN TESTS
 assert twice("ab") == "abab"
 ### END HIDDEN TESTS
-"""  # noqa: E501
+"""
+
+
+CHECKED = """\
+# %% id="setup" role="given"
+import torch
+
+# %% id="twice_hidden" role="test"
+check(twice, points=2)
+"""
 
 
 @pytest.fixture
@@ -283,11 +271,206 @@ def test_every_change_of_a_script_is_noticed(course):
         assert not builder.is_current(notebook, builder.build(changed)), new
 
 
-def test_two_cells_with_one_grade_id_are_refused(course):
+def test_two_cells_with_one_id_are_refused(course):
     source = course / "solutions/01_one/01_one.py"
     source.write_text(SOLUTION.replace("twice_check", "twice"))
-    with pytest.raises(builder.BuildError, match=r"01_one\.py"):
+    with pytest.raises(builder.BuildError, match=r"01_one\.py: more than one cell has the id twice"):
         builder.build(source)
+
+
+# Headers say an id and a role; nbgrader's metadata is made of them.
+
+
+def cells_of(folder: Path, script: str) -> list[nbformat.NotebookNode]:
+    source = folder / "some.py"
+    source.write_text(script)
+    return builder.build(source).cells
+
+
+def test_nbgraders_metadata_comes_from_the_role(course):
+    given, answer, test = cells_of(course, f'# %% id="setup" role="given"\nimport torch\n\n{SOLUTION}')
+    common = {"schema_version": 3, "task": False}
+    assert given.metadata == {
+        "nbgrader": {"grade_id": "setup", "grade": False, "locked": True, "solution": False, **common}
+    }
+    assert answer.metadata == {
+        "nbgrader": {"grade_id": "twice", "grade": False, "locked": False, "solution": True, **common}
+    }
+    assert test.metadata == {
+        "nbgrader": {
+            "grade_id": "twice_check", "grade": True, "locked": True, "solution": False, "points": 1, **common
+        }
+    }  # fmt: skip
+    assert [cell.id for cell in (given, answer, test)] == ["setup", "twice", "twice_check"]
+
+
+def test_what_else_a_header_says_is_kept(course):
+    plain, tagged = cells_of(course, '# %%\n1\n\n# %% tags=["x"] id="setup" role="given"\n2\n')
+    assert (plain.id, plain.metadata) == ("cell-0", {})
+    assert tagged.metadata.tags == ["x"] and set(tagged.metadata) == {"nbgrader", "tags"}
+
+
+@pytest.mark.parametrize(
+    ("header", "code", "points"),
+    [
+        ("", "check(f, like=g, on=h, points=2)", "2"),
+        ("", "def g():\n    return 1\n\n\nrace(\n    f, against=g, on=h, points=1.5\n)  # fast", "1.5"),
+        ("", "check(f, points=3.0)\n### END HIDDEN TESTS", "3"),
+        (" points=2", "assert f(1) == 2", "2"),
+        (" points=0.5", "check(f)", "0.5"),
+        (" points=1", "%time f(1)", "1"),
+    ],
+)
+def test_a_test_gives_the_points_of_its_last_line(course, header, code, points):
+    (cell,) = cells_of(course, f'# %% id="f_check" role="test"{header}\n{code}\n')
+    assert str(cell.metadata.nbgrader.points) == points
+
+
+CHECK = "check(f, points=1)"
+# nbgrader's own metadata: a test; an answer that a person grades, and a task, which the course does not have.
+TEST = '{"grade": true, "grade_id": "t", "locked": true, "points": 1, "solution": false, "task": false}'
+MANUAL = '{"grade": true, "grade_id": "t", "locked": false, "points": 1, "solution": true, "task": false}'
+TASK = '{"grade": false, "grade_id": "t", "locked": true, "points": 1, "solution": false, "task": true}'
+
+
+@pytest.mark.parametrize(
+    ("header", "code", "message"),
+    [
+        # no points, points twice, points of another kind
+        ('id="t" role="test"', "assert f(1)", "has no check or race with points="),
+        ('id="t" role="test"', "check(f)", "has no check or race with points="),
+        ('id="t" role="test"', "%time check(f, points=1)", "as Python, has no check or race with points="),
+        ('id="t" role="test"', "", "has no check or race with points="),
+        ('id="t" role="test" points=1', CHECK, "both its code and its header have points="),
+        ('id="t" role="test"', "check(f, points=ONE)", "points must be a number above 0, not 'ONE'"),
+        ('id="t" role="test"', "check(f, points=-1)", "points must be a number above 0, not '-1'"),
+        ('id="t" role="test"', "check(f, points=True)", "points must be a number above 0, not True"),
+        ('id="t" role="test"', "check(f, points=1e999)", "points must be a number above 0, not inf"),
+        ('id="t" role="test" points=0', "f(1)", "points must be a number above 0, not 0"),
+        ('id="t" role="test" points="2"', "f(1)", "points must be a number above 0, not '2'"),
+        # points that nbgrader would not see
+        ('id="t" role="test"', f"{CHECK}\n{CHECK}", "one check or race with points=, as its last line"),
+        (
+            'id="t" role="test"',
+            f"def f():\n    {CHECK}\n\n{CHECK}",
+            "one check or race with points=, as its last",
+        ),
+        ('id="t" role="test"', f"{CHECK}\nprint()", "one check or race with points=, as its last line"),
+        ('id="t" role="test"', f"for f in g:\n    {CHECK}", "one check or race with points=, as its last"),
+        ('id="t" role="test"', f"done = {CHECK}", "one check or race with points=, as its last line"),
+        # points where there is no test
+        ("", CHECK, 'its code gives points, but its header has no role="test"'),
+        ('tags=["x"]', f"def later():\n    {CHECK}", 'gives points, but its header has no role="test"'),
+        ('id="t" role="given"', CHECK, "only a test gives points, and its role is given"),
+        ('id="t" role="answer" points=1', "f(1)", "only a test gives points, and its role is answer"),
+        # no role, no id
+        ('id="t" role="tset"', CHECK, "must have a role: given, answer, test; 'tset' is none"),
+        ('id="t" role=["test"]', CHECK, r"must have a role: given, answer, test; \['test'\] is none"),
+        ('id="t"', CHECK, "must have a role: given, answer, test; None is none"),
+        ("points=1", "f(1)", "must have a role: given, answer, test; None is none"),
+        ('role="test"', CHECK, "must have an id, in quotation marks"),
+        ('id=3 role="test"', CHECK, "must have an id, in quotation marks"),
+        ('id="" role="test"', CHECK, "must have an id, in quotation marks"),
+        ('[markdown] id="t" role="given"', "# Text.", "it is text, and only code has a role"),
+        # what Jupytext cannot read, and what nbgrader knows besides
+        ('id="t" role=test', CHECK, 'its header cannot be read: id="t" role=test'),
+        (f"nbgrader={MANUAL}", "f(1)", 'must say id="…" role="…" in place of nbgrader'),
+        (f"nbgrader={TASK}", "f(1)", 'must say id="…" role="…" in place of nbgrader'),
+        (f'id="t" role="test" nbgrader={TEST}', CHECK, 'must say id="…" role="…" in place of nbgrader'),
+        ('nbgrader={"grade": true, "grade_id": "t"}', CHECK, 'must say id="…" role="…" in place of nbgrader'),
+    ],
+)
+def test_a_header_that_says_something_wrong_ends_the_build(course, header, code, message):
+    script = f"# %%\nimport torch\n\n# %% {header}\n{code}\n"
+    with pytest.raises(builder.BuildError, match=message) as refused:
+        cells_of(course, script)
+    assert re.match(r"some\.py: cell \S+ \(.*\): [^\n]+$", str(refused.value))
+
+
+# Jupytext writes what is in the notebook into the script: nbgrader's own metadata, where it is not light.
+
+
+def in_jupyterlab(course: Path, opened: str, change: Callable[[list], None]) -> None:
+    """Open a file of the solution as a notebook, change its cells and save, as JupyterLab does."""
+    manager = jupytext.TextFileContentsManager(root_dir=str(course))
+    path = f"solutions/01_one/01_one{opened}"
+    content = manager.get(path, content=True, type="notebook")["content"]
+    change(content.cells)
+    manager.save({"type": "notebook", "format": "json", "content": content}, path)
+
+
+@pytest.fixture
+def pair(course, monkeypatch):
+    """The course's solution, with its notebook beside it, and with the course's real settings of Jupytext."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(course / ".jupyter"))  # the signatures of notebooks
+    shutil.copy(ROOT / "pyproject.toml", course)
+    script = course / "solutions/01_one/01_one.py"
+    nbformat.write(builder.build(script), script.with_suffix(".ipynb"))
+    return script
+
+
+@pytest.mark.parametrize("opened", [".py", ".ipynb"])
+def test_headers_stay_light_when_jupyterlab_saves(course, pair, opened):
+    built = builder.build(pair)
+
+    def change(cells):
+        cells[-1].source += "\n# changed"
+
+    in_jupyterlab(course, opened, change)
+    assert pair.read_text() == f"{SOLUTION}# changed\n"
+    change(built.cells)
+    assert builder.build(pair) == built
+
+
+def test_a_cell_marked_in_jupyterlab_is_built(course, pair):
+    """nbgrader's toolbar writes its own metadata into a cell, which here is a new one."""
+    data = {"grade": True, "grade_id": "twice_more", "locked": True, "points": 1, "solution": False}
+
+    def change(cells):
+        cells.append(nbformat.v4.new_code_cell("check(twice, points=2)", metadata={"nbgrader": data}))
+
+    in_jupyterlab(course, ".ipynb", change)
+    assert "twice_more" in pair.read_text() and 'id="twice_more"' not in pair.read_text()
+    assert builder.build(pair).cells[-1].metadata.nbgrader == {
+        **data, "points": 2, "schema_version": 3, "task": False
+    }  # fmt: skip
+    assert lighter(pair.read_text()).endswith('\n# %% id="twice_more" role="test"\ncheck(twice, points=2)\n')
+
+
+@pytest.mark.parametrize("points", [1, 1.5])
+def test_headers_that_jupytext_made_heavy_give_the_same(course, pair, points, monkeypatch):
+    """`jupytext --sync` takes the notebook, if it is younger than the script."""
+    from jupytext.cli import jupytext as command
+
+    pair.write_text(SOLUTION.replace("points=1", f"points={points}") + "\n" + CHECKED)
+    built = builder.build(pair)
+    notebook = pair.with_suffix(".ipynb")
+    nbformat.write(built, notebook)
+    os.utime(pair, (0, 0))
+    light = pair.read_text()
+    monkeypatch.chdir(course)
+    command(["--sync", str(notebook)])
+    heavy = pair.read_text()
+    assert heavy.count("nbgrader={") == 4 and "role=" not in heavy
+    assert builder.build(pair) == built
+    assert lighter(heavy).endswith(light) and lighter(light) == light
+
+
+@pytest.mark.slow
+def test_make_notebooks_brings_light_headers_back(course, pair, capsys):
+    (course / "course/01_one.py").unlink()
+    assert builder.make_notebooks(course) == 0
+    before = notebooks(course)
+    capsys.readouterr()
+    jupytext.write(builder.build(pair), pair, fmt="py:percent")
+    assert "nbgrader={" in pair.read_text()
+    assert builder.make_notebooks(course) == 0
+    assert notebooks(course) == before
+    assert pair.read_text().endswith(SOLUTION)
+    said = "solutions/01_one/01_one.py: nbgrader's metadata in headers became id= and role="
+    assert said in capsys.readouterr().out
+    assert builder.make_notebooks(course) == 0
+    assert said not in capsys.readouterr().out
 
 
 def test_a_folder_outside_the_course_is_refused(tmp_path, course):
@@ -429,7 +612,7 @@ def test_one_broken_exercise_does_not_hold_up_the_others(course, capsys):
     assert builder.make_notebooks(course) == 1
     assert [path.name for path in (course / "exercises").iterdir()] == ["01_one"]
     message = capsys.readouterr().err
-    assert "03_three.py: more than one cell has the grade_id twice" in message
+    assert "03_three.py: more than one cell has the id twice" in message
     assert "nbgrader made nothing of 02_two" in message and "no end solution statement found" in message
     assert "Traceback" not in message
 

@@ -39,7 +39,7 @@ ANSWER = "def darkest(pictures):\n    return pictures.amax((1, 2))"
 
 # Small, and it looks for the course's data as the real assignments do.
 SOURCE = """\
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false}
+# %% id="setup" role="given"
 from pathlib import Path
 
 import numpy as np
@@ -59,22 +59,22 @@ def some_digits(generator, device):
     return digits[torch.randperm(len(digits), generator=generator)[:50]].to(device)
 
 
-# %% nbgrader={"grade": false, "grade_id": "darkest", "locked": false, "schema_version": 3, "solution": true}
+# %% id="darkest" role="answer"
 def darkest(pictures):
     ### BEGIN SOLUTION
     return pictures.amax((1, 2))
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "darkest_check", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="darkest_check" role="test"
 check(darkest, like=darkest_slow, on=some_digits, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "darkest_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false}
+# %% id="darkest_hidden" role="test"
 # A hidden test follows.
 ### BEGIN HIDDEN TESTS
 check(darkest, like=darkest_slow, on=some_digits, points=2)
 ### END HIDDEN TESTS
-"""  # noqa: E501
+"""
 
 
 pytestmark = pytest.mark.slow

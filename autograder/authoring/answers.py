@@ -5,7 +5,7 @@
     # %% one_hot right_slow check=1 hidden=2 race=0
     def one_hot(labels, classes): ...
 
-The words are: the exercise (the grade_id of its solution cell), the kind of answer, and the points that each
+The words are: the exercise (the id of the cell for its answer), the kind of answer, and the points that each
 of its test cells must give (``check`` stands for the cell ``one_hot_check``). The kinds ``solution`` and
 ``unattempted`` need no entry: they are the source's own solution, and what students start from.
 """

@@ -4,7 +4,8 @@ course/NN_topic.py               → course/NN_topic.ipynb                 execu
 solutions/NN_topic/NN_topic.py   → solutions/NN_topic/NN_topic.ipynb     not executed
 the solutions, through nbgrader  → exercises/NN_topic/NN_topic.ipynb     what students get
 
-A chapter is executed when its code changed; otherwise it keeps the outputs that it has.
+A chapter is executed when its code changed; otherwise it keeps the outputs that it has. Of the id and
+the role that the headers of cells say, the build makes nbgrader's metadata (headers.py).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from .colab import colab_cell, is_colab_cell
+from .headers import apply_header, lighter
 from .links import address
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -79,20 +81,25 @@ def build(source: Path) -> NotebookNode:
     """The notebook of one percent script: cells, metadata and ids, not executed.
 
     A chapter or a solution gets the cell for Google Colab on top.
+    Raises BuildError for a header that says something wrong, and for an id that occurs twice.
     """
-    notebook = jupytext.read(source, fmt="py:percent")
+    notebook = jupytext.reads(lighter(source.read_text(encoding="utf-8")), fmt="py:percent")
     # JupyterLab writes this cell into a script when somebody saves the notebook.
     notebook.cells = [cell for cell in notebook.cells if not is_colab_cell(cell)]
     notebook.metadata = NotebookNode(kernelspec=KERNEL, language_info=LANGUAGE)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for position, cell in enumerate(notebook.cells):
         cell.metadata.pop("lines_to_next_cell", None)  # jupytext's note on blank lines in the script
-        cell.id = cell.metadata.get("nbgrader", {}).get("grade_id") or f"cell-{position}"
+        cell.id = cell.metadata.get("id") or f"cell-{position}"
+        try:
+            apply_header(cell)
+        except ValueError as error:
+            raise BuildError(f"{source.name}: {_where(notebook, position)}: {error}") from None
     if place := _place_of_readers(source):
         notebook.cells.insert(0, colab_cell(address(find_root(source.parent)), place))
     ids = [cell.id for cell in notebook.cells]
     if twice := {name for name in ids if ids.count(name) > 1}:
-        raise BuildError(f"{source.name}: more than one cell has the grade_id {', '.join(sorted(twice))}")
+        raise BuildError(f"{source.name}: more than one cell has the id {', '.join(sorted(twice))}")
     try:
         nbformat.validate(notebook)
     except nbformat.ValidationError as error:
@@ -262,7 +269,10 @@ def release(sources: Iterable[Path], root: Path) -> Release:
 
 
 def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = False) -> int:
-    """Build what changed, or everything, or the chapters named; one line each. Returns the exit status."""
+    """Build what changed, or everything, or the chapters named; one line each. Returns the exit status.
+
+    Headers with nbgrader's own metadata, which Jupytext writes into a script, are made light again.
+    """
     chapters, solutions = _selected(root, list(names))
     fresh: dict[Path, NotebookNode] = {}
     failed = False
@@ -272,6 +282,11 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
         except BuildError as error:
             print(f"error: {error}", file=sys.stderr)
             failed = True
+            continue
+        script = source.read_text(encoding="utf-8")
+        if (light := lighter(script)) != script:
+            source.write_text(light, encoding="utf-8")
+            print(f"{source.relative_to(root)}: nbgrader's metadata in headers became id= and role=")
     # The chapters come last: the front page tells what the exercises are.
     for source in solutions:
         if source in fresh and not is_current(target := source.with_suffix(".ipynb"), fresh[source]):

@@ -15,6 +15,8 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from .answer import FailedElsewhere
+
 CALL_SECONDS = 20.0
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 
@@ -58,13 +60,13 @@ def call(function: Callable, arguments: tuple, said: list[str]) -> object:
     except NotImplementedError as error:
         if not raised_by_torch(error):
             raise AnswerError("not attempted", "there is no solution here yet.") from error
-        raise AnswerError("error", explain(error)) from error
+        raise AnswerError("error", describe_error(error)) from error
     except _TookTooLong as error:
         raise AnswerError(
             "error", f"did not return within {CALL_SECONDS:g} s. Is there an endless loop?"
         ) from error
     except Exception as error:
-        raise AnswerError("error", explain(error)) from error
+        raise AnswerError("error", describe_error(error)) from error
     finally:
         said += [f"{warning.category.__name__}: {warning.message}" for warning in caught]
         said += stream.getvalue().strip().splitlines()[:5]
@@ -104,18 +106,18 @@ def refuse_nonsense(function: object, other: object, inputs: object, points: flo
 
 def raised_by_torch(error: NotImplementedError) -> bool:
     """torch raises NotImplementedError too, for an operation that has no kernel for a dtype or device."""
-    if hasattr(error, "by_torch"):  # raised in another process, which says so
-        return error.by_torch
+    if isinstance(error.__cause__, FailedElsewhere):
+        return error.__cause__.by_torch
     innermost = traceback.extract_tb(error.__traceback__)[-1].filename
     return (
         innermost.startswith(_TORCH) or "not implemented for" in str(error) or "Could not run" in str(error)
     )
 
 
-def explain(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """The error, and the line of the answer that raised it."""
-    if hasattr(error, "told"):  # raised in another process, which has the lines
-        return error.told
+    if isinstance(error.__cause__, FailedElsewhere):
+        return str(error.__cause__)
     message = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {message[0] if message else 'no message'}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):

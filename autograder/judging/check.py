@@ -11,7 +11,7 @@ import torch
 
 from ..measuring.clocks import devices
 from ..measuring.costs import costs
-from ..measuring.duel import arguments
+from ..measuring.duel import fresh_inputs
 from ..measuring.units import counted, size
 from .calls import AnswerError, call, refuse_nonsense, remember
 from .outcome import Outcome, notes
@@ -90,7 +90,7 @@ class _Trial:
 
     def inputs(self) -> tuple:
         """The arguments, made anew: equal at every call, and never the same objects."""
-        return change_tensors(arguments(self.case, self.seed, self.device), LAYOUTS[self.layout])
+        return change_tensors(fresh_inputs(self.case, self.seed, self.device), LAYOUTS[self.layout])
 
     def __str__(self) -> str:
         """Where it happened, with the inputs in short, so that the student can try the same."""
@@ -103,7 +103,7 @@ def _trials(cases: Sequence[Callable]) -> Iterator[_Trial]:
         for device in devices():
             for layout, change in LAYOUTS.items():
                 seed = secrets.randbits(31)
-                given = tensors(arguments(case, seed, device)) if layout != "contiguous" else []
+                given = tensors(fresh_inputs(case, seed, device)) if layout != "contiguous" else []
                 if layout == "contiguous" or any(
                     change(tensor).stride() != tensor.stride() for tensor in given
                 ):

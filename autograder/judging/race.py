@@ -10,10 +10,11 @@ from statistics import median
 
 from ..measuring.clocks import devices
 from ..measuring.costs import costs
-from ..measuring.duel import DuelError, Verdict, arguments, duel_here
+from ..measuring.duel import DuelError, Verdict, fresh_inputs
 from ..measuring.limits import limit
-from ..measuring.selfcheck import TooNoisy, check_here
+from ..measuring.selfcheck import TooNoisy
 from ..measuring.units import counted, size, times
+from .answer import Answer, AnswerHere
 from .calls import AnswerError, call, found_wrong, refuse_nonsense
 from .outcome import Bar, Outcome, notes
 from .values import difference
@@ -54,18 +55,20 @@ def race(
         missing = " or ".join(at_least)
         summary = f"there is no {missing} device here; these points are not counted against you."
         return Outcome("not available", points, points, summary).show()
+    answer = function if isinstance(function, Answer) else AnswerHere(function)
     said: list[str] = []
     laps = []
     try:
         for device in present:
             _expect_right(function, against, on, device, tolerance, said)
-            if hasattr(function, "duel"):  # in grading: a stand-in for a function in another process
-                verdict = function.duel(against, on, at_least[device], tolerance)
-            else:
-                check_here()
-                verdict = duel_here(
-                    against, function, on, threshold=at_least[device], device=device, seconds=seconds
-                )
+            verdict = answer.duel(
+                against,
+                on,
+                threshold=at_least[device],
+                device=device,
+                tolerance=tolerance,
+                seconds=seconds,
+            )
             least = limit(bytes, flops, device=device) if bytes or flops else None
             laps.append(_Lap(device, verdict, least))
     except AnswerError as problem:
@@ -108,7 +111,7 @@ def _expect_right(
             "failed", "not timed, because a test above found the answer wrong. Mend that first."
         )
     seed = secrets.randbits(31)
-    mine, theirs = arguments(on, seed, device), arguments(on, seed, device)
+    mine, theirs = fresh_inputs(on, seed, device), fresh_inputs(on, seed, device)
     if found := difference(call(function, mine, said), against(*theirs), None, tolerance):
         raise AnswerError("failed", f"not timed, because the answer is wrong: {found}")
     if found := difference(mine, theirs, None, tolerance, "input"):
@@ -118,7 +121,7 @@ def _expect_right(
 def _tip(function: Callable, on: Callable, lap: _Lap) -> str:
     """What a slow answer asks of torch: often enough to see why it is slow."""
     try:
-        cost = costs(function, *arguments(on, secrets.randbits(31), lap.device))
+        cost = costs(function, *fresh_inputs(on, secrets.randbits(31), lap.device))
     except AnswerError as problem:
         return str(problem)
     return (

@@ -17,6 +17,9 @@ except ImportError:  # Windows
     resource = None
 
 BLOCK_SECONDS = 0.002
+LONGEST_BLOCK = 0.2
+READINGS = 5
+MOST_CALLS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -107,21 +110,47 @@ def run_block(function: Callable, arguments: tuple, calls: int, device: str = "c
     )
 
 
-def calibrate(function: Callable, arguments: tuple, device: str = "cpu") -> int:
-    """The number of calls that makes a block last ``BLOCK_SECONDS`` or more; warms the function up."""
+def calibrate(function: Callable, arguments: tuple, device: str = "cpu", clock: str | None = None) -> int:
+    """The number of calls for a block of ``BLOCK_SECONDS`` or more; warms the function up.
+
+    ``clock`` is the one that judges (by default that of the device). A function that mostly waits may not
+    reach that length on the CPU clock: ``LONGEST_BLOCK`` of wall time is enough, too.
+    """
+    clock = clock or default_clock(device)
     run_block(function, arguments, 1, device)
-    return calls_for_a_block(lambda calls: run_block(function, arguments, calls, device).wall)
+
+    search = BlockSearch()
+    while not search.found:
+        block = run_block(function, arguments, search.calls, device)
+        waits = block.wall > LONGEST_BLOCK
+        search.take(block.wall if waits else search.calls * block.per_call(clock))
+    return search.calls
 
 
-def calls_for_a_block(seconds_of: Callable[[int], float]) -> int:
-    """The number of calls for which ``seconds_of(calls)`` reaches ``BLOCK_SECONDS``."""
-    calls = 1
-    while True:
-        seconds = seconds_of(calls)
-        if seconds >= BLOCK_SECONDS:
-            return calls
-        # The same growth as timeit's autorange, but bounded, because one short reading can be a fluke.
-        calls = max(calls + 1, min(10 * calls, int(1.3 * calls * BLOCK_SECONDS / max(seconds, 1e-9)) + 1))
+class BlockSearch:
+    """Finds the number of ``calls``, at most ``most``, for which a block lasts ``BLOCK_SECONDS`` or more.
+
+    Until ``found``, time a block of ``calls`` calls on the clock that judges, and ``take`` the reading.
+    Whatever else the machine does makes a reading longer, hardly ever shorter: so the shortest of
+    ``READINGS`` counts, and it must be a quarter above what is asked for, because code gets faster while it
+    is repeated.
+    """
+
+    def __init__(self, most: int = MOST_CALLS) -> None:
+        self.calls, self._most, self._readings = 1, most, 0
+        self.found = most <= 1
+
+    def take(self, seconds: float) -> None:
+        """One more reading of a block of ``calls`` calls."""
+        enough = 1.25 * BLOCK_SECONDS
+        self._readings += 1
+        if seconds >= enough:
+            self.found = self._readings == READINGS
+            return
+        # The same growth as timeit's autorange, but bounded.
+        grown = int(1.3 * self.calls * enough / max(seconds, 1e-9)) + 1
+        self.calls = min(max(self.calls + 1, min(10 * self.calls, grown)), self._most)
+        self.found, self._readings = self.calls == self._most, 0
 
 
 def _usage() -> tuple[int, int]:

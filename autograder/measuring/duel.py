@@ -19,6 +19,7 @@ from statistics import median
 import torch
 
 from .clocks import Block, calibrate, default_clock, devices, run_block, threads
+from .decide import Word
 
 # Seven rounds are the fewest whose smallest and largest ratio enclose the median with 98 % confidence.
 FEWEST_ROUNDS = 7
@@ -60,7 +61,7 @@ class Verdict:
     by side, on ``clock``. ``logs`` holds the log-ratios that the verdict rests on, one a pair or a launch.
     """
 
-    word: str
+    word: Word
     ratio: Ratio
     threshold: float
     seconds: dict[str, list[float]]
@@ -99,7 +100,9 @@ def duel_here(
     for budget in (seconds, 3 * seconds):
         samples = interleave(sides, inputs, device=device, seconds=budget)
         ratio = samples.ratio("slow", "fast")
-        word = "faster" if ratio.low >= threshold else "slower" if ratio.high < threshold else "undecided"
+        word: Word = (
+            "faster" if ratio.low >= threshold else "slower" if ratio.high < threshold else "undecided"
+        )
         if word != "undecided":
             break
     taken = {name: samples.seconds(name) for name in sides}
@@ -162,7 +165,7 @@ def interleave(
     clock = clock or default_clock(device)
     with threads(num_threads):
         calls = {
-            name: _calls(name, function, arguments(inputs, secrets.randbits(63), device), device)
+            name: _calls(name, function, fresh_inputs(inputs, secrets.randbits(63), device), device, clock)
             for name, function in functions.items()
         }
         blocks: dict[str, list[Block]] = {name: [] for name in functions}
@@ -174,12 +177,12 @@ def interleave(
             random.shuffle(order)
             seed = secrets.randbits(63)
             for name in order:
-                fresh = arguments(inputs, seed, device)
+                fresh = fresh_inputs(inputs, seed, device)
                 blocks[name].append(run_block(functions[name], fresh, calls[name], device))
     return Samples(blocks, clock, device)
 
 
-def _calls(name: str, function: Callable, given: tuple, device: str) -> int:
+def _calls(name: str, function: Callable, given: tuple, device: str, clock: str) -> int:
     once = run_block(function, given, 1, device).wall
     if once > LONGEST_CALL:  # the first call may load what the next ones find loaded
         once = run_block(function, given, 1, device).wall
@@ -187,10 +190,10 @@ def _calls(name: str, function: Callable, given: tuple, device: str) -> int:
         raise DuelError(
             f"{name!r} takes {once:.1f} s for one call; at most {LONGEST_CALL:g} s can be timed here."
         )
-    return calibrate(function, given, device)
+    return calibrate(function, given, device, clock)
 
 
-def arguments(inputs: Callable[[torch.Generator, str], object], seed: int, device: str) -> tuple:
+def fresh_inputs(inputs: Callable[[torch.Generator, str], object], seed: int, device: str) -> tuple:
     """Fresh arguments for one block: what ``inputs`` makes with a generator on the CPU seeded by ``seed``."""
     made = inputs(torch.Generator().manual_seed(seed), device)
     return made if isinstance(made, tuple) else (made,)

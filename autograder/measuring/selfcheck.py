@@ -13,11 +13,9 @@ import torch
 
 from . import store
 from .duel import DuelError, interleave, log_ratios
-from .launches import apart, launch
 
 # The promise of the verdict is about ratios 20 % from the threshold: noise of that size hides them.
 MOST_NOISE = 0.2
-LAUNCHES = 8
 TRIES = 3
 
 
@@ -44,34 +42,23 @@ class TooNoisy(DuelError):
     """This machine cannot judge just now; the message says what was seen and what to do."""
 
 
-def check_launches() -> Noise:
-    """Duel identical functions in forked launches, and keep what was seen.
-
-    Takes about a second; ``warm_up_parent`` comes first. Raises TooNoisy where three tries in a row show more
-    noise than ``MOST_NOISE``.
-    """
-    calls: dict[str, int] = {}
-
-    def ratios() -> list[float]:
-        with apart() as core:
-            sides = {"one": _work, "same": _work}
-            return [launch(sides, _inputs, calls, core).log_ratio("one", "same") for _ in range(LAUNCHES)]
-
-    return _settle("launches", ratios)
-
-
 @functools.cache
 def check_here() -> Noise:
-    """Duel identical functions in this process, once a session; otherwise as ``check_launches``."""
+    """Duel identical functions in this process, once a session. Raises TooNoisy as ``settle`` does."""
 
     def ratios() -> list[float]:
         samples = interleave({"one": _work, "same": _work}, _inputs, seconds=0.1)
         return log_ratios(samples.seconds("one"), samples.seconds("same"))
 
-    return _settle("notebook", ratios)
+    return settle("notebook", ratios)
 
 
-def _settle(setting: str, ratios: Callable[[], list[float]]) -> Noise:
+def settle(setting: str, ratios: Callable[[], list[float]]) -> Noise:
+    """Measure identical functions against each other, and keep what was seen under the setting's name.
+
+    ``ratios()`` measures log-ratios anew. Raises TooNoisy where ``TRIES`` times in a row they show more noise
+    than ``MOST_NOISE``.
+    """
     for _ in range(TRIES):
         logs = ratios()
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -1,14 +1,10 @@
-"""Runs a submission's cells without ever running a student's code in the process that judges it.
+"""Runs a submission's cells, and decides its points, in processes that hold each other in check.
 
-- ``sandbox``: the grader's side; starts a warm process inside bubblewrap and hands it notebooks;
-- ``warm``: that process; forks a judge for each notebook, and the processes that the judge asks for;
-- ``judge``: runs given cells and tests; ``standins`` is what it has in place of a student's functions;
-- ``student``: runs a student's cells and answers the judge; ``shell`` runs a cell as a kernel would;
-- ``races``: times two such processes against each other;
-- ``channel`` and ``wire``: messages and values between them; ``processes``: the judge's handles;
-- ``namespaces``: private rooms, and limits.
+It never runs a student's code in the process that judges it, and believes nothing that such a process says.
+Begin with ``judge`` (one submission), then ``timed_race`` (a race) and ``decode`` (all that is not trusted).
 """
 
-from .supervisor import Executed, Sandbox, SandboxError, plan
+from .plan import plan
+from .supervisor import Executed, Sandbox, SandboxError
 
 __all__ = ["Executed", "Sandbox", "SandboxError", "plan"]

@@ -1,211 +1,172 @@
-"""The judge's handles on the processes that run somebody's code: start, copy, ask, watch and end them."""
+"""What stands between the test cells and the process that runs a student's code.
+
+The proxies (``proxies``) know nothing but this link.
+"""
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import struct
+import random
+import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from . import linux
-from .channel import Channel, Gone, Malformed, Message, TooLate, pair
+from ..judging.answer import FailedElsewhere
+from ..judging.calls import AnswerError
+from ..measuring.costs import Costs
+from . import decode
+from .answer_process import AnswerProcess, Connection, Ended
+from .channel import Frame, Gone, Malformed, TooLate
+from .encode import Storage
+from .messages import CountedCosts, Message, ObjectNode, Said, Value
 
-START_SECONDS = 30.0
-ROOM_BYTES = 3 << 30
-_GRACE = 3.0
-NUMBER = struct.Struct("<q")
-_LOOK_EVERY = 0.25
+MOST_RECEIVED = 2 << 30
+
+M = TypeVar("M")
 
 
-class Ended(Exception):
-    """The process is gone, or said something that no process of ours says; the text says why."""
+class TimeUp(BaseException):
+    """The cell's time is over. Not an Exception, so that nothing on the way keeps it."""
 
 
-class Worker:
-    """One process on the other side of a channel.
+class AnswerEnded(RuntimeError):
+    """The process that the answer ran in is gone."""
 
-    ``room`` is the first process of its room, and ``warden`` a connection to it, where there are rooms.
+
+class TimeLeft:
+    """The time of a submission, and of the cell that runs now, in seconds, less waiting for the machine."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = self._cell_end = time.monotonic() + seconds
+
+    def begin_cell(self, seconds: float) -> None:
+        """A cell begins that may take so long, and a second even where no time is left."""
+        now = time.monotonic()
+        self._cell_end = now + min(seconds, max(self._end - now, 1.0))
+
+    def of_submission(self) -> float:
+        """What is left of the submission's time; below 0 when it is used up."""
+        return self._end - time.monotonic()
+
+    def of_cell(self) -> float:
+        """What is left of the cell's time, and a little where there is none."""
+        return max(0.05, self._cell_end - time.monotonic())
+
+    def is_over(self) -> bool:
+        """Whether the cell's time is used up."""
+        return time.monotonic() > self._cell_end
+
+    def allow(self, seconds: float) -> None:
+        """Let the cell take so long from now on, within the submission's time."""
+        self._cell_end = max(self._cell_end, min(self._end, time.monotonic() + seconds))
+
+    def extend(self, seconds: float) -> None:
+        """So long was spent waiting for the machine."""
+        self._end += seconds
+        self._cell_end += seconds
+
+
+class AnswerLink:
+    """Asks the process that runs a student's code, within the time of a cell, and reads what it answers.
+
+    ``unusual`` are the words in the student's code for which an instructor looks at counted costs.
     """
 
-    def __init__(self, channel: Channel, room: int, warden: socket.socket | None, template: Template) -> None:
-        self.channel, self.room, self.template, self.warden = channel, room, template, warden
-        channel.receive(START_SECONDS)
-        self.pid = channel.pid
-        self._looked = 0.0
-        self.why = ""
+    def __init__(self, process: AnswerProcess, time_left: TimeLeft, unusual: Sequence[str]) -> None:
+        self.process, self.time_left, self._unusual = process, time_left, unusual
+        self.random = random.SystemRandom()
+        self._received = 0
 
-    def ask(self, fields: dict, buffers=(), files=(), seconds: float | None = None) -> Message:
-        """Send a message and wait for the answer. Raises TooLate, or Ended where there is no sound answer."""
+    def begin_cell(self) -> None:
+        """A new cell may receive as much again."""
+        self._received = 0
+
+    @property
+    def connection(self) -> Connection:
+        """The process, after the last cell. Raises TimeUp or AnswerEnded."""
         try:
-            self.channel.send(fields, buffers, files, seconds)
-            return self.channel.receive(seconds, self.watch)
-        except Gone:
-            raise Ended(self.why) from None
-        except Malformed as error:
-            self.template.suspicious.append(f"The answer's process sent {error}.")
-            self.end()
-            raise Ended(f"it sent {error}") from None
-
-    def last_pid(self) -> int:
-        """The number of the newest process or thread in the room; it says whether there was a new one."""
-        if self.warden is None:
-            return 0
-        try:
-            self.warden.send(b"?")
-            return NUMBER.unpack(self.warden.recv(NUMBER.size))[0]
-        except (OSError, struct.error):
-            raise Ended("its room was gone") from None
-
-    def watch(self) -> None:
-        """End the room where it uses more than its share."""
-        if time.monotonic() < self._looked + _LOOK_EVERY:
-            return
-        self._looked = time.monotonic()
-        members = linux.family(self.room)
-        if len(members) > linux.PROCESSES:
-            self.stop_room(f"it started more than {linux.PROCESSES} processes")
-        if linux.hidden_bytes(members) > linux.DISK:
-            self.stop_room(f"it kept more than {linux.DISK >> 20} MiB in files without a name")
-        resident = [int(linux.status(pid).get("VmRSS", "0").split()[0]) << 10 for pid in members]
-        if sum(resident) > ROOM_BYTES and sum(map(linux.private_bytes, members)) > ROOM_BYTES:
-            self.stop_room(f"it used more than {ROOM_BYTES >> 30} GiB of memory")
-
-    def stop_room(self, why: str) -> None:
-        """End all processes of the room, for a reason that the student should read."""
-        self.why = why
-        self.template.suspicious.append(f"The answer's processes were stopped: {why}.")
-        kill(self.room)
-
-    def end(self) -> None:
-        """End this process."""
-        with suppress(OSError):
-            self.channel.close()
-        kill(self.pid)
-
-    def await_end(self) -> None:
-        """Wait until this process, which was ended, is gone."""
-        deadline = time.monotonic() + _GRACE
-        while alive(self.pid) and time.monotonic() < deadline:
-            time.sleep(2e-4)
-
-
-class Template:
-    """A process that has run the notebook's cells so far, and is replaced when it is lost.
-
-    Races are run by copies of it, which are forks. A process with threads cannot be forked safely, so in
-    place of a copy of one a fresh process runs the same cells again.
-    """
-
-    def __init__(self, spawner: Channel, suspicious: list[str], home: str) -> None:
-        self._spawner, self.suspicious, self._home = spawner, suspicious, home
-        self.cells: list[str] = []
-        self.process: Worker | None = None
-
-    def run(self, source: str, seconds: float) -> list:
-        """Run a cell; what it showed, as its process tells it.
-
-        Raises TooLate or Ended; the cell is undone then.
-        """
-        try:
-            outputs = self._cell(self.use(seconds), source, seconds)
-        except (TooLate, Ended):
-            self.end()
-            raise
-        self.cells.append(source)
-        return outputs
-
-    def use(self, seconds: float) -> Worker:
-        """The process itself; a fresh one in the state after the last cell, where it was lost."""
-        if self.process is None:
-            self.process = self._fresh(seconds)
-        return self.process
-
-    def _cell(self, process: Worker, source: str, seconds: float) -> list:
-        try:
-            reply = process.ask({"op": "cell", "source": source}, seconds=seconds)
+            return self.process.use(self.time_left.of_cell())
         except TooLate:
-            os.kill(process.pid, signal.SIGINT)
-            with suppress(Ended, TooLate):
-                process.channel.receive(_GRACE)
-            raise
-        return reply.fields.get("outputs", [])
+            raise TimeUp from None
+        except Ended as error:
+            raise AnswerEnded("the answer ended the process that it ran in") from _how(error)
 
-    def _fresh(self, seconds: float) -> Worker:
-        """A new process that has run the same cells; those that fail now are left out from now on."""
-        channel, other = pair()
-        warden, first = socket.socketpair()
-        warden.settimeout(START_SECONDS)
-        self._spawner.send({"op": "spawn", "home": self._home}, files=[other.fileno(), first.fileno()])
-        other.close()
-        first.close()
-        reply = self._spawner.receive(START_SECONDS).fields
-        room = reply["pid"]
+    def ask(
+        self, request: Message, kind: Callable[..., M] | type[M], files: Sequence[int] = ()
+    ) -> tuple[M, Frame]:
+        """Send a request; gives its reply, and the frame with its payload.
+
+        Raises TimeUp, or AnswerEnded where there is no sound reply.
+        """
+        if self.time_left.is_over():
+            raise TimeUp
+        connection = self.connection
         try:
-            process = Worker(channel, room, warden if reply["rooms"] else None, self)
-        except (Gone, TooLate, Malformed):
-            kill(room)
-            raise Ended("its process could not be started") from None
-        for source in list(self.cells):
-            try:
-                self._cell(process, source, seconds)
-            except (TooLate, Ended):
-                process.end()
-                kill(room)
-                self.cells.remove(source)
-                return self._fresh(seconds)
-        return process
-
-    def start_copy(self, seconds: float) -> Callable[[], Worker]:
-        """Start a process in the state after the last cell; gives what waits for it. Both raise Ended."""
-        if linux.status(self.use(seconds).pid).get("Threads") != "1":
-            fresh = self._fresh(seconds)
-            return lambda: fresh
-        channel, other = pair()
-        try:
-            self.process.channel.send({"op": "fork"}, files=[other.fileno()], seconds=START_SECONDS)
-        except (Gone, TooLate):
-            raise Ended("its process was gone") from None
-        finally:
-            other.close()
-        room, warden = self.process.room, self.process.warden
-
-        def wait() -> Worker:
-            try:
-                return Worker(channel, room, warden, self)
-            except (Gone, TooLate, Malformed):
-                self.end()
-                raise Ended("its process could not be copied") from None
-
-        return wait
-
-    def end(self) -> None:
-        """End the process and its room; the next use starts a fresh one."""
-        if self.process:
+            connection.channel.send(request, files=files, seconds=self.time_left.of_cell())
+            reply, frame = connection.reply(kind, self.time_left.of_cell())
+            self._received += len(frame.payload)
+            if self._received > MOST_RECEIVED:
+                raise Ended(f"it gave more than {MOST_RECEIVED >> 30} GiB of results in one cell")
+            return reply, frame
+        except TooLate:
             self.process.end()
-            kill(self.process.room)
-            self.process = None
+            raise TimeUp from None
+        except (Ended, Gone) as error:
+            self.process.end()
+            raise AnswerEnded("the answer ended the process that it ran in") from _how(error)
+        except BaseException:  # a time limit: what the process does now is no answer any more
+            self.process.end()
+            raise
+
+    def read(
+        self,
+        node: Value,
+        frame: Frame,
+        make_object: Callable[[ObjectNode], object],
+        storages: Sequence[Storage] = (),
+    ) -> tuple[Any, decode.Reader]:
+        """The value that a node of a reply stands for. What is no value costs the points of the test."""
+        reader = decode.Reader(frame.payload, storages, make_object)
+        try:
+            return reader.value(node), reader
+        except Malformed as error:
+            self.process.suspicious.append(f"The answer's process sent {error}.")
+            self.process.end()
+            raise AnswerError("error", f"the result cannot be read: {error}.") from None
+
+    def costs(self, counted: CountedCosts | None, probes: int) -> Costs:
+        """Counted costs, if the count is sound. Raises AnswerError."""
+        if self._unusual:
+            # The count is taken in the student's process, by means that such code can switch off.
+            raise AnswerError(
+                "undecided",
+                f"your code mentions `{min(self._unusual)}`, so your instructor looks at its costs.",
+                right=True,
+            )
+        cost = decode.costs(counted, probes)
+        if cost is None:
+            self.process.suspicious.append(
+                "The counted costs of a call did not hold operations that were surely there."
+            )
+            raise AnswerError(
+                "error",
+                "the operations of your function could not be counted: something in your code changes "
+                "how torch is watched.",
+            )
+        return cost
+
+    def pass_on(self, said: Said) -> None:
+        """Show what the answer printed, and what it warned of."""
+        for line in said.warnings:
+            print(line, file=sys.stderr)
+        for item in decode.outputs(said.printed).items:
+            print(item["text"], end="", file=sys.stderr if item["name"] == "stderr" else sys.stdout)
 
 
-def alive(pid: int) -> bool:
-    """Whether a process still runs; one that only waits to be counted does not."""
-    return linux.state(pid) not in "ZX"
-
-
-def kill(pid: int) -> None:
-    """End a process, if it is still there."""
-    send(pid, signal.SIGKILL)
-
-
-def send(pid: int, number: int) -> None:
-    """Send a signal to a process that may be gone."""
-    if pid > 1:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
-def take(number: int) -> Channel:
-    """A channel over an inherited file."""
-    return Channel(socket.socket(fileno=number))
+def _how(error: Ended | Gone) -> FailedElsewhere:
+    why = str(error)
+    return FailedElsewhere(
+        "The call ended the Python process that it ran in"
+        + (f": {why}." if why else ".")
+        + " Possible causes: `exit()` or `os._exit()`, too much memory, or a crash in a library."
+    )

@@ -1,9 +1,11 @@
-"""A connection between two processes: JSON and raw bytes, whose sizes are checked before they are read."""
+"""A connection between two processes: frames of bytes, whose sizes are checked before they are read.
+
+What the bytes mean is not looked at here (see ``decode``).
+"""
 
 from __future__ import annotations
 
 import array
-import json
 import math
 import os
 import select
@@ -13,12 +15,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 MOST_TEXT = 16 << 20
 MOST_BYTES = 256 << 20
 
 _HEADER = struct.Struct("<QQ")
 _CREDENTIALS = struct.Struct("3i")
-_TICK = 0.05
+_POLL_SECONDS = 0.05
 
 
 class Gone(Exception):
@@ -34,16 +38,16 @@ class Malformed(Exception):
 
 
 @dataclass
-class Message:
-    """One message: its fields, the raw bytes that go with it, and files that were passed along."""
+class Frame:
+    """One message as it came: its encoded text, the raw bytes that go with it, and files."""
 
-    fields: dict
-    payload: bytes = b""
+    text: bytearray
+    payload: bytearray
     files: list[int] = field(default_factory=list)
 
 
 class Channel:
-    """One end of a connection. ``pid`` is the process that sent the last message, as the kernel says."""
+    """One end of a connection. ``pid`` is the process that sent the last frame, as the kernel says."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -52,14 +56,14 @@ class Channel:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
     def send(
-        self, fields: dict, buffers: Sequence = (), files: Sequence[int] = (), seconds: float | None = None
+        self, message: object, buffers: Sequence = (), files: Sequence[int] = (), seconds: float | None = None
     ) -> None:
         """Send one message. Raises Gone or TooLate."""
-        text = json.dumps(fields).encode()
+        text = msgspec.msgpack.encode(message)
         head = _HEADER.pack(len(text), sum(len(part) for part in buffers)) + text
         deadline = None if seconds is None else time.monotonic() + seconds
         for number, part in enumerate([head, *buffers]):
-            left = memoryview(part).cast("B") if len(part) else b""
+            left = memoryview(part).cast("B") if len(part) else memoryview(b"")
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
             while len(left):
                 try:
@@ -70,8 +74,8 @@ class Channel:
                 except OSError as error:
                     raise Gone from error
 
-    def receive(self, seconds: float | None = None, meanwhile: Callable[[], None] | None = None) -> Message:
-        """The next message. ``meanwhile`` is called now and then while nothing comes.
+    def receive(self, seconds: float | None = None, meanwhile: Callable[[], None] | None = None) -> Frame:
+        """The next frame. ``meanwhile`` is called now and then while nothing comes.
 
         Raises Gone, TooLate or Malformed.
         """
@@ -83,17 +87,11 @@ class Channel:
                 raise Malformed(f"a message of {text_size + payload_size:,} bytes, which is too much")
             text = self._read(text_size, deadline, meanwhile, files)
             payload = self._read(payload_size, deadline, meanwhile, files)
-            try:
-                fields = json.loads(text.decode())
-            except (ValueError, RecursionError) as error:
-                raise Malformed("a message that is no JSON") from error
-            if not isinstance(fields, dict):
-                raise Malformed("a message without fields")
         except BaseException:
             for file in files:
                 os.close(file)
             raise
-        return Message(fields, payload, files)
+        return Frame(text, payload, files)
 
     def signal(self) -> None:
         """Send a single byte: the quickest message there is. Raises Gone."""
@@ -140,8 +138,8 @@ class Channel:
             left = math.inf if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 raise TooLate
-            tick = min(left, _TICK if meanwhile else 3600)
-            if poll.poll(1000 * tick):
+            seconds = min(left, _POLL_SECONDS if meanwhile else 3600)
+            if poll.poll(1000 * seconds):
                 return
             if meanwhile:
                 meanwhile()
@@ -154,3 +152,8 @@ def pair() -> tuple[Channel, socket.socket]:
     """A connection: one end as a channel, the other to be given away."""
     mine, other = socket.socketpair()
     return Channel(mine), other
+
+
+def over_file(number: int) -> Channel:
+    """A channel over an inherited file."""
+    return Channel(socket.socket(fileno=number))

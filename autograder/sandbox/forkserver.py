@@ -1,4 +1,4 @@
-"""A process with torch loaded, from which all others of a submission are forked. Runs inside the sandbox.
+"""A process with torch loaded, from which all others of a submission are forked. Runs inside bubblewrap.
 
 It never reads a submission: a fork of it becomes the judge and does that, and whatever the judge asks it to
 start is a fork of this clean process.
@@ -13,85 +13,86 @@ import shutil
 import signal
 import socket
 import sys
+import traceback
 from contextlib import suppress
 from importlib import import_module
 
-from . import linux
-from .answer_link import NUMBER, kill, take
-from .channel import Channel, Gone, pair
+from . import decode, linux
+from .answer_process import NUMBER
+from .channel import Channel, Gone, over_file, pair
+from .messages import CheckMachine, Hello, Load, Over, Ready, RunNotebook, Spawn, Spawned
 
-# The first folder is the one for temporary files. With rooms, each room has these folders to itself.
+# The first folder is the one for temporary files. In namespaces of its own, every submission has these to
+# itself.
 PRIVATE = os.environ.get("AUTOGRADER_PRIVATE", "").split(":")
 TEMPORARY = PRIVATE[0]
-ROOMS = os.environ.get("AUTOGRADER_ROOMS") == "yes"
-
-
-_used = 0
+NAMESPACES = os.environ.get("AUTOGRADER_NAMESPACES") == "yes"
 
 
 def main() -> None:
-    """Serve the grader over standard input until it goes away."""
-    control = take(os.dup(0))
+    """Serve the supervisor over standard input until it goes away."""
+    control = over_file(os.dup(0))
+    _load(decode.message(control.receive(), Load))
+    linux.make_safe_to_fork()
+    linux.set_dumpable(False)
+    linux.adopt_orphans()
+    used = linux.address_space()
+    namespaces = NAMESPACES and _namespaces_work()
+    # The garbage collector of a fork would touch, and so copy, every page that holds an object.
+    gc.collect()
+    gc.freeze()
+    control.send(Ready(namespaces))
+    while True:
+        try:
+            # Look, but leave the message to the judge.
+            select.select([control.socket], [], [])
+            if not control.socket.recv(1, socket.MSG_PEEK):
+                return
+        except OSError:
+            return
+        _submission(control, namespaces, used)
+        with suppress(Gone):
+            control.send(Over())
+
+
+def _load(first: Load) -> None:
+    """Load what all forks need; what the first notebook needs, the next ones will need, too."""
     import numpy.random  # noqa: F401  numpy loads it at its first use, which would be in every fork
     import torch
 
     import autograder
-    from autograder.measuring.launches import warm_up_parent
 
-    from . import judge, student  # noqa: F401
+    from . import judge, self_check, student  # noqa: F401
     from .cells import make_shell
 
     for name in autograder.__all__:
         getattr(autograder, name)
     shell = make_shell()
-    first = control.receive().fields  # what the first notebook needs, the next ones will need, too
-    for name in first["modules"]:
+    for name in first.modules:
         with suppress(Exception):  # then the cell that needs it will say so
             import_module(name)
-    for source in first["sources"]:
+    for source in first.sources:
         shell.transform_cell(source)
     autograder.costs(torch.neg, torch.ones(1))  # the first count loads what counting needs
-    if any("meta" in source for source in first["sources"]):
+    if any("meta" in source for source in first.sources):
         torch.neg(torch.ones(1, device="meta"))  # so does the first operation there: a thousand modules
-    torch.set_num_threads(1)
-    warm_up_parent()
-    linux.set_dumpable(False)
-    linux.adopt_orphans()
-    global _used
-    _used = linux.address_space()
-    rooms = ROOMS and _rooms_work()
-    # The garbage collector of a fork would touch, and so copy, every page that holds an object.
-    gc.collect()
-    gc.freeze()
-    control.send({"ready": True, "rooms": rooms})
-    while True:
-        try:
-            # Look, but leave the message to the judge.
-            select.select([control.socket], [], [])
-            if not control.socket.recv(1, 2):  # MSG_PEEK
-                return
-        except OSError:
-            return
-        _submission(control, rooms)
-        with suppress(Gone):
-            control.send({"over": True})
 
 
-def _rooms_work() -> bool:
+def _namespaces_work() -> bool:
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
             linux.set_dumpable(True)
-            linux.enter_room(PRIVATE)
+            linux.enter_namespaces(PRIVATE)
             status = 0
         except OSError as error:
-            print(f"no rooms: {error}", file=sys.stderr)
+            print(f"no namespaces: {error}", file=sys.stderr)
         os._exit(status)
     return os.waitpid(pid, 0)[1] == 0
 
 
-def _submission(control: Channel, rooms: bool) -> None:
+def _submission(control: Channel, namespaces: bool, used: int) -> None:
     """Fork a judge for the next message, start processes for it until it ends, and clean up after it."""
     requests, other = pair()
     judge = os.fork()
@@ -99,31 +100,30 @@ def _submission(control: Channel, rooms: bool) -> None:
         status = 1
         try:
             requests.close()
-            _judge(control, Channel(other))
+            _judge(control, Channel(other), used)
             status = 0
         except Gone:
             pass
         except BaseException:
-            import traceback
-
             traceback.print_exc(file=sys.__stderr__)
         finally:
             os._exit(status)
     other.close()
-    rooms_made: list[int] = []
+    started: list[int] = []
     while True:
         try:
-            message = requests.receive()
-            pid = _spawn(message.fields["home"], *message.files, rooms)
-            rooms_made.append(pid)
-            for file in message.files:
+            frame = requests.receive()
+            assignment = decode.message(frame, Spawn).assignment
+            pid = _spawn(assignment, *frame.files, namespaces, used)
+            started.append(pid)
+            for file in frame.files:
                 os.close(file)
-            requests.send({"pid": pid, "rooms": rooms})
+            requests.send(Spawned(pid, namespaces))
         except Gone:
             break
     requests.close()
-    for pid in rooms_made:
-        kill(pid)
+    for pid in started:
+        linux.kill(pid)
     _end_all()
     for name in os.listdir(TEMPORARY):
         path = os.path.join(TEMPORARY, name)
@@ -135,8 +135,8 @@ def _end_all() -> None:
     """End every descendant, also those whose parents ended."""
     me = os.getpid()
     while True:
-        for pid in linux.family(me)[1:]:
-            kill(pid)
+        for pid in linux.with_descendants(me)[1:]:
+            linux.kill(pid)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -146,51 +146,38 @@ def _end_all() -> None:
             os.waitpid(-1, 0)
 
 
-def _judge(control: Channel, spawner: Channel) -> None:
+def _judge(control: Channel, forkserver: Channel, used: int) -> None:
     from .judge import Judge
+    from .self_check import check_machine
 
-    work = control.receive().fields
-    if work.get("op") == "selfcheck":
-        control.send(_selfcheck())
+    work = decode.message(control.receive(), RunNotebook | CheckMachine)
+    if isinstance(work, CheckMachine):
+        control.send(check_machine(forkserver))
         return
-    _go_home(work["home"])
-    linux.limit_memory(_used + 2 * linux.MEMORY)
-    Judge(control, spawner, work).run()
+    _go_to_folder_of(work.assignment)
+    linux.limit_memory(used + 2 * linux.MEMORY)
+    Judge(control, forkserver, work).run()
 
 
-def _selfcheck() -> dict:
-    """The noise of this machine, and its limits, for the grader to keep."""
-    from dataclasses import asdict
+def _spawn(assignment: str, file: int, to_judge: int, namespaces: bool, used: int) -> int:
+    """Start a process that serves the judge over ``file``; gives the first process of its namespaces.
 
-    from autograder.measuring import limits
-    from autograder.measuring.selfcheck import TooNoisy, check_launches
-
-    kept = {"limits": [limits.kept_as("cpu", 1), limits.rates("cpu", 1)]}
-    try:
-        return kept | {"noise": asdict(check_launches())}
-    except TooNoisy as problem:
-        return kept | {"noisy": str(problem)}
-
-
-def _spawn(home: str, file: int, warden: int, rooms: bool) -> int:
-    """Start a process that serves the judge over ``file``; gives the first process of its room.
-
-    Over ``warden``, that one tells the judge what happens in the room.
+    Over ``to_judge``, that one tells the judge what happens there.
     """
-    if not rooms:
+    if not namespaces:
         pid = os.fork()
         if pid == 0:
-            _serve(home, file)
+            _serve(assignment, file, used)
         return pid
     reading, writing = os.pipe()
     mover = os.fork()
     if mover == 0:
         with suppress(BaseException):
             linux.set_dumpable(True)
-            linux.enter_room(PRIVATE)
+            linux.enter_namespaces(PRIVATE)
             first = os.fork()
             if first == 0:
-                _first(home, file, warden)
+                _first(assignment, file, to_judge, used)
             os.write(writing, str(first).encode())
         os._exit(0)
     os.close(writing)
@@ -199,19 +186,19 @@ def _spawn(home: str, file: int, warden: int, rooms: bool) -> int:
         return int(pipe.read() or 0)
 
 
-def _first(home: str, file: int, warden: int) -> None:
-    """The first process of a room. When it ends, the kernel ends all others.
+def _first(assignment: str, file: int, to_judge: int, used: int) -> None:
+    """The first process of new namespaces. When it ends, the kernel ends all others.
 
     It ends with the process that runs the code, or when the judge goes away.
     """
     with suppress(BaseException):
         linux.set_dumpable(False)
-        linux.furnish_room()
+        linux.prepare_first_process()
         main_child = os.fork()
         if main_child == 0:
-            _serve(home, file)
-        linux.quiet_files(warden)
-        judge = socket.socket(fileno=warden)
+            _serve(assignment, file, used)
+        linux.quiet_files(to_judge)
+        judge = socket.socket(fileno=to_judge)
         while True:
             if select.select([judge], [], [], 0.1)[0]:
                 if not judge.recv(1):
@@ -224,28 +211,28 @@ def _first(home: str, file: int, warden: int) -> None:
     os._exit(0)
 
 
-def _serve(home: str, file: int) -> None:
+def _serve(assignment: str, file: int, used: int) -> None:
     """The life of a process that runs a student's code, or the given version."""
     with suppress(BaseException):
         linux.quiet_files(file)
         linux.set_dumpable(True)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         linux.drop_rights()
-        linux.limit_resources(_used)
-        _go_home(home)
+        linux.limit_resources(used)
+        _go_to_folder_of(assignment)
         from .cells import CellShell
         from .student import Agent
 
-        channel = take(file)
-        channel.send({"hello": True})
+        channel = over_file(file)
+        channel.send(Hello())
         Agent(channel, CellShell.instance()).serve()
     os._exit(0)
 
 
-def _go_home(home: str) -> None:
+def _go_to_folder_of(assignment: str) -> None:
     """A folder like the one that a student works in: exercises/NN_topic, with ../../data in reach."""
     course = os.path.join(TEMPORARY, f"course-{os.getpid()}")
-    folder = os.path.join(course, "exercises", os.path.basename(home) or "exercise")
+    folder = os.path.join(course, "exercises", os.path.basename(assignment) or "exercise")
     os.makedirs(folder)
     if data := os.environ.get("AUTOGRADER_DATA"):
         os.symlink(data, os.path.join(course, "data"))

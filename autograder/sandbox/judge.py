@@ -1,34 +1,27 @@
 """The process that judges one submission: it runs given cells and tests, and never the student's code.
 
-The student's cells run in a process of their own (``student``); tests reach what they defined through
-stand-ins. Where a test costs that process its life, a fresh one runs the cells so far again.
+The student's cells run in a process of their own (``student``); tests reach what they defined through proxies
+(``proxies``). Where a test costs that process its life, a fresh one runs the cells so far again.
 """
 
 from __future__ import annotations
 
 import ast
-import random
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
-from ..judging.calls import AnswerError
-from ..measuring.costs import Costs
 from ..measuring.selfcheck import TooNoisy
 from ..roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, unusual_words
-from .answer_link import Ended, Template, Worker
+from . import decode
+from .answer_link import AnswerLink, TimeLeft, TimeUp
+from .answer_process import AnswerProcess, Ended
 from .cells import CellShell, Outputs
-from .channel import Channel, Malformed, Message, TooLate
-from .proxies import AnswerEnded, Names, Remote, RemoteObject, class_named, counts_from
-from .wire import Reader
-
-MOST_RECEIVED = 2 << 30
-PICTURES = {"image/png", "image/jpeg"}
-
-
-class TimeUp(BaseException):
-    """The cell's time is over. Not an Exception, so that nothing on the way keeps it."""
+from .channel import Channel, TooLate
+from .messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming
+from .proxies import Names
+from .timed_race import ERRORS, TimedRace
 
 
 class Later(BaseException):
@@ -38,107 +31,104 @@ class Later(BaseException):
 class Judge:
     """Runs the cells of one submission; says after each what it showed."""
 
-    def __init__(self, control: Channel, spawner: Channel, work: dict) -> None:
-        self.control, self.cells = control, work["cells"]
-        self.only, self.later = work["only"], work["races"] == "later"
-        self.cell_seconds = work["cell_seconds"]
-        self.end = time.monotonic() + work["notebook_seconds"]
-        self.notebook_seconds, self.most_restarts = work["notebook_seconds"], work["most_restarts"]
-        self.home = work["home"]
-        self.suspicious: list[str] = []
-        self._received = 0
-        self._spawner = spawner
-        self.student = Template(spawner, self.suspicious, self.home)
-        self._given: Template | None = None
+    def __init__(self, control: Channel, forkserver: Channel, work: RunNotebook) -> None:
+        self._control, self._forkserver, self._work = control, forkserver, work
+        self._suspicious: list[str] = []
+        self._time = TimeLeft(work.notebook_seconds)
+        self._student = AnswerProcess(forkserver, self._suspicious, work.assignment)
+        self._given: AnswerProcess | None = None
         self._given_cells: list[str] = []
-        self.names = Names(self)
-        self.shell: CellShell = CellShell.instance()
-        self.random = random.SystemRandom()
-        self._cell_end = self.end
-        self._given_up: dict[str, str] = {}
+        unusual = {
+            word for cell in work.cells if cell.role == "student" for word in unusual_words(cell.source)
+        }
+        self._link = AnswerLink(self._student, self._time, sorted(unusual))
+        race = TimedRace(self._student, self._given_process, self._time, self._timing, ERRORS[work.races])
+        self._names = race.names = Names(self._link, race.duel)
+        self._shell: CellShell = CellShell.instance()
+        self._given_up: dict[str | None, str | None] = {}
         self._restarts = 0
         self._waited = 0.0
-        self.seconds = {"cells": 0.0, "tests": 0.0, "races": 0.0}
+        self._seconds = {"cells": 0.0, "tests": 0.0, "races": 0.0}
 
     def run(self) -> None:
         """Run all cells, in their order."""
-        for cell in self.cells:
-            start, apart = time.monotonic(), self.seconds["races"] + self._waited
-            self.suspicious.clear()
-            outcome = self._run(cell)
-            kind = "tests" if cell["role"] == "test" else "cells"
-            self.seconds[kind] += time.monotonic() - start - (self.seconds["races"] + self._waited - apart)
-            if outcome is not None:
-                events = list(dict.fromkeys(self.suspicious))
-                self.control.send({"cell": cell["index"], "events": events, **outcome})
-        self.student.end()
+        for cell in self._work.cells:
+            if cell.role == "test" and self._work.only is not None and cell.index not in self._work.only:
+                continue
+            start, apart = time.monotonic(), self._seconds["races"] + self._waited
+            self._suspicious.clear()
+            later = False
+            try:
+                outputs = self._run(cell)
+            except Later:
+                outputs, later = [], True
+            kind = "tests" if cell.role == "test" else "cells"
+            apart = self._seconds["races"] + self._waited - apart
+            self._seconds[kind] += time.monotonic() - start - apart
+            self._control.send(CellDone(cell.index, outputs, list(dict.fromkeys(self._suspicious)), later))
+        self._student.end()
         if self._given:
             self._given.end()
-        self.control.send({"finished": True, "seconds": self.seconds})
+        self._control.send(Finished(self._seconds))
 
-    def _run(self, cell: dict) -> dict | None:
-        left = self.end - time.monotonic()
-        self._received = 0
-        self._cell_end = time.monotonic() + min(self.cell_seconds, max(left, 1.0))
-        if cell["role"] == "test":
-            if self.only is not None and cell["index"] not in self.only:
-                return None
-            if cell["exercise"] in self._given_up:
-                test = self._given_up[cell["exercise"]]
-                return problem(NOT_RUN, f"Not run, because the test `{test}` above did not end by itself.")
+    def _run(self, cell: PlannedCell) -> list[dict[str, Any]]:
+        """The outputs of one cell."""
+        left = self._time.of_submission()
+        self._link.begin_cell()
+        self._time.begin_cell(self._work.cell_seconds)
+        if cell.role == "test" and cell.exercise in self._given_up:
+            test = self._given_up[cell.exercise]
+            return _problem(NOT_RUN, f"Not run, because the test `{test}` above did not end by itself.")
         if left <= 0:
-            return problem(
-                NOT_RUN, f"Not run: the notebook had used up its {self.notebook_seconds:g} seconds."
-            )
-        if cell["role"] == "test":
+            seconds = self._work.notebook_seconds
+            return _problem(NOT_RUN, f"Not run: the notebook had used up its {seconds:g} seconds.")
+        if cell.role == "test":
             return self._test(cell)
-        if cell["role"] == "given":
-            outputs = self._execute(cell["source"])
-            self._given_cells.append(cell["source"])
+        if cell.role == "given":
+            outputs = self._execute(cell.source)
+            self._given_cells.append(cell.source)
             with suppress(TooLate, Ended):
-                self.student.run(cell["source"], self.left())
-            return {"outputs": outputs}
+                self._student.run(cell.source, self._time.of_cell())
+            return outputs
         return self._answer(cell)
 
-    def _answer(self, cell: dict) -> dict:
+    def _answer(self, cell: PlannedCell) -> list[dict[str, Any]]:
         """A cell of the student's, in the student's process."""
-        if self._restarts > self.most_restarts:
-            return problem(
-                NOT_RUN,
-                f"Not run: the Python process had to be started again {self.most_restarts} times before.",
-            )
-        limit = self.left()
+        most = self._work.most_restarts
+        if self._restarts > most:
+            why = f"Not run: the Python process had to be started again {most} times before."
+            return _problem(NOT_RUN, why)
+        limit = self._time.of_cell()
         try:
-            return {"outputs": sound(self.student.run(cell["source"], limit))}
+            return decode.outputs(self._student.run(cell.source, limit)).items
         except TooLate:
             self._restarts += 1
-            return problem(TIMED_OUT, too_long(limit))
+            return _problem(TIMED_OUT, _too_long(limit))
         except Ended as error:
             self._restarts += 1
-            return problem(PROCESS_ENDED, ended(str(error)))
+            return _problem(PROCESS_ENDED, _ended(str(error)))
 
-    def _test(self, cell: dict) -> dict:
+    def _test(self, cell: PlannedCell) -> list[dict[str, Any]]:
         """A test cell, here."""
         try:
-            return {"outputs": self._execute(cell["source"])}
-        except Later:
-            return {"outputs": [], "later": True}
+            return self._execute(cell.source)
         except TimeUp:
-            self._given_up[cell["exercise"]] = cell["grade_id"]
-            return problem(TIMED_OUT, too_long(min(self.cell_seconds, self.notebook_seconds)))
+            self._given_up[cell.exercise] = cell.grade_id
+            limit = min(self._work.cell_seconds, self._work.notebook_seconds)
+            return _problem(TIMED_OUT, _too_long(limit))
 
-    def _execute(self, source: str) -> list[dict]:
+    def _execute(self, source: str) -> list[dict[str, Any]]:
         """Run a cell of the instructor's in this process; its last expression is its result."""
-        self.shell.outputs = outputs = Outputs()
+        self._shell.outputs = outputs = Outputs()
         try:
-            with self.shell.streams():
-                tree = ast.parse(self.shell.transform_cell(source))
+            with self._shell.streams():
+                tree = ast.parse(self._shell.transform_cell(source))
                 last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-                exec(compile(tree, "<cell>", "exec"), self.names)
-                if last is not None:
-                    value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), self.names)
+                exec(compile(tree, "<cell>", "exec"), self._names)
+                if isinstance(last, ast.Expr):
+                    value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), self._names)
                     if value is not None:
-                        data, metadata = self.shell.display_formatter.format(value)
+                        data, metadata = self._shell.display_formatter.format(value)
                         outputs.bundle("execute_result", data, metadata)
         except Exception as error:
             name = type(error).__name__
@@ -147,182 +137,59 @@ class Judge:
             outputs.error("SystemExit", "the cell called exit()", ["SystemExit"])
         return outputs.items
 
-    # What stand-ins ask for
-
-    def ask(self, fields: dict, files: list[int]) -> Message:
-        """Send a request to the student's process."""
-        if time.monotonic() > self._cell_end:
-            raise TimeUp
-        try:
-            reply = self.worker.ask(fields, files=files, seconds=self.left())
-            self._received += len(reply.payload)
-            if self._received > MOST_RECEIVED:
-                raise Ended(f"it gave more than {MOST_RECEIVED >> 30} GiB of results in one cell")
-            return reply
-        except TooLate:
-            self.student.end()
-            raise TimeUp from None
-        except Ended as error:
-            self.student.end()
-            raise AnswerEnded(str(error)) from None
-        except BaseException:  # a time limit: what the process does now is no answer any more
-            self.student.end()
-            raise
-
-    def look(self, what: dict) -> object:
-        """What a name or an attribute stands for in the student's process. Raises AttributeError."""
-        reply = self.ask({"op": "look", **what}, [])
-        kind = reply.fields.get("kind")
-        if kind == "callable":
-            return Remote(self, what)
-        if kind == "value":
-            return self.reading(Reader(reply.payload, None, self.object_of), reply.fields.get("value"))
-        raise AttributeError(f"there is no {what['name']!r}")
-
-    def reading(self, reader: Reader, node: object) -> object:
-        """The value that a process of the student's sent. What is no value costs the points of the test."""
-        try:
-            return reader.value(node)
-        except Malformed as error:
-            self.suspicious.append(f"The answer's process sent {error}.")
-            self.student.end()
-            raise AnswerError("error", f"the result cannot be read: {error}.") from None
-
-    def object_of(self, node: dict) -> object:
-        """A stand-in for an object that stays in the student's process."""
-        number = node.get("v")
-        return class_named(node.get("type"))(self, {"object": number, "name": None})
-
-    def number_of(self, value: object) -> int | None:
-        """The number by which the student's process knows an object."""
-        return value._target["object"] if isinstance(value, RemoteObject) else None
-
-    def counts_of(self, data: object, probes: int) -> Costs:
-        """Counted costs, if the count is sound."""
-        mentioned = {w for c in self.cells if c["role"] == "student" for w in unusual_words(c["source"])}
-        if mentioned:
-            # The count is taken in the student's process, by means that such code can switch off.
-            raise AnswerError(
-                "undecided",
-                f"your code mentions `{min(mentioned)}`, so your instructor looks at its costs.",
-                right=True,
-            )
-        cost = counts_from(data, probes)
-        if cost is None:
-            self.suspicious.append(
-                "The counted costs of a call did not hold operations that were surely there."
-            )
-            raise AnswerError(
-                "error",
-                "the operations of your function could not be counted: something in your code changes "
-                "how torch is watched.",
-            )
-        return cost
-
-    def pass_on(self, reply: Message) -> None:
-        """Show what the answer printed, and what it warned of."""
-        said, shown = reply.fields.get("said"), reply.fields.get("shown")
-        for line in said if isinstance(said, list) else []:
-            print(str(line)[:2000], file=sys.stderr)
-        for item in sound(shown):
-            print(item["text"], end="", file=sys.stderr if item["name"] == "stderr" else sys.stdout)
-
-    def given_process(self) -> Template:
+    def _given_process(self) -> AnswerProcess:
         """A process that ran the given cells only."""
         if self._given is None or self._given.cells != self._given_cells:
             if self._given:
                 self._given.end()
-            self._given = Template(self._spawner, [], self.home)
+            self._given = AnswerProcess(self._forkserver, [], self._work.assignment)
             self._given.cells = list(self._given_cells)
         return self._given
 
     @contextmanager
-    def timing(self) -> Iterator[None]:
+    def _timing(self) -> Iterator[None]:
         """Have the machine alone. Raises Later, or TooNoisy where the machine cannot judge."""
-        if self.later:
+        if self._work.races == "later":
             raise Later
-        reply = self._turn({"want": "timing"})
+        go = self._wait_for(WantTiming())
         start = time.monotonic()
         try:
-            if noisy := reply.fields.get("noisy"):
-                raise TooNoisy(noisy)
-            self._cell_end = max(self._cell_end, min(self.end, start + self.cell_seconds))
+            if go.noisy:
+                raise TooNoisy(go.noisy)
+            self._time.allow(self._work.cell_seconds)
             yield
         finally:
-            self.seconds["races"] += time.monotonic() - start
-            self._turn({"done": "timing"})
+            self._seconds["races"] += time.monotonic() - start
+            self._wait_for(TimingDone())
 
-    def _turn(self, what: dict) -> Message:
-        """Say what is wanted, and wait for it; others' turns do not count as this submission's time."""
+    def _wait_for(self, what: WantTiming | TimingDone) -> Go:
+        """Say what is wanted, and wait for it: that is not this submission's time."""
         start = time.monotonic()
-        self.control.send(what)
-        reply = self.control.receive()
+        self._control.send(what)
+        go = decode.message(self._control.receive(), Go)
         waited = time.monotonic() - start
         self._waited += waited
-        self.end += waited
-        self._cell_end += waited
-        return reply
-
-    def has_time(self) -> bool:
-        """Whether there is time left for another launch."""
-        return time.monotonic() < self._cell_end
-
-    @property
-    def worker(self) -> Worker:
-        """The student's process, after the last cell."""
-        try:
-            return self.student.use(self.left())
-        except TooLate:
-            raise TimeUp from None
-        except Ended as error:
-            raise AnswerEnded(str(error)) from None
-
-    def left(self) -> float:
-        """Seconds that the current cell may still take."""
-        return max(0.05, self._cell_end - time.monotonic())
+        self._time.extend(waited)
+        return go
 
 
-def problem(name: str, message: str) -> dict:
+def _problem(name: str, message: str) -> list[dict[str, Any]]:
     """The outputs of a cell that did not end by itself, or was not run."""
     outputs = Outputs()
     outputs.error(name, message, [message])
-    return {"outputs": outputs.items}
+    return outputs.items
 
 
-def too_long(limit: float) -> str:
+def _too_long(limit: float) -> str:
     return (
         f"This cell ran longer than {limit:.0f} seconds, the time limit, and was stopped. "
         "Look for a loop that never ends, or for work that grows too fast with the size of the input."
     )
 
 
-def ended(why: str) -> str:
+def _ended(why: str) -> str:
     return (
         f"This cell ended the Python process that it ran in{f': {why}' if why else ''}. Possible causes: a "
         "call such as `exit()` or `os._exit()`, more memory than there is, or a crash inside a library. The "
         "cells after it ran in a fresh process, in which the earlier cells were run again."
     )
-
-
-def sound(items: object) -> list[dict]:
-    """Outputs as a student's process tells them, cut down to text and pictures."""
-    outputs = Outputs()
-    for item in items if isinstance(items, list) else []:
-        if not isinstance(item, dict):
-            continue
-        kind, data = item.get("output_type"), item.get("data")
-        if kind == "stream" and item.get("name") in ("stdout", "stderr"):
-            outputs.stream(item["name"], str(item.get("text", "")))
-        elif kind in ("display_data", "execute_result") and isinstance(data, dict):
-            kept = {
-                name: value
-                for name, value in data.items()
-                if isinstance(value, str) and (name == "text/plain" or name in PICTURES)
-            }
-            if kept:
-                outputs.bundle(kind, kept)
-        elif kind == "error":
-            lines = item.get("traceback")
-            lines = [str(line) for line in lines] if isinstance(lines, list) else []
-            outputs.error(str(item.get("ename", ""))[:200], str(item.get("evalue", "")), lines)
-    return outputs.items

@@ -1,8 +1,8 @@
-"""Private rooms for the processes that run a student's code, and the limits that they live under.
+"""What the sandbox asks of Linux: namespaces, limits, capabilities, and facts from /proc.
 
-The room is a set of Linux namespaces of its own inside the sandbox: its own process numbers (so that it sees
-and reaches no other process), its own /tmp, /dev/shm and /proc. When its first process is killed, the kernel
-kills all the others.
+Every process that runs an answer gets a set of namespaces of its own inside bubblewrap's: its own process
+numbers (so that it sees and reaches no other process), its own /tmp, /dev/shm and /proc. When their first
+process is killed, the kernel kills all the others.
 """
 
 from __future__ import annotations
@@ -11,11 +11,17 @@ import ctypes
 import fcntl
 import os
 import resource
+import signal
 import socket
 import stat
 import struct
 import sys
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psutil
+import torch
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -24,6 +30,8 @@ _NOSUID, _NODEV, _NOEXEC, _REC, _PRIVATE = 2, 4, 8, 16384, 1 << 18
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 4, 36, 38
 
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_LARGEST_MMAP_THRESHOLD = 32 << 20
 
 DISK = 256 << 20  # bytes in /tmp, and again in /dev/shm
 FILE = 128 << 20  # bytes in one file
@@ -42,10 +50,11 @@ def adopt_orphans() -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def enter_room(private: list[str]) -> None:
-    """Move to new namespaces; the next child is the first process there. Raises OSError where not allowed.
+def enter_namespaces(private: list[str]) -> None:
+    """Move to new namespaces; the next child is their first process. Raises OSError where that is not
+    allowed.
 
-    The folders in ``private`` become empty ones, which nobody outside the room sees.
+    The folders in ``private`` become empty ones, which nobody outside sees.
     """
     uid, gid = os.getuid(), os.getgid()
     _check(_libc.unshare(_NEWUSER | _NEWNS | _NEWPID | _NEWIPC | _NEWNET), "unshare")
@@ -63,18 +72,18 @@ def enter_room(private: list[str]) -> None:
 
 
 def _switch_loopback_on() -> None:
-    """Processes of one room may talk to each other, over the loopback interface."""
+    """Processes in the same namespaces may talk to each other, over the loopback interface."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
 
 
-def furnish_room() -> None:
-    """In the first process of a room: a /proc that shows this room only, and no special rights."""
+def prepare_first_process() -> None:
+    """In the first process of new namespaces: a /proc that shows these only, and no special rights."""
     try:
         _mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     except OSError:
         _mount("tmpfs", "/proc", "tmpfs", _NOSUID | _NODEV | _NOEXEC, "size=4k,mode=555")
-    # No further rooms from within, and no shared memory that outlives its processes.
+    # No further namespaces from within, and no shared memory that outlives its processes.
     for name in ("user/max_user_namespaces", "kernel/shmmni", "kernel/msgmni"):
         with suppress(OSError), open(f"/proc/sys/{name}", "w") as file:
             file.write("0")
@@ -140,7 +149,7 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def family(pid: int) -> list[int]:
+def with_descendants(pid: int) -> list[int]:
     """A process and all its live descendants."""
     found, new = [], [pid]
     while new:
@@ -149,13 +158,11 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def status(pid: int) -> dict[str, str]:
-    """What /proc says about a process: Threads, VmRSS and so on; empty when it is gone."""
-    try:
-        with open(f"/proc/{pid}/status") as file:
-            return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-    except OSError:
-        return {}
+def voluntary_switches(pid: int) -> int:
+    """How often a process has waited so far; 0 when it is gone."""
+    with suppress(OSError, psutil.Error):
+        return psutil.Process(pid).num_ctx_switches().voluntary
+    return 0
 
 
 def state(pid: int) -> str:
@@ -167,17 +174,8 @@ def state(pid: int) -> str:
         return "X"
 
 
-def private_bytes(pid: int) -> int:
-    """Bytes of memory that a process would give back if it ended (its share of what is shared)."""
-    with suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup") as file:
-        for line in file:
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) << 10
-    return 0
-
-
 def last_pid() -> int:
-    """The number of the newest process or thread in this process's room."""
+    """The number of the newest process or thread in this process's namespace."""
     with open("/proc/loadavg") as file:
         return int(file.read().split()[4])
 
@@ -195,6 +193,60 @@ def hidden_bytes(pids: list[int]) -> int:
     return sum(found.values())
 
 
+def alive(pid: int) -> bool:
+    """Whether a process still runs; one that only waits to be counted does not."""
+    return state(pid) not in "ZX"
+
+
+def kill(pid: int) -> None:
+    """End a process, if it is still there."""
+    send_signal(pid, signal.SIGKILL)
+
+
+def send_signal(pid: int, number: int) -> None:
+    """Send a signal to a process that may be gone."""
+    if pid > 1:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def cpu_seconds(pid: int) -> float:
+    """The CPU time of a process so far, as the kernel counts it. Raises OSError when it is gone."""
+    return time.clock_gettime(~pid << 3 | 2)
+
+
+def make_safe_to_fork() -> None:
+    """One torch thread, and malloc's thresholds pinned. Raises RuntimeError where there are threads already.
+
+    A child that is forked from a process with threads could hang.
+    """
+    torch.set_num_threads(1)
+    running = len(os.listdir("/proc/self/task"))
+    if running > 1:
+        raise RuntimeError(
+            f"this process has {running} threads, so it cannot be forked safely. "
+            "Set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1 before Python starts, and use no torch threads."
+        )
+    _libc.mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
+    _libc.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+@contextmanager
+def one_core_kept_free() -> Iterator[int | None]:
+    """Keep this process off one core; gives that core, or None where nobody may pin processes."""
+    before = os.sched_getaffinity(0)
+    core = max(before)
+    try:
+        if len(before) > 1:
+            os.sched_setaffinity(0, before - {core})
+        yield core
+    except PermissionError:
+        yield None
+    finally:
+        with suppress(PermissionError):
+            os.sched_setaffinity(0, before)
+
+
 def _mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     encoded = [text if text is None else text.encode() for text in (source, target, kind)]
     _check(_libc.mount(*encoded, ctypes.c_ulong(flags), None if data is None else data.encode()), target)
@@ -207,4 +259,4 @@ def _check(result: int, what: str) -> None:
 
 
 if not sys.platform.startswith("linux"):  # the calls above do not exist elsewhere
-    raise ImportError("rooms need Linux")
+    raise ImportError("the sandbox needs Linux")

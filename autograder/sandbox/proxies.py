@@ -1,167 +1,188 @@
-"""What a test cell has in place of a student's functions, classes and objects."""
+"""What a test cell has in place of a student's functions, classes and objects (see ``judging.answer``)."""
 
 from __future__ import annotations
 
 import builtins
-import re
-from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..measuring.costs import Costs, counted_now
-from .channel import Message
-from .wire import Arena, Inputs, Reader
+from ..measuring.costs import counted_now
+from ..measuring.duel import Verdict
+from . import decode
+from .answer_link import AnswerLink
+from .encode import Inputs
+from .messages import (
+    Backward,
+    Call,
+    Found,
+    Function,
+    Look,
+    Missing,
+    ObjectNode,
+    Raised,
+    Returned,
+    Target,
+)
+from .shared_memory import SharedMemory
 
-if TYPE_CHECKING:
-    from .judge import Judge
-
-_PROBE = "aten.special_bessel_j0"
-_NUMBERS = ("bytes", "peak_bytes", "copies", "transfers", "syncs")
+Duel = Callable[..., Verdict]
 
 
-class AnswerEnded(RuntimeError):
-    """The process that the answer ran in is gone."""
+class Proxy:
+    """Something callable in the answer's process: a function, a class, an object or one of its methods.
 
-    def __init__(self, why: str) -> None:
-        super().__init__("the answer ended the process that it ran in")
-        self.told = (
-            "The call ended the Python process that it ran in"
-            + (f": {why}." if why else ".")
-            + " Possible causes: `exit()` or `os._exit()`, too much memory, or a crash in a library."
-        )
+    ``duel`` times the function of a name against another one (``timed_race``).
+    """
 
+    def __init__(self, link: AnswerLink, duel: Duel, target: Target) -> None:
+        self._link, self._duel, self._target = link, duel, target
+        self.duel = partial(duel, target)
 
-class Remote:
-    """Something callable in the answer's process: a function, a class, an object or one of its methods."""
-
-    def __init__(self, judge: Judge, target: dict) -> None:
-        self._judge, self._target = judge, target
-
-    def __call__(self, *args: object, **kwargs: object) -> object:
-        inputs = Inputs(self._judge.number_of)
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        """Send the inputs, take over what the call changed in them, and read the result."""
+        link, cost, inputs = self._link, counted_now(), Inputs(number_of)
+        probes = None if cost is None else link.random.randint(3, 20)
         nodes = [inputs.node(value) for value in args]
         named = {name: inputs.node(value) for name, value in kwargs.items()}
-        if inputs.tensors and torch.is_grad_enabled():
-            return _with_graph(self, inputs, nodes, named)
-        return self._call(inputs, nodes, named)[0]
-
-    def _call(self, inputs: Inputs, nodes: list, named: dict) -> tuple[object, Message, Reader]:
-        """Send the inputs, take over what the call changed in them, and read the result."""
-        cost = counted_now()
-        probes = None if cost is None else self._judge.random.randint(3, 20)
         with _disable_current_modes(), torch._C.DisableTorchFunction():
-            arena = Arena(inputs.size)
+            shared = SharedMemory(inputs.size)
             try:
-                inputs.fill(arena)
-                reply = self._judge.ask(
-                    {
-                        "op": "call",
-                        "args": nodes,
-                        "kwargs": named,
-                        "places": inputs.places(),
-                        "probes": probes,
-                        **self._target,
-                    },
-                    files=[arena.file],
-                )
-                inputs.take_changes(arena)
+                inputs.fill(shared)
+                request = Call(self._target, nodes, named, inputs.places(), probes)
+                reply, frame = link.ask(request, Returned | Raised, files=[shared.file])
+                inputs.take_changes(shared)
             finally:
-                arena.close()
-            self._judge.pass_on(reply)
-            if "error" in reply.fields:
-                raise error_of(reply.fields["error"])
-            reader = Reader(reply.payload, inputs, self._judge.object_of)
-            result = self._judge.reading(reader, reply.fields.get("result"))
-        if cost is not None:
-            cost.add(self._judge.counts_of(reply.fields.get("costs"), probes))
-        return result, reply, reader
+                shared.close()
+            link.pass_on(reply.said)
+            if isinstance(reply, Raised):
+                raise decode.error(reply)
+            result, reader = link.read(reply.result, frame, self._object, inputs.storages)
+        if cost is not None and probes is not None:
+            cost.add(link.costs(reply.costs, probes))
+        if inputs.tensors and torch.is_grad_enabled():
+            return _with_graph(link, reply.graph, inputs.tensors, result, reader.differentiable)
+        return result
 
-    def duel(self, against: object, on: object, threshold: float, tolerance: float | None) -> object:
-        """Whether this is ``threshold`` times as fast as ``against``: a Verdict, from forked launches."""
-        from .timed_race import duel
-
-        if "object" in self._target:
-            raise TypeError("a race needs a function that the answer defines, not an object's method.")
-        return duel(self._judge, self._target["name"], against, on, threshold, tolerance)
+    def _object(self, node: ObjectNode) -> ProxyObject:
+        """What stands for an object that stays in the answer's process; its class has the same name."""
+        kind = type(decode.class_name(node.type), (ProxyObject,), {})
+        return kind(self._link, self._duel, Target(of=node.number))
 
 
-class RemoteObject(Remote):
+class ProxyObject(Proxy):
     """An object that an answer made. Its attributes and methods are asked for when they are used."""
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._judge.look({"object": self._target["object"], "name": name})
+        return look_up(self._link, self._duel, Look(name, self._target.of))
 
-    def _method(self, name: str, *args: object) -> object:
-        return Remote(self._judge, {"object": self._target["object"], "name": name})(*args)
+    def _method(self, name: str, *args: object) -> Any:
+        return Proxy(self._link, self._duel, Target(name, self._target.of))(*args)
 
     def __len__(self) -> int:
         return int(self._method("__len__"))
 
-    def __getitem__(self, key: object) -> object:
+    def __getitem__(self, key: object) -> Any:
         return self._method("__getitem__", key)
 
     def __setitem__(self, key: object, value: object) -> None:
         self._method("__setitem__", key, value)
 
-    def __iter__(self) -> object:
+    def __iter__(self) -> Any:
         return self._method("__iter__")
 
-    def __next__(self) -> object:
+    def __next__(self) -> Any:
         return self._method("__next__")
 
 
-class _Call(torch.autograd.Function):
+def number_of(value: object) -> int | None:
+    """The number by which the answer's process knows an object."""
+    return value._target.of if isinstance(value, ProxyObject) else None
+
+
+def look_up(link: AnswerLink, duel: Duel, look: Look) -> Any:
+    """What a name or an attribute stands for in the answer's process. Raises AttributeError."""
+    reply, frame = link.ask(look, Missing | Function | Found)
+    if isinstance(reply, Missing):
+        raise AttributeError(f"there is no {look.name!r}")
+    proxy = Proxy(link, duel, Target(look.name, look.of))
+    if isinstance(reply, Function):
+        return proxy
+    return link.read(reply.value, frame, proxy._object)[0]
+
+
+class Names(dict[str, Any]):
+    """The names of the judge's notebook; a name that only the student defined becomes a proxy."""
+
+    def __init__(self, link: AnswerLink, duel: Duel) -> None:
+        super().__init__(__name__="__main__", __builtins__=builtins)
+        self._link, self._duel = link, duel
+
+    def __missing__(self, name: str) -> Any:
+        if name.startswith("__") or hasattr(builtins, name):
+            raise KeyError(name)
+        try:
+            found = look_up(self._link, self._duel, Look(name))
+        except AttributeError:
+            raise KeyError(name) from None
+        if isinstance(found, Proxy):
+            self[name] = found
+        return found
+
+
+class _Step(torch.autograd.Function):
     """One call in the answer's process as a node in the judge's graph."""
 
     @staticmethod
-    def forward(ctx, trip, *tensors):
-        remote, inputs, nodes, named, box = trip
-        box["result"], reply, reader = remote._call(inputs, nodes, named)
-        flat = [reader.differentiable[number] for number in sorted(reader.differentiable)]
+    def forward(
+        ctx: Any, call: tuple[AnswerLink, int | None, list[torch.Tensor]], *tensors: torch.Tensor
+    ) -> Any:
+        ctx.link, ctx.graph, results = call
+        ctx.connection, ctx.number = ctx.link.connection, len(tensors)
         given = {tensor.untyped_storage().data_ptr() for tensor in tensors}
-        box["flat"] = flat
-        ctx.remote, ctx.graph, ctx.number = remote, reply.fields.get("graph"), len(tensors)
-        ctx.worker = remote._judge.worker
         # autograd must not mistake a result that lies in an input for the input itself
-        return tuple(t.clone() if t.untyped_storage().data_ptr() in given else t.view_as(t) for t in flat)
+        return tuple(t.clone() if t.untyped_storage().data_ptr() in given else t.view_as(t) for t in results)
 
     @staticmethod
-    def backward(ctx, *gradients):
-        judge = ctx.remote._judge
-        if ctx.graph is None or judge.worker is not ctx.worker:
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
+        if ctx.graph is None or ctx.link.connection is not ctx.connection:
             return (None,) * (ctx.number + 1)
-        inputs = Inputs(judge.number_of)
+        inputs = Inputs(number_of)
         nodes = [inputs.node(None if g is None else g.detach()) for g in gradients]
-        arena = Arena(inputs.size)
+        shared = SharedMemory(inputs.size)
         try:
-            inputs.fill(arena)
-            reply = judge.ask(
-                {"op": "backward", "graph": ctx.graph, "args": nodes, "places": inputs.places()},
-                files=[arena.file],
-            )
+            inputs.fill(shared)
+            request = Backward(ctx.graph, nodes, inputs.places())
+            reply, frame = ctx.link.ask(request, Found | Raised, files=[shared.file])
         finally:
-            arena.close()
-        if "error" in reply.fields:
-            raise error_of(reply.fields["error"])
-        found = judge.reading(Reader(reply.payload, None, judge.object_of), reply.fields.get("result"))
+            shared.close()
+        if isinstance(reply, Raised):
+            raise decode.error(reply)
+        found, _ = ctx.link.read(reply.value, frame, lambda node: None)
         if not isinstance(found, list) or len(found) != ctx.number:
-            raise error_of({})
+            raise RuntimeError("the backward pass of the answer gave no gradients")
         return (None, *found)
 
 
-def _with_graph(remote: Remote, inputs: Inputs, nodes: list, named: dict) -> object:
-    """A call whose result is connected to the inputs that want gradients."""
-    box: dict = {}
-    connected = _Call.apply((remote, inputs, nodes, named, box), *inputs.tensors)
-    swap = {id(plain): graph for plain, graph in zip(box["flat"], connected, strict=True)}
-    return _exchanged(box["result"], swap)
+def _with_graph(
+    link: AnswerLink,
+    graph: int | None,
+    inputs: list[torch.Tensor],
+    result: Any,
+    differentiable: dict[int, torch.Tensor],
+) -> Any:
+    """The result connected to the inputs that want gradients."""
+    results = [differentiable[number] for number in sorted(differentiable)]
+    connected = _Step.apply((link, graph, results), *inputs)
+    return _exchanged(result, {id(plain): step for plain, step in zip(results, connected, strict=True)})
 
 
-def _exchanged(value: object, swap: dict[int, torch.Tensor]) -> object:
+def _exchanged(value: Any, swap: dict[int, torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor):
         return swap.get(id(value), value)
     if isinstance(value, (list, tuple)):
@@ -169,71 +190,3 @@ def _exchanged(value: object, swap: dict[int, torch.Tensor]) -> object:
     if isinstance(value, dict):
         return {key: _exchanged(item, swap) for key, item in value.items()}
     return value
-
-
-def error_of(data: object) -> Exception:
-    """The exception that another process described: of the nearest class that Python itself has."""
-    data = data if isinstance(data, dict) else {}
-    types = data.get("types")
-    names = [name for name in types if isinstance(name, str)] if isinstance(types, list) else []
-    message = str(data.get("message", ""))[:2000]
-    error: Exception = RuntimeError(message)
-    for name in names:
-        kind = getattr(builtins, name, None)
-        if isinstance(kind, type) and issubclass(kind, Exception):
-            try:
-                error = kind(message)
-            except TypeError:  # some want more than a message
-                error = RuntimeError(message)
-            break
-    error.told = str(data.get("told", "The call failed, and did not say how."))[:2000]
-    error.by_torch = data.get("by_torch") is True
-    return error
-
-
-def counts_from(data: object, probes: int) -> Costs | None:
-    """Counted costs as another process reports them, without the judge's own probes; None if they miss."""
-    if not isinstance(data, dict):
-        return None
-    counters = []
-    for name in ("operations", "views"):
-        entries = data.get(name)
-        if not isinstance(entries, dict) or not all(
-            isinstance(key, str) and type(number) is int and number >= 0 for key, number in entries.items()
-        ):
-            return None
-        counters.append(Counter({key[:100]: number for key, number in entries.items()}))
-    numbers = [data.get(name) for name in _NUMBERS]
-    if not all(type(number) is int and 0 <= number < 1 << 60 for number in numbers):
-        return None
-    operations, views = counters
-    if operations.pop(_PROBE, 0) != probes:
-        return None
-    cost = dict(zip(_NUMBERS, numbers, strict=True))
-    cost["bytes"] -= 4 * probes
-    return Costs(operations, views, **cost)
-
-
-def class_named(name: object) -> type[RemoteObject]:
-    """A stand-in class with the name of the student's class, for messages."""
-    name = re.sub(r"\W", "_", str(name))[:80] or "object"
-    return type(name, (RemoteObject,), {})
-
-
-class Names(dict):
-    """The names of the judge's notebook; a name that only the student defined becomes a stand-in."""
-
-    def __init__(self, judge: Judge) -> None:
-        super().__init__(__name__="__main__", __builtins__=builtins)
-        self._judge = judge
-
-    def __missing__(self, name: str) -> object:
-        if name.startswith("__") or hasattr(builtins, name):
-            raise KeyError(name)
-        try:
-            found = self._judge.look({"name": name})
-        except AttributeError:
-            raise KeyError(name) from None
-        if isinstance(found, Remote):
-            self[name] = found
-        return found

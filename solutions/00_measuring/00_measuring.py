@@ -12,7 +12,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/00_measuring.ipynb). 28 points, about 60 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import math
 import time
 from statistics import median
@@ -41,7 +41,7 @@ from autograder import check, costs, race
 # - Fewer than two blocks must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "seconds_per_call_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="seconds_per_call_given" role="given"
 def readings(matrix, calls, blocks):
     notes = []
     for _ in range(blocks):
@@ -86,7 +86,7 @@ print(seconds_per_call_broken(readings(torch.rand(200, 200), calls=10, blocks=5)
 # <code>median</code> is imported above.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "seconds_per_call", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="seconds_per_call" role="answer"
 def seconds_per_call(blocks):
     ### BEGIN SOLUTION
     if len(blocks) < 2:
@@ -103,7 +103,7 @@ def seconds_per_call(blocks):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "seconds_per_call_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="seconds_per_call_check" role="test"
 def by_hand(blocks):
     return {"seconds": 2.0, "warm_up": 4.0, "missed": (3 / 4 + 5 / 6) / 2}
 
@@ -111,7 +111,7 @@ def by_hand(blocks):
 check(seconds_per_call, like=by_hand, on=three_blocks, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "seconds_per_call_hidden", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% id="seconds_per_call_hidden" role="test"
 # Hidden test: other readings, disturbed blocks, a warm-up that costs nothing. 3 points, when graded.
 ### BEGIN HIDDEN TESTS
 def proper_seconds_per_call(blocks):
@@ -164,7 +164,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "seconds_per_call_few", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="seconds_per_call_few" role="test"
 check(seconds_per_call, like=by_hand, on=one_block, raises=ValueError, points=1)
 
 # %% [markdown]
@@ -182,7 +182,7 @@ check(seconds_per_call, like=by_hand, on=one_block, raises=ValueError, points=1)
 # - Fewer than 6 pairs, or lists of different length, must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "compare_pairs_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="compare_pairs_given" role="given"
 def nine_pairs(generator, device):
     slow = [3.0, 20.0, 5.0, 12.0, 2.0, 40.0, 4.0, 4.0, 6.0]
     fast = [1.0, 10.0, 2.0, 20.0, 2.0, 10.0, 1.0, 8.0, 1.0]
@@ -210,7 +210,7 @@ def odd_one_out(generator, device):
 # logarithms. For an odd <em>N</em> the two in the middle are the same.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "compare_pairs", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="compare_pairs" role="answer"
 def compare_pairs(slow, fast):
     ### BEGIN SOLUTION
     if len(slow) != len(fast) or len(slow) < 6:
@@ -225,7 +225,7 @@ def compare_pairs(slow, fast):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "compare_pairs_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="compare_pairs_check" role="test"
 def counted_by_hand(slow, fast):
     return {"ratio": 2.5, "low": 0.6, "high": 4.0}
 
@@ -233,7 +233,7 @@ def counted_by_hand(slow, fast):
 check(compare_pairs, like=counted_by_hand, on=nine_pairs, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "compare_pairs_hidden", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% id="compare_pairs_hidden" role="test"
 # Hidden test: 6 to 101 pairs, odd and even, disturbed pairs, a machine that slows down. 4 points, when graded.
 ### BEGIN HIDDEN TESTS
 def proper_comparison(slow, fast):
@@ -280,7 +280,7 @@ def seventeen(generator, device):
 check(compare_pairs, like=proper_comparison, on=[six, even, odd, seventeen], points=4)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "compare_pairs_few", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="compare_pairs_few" role="test"
 check(compare_pairs, like=counted_by_hand, on=[five_pairs, odd_one_out], raises=ValueError, points=1)
 
 # %% [markdown]
@@ -298,7 +298,7 @@ check(compare_pairs, like=counted_by_hand, on=[five_pairs, odd_one_out], raises=
 #   - `"flops"`: floating-point operations of the matrix product alone.
 
 
-# %% nbgrader={"grade": false, "grade_id": "scores_costs_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="scores_costs_given" role="given"
 def scores(queries, keys):
     products = queries @ keys.T
     scaled = products / 8
@@ -318,7 +318,7 @@ def small(generator, device):
 # <em>d</em> pairs of numbers and adds them up. Section 12 of the chapter counts the same for a square.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "scores_costs", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="scores_costs" role="answer"
 def scores_costs(n, m, d):
     ### BEGIN SOLUTION
     result = 4 * n * m
@@ -331,7 +331,7 @@ def scores_costs(n, m, d):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "scores_costs_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="scores_costs_check" role="test"
 def for_the_small_size(n, m, d):
     return {"operations": 3, "allocated": 144, "least_bytes": 104, "flops": 48}
 
@@ -339,7 +339,7 @@ def for_the_small_size(n, m, d):
 check(scores_costs, like=for_the_small_size, on=small, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "scores_costs_hidden", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% id="scores_costs_hidden" role="test"
 # Hidden test: other sizes, some of them large. 3 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def proper_scores_costs(n, m, d):
@@ -387,7 +387,7 @@ check(scores_costs, like=proper_scores_costs, on=[some_size, one_of_each, wide, 
 # - One call may ask torch for at most one operation for each tensor.
 
 
-# %% nbgrader={"grade": false, "grade_id": "move_averages_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="move_averages_given" role="given"
 def move_averages_slow(averages, values, decay):
     return [decay * average + (1 - decay) * value for average, value in zip(averages, values, strict=True)]
 
@@ -407,21 +407,21 @@ def two_hundred_weights(generator, device):
 # <code>weight</code>. Which of your two tensors is the start? How far do you go?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "move_averages", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="move_averages" role="answer"
 def move_averages(averages, values, decay):
     ### BEGIN SOLUTION
     return [torch.lerp(old, new, 1 - decay) for old, new in zip(averages, values, strict=True)]
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "move_averages_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="move_averages_check" role="test"
 check(move_averages, like=move_averages_slow, on=two_hundred_weights, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "move_averages_operations", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="move_averages_operations" role="test"
 check(move_averages, like=move_averages_slow, on=two_hundred_weights, at_most={"operations": 200}, points=2)
 
 
-# %% nbgrader={"grade": true, "grade_id": "move_averages_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="move_averages_hidden" role="test"
 # Hidden test: other shapes, types and decays, no tensors at all. 1 point, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def matrices(generator, device):
@@ -451,7 +451,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "move_averages_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="move_averages_race" role="test"
 race(
     move_averages,
     against=move_averages_slow,
@@ -476,7 +476,7 @@ race(
 # - The given tensors must not be changed. No syncs: the function must run on the `meta` device, too.
 
 
-# %% nbgrader={"grade": false, "grade_id": "careful_step_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="careful_step_given" role="given"
 def careful_step_slow(weights, gradients, rate, longest):
     rows = []
     for weight, gradient in zip(weights, gradients, strict=True):
@@ -510,7 +510,7 @@ def without_values(generator, device):
 # <code>nan</code> is <code>nan</code>, so a factor of 0 does not remove a broken gradient.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "careful_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="careful_step" role="answer"
 def careful_step(weights, gradients, rate, longest):
     ### BEGIN SOLUTION
     lengths = gradients.norm(dim=1, keepdim=True)
@@ -519,11 +519,11 @@ def careful_step(weights, gradients, rate, longest):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "careful_step_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="careful_step_check" role="test"
 check(careful_step, like=careful_step_slow, on=layers, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "careful_step_syncs", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="careful_step_syncs" role="test"
 def same_shape(weights, gradients, rate, longest):
     return torch.empty_like(weights)
 
@@ -532,7 +532,7 @@ def same_shape(weights, gradients, rate, longest):
 check(careful_step, like=same_shape, on=without_values, at_most={"syncs": 0}, points=2)
 
 
-# %% nbgrader={"grade": true, "grade_id": "careful_step_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="careful_step_hidden" role="test"
 # Hidden test: other sizes and types, gradients of 0, one row, only broken rows. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def some_zeros(generator, device):
@@ -565,7 +565,7 @@ def one_number_each(generator, device):
 check(careful_step, like=careful_step_slow, on=[some_zeros, one_layer, all_broken, one_number_each], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "careful_step_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="careful_step_race" role="test"
 race(careful_step, against=careful_step_slow, on=layers, at_least={"cpu": 15, "cuda": 15}, points=2)
 
 # %% [markdown]

@@ -11,7 +11,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/01_tensor_creation.ipynb). 30 points, about 60 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import math
 
 import numpy as np
@@ -30,7 +30,7 @@ from autograder import check, race
 # - A label outside the range must raise `IndexError` or `RuntimeError`, not give a wrong row.
 
 
-# %% nbgrader={"grade": false, "grade_id": "one_hot_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="one_hot_given" role="given"
 def one_hot_slow(labels, classes):
     table = torch.zeros(len(labels), classes, device=labels.device)
     for i, label in enumerate(labels.tolist()):
@@ -58,7 +58,7 @@ def negative_label(generator, device):
 # <code>torch.eye</code> and how you would pick some of them. (Mind that a negative index counts from the end.)</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "one_hot", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="one_hot" role="answer"
 def one_hot(labels, classes):
     ### BEGIN SOLUTION
     table = torch.zeros(len(labels), classes, device=labels.device)
@@ -66,11 +66,11 @@ def one_hot(labels, classes):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "one_hot_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="one_hot_check" role="test"
 check(one_hot, like=one_hot_slow, on=many_labels, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "one_hot_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="one_hot_hidden" role="test"
 # Hidden test: other sizes, no labels at all, one class. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def few_labels(generator, device):
@@ -88,7 +88,7 @@ def one_class(generator, device):
 check(one_hot, like=one_hot_slow, on=[few_labels, no_labels, one_class], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "one_hot_range", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="one_hot_range" role="test"
 check(
     one_hot,
     like=one_hot_slow,
@@ -97,7 +97,7 @@ check(
     points=1,
 )
 
-# %% nbgrader={"grade": true, "grade_id": "one_hot_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="one_hot_race" role="test"
 race(one_hot, against=one_hot_slow, on=many_labels, at_least={"cpu": 20, "cuda": 20}, points=2)
 
 # %% [markdown]
@@ -113,7 +113,7 @@ race(one_hot, against=one_hot_slow, on=many_labels, at_least={"cpu": 20, "cuda":
 # - An odd `width` must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "positional_table_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="positional_table_given" role="given"
 def positional_table_slow(length, width, base, device):
     if width % 2:
         raise ValueError(f"width must be even, not {width}")
@@ -143,7 +143,7 @@ def odd_width(generator, device):
 # are a slice that you can write to.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "positional_table", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="positional_table" role="answer"
 def positional_table(length, width, base, device):
     ### BEGIN SOLUTION
     if width % 2:
@@ -158,11 +158,11 @@ def positional_table(length, width, base, device):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "positional_table_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="positional_table_check" role="test"
 check(positional_table, like=positional_table_slow, on=sentence, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "positional_table_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="positional_table_hidden" role="test"
 # Hidden test: other sizes, a single position, the smallest width. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def some_sizes(generator, device):
@@ -181,10 +181,10 @@ def two_columns(generator, device):
 check(positional_table, like=positional_table_slow, on=[some_sizes, one_position, two_columns], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "positional_table_odd", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="positional_table_odd" role="test"
 check(positional_table, like=positional_table_slow, on=odd_width, raises=ValueError, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "positional_table_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="positional_table_race" role="test"
 race(
     positional_table,
     against=positional_table_slow,
@@ -205,7 +205,7 @@ race(
 #   (`array[::-1]`) must be copied, because torch knows no negative strides.
 
 
-# %% nbgrader={"grade": false, "grade_id": "wrap_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="wrap_given" role="given"
 def wrap_slow(array):
     return torch.tensor(array.copy())
 
@@ -226,7 +226,7 @@ def read_only_array(generator, device):
 # <code>array.strides</code>.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "wrap", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="wrap" role="answer"
 def wrap(array):
     ### BEGIN SOLUTION
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
@@ -235,14 +235,14 @@ def wrap(array):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "wrap_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="wrap_check" role="test"
 check(wrap, like=wrap_slow, on=large_array, shares=True, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "wrap_copies", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="wrap_copies" role="test"
 check(wrap, like=wrap_slow, on=read_only_array, shares=False, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "wrap_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="wrap_hidden" role="test"
 # Hidden test: reversed arrays, other shapes and types. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def reversed_array(generator, device):
@@ -269,7 +269,7 @@ check(
 ### END HIDDEN TESTS
 
 
-# %% nbgrader={"grade": true, "grade_id": "wrap_hidden_shares", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="wrap_hidden_shares" role="test"
 # Hidden test: more arrays that must be shared. 1 point, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def every_other(generator, device):
@@ -287,7 +287,7 @@ def truth_values(generator, device):
 check(wrap, like=wrap_slow, on=[every_other, transposed, truth_values], shares=True, points=1)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "wrap_race", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="wrap_race" role="test"
 race(wrap, against=wrap_slow, on=large_array, at_least={"cpu": 20}, points=1)
 
 # %% [markdown]
@@ -301,7 +301,7 @@ race(wrap, against=wrap_slow, on=large_array, at_least={"cpu": 20}, points=1)
 # - An empty list, or pictures of different sizes, must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "stack_images_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="stack_images_given" role="given"
 def stack_images_slow(images):
     if not images or any(image.shape != images[0].shape for image in images):
         raise ValueError("stack_images needs one picture or more, all of the same size")
@@ -324,7 +324,7 @@ def no_pictures(generator, device):
 # quarter of a <code>float32</code>. <code>permute</code> copies nothing.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "stack_images", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="stack_images" role="answer"
 def stack_images(images):
     ### BEGIN SOLUTION
     batch = torch.from_numpy(np.stack(images))
@@ -332,14 +332,14 @@ def stack_images(images):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "stack_images_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="stack_images_check" role="test"
 check(stack_images, like=stack_images_slow, on=pictures, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "stack_images_empty", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="stack_images_empty" role="test"
 check(stack_images, like=stack_images_slow, on=no_pictures, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "stack_images_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="stack_images_hidden" role="test"
 # Hidden test: other sizes, a single picture, pictures cut out of larger ones. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def wide_pictures(generator, device):
@@ -358,7 +358,7 @@ def cut_outs(generator, device):
 check(stack_images, like=stack_images_slow, on=[wide_pictures, one_picture, cut_outs], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "stack_images_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="stack_images_race" role="test"
 race(stack_images, against=stack_images_slow, on=pictures, at_least={"cpu": 20}, points=2)
 
 # %% [markdown]
@@ -373,7 +373,7 @@ race(stack_images, against=stack_images_slow, on=pictures, at_least={"cpu": 20},
 # - An empty list must raise `ValueError`. The given tensors must not be changed.
 
 
-# %% nbgrader={"grade": false, "grade_id": "pad_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="pad_given" role="given"
 def pad_slow(rows, value):
     if not rows:
         raise ValueError("pad needs one row or more")
@@ -402,7 +402,7 @@ def no_rows(generator, device):
 # networks: <code>torch.nn.utils.rnn</code>.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "pad", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="pad" role="answer"
 def pad(rows, value):
     ### BEGIN SOLUTION
     if not rows:
@@ -411,14 +411,14 @@ def pad(rows, value):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "pad_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="pad_check" role="test"
 check(pad, like=pad_slow, on=sentences, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "pad_empty", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="pad_empty" role="test"
 check(pad, like=pad_slow, on=no_rows, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "pad_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="pad_hidden" role="test"
 # Hidden test: other types and values, empty rows, a single row. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def measurements(generator, device):
@@ -437,7 +437,7 @@ def only_empty_rows(generator, device):
 check(pad, like=pad_slow, on=[measurements, single_row, only_empty_rows], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "pad_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="pad_race" role="test"
 race(pad, against=pad_slow, on=sentences, at_least={"cpu": 2, "cuda": 2}, points=2)
 
 # %% [markdown]

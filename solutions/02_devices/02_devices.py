@@ -13,7 +13,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/02_devices.ipynb). 30 points, about 70 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import math
 
 import torch
@@ -34,7 +34,7 @@ from autograder import check, race
 # - Nothing may travel between devices.
 
 
-# %% nbgrader={"grade": false, "grade_id": "with_coordinates_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="with_coordinates_given" role="given"
 def with_coordinates_slow(images):
     _, _, height, width = images.shape
     results = []
@@ -63,7 +63,7 @@ def pictures_on_meta(generator, device):
 # <code>expand</code> repeats it without a copy, and one <code>torch.cat</code> joins all.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "with_coordinates", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="with_coordinates" role="answer"
 def with_coordinates(images):
     ### BEGIN SOLUTION
     batch, _, height, width = images.shape
@@ -74,10 +74,10 @@ def with_coordinates(images):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "with_coordinates_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="with_coordinates_check" role="test"
 check(with_coordinates, like=with_coordinates_slow, on=pictures, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "with_coordinates_meta", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="with_coordinates_meta" role="test"
 check(
     with_coordinates,
     like=with_coordinates_slow,
@@ -87,7 +87,7 @@ check(
 )
 
 
-# %% nbgrader={"grade": true, "grade_id": "with_coordinates_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="with_coordinates_hidden" role="test"
 # Hidden test: other sizes and types, a single row, a single pixel. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def wide_doubles(generator, device):
@@ -114,7 +114,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "with_coordinates_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="with_coordinates_race" role="test"
 race(
     with_coordinates,
     against=with_coordinates_slow,
@@ -139,7 +139,7 @@ race(
 # - Nothing in it is a parameter.
 
 
-# %% nbgrader={"grade": false, "grade_id": "positions_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="positions_given" role="given"
 def positions_slow(x, length, width, scale):
     if x.shape[1] > length:
         raise ValueError(f"at most {length} positions, not {x.shape[1]}")
@@ -178,7 +178,7 @@ def arguments_only(generator, device):
 # the table of angles. Its sines belong in columns 0, 2, 4, …, its cosines in columns 1, 3, 5, …</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "positions", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="positions" role="answer"
 class Positions(nn.Module):
     def __init__(self, length, width, scale):
         super().__init__()
@@ -198,7 +198,7 @@ class Positions(nn.Module):
         ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "positions_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="positions_check" role="test"
 def use(x, length, width, scale):
     module = Positions(length, width, scale)
     module.to(x.device)
@@ -208,7 +208,7 @@ def use(x, length, width, scale):
 check(use, like=positions_slow, on=sentences, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "positions_moves", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="positions_moves" role="test"
 # The module is moved once and called ten times. Only its own tensors may travel, and only once.
 def move_and_use(x, length, width, scale):
     module = Positions(length, width, scale)
@@ -224,7 +224,7 @@ def use_ten_times(x, length, width, scale):
 check(move_and_use, like=use_ten_times, on=sentences_on_meta, at_most={"transfers": 4}, points=2)
 
 
-# %% nbgrader={"grade": true, "grade_id": "positions_saved", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="positions_saved" role="test"
 def saved(length, width, scale):
     return dict(Positions(length, width, scale).state_dict())
 
@@ -235,11 +235,11 @@ def only_scale(length, width, scale):
 
 check(saved, like=only_scale, on=arguments_only, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "positions_length", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="positions_length" role="test"
 check(use, like=positions_slow, on=too_long, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "positions_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="positions_hidden" role="test"
 # Hidden test: other sizes, and a module whose scale was loaded. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def use_loaded(x, length, width, scale):
@@ -286,7 +286,7 @@ check(use_both, like=slow_twice, on=[full_length, one_position, no_position], po
 # - No sync is allowed, and nothing may travel. `rows` itself must not change.
 
 
-# %% nbgrader={"grade": false, "grade_id": "clip_rows_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="clip_rows_given" role="given"
 def clip_rows_slow(rows, limit):
     result = rows.clone()
     for i in range(len(rows)):
@@ -316,7 +316,7 @@ def rows_on_meta(generator, device):
 # stays? What happens to it in a row of zeros?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "clip_rows", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="clip_rows" role="answer"
 def clip_rows(rows, limit):
     ### BEGIN SOLUTION
     norms = rows.norm(dim=1, keepdim=True)
@@ -324,14 +324,14 @@ def clip_rows(rows, limit):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "clip_rows_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="clip_rows_check" role="test"
 check(clip_rows, like=clip_rows_slow, on=many_rows, at_most={"syncs": 0, "transfers": 0}, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "clip_rows_meta", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="clip_rows_meta" role="test"
 check(clip_rows, like=shape_of_rows, on=rows_on_meta, at_most={"transfers": 0}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "clip_rows_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="clip_rows_hidden" role="test"
 # Hidden test: rows of zeros, no rows, doubles, all rows below the limit. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def rows_of_zeros(generator, device):
@@ -355,7 +355,7 @@ def large_doubles(generator, device):
 check(clip_rows, like=clip_rows_slow, on=[rows_of_zeros, no_rows, small_doubles, large_doubles], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "clip_rows_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="clip_rows_race" role="test"
 race(clip_rows, against=clip_rows_slow, on=many_rows, at_least={"cpu": 20, "cuda": 20}, points=2)
 
 # %% [markdown]
@@ -373,7 +373,7 @@ race(clip_rows, against=clip_rows_slow, on=many_rows, at_least={"cpu": 20, "cuda
 # - Gradients must reach `x`. No sync is allowed.
 
 
-# %% nbgrader={"grade": false, "grade_id": "masked_mean_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="masked_mean_given" role="given"
 def masked_mean_slow(x, mask):
     means = []
     for row, chosen in zip(x, mask, strict=True):
@@ -412,7 +412,7 @@ def padded_on_meta(generator, device):
 # <code>clamp</code>.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "masked_mean", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="masked_mean" role="answer"
 def masked_mean(x, mask):
     ### BEGIN SOLUTION
     wanted = mask[:, :, None]
@@ -420,7 +420,7 @@ def masked_mean(x, mask):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "masked_mean_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="masked_mean_check" role="test"
 check(
     masked_mean,
     like=masked_mean_slow,
@@ -430,11 +430,11 @@ check(
     points=1,
 )
 
-# %% nbgrader={"grade": true, "grade_id": "masked_mean_meta", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="masked_mean_meta" role="test"
 check(masked_mean, like=shape_of_means, on=padded_on_meta, at_most={"transfers": 0}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "masked_mean_hidden", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% id="masked_mean_hidden" role="test"
 # Hidden test: empty rows, holes in the mask, infinity, doubles. 3 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def holes_and_infinity(generator, device):
@@ -467,7 +467,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "masked_mean_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="masked_mean_race" role="test"
 race(masked_mean, against=masked_mean_slow, on=padded, at_least={"cpu": 8, "cuda": 10}, points=2)
 
 # %% [markdown]
@@ -483,7 +483,7 @@ race(masked_mean, against=masked_mean_slow, on=padded, at_least={"cpu": 8, "cuda
 # - At most one transfer. The given tensors must not change.
 
 
-# %% nbgrader={"grade": false, "grade_id": "send_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="send_given" role="given"
 def send_slow(tensors, device):
     return [tensor.to(device) for tensor in tensors]
 
@@ -504,7 +504,7 @@ def to_meta(generator, device):
 # Their shapes you know from before.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "send", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="send" role="answer"
 def send(tensors, device):
     ### BEGIN SOLUTION
     if not tensors:
@@ -515,14 +515,14 @@ def send(tensors, device):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "send_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="send_check" role="test"
 check(send, like=send_slow, on=small_tensors, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "send_once", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="send_once" role="test"
 check(send, like=send_slow, on=to_meta, at_most={"transfers": 1}, points=2)
 
 
-# %% nbgrader={"grade": true, "grade_id": "send_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="send_hidden" role="test"
 # Hidden test: integers, tensors without elements, no tensors. 1 point, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def integers(generator, device):

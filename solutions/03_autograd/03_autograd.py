@@ -13,7 +13,7 @@
 # All functions get plain tensors: none of them requires a gradient before you say so. Do not change them.
 # The chapter is [here](../../course/03_autograd.ipynb). 28 points, about 65 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import torch
 import torch.nn.functional as F
 
@@ -32,7 +32,7 @@ from autograder import check, race
 # - returns: the gradient of the loss with respect to `weights[-1]`, shape `(D, D)`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "last_gradient_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="last_gradient_given" role="given"
 def last_gradient_slow(weights, inputs, targets):
     weights = [weight.detach().requires_grad_() for weight in weights]
     hidden = inputs
@@ -56,7 +56,7 @@ def eight_layers(generator, device):
 # tensor must, and which need not?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "last_gradient", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="last_gradient" role="answer"
 def last_gradient(weights, inputs, targets):
     ### BEGIN SOLUTION
     *frozen, last = weights
@@ -69,11 +69,11 @@ def last_gradient(weights, inputs, targets):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "last_gradient_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="last_gradient_check" role="test"
 check(last_gradient, like=last_gradient_slow, on=eight_layers, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "last_gradient_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="last_gradient_hidden" role="test"
 # Hidden test: other sizes, a model of one layer. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def three_layers(generator, device):
@@ -90,7 +90,7 @@ def one_layer(generator, device):
 check(last_gradient, like=last_gradient_slow, on=[three_layers, one_layer], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "last_gradient_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="last_gradient_race" role="test"
 race(last_gradient, against=last_gradient_slow, on=eight_layers, at_least={"cpu": 1.5, "cuda": 1.3}, points=2)
 
 # %% [markdown]
@@ -106,7 +106,7 @@ race(last_gradient, against=last_gradient_slow, on=eight_layers, at_least={"cpu"
 #   with respect to `weight` and to `bias`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "picture_gradients_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="picture_gradients_given" role="given"
 def picture_gradients_slow(weight, bias, pictures, labels):
     weight, bias = weight.detach().requires_grad_(), bias.detach().requires_grad_()
     of_weight, of_bias = [], []
@@ -138,7 +138,7 @@ def many_pictures(generator, device):
 # copies holds them all.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "picture_gradients", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="picture_gradients" role="answer"
 def picture_gradients(weight, bias, pictures, labels):
     ### BEGIN SOLUTION
     def loss_of_one(w, b, picture, label):
@@ -149,11 +149,11 @@ def picture_gradients(weight, bias, pictures, labels):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "picture_gradients_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="picture_gradients_check" role="test"
 check(picture_gradients, like=picture_gradients_slow, on=many_pictures, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "picture_gradients_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="picture_gradients_hidden" role="test"
 # Hidden test: other sizes, a single picture, two classes. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def pictures_of(number, classes, pixels):
@@ -177,7 +177,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "picture_gradients_race", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% id="picture_gradients_race" role="test"
 race(
     picture_gradients,
     against=picture_gradients_slow,
@@ -201,7 +201,7 @@ race(
 # - The host must not wait for the device in each step: no syncs, so no `.item()`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "large_batch_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="large_batch_given" role="given"
 def large_batch_slow(weight, head, parts, targets):
     weight, head = weight.detach().requires_grad_(), head.detach().requires_grad_()
     total = 0.0
@@ -231,7 +231,7 @@ def thirty_two_parts(generator, device):
 # values without its graph, and without waiting?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "large_batch", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="large_batch" role="answer"
 def large_batch(weight, head, parts, targets):
     ### BEGIN SOLUTION
     weight, head = weight.detach().requires_grad_(), head.detach().requires_grad_()
@@ -244,10 +244,10 @@ def large_batch(weight, head, parts, targets):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "large_batch_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="large_batch_check" role="test"
 check(large_batch, like=large_batch_slow, on=thirty_two_parts, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "large_batch_cheap", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% id="large_batch_cheap" role="test"
 check(
     large_batch,
     like=large_batch_slow,
@@ -257,7 +257,7 @@ check(
 )
 
 
-# %% nbgrader={"grade": true, "grade_id": "large_batch_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="large_batch_hidden" role="test"
 # Hidden test: other sizes, a single part. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def five_parts(generator, device):
@@ -304,7 +304,7 @@ check(large_batch, like=large_batch_slow, on=[five_parts, one_part], points=2)
 #   `decay`, shape `(C,)`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "tank_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="tank_given" role="given"
 def tank_slow(inflow, wanted, decay):
     decay = decay.detach().requires_grad_()
     levels = torch.zeros_like(inflow)
@@ -332,7 +332,7 @@ def many_tanks(generator, device):
 # in?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "tank", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="tank" role="answer"
 def tank(inflow, wanted, decay):
     ### BEGIN SOLUTION
     decay = decay.detach().requires_grad_()
@@ -345,11 +345,11 @@ def tank(inflow, wanted, decay):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "tank_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="tank_check" role="test"
 check(tank, like=tank_slow, on=many_tanks, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "tank_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="tank_hidden" role="test"
 # Hidden test: other sizes, two hours, a single tank. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def two_hours(generator, device):
@@ -379,7 +379,7 @@ def keeps_nothing_or_all(generator, device):
 check(tank, like=tank_slow, on=[two_hours, one_tank, keeps_nothing_or_all], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "tank_race", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% id="tank_race" role="test"
 race(tank, against=tank_slow, on=many_tanks, at_least={"cpu": 2.5, "cuda": 1.8}, points=3)
 
 # %% [markdown]
@@ -395,7 +395,7 @@ race(tank, against=tank_slow, on=many_tanks, at_least={"cpu": 2.5, "cuda": 1.8},
 #   shape `(N,)`. After 0 days that is 0. It can happen that *all* plants grow for 0 days.
 
 
-# %% nbgrader={"grade": false, "grade_id": "grow_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="grow_given" role="given"
 def grow_slow(size, rate, days):
     sizes, slopes = [], []
     for i in range(len(size)):
@@ -432,7 +432,7 @@ def zero_days(generator, device):
 # the result must require a gradient. Or return zeros.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "grow", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="grow" role="answer"
 def grow(size, rate, days):
     ### BEGIN SOLUTION
     longest = int(days.max())
@@ -446,11 +446,11 @@ def grow(size, rate, days):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "grow_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="grow_check" role="test"
 check(grow, like=grow_slow, on=[plants, zero_days], points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "grow_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="grow_hidden" role="test"
 # Hidden test: other numbers of plants and days, a single plant. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def few_plants(generator, device):
@@ -480,7 +480,7 @@ def one_day_or_none(generator, device):
 check(grow, like=grow_slow, on=[few_plants, one_plant, one_day_or_none], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "grow_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="grow_race" role="test"
 race(grow, against=grow_slow, on=plants, at_least={"cpu": 5, "cuda": 5}, points=2)
 
 # %% [markdown]

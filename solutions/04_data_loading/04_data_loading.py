@@ -12,7 +12,7 @@
 # No exercise needs a GPU. Where one does transfers, they are counted.
 # The chapter is [here](../../course/04_data_loading.ipynb). 30 points, about 75 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import io
 
 import numpy as np
@@ -35,7 +35,7 @@ from autograder import check, race
 # - An empty list must raise `ValueError`. The batch must not share memory with the samples.
 
 
-# %% nbgrader={"grade": false, "grade_id": "collate_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="collate_given" role="given"
 def collate_slow(samples):
     if not samples:
         raise ValueError("collate needs one sample or more")
@@ -70,7 +70,7 @@ def no_samples(generator, device):
 # a list of arrays, too: one NumPy function copies whole arrays into a new one.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "collate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="collate" role="answer"
 def collate(samples):
     ### BEGIN SOLUTION
     if not samples:
@@ -81,14 +81,14 @@ def collate(samples):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "collate_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="collate_check" role="test"
 check(collate, like=collate_slow, on=one_batch, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "collate_empty", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="collate_empty" role="test"
 check(collate, like=collate_slow, on=no_samples, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "collate_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="collate_hidden" role="test"
 # Hidden test: other sizes, a single sample, pictures with other strides. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def wide_samples(generator, device):
@@ -113,7 +113,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "collate_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="collate_race" role="test"
 race(collate, against=collate_slow, on=one_batch, at_least={"cpu": 5}, points=2)
 
 # %% [markdown]
@@ -132,7 +132,7 @@ race(collate, against=collate_slow, on=one_batch, at_least={"cpu": 5}, points=2)
 #   allows no sync, and 12 operations.
 
 
-# %% nbgrader={"grade": false, "grade_id": "crop_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="crop_given" role="given"
 def crop_slow(images, top, left, size):
     result = images.new_empty(len(images), images.shape[1], size, size)
     for i in range(len(images)):
@@ -164,7 +164,7 @@ def small_pictures(generator, device):
 # view with all possible squares. Then pick one for each picture.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "crop", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="crop" role="answer"
 def crop(images, top, left, size):
     ### BEGIN SOLUTION
     squares = images.unfold(2, size, 1).unfold(3, size, 1)
@@ -173,11 +173,11 @@ def crop(images, top, left, size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "crop_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="crop_check" role="test"
 check(crop, like=crop_slow, on=small_pictures, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "crop_counted", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="crop_counted" role="test"
 def few_pictures(generator, device):
     return make_crops(generator, device, (20, 3, 16, 20), 9)
 
@@ -185,7 +185,7 @@ def few_pictures(generator, device):
 check(crop, like=crop_slow, on=few_pictures, at_most={"syncs": 0, "operations": 12}, points=2)
 
 
-# %% nbgrader={"grade": true, "grade_id": "crop_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="crop_hidden" role="test"
 # Hidden test: floats, one channel, one picture, squares as large as the picture. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def float_pictures(generator, device):
@@ -208,7 +208,7 @@ cases = [float_pictures, grey_picture, whole_pictures, single_points]
 check(crop, like=crop_slow, on=cases, shares=False, points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "crop_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="crop_race" role="test"
 race(crop, against=crop_slow, on=small_pictures, at_least={"cpu": 4, "cuda": 10}, points=2)
 
 # %% [markdown]
@@ -227,7 +227,7 @@ race(crop, against=crop_slow, on=small_pictures, at_least={"cpu": 4, "cuda": 10}
 #   must raise an error: `OSError`, `RuntimeError` or `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "read_epochs_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="read_epochs_given" role="given"
 def decode_picture(file, side):
     picture = Image.open(io.BytesIO(file.tobytes())).convert("RGB")
     return torch.from_numpy(np.array(picture.resize((side, side)))).permute(2, 0, 1)
@@ -271,7 +271,7 @@ def damaged_file(generator, device):
 # What does it do with an empty list?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "read_epochs", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="read_epochs" role="answer"
 def read_epochs(files, epochs, side):
     ### BEGIN SOLUTION
     needed = sorted({position for positions in epochs for position in positions})
@@ -283,10 +283,10 @@ def read_epochs(files, epochs, side):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "read_epochs_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="read_epochs_check" role="test"
 check(read_epochs, like=read_epochs_slow, on=ten_epochs, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "read_epochs_damaged", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="read_epochs_damaged" role="test"
 check(
     read_epochs,
     like=read_epochs_slow,
@@ -296,7 +296,7 @@ check(
 )
 
 
-# %% nbgrader={"grade": true, "grade_id": "read_epochs_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="read_epochs_hidden" role="test"
 # Hidden test: repeated and missing positions, empty epochs, damaged files that nobody asks for. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def repeated_positions(generator, device):
@@ -322,7 +322,7 @@ cases = [repeated_positions, damaged_but_unused, no_epochs, only_empty_epochs]
 check(read_epochs, like=read_epochs_slow, on=cases, points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "read_epochs_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="read_epochs_race" role="test"
 race(read_epochs, against=read_epochs_slow, on=ten_epochs, at_least={"cpu": 3}, points=2)
 
 # %% [markdown]
@@ -341,7 +341,7 @@ race(read_epochs, against=read_epochs_slow, on=ten_epochs, at_least={"cpu": 3}, 
 #   `torch.tanh(table[rows[i]] @ weight)` over its words, in the order of `rows`, and zeros for an empty row.
 
 
-# %% nbgrader={"grade": false, "grade_id": "encode_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="encode_given" role="given"
 def encode_slow(rows, table, weight):
     longest = max((len(row) for row in rows), default=0)
     batch = torch.zeros(len(rows), longest, dtype=torch.int64, device=table.device)
@@ -375,7 +375,7 @@ def mostly_short(generator, device):
 # number. Do not divide by a length of 0.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "encode", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="encode" role="answer"
 def encode(rows, table, weight):
     ### BEGIN SOLUTION
     sums = table.new_zeros(len(rows), weight.shape[1])
@@ -388,11 +388,11 @@ def encode(rows, table, weight):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "encode_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="encode_check" role="test"
 check(encode, like=encode_slow, on=mostly_short, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "encode_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="encode_hidden" role="test"
 # Hidden test: empty rows, rows of one length, a single row, no rows. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def with_empty_rows(generator, device):
@@ -419,7 +419,7 @@ cases = [with_empty_rows, equal_lengths, single_row, only_empty_rows, no_rows]
 check(encode, like=encode_slow, on=cases, points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "encode_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="encode_race" role="test"
 race(encode, against=encode_slow, on=mostly_short, at_least={"cpu": 2}, points=2)
 
 # %% [markdown]
@@ -439,7 +439,7 @@ race(encode, against=encode_slow, on=mostly_short, at_least={"cpu": 2}, points=2
 # - `batch` must be left as it is.
 
 
-# %% nbgrader={"grade": false, "grade_id": "send_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="send_given" role="given"
 def send_slow(batch, mean, std, device):
     images = []
     for picture in batch["images"]:
@@ -474,7 +474,7 @@ def batch_for_meta(generator, device):
 # place on a tensor that you have made yourself.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "send", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="send" role="answer"
 def send(batch, mean, std, device):
     ### BEGIN SOLUTION
     images = batch["images"].to(device, non_blocking=True) / 255
@@ -484,10 +484,10 @@ def send(batch, mean, std, device):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "send_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="send_check" role="test"
 check(send, like=send_slow, on=small_batch, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "send_counted", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="send_counted" role="test"
 check(
     send,
     like=send_slow,
@@ -497,7 +497,7 @@ check(
 )
 
 
-# %% nbgrader={"grade": true, "grade_id": "send_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="send_hidden" role="test"
 # Hidden test: other sizes, a single picture. 1 point, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def wide_batch(generator, device):
@@ -511,7 +511,7 @@ def one_picture(generator, device):
 check(send, like=send_slow, on=[wide_batch, one_picture], points=1)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "send_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="send_race" role="test"
 race(send, against=send_slow, on=small_batch, at_least={"cpu": 8, "cuda": 8}, points=2)
 
 # %% [markdown]

@@ -7,7 +7,7 @@
 #
 # Replace the `raise` line in each solution cell, then run the test cells below it. Keep the names of the functions.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import math
 
 import torch
@@ -26,7 +26,7 @@ from autograder import check, race
 # - returns: the number of different shapes after rounding, as a Python `int`. No rows give 0.
 
 
-# %% nbgrader={"grade": false, "grade_id": "searches_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="searches_given" role="given"
 def searches_slow(shapes, step):
     seen = []
     for batch, channels, height, width in shapes.tolist():
@@ -49,7 +49,7 @@ def many_calls(generator, device):
 # duplicates faster: a set of tuples, or one of torch's functions for unique rows?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "searches", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="searches" role="answer"
 def searches(shapes, step):
     ### BEGIN SOLUTION
     rounded = shapes.clone()
@@ -58,11 +58,11 @@ def searches(shapes, step):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "searches_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="searches_check" role="test"
 check(searches, like=searches_slow, on=many_calls, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "searches_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="searches_hidden" role="test"
 # Hidden test: other steps, different batches and channels, no calls at all. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def mixed_calls(generator, device):
@@ -80,7 +80,7 @@ def no_calls(generator, device):
 check(searches, like=searches_slow, on=[mixed_calls, step_of_one, no_calls], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "searches_race", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% id="searches_race" role="test"
 race(searches, against=searches_slow, on=many_calls, at_least={"cpu": 3}, points=3)
 
 # %% [markdown]
@@ -97,7 +97,7 @@ race(searches, against=searches_slow, on=many_calls, at_least={"cpu": 3}, points
 # - Lists of different lengths must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "seconds_saved_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="seconds_saved_given" role="given"
 def seconds_saved_given(calls, usual, best, search):
     if not len(calls) == len(usual) == len(best):
         raise ValueError("all lists must have the same length")
@@ -124,7 +124,7 @@ def different_lengths(generator, device):
 # through the calls.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "seconds_saved", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="seconds_saved" role="answer"
 def seconds_saved(calls, usual, best, search):
     ### BEGIN SOLUTION
     if not len(calls) == len(usual) == len(best):
@@ -135,14 +135,14 @@ def seconds_saved(calls, usual, best, search):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "seconds_saved_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="seconds_saved_check" role="test"
 check(seconds_saved, like=seconds_saved_given, on=[long_run], points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "seconds_saved_lengths", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="seconds_saved_lengths" role="test"
 check(seconds_saved, like=seconds_saved_given, on=different_lengths, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "seconds_saved_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="seconds_saved_hidden" role="test"
 # Hidden test: one call of each shape, shapes that never come, no shapes. 1 point, when graded.
 ### BEGIN HIDDEN TESTS
 def once_each(generator, device):
@@ -161,7 +161,7 @@ def nothing(generator, device):
 check(seconds_saved, like=seconds_saved_given, on=[once_each, never, nothing], points=1)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "seconds_saved_race", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="seconds_saved_race" role="test"
 race(seconds_saved, against=seconds_saved_given, on=long_run, at_least={"cpu": 5}, points=1)
 
 # %% [markdown]
@@ -177,7 +177,7 @@ race(seconds_saved, against=seconds_saved_given, on=long_run, at_least={"cpu": 5
 # - Leave the draws as they are: other shapes may give other numbers.
 
 
-# %% nbgrader={"grade": false, "grade_id": "train_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="train_given" role="given"
 def train_slow(seed, steps):
     generator = torch.Generator().manual_seed(seed)
     weight = torch.rand(16, generator=generator)
@@ -204,7 +204,7 @@ def short_run(generator, device):
 # order, for each row. So the bits stay the same. A matrix product may add in another order.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "train", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="train" role="answer"
 def train(seed, steps):
     ### BEGIN SOLUTION
     generator = torch.Generator().manual_seed(seed)
@@ -221,11 +221,11 @@ def train(seed, steps):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "train_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="train_check" role="test"
 check(train, like=train_slow, on=short_run, tolerance=0, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "train_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="train_hidden" role="test"
 # Hidden test: other seeds and numbers of steps, and random numbers drawn before. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def after_other_draws(generator, device):
@@ -240,7 +240,7 @@ def single_step(generator, device):
 check(train, like=train_slow, on=[after_other_draws, single_step], tolerance=0, points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "train_race", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% id="train_race" role="test"
 race(train, against=train_slow, on=short_run, at_least={"cpu": 5}, points=3)
 
 # %% [markdown]
@@ -256,7 +256,7 @@ race(train, against=train_slow, on=short_run, at_least={"cpu": 5}, points=3)
 # - The values of a group can be large and of opposite sign, so that adding them in `float32` loses digits.
 
 
-# %% nbgrader={"grade": false, "grade_id": "group_sums_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="group_sums_given" role="given"
 def group_sums_slow(values, groups, count):
     members = [[] for _ in range(count)]
     for value, group in zip(values.tolist(), groups.tolist(), strict=True):
@@ -281,7 +281,7 @@ def large_and_small(generator, device):
 # must the conversion stand?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "group_sums", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="group_sums" role="answer"
 def group_sums(values, groups, count):
     ### BEGIN SOLUTION
     totals = torch.zeros(count, dtype=torch.float64, device=values.device)
@@ -289,11 +289,11 @@ def group_sums(values, groups, count):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "group_sums_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="group_sums_check" role="test"
 check(group_sums, like=group_sums_slow, on=large_and_small, tolerance=2e-7, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "group_sums_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="group_sums_hidden" role="test"
 # Hidden test: empty groups, no values, one group. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def empty_groups(generator, device):
@@ -312,7 +312,7 @@ def one_group(generator, device):
 check(group_sums, like=group_sums_slow, on=[empty_groups, no_values, one_group], tolerance=2e-7, points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "group_sums_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="group_sums_race" role="test"
 race(group_sums, against=group_sums_slow, on=large_and_small, at_least={"cpu": 8, "cuda": 8}, points=2)
 
 # %% [markdown]

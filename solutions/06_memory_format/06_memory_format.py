@@ -14,7 +14,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/06_memory_format.ipynb). 28 points, about 65 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import torch
 import torch.nn.functional as F
 
@@ -33,7 +33,7 @@ from autograder import check, race
 # - No torch operation is allowed, not even on the `meta` device. The test counts them.
 
 
-# %% nbgrader={"grade": false, "grade_id": "strides_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="strides_given" role="given"
 def strides_slow(shape, memory_format):
     return torch.zeros(shape).to(memory_format=getattr(torch, memory_format)).stride()
 
@@ -65,7 +65,7 @@ def three_sizes(generator, device):
 # stride 1. Multiply by each size that you pass.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "strides", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="strides" role="answer"
 def strides(shape, memory_format):
     ### BEGIN SOLUTION
     dimensions = len(shape)
@@ -82,11 +82,11 @@ def strides(shape, memory_format):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "strides_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="strides_check" role="test"
 check(strides, like=strides_slow, on=[four_sizes, default_order], at_most={"operations": 0}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "strides_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="strides_hidden" role="test"
 # Hidden test: other numbers of dimensions, sizes of 1. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def one_size(generator, device):
@@ -134,10 +134,10 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "strides_misfit", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="strides_misfit" role="test"
 check(strides, like=strides_slow, on=three_sizes, raises=(ValueError, RuntimeError), points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "strides_race", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="strides_race" role="test"
 race(strides, against=strides_slow, on=photographs, at_least={"cpu": 8}, points=1)
 
 # %% [markdown]
@@ -155,7 +155,7 @@ race(strides, against=strides_slow, on=photographs, at_least={"cpu": 8}, points=
 # - One copy is needed. More are not allowed.
 
 
-# %% nbgrader={"grade": false, "grade_id": "patches_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="patches_given" role="given"
 def patches_slow(images, size):
     pictures, _, height, width = images.shape
     if height % size or width % size:
@@ -188,7 +188,7 @@ def uneven_pictures(generator, device):
 # row in the patch, patch column, column in the patch, channel. Which two must change places?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "patches", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="patches" role="answer"
 def patches(images, size):
     ### BEGIN SOLUTION
     pictures, channels, height, width = images.shape
@@ -200,11 +200,11 @@ def patches(images, size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "patches_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="patches_check" role="test"
 check(patches, like=patches_slow, on=small_pictures, at_most={"copies": 1}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "patches_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="patches_hidden" role="test"
 # Hidden test: other sizes and types, one channel, patches of one pixel. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def tall_pictures(generator, device):
@@ -232,10 +232,10 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "patches_uneven", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="patches_uneven" role="test"
 check(patches, like=patches_slow, on=uneven_pictures, raises=(ValueError, RuntimeError), points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "patches_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="patches_race" role="test"
 race(patches, against=patches_slow, on=camera_pictures, at_least={"cpu": 5, "cuda": 5}, points=2)
 
 # %% [markdown]
@@ -253,7 +253,7 @@ race(patches, against=patches_slow, on=camera_pictures, at_least={"cpu": 5, "cud
 #   of the result.
 
 
-# %% nbgrader={"grade": false, "grade_id": "normalise_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="normalise_given" role="given"
 def normalise_slow(pictures, mean, std):
     batch = []
     for picture in pictures:
@@ -282,7 +282,7 @@ def thumbnails(generator, device):
 # channel, and add another. Work these numbers out first; they are tiny.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "normalise", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="normalise" role="answer"
 def normalise(pictures, mean, std):
     ### BEGIN SOLUTION
     batch = pictures.permute(0, 3, 1, 2).to(mean.dtype, memory_format=torch.channels_last)
@@ -292,11 +292,11 @@ def normalise(pictures, mean, std):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "normalise_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="normalise_check" role="test"
 check(normalise, like=normalise_slow, on=thumbnails, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "normalise_bytes", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="normalise_bytes" role="test"
 check(
     normalise,
     like=normalise_slow,
@@ -306,7 +306,7 @@ check(
 )
 
 
-# %% nbgrader={"grade": true, "grade_id": "normalise_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="normalise_hidden" role="test"
 # Hidden test: other sizes, other numbers of channels, a single picture. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def wide_pictures(generator, device):
@@ -330,7 +330,7 @@ def from_planes(generator, device):
 check(normalise, like=normalise_slow, on=[wide_pictures, four_channels, from_planes], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "normalise_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="normalise_race" role="test"
 race(normalise, against=normalise_slow, on=thumbnails, at_least={"cpu": 6, "cuda": 6}, points=2)
 
 # %% [markdown]
@@ -348,7 +348,7 @@ race(normalise, against=normalise_slow, on=thumbnails, at_least={"cpu": 6, "cuda
 # - `images` must stay as they are.
 
 
-# %% nbgrader={"grade": false, "grade_id": "enlarge_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="enlarge_given" role="given"
 def enlarge_slow(images, channels):
     images = images.to(memory_format=torch.channels_last)
     picked = images[:, channels]
@@ -379,7 +379,7 @@ def small_maps(generator, device):
 # the last dimension of a contiguous tensor gives a contiguous tensor.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "enlarge", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="enlarge" role="answer"
 def enlarge(images, channels):
     ### BEGIN SOLUTION
     pixels = images.permute(0, 2, 3, 1).contiguous()
@@ -390,11 +390,11 @@ def enlarge(images, channels):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "enlarge_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="enlarge_check" role="test"
 check(enlarge, like=enlarge_slow, on=[feature_maps, small_maps], points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "enlarge_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="enlarge_hidden" role="test"
 # Hidden test: other sizes, a single picture, negative numbers. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def odd_sizes(generator, device):
@@ -410,7 +410,7 @@ def one_picture(generator, device):
 check(enlarge, like=enlarge_slow, on=[odd_sizes, one_picture], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "enlarge_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="enlarge_race" role="test"
 race(enlarge, against=enlarge_slow, on=feature_maps, at_least={"cpu": 2}, points=2)
 
 # %% [markdown]
@@ -426,7 +426,7 @@ race(enlarge, against=enlarge_slow, on=feature_maps, at_least={"cpu": 2}, points
 # - `signals` must stay as they are. An `amount` outside 0 to 1 must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "smooth_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="smooth_given" role="given"
 def smooth_slow(signals, amount):
     if not 0 <= amount <= 1:
         raise ValueError(f"amount must be from 0 to 1, not {amount}")
@@ -456,7 +456,7 @@ def too_much(generator, device):
 # <code>torch.lerp</code>. It takes <code>out=</code>.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "smooth", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="smooth" role="answer"
 def smooth(signals, amount):
     ### BEGIN SOLUTION
     if not 0 <= amount <= 1:
@@ -470,14 +470,14 @@ def smooth(signals, amount):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "smooth_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="smooth_check" role="test"
 check(smooth, like=smooth_slow, on=many_signals, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "smooth_range", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="smooth_range" role="test"
 check(smooth, like=smooth_slow, on=too_much, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "smooth_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="smooth_hidden" role="test"
 # Hidden test: a single moment, a single signal, a transposed table, amounts of 0 and 1. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def one_moment(generator, device):
@@ -508,7 +508,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "smooth_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="smooth_race" role="test"
 race(smooth, against=smooth_slow, on=many_signals, at_least={"cpu": 1.8}, points=2)
 
 # %% [markdown]

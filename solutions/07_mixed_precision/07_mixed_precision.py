@@ -11,7 +11,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/07_mixed_precision.ipynb). 27 points, about 60 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import itertools
 import math
 
@@ -36,7 +36,7 @@ from autograder import check, race
 # is for a solution that waits only once.
 
 
-# %% nbgrader={"grade": false, "grade_id": "choose_scale_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="choose_scale_given" role="given"
 def choose_scale_slow(gradients):
     for gradient in gradients:
         if not gradient.isfinite().all():
@@ -75,7 +75,7 @@ def broken_gradients(generator, device):
 # <code>inf</code> and <code>nan</code> needs no second look at the gradients (<code>math.isfinite</code>).</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "choose_scale", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="choose_scale" role="answer"
 def choose_scale(gradients):
     ### BEGIN SOLUTION
     largest = torch.stack([gradient.abs().amax() for gradient in gradients]).amax().item()
@@ -88,14 +88,14 @@ def choose_scale(gradients):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "choose_scale_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="choose_scale_check" role="test"
 check(choose_scale, like=choose_scale_slow, on=gradients_of_a_model, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "choose_scale_broken", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="choose_scale_broken" role="test"
 check(choose_scale, like=choose_scale_slow, on=broken_gradients, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "choose_scale_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="choose_scale_hidden" role="test"
 # Hidden test: values exactly at the limit, all zero, very large, a single number. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def at_the_limit(generator, device):
@@ -129,7 +129,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "choose_scale_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="choose_scale_race" role="test"
 race(
     choose_scale,
     against=choose_scale_slow,
@@ -138,7 +138,7 @@ race(
     points=2,
 )
 
-# %% nbgrader={"grade": true, "grade_id": "choose_scale_syncs", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="choose_scale_syncs" role="test"
 check(choose_scale, like=choose_scale_slow, on=gradients_of_a_model, at_most={"syncs": 1}, points=1)
 
 # %% [markdown]
@@ -153,7 +153,7 @@ check(choose_scale, like=choose_scale_slow, on=gradients_of_a_model, at_most={"s
 #   result must be as exact as its type allows: compute in `float32`, and round once. `eps` may be too small for `float16`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "rms_norm_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="rms_norm_given" role="given"
 def rms_norm_slow(x, weight, eps):
     rows = []
     for row in x.reshape(-1, x.shape[-1]):
@@ -182,7 +182,7 @@ def loud_activations(generator, device):
 # (<code>keepdim=True</code>) divides by broadcasting.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "rms_norm", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="rms_norm" role="answer"
 def rms_norm(x, weight, eps):
     ### BEGIN SOLUTION
     values = x.float()
@@ -191,11 +191,11 @@ def rms_norm(x, weight, eps):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "rms_norm_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="rms_norm_check" role="test"
 check(rms_norm, like=rms_norm_slow, on=[activations, loud_activations], points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "rms_norm_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="rms_norm_hidden" role="test"
 # Hidden test: bfloat16 and float32, more and fewer dimensions, rows of 0, very small values. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def sentences_in_bfloat16(generator, device):
@@ -235,7 +235,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "rms_norm_race", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% id="rms_norm_race" role="test"
 race(rms_norm, against=rms_norm_slow, on=activations, at_least={"cpu": 20, "cuda": 20}, points=3)
 
 # %% [markdown]
@@ -258,7 +258,7 @@ race(rms_norm, against=rms_norm_slow, on=activations, at_least={"cpu": 20, "cuda
 # `float16` the sum may overflow where no value does.
 
 
-# %% nbgrader={"grade": false, "grade_id": "scaled_step_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="scaled_step_given" role="given"
 def scaled_step_slow(weights, gradients, state, rate):
     scale, good_steps, interval = state["scale"], state["good_steps"], state["interval"]
     for gradient in gradients:
@@ -301,7 +301,7 @@ def an_overflow(generator, device):
 # the wider of two types by itself.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "scaled_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="scaled_step" role="answer"
 def scaled_step(weights, gradients, state, rate):
     ### BEGIN SOLUTION
     scale, good_steps, interval = state["scale"], state["good_steps"], state["interval"]
@@ -314,11 +314,11 @@ def scaled_step(weights, gradients, state, rate):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "scaled_step_check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="scaled_step_check" role="test"
 check(scaled_step, like=scaled_step_slow, on=[a_good_step, an_overflow], points=2)
 
 
-# %% nbgrader={"grade": true, "grade_id": "scaled_step_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="scaled_step_hidden" role="test"
 # Hidden test: nan, infinities that cancel, tiny and huge gradients, a scale that grows, other shapes. 2 points.
 ### BEGIN HIDDEN TESTS
 def not_a_number(generator, device):
@@ -371,10 +371,10 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "scaled_step_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="scaled_step_race" role="test"
 race(scaled_step, against=scaled_step_slow, on=a_good_step, at_least={"cpu": 8, "cuda": 8}, points=2)
 
-# %% nbgrader={"grade": true, "grade_id": "scaled_step_syncs", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="scaled_step_syncs" role="test"
 check(scaled_step, like=scaled_step_slow, on=[a_good_step, an_overflow], at_most={"syncs": 1}, points=1)
 
 # %% [markdown]
@@ -395,7 +395,7 @@ check(scaled_step, like=scaled_step_slow, on=[a_good_step, an_overflow], at_most
 # softmax in 16 bits shows.
 
 
-# %% nbgrader={"grade": false, "grade_id": "classify_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="classify_given" role="given"
 def classify_slow(x, layers, labels, kind):
     if kind not in ("float16", "bfloat16"):
         raise ValueError(f"kind must be float16 or bfloat16, not {kind!r}")
@@ -448,7 +448,7 @@ def in_int8(generator, device):
 # <code>getattr</code> finds a dtype by its name.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "classify", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="classify" role="answer"
 def classify(x, layers, labels, kind):
     ### BEGIN SOLUTION
     if kind not in ("float16", "bfloat16"):
@@ -464,14 +464,14 @@ def classify(x, layers, labels, kind):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "classify_check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="classify_check" role="test"
 check(classify, like=classify_slow, on=[in_bfloat16, in_float16], points=2)
 
-# %% nbgrader={"grade": true, "grade_id": "classify_int8", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="classify_int8" role="test"
 check(classify, like=classify_slow, on=in_int8, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "classify_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="classify_hidden" role="test"
 # Hidden test: a single layer, three layers, one sample, other sizes. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def single_layer(generator, device):
@@ -489,7 +489,7 @@ def single_sample(generator, device):
 check(classify, like=classify_slow, on=[single_layer, three_layers, single_sample], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "classify_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="classify_race" role="test"
 race(classify, against=classify_slow, on=in_bfloat16, at_least={"cpu": 8, "cuda": 8}, points=2)
 
 # %% [markdown]

@@ -14,7 +14,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution
 # cell. The chapter is [here](../../course/08_many_gpus.ipynb). 29 points, about 60 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import io
 import pickle
 from pathlib import PurePosixPath
@@ -39,7 +39,7 @@ from autograder import check, race
 # - If all counts are 0, raise `ValueError`. The given tensors must not be changed.
 
 
-# %% nbgrader={"grade": false, "grade_id": "average_gradients_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="average_gradients_given" role="given"
 def average_gradients_slow(gradients, counts):
     if sum(counts) == 0:
         raise ValueError("no rank has a sample")
@@ -72,7 +72,7 @@ def no_samples(generator, device):
 # a factor: <code>alpha</code>.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "average_gradients", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="average_gradients" role="answer"
 def average_gradients(gradients, counts):
     ### BEGIN SOLUTION
     samples = sum(counts)
@@ -88,14 +88,14 @@ def average_gradients(gradients, counts):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "average_gradients_check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="average_gradients_check" role="test"
 check(average_gradients, like=average_gradients_slow, on=uneven_ranks, points=2)
 
-# %% nbgrader={"grade": true, "grade_id": "average_gradients_empty", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="average_gradients_empty" role="test"
 check(average_gradients, like=average_gradients_slow, on=no_samples, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "average_gradients_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="average_gradients_hidden" role="test"
 # Hidden test: ranks without samples, a single rank, other shapes and types.
 # 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
@@ -125,7 +125,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "average_gradients_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="average_gradients_race" role="test"
 race(
     average_gradients,
     against=average_gradients_slow,
@@ -153,7 +153,7 @@ race(
 #   wait for each other for ever). The given tensors must not be changed.
 
 
-# %% nbgrader={"grade": false, "grade_id": "all_reduce_gradients_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="all_reduce_gradients_given" role="given"
 def all_reduce(buffers):
     n = len(buffers)
     pieces = [buffer.tensor_split(n) for buffer in buffers]  # views: piece i of each rank
@@ -198,7 +198,7 @@ def missing_gradient(generator, device):
 # which.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "all_reduce_gradients", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="all_reduce_gradients" role="answer"
 def all_reduce_gradients(ranks):
     ### BEGIN SOLUTION
     first = ranks[0]
@@ -218,10 +218,10 @@ def all_reduce_gradients(ranks):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "all_reduce_gradients_check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="all_reduce_gradients_check" role="test"
 check(all_reduce_gradients, like=all_reduce_gradients_slow, on=six_ranks, points=2)
 
-# %% nbgrader={"grade": true, "grade_id": "all_reduce_gradients_missing", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="all_reduce_gradients_missing" role="test"
 check(
     all_reduce_gradients,
     like=all_reduce_gradients_slow,
@@ -231,7 +231,7 @@ check(
 )
 
 
-# %% nbgrader={"grade": true, "grade_id": "all_reduce_gradients_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="all_reduce_gradients_hidden" role="test"
 # Hidden test: one rank, many ranks, scalars and empty tensors, mixed types.
 # 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
@@ -264,7 +264,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "all_reduce_gradients_race", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% id="all_reduce_gradients_race" role="test"
 race(
     all_reduce_gradients,
     against=all_reduce_gradients_slow,
@@ -291,7 +291,7 @@ race(
 # - A `rank` outside 0 to `ranks - 1` must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "indices_of_rank_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="indices_of_rank_given" role="given"
 def indices_of_rank_slow(length, ranks, rank, seed, epoch, drop_last):
     if not 0 <= rank < ranks:
         raise ValueError(f"rank {rank} is not in 0 to {ranks - 1}")
@@ -332,7 +332,7 @@ def negative_rank(generator, device):
 # empty. Mind a <code>length</code> of 0.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "indices_of_rank", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="indices_of_rank" role="answer"
 def indices_of_rank(length, ranks, rank, seed, epoch, drop_last):
     ### BEGIN SOLUTION
     if not 0 <= rank < ranks:
@@ -344,10 +344,10 @@ def indices_of_rank(length, ranks, rank, seed, epoch, drop_last):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "indices_of_rank_check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="indices_of_rank_check" role="test"
 check(indices_of_rank, like=indices_of_rank_slow, on=[some_epoch, leave_out], points=2)
 
-# %% nbgrader={"grade": true, "grade_id": "indices_of_rank_range", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="indices_of_rank_range" role="test"
 check(
     indices_of_rank,
     like=indices_of_rank_slow,
@@ -357,7 +357,7 @@ check(
 )
 
 
-# %% nbgrader={"grade": true, "grade_id": "indices_of_rank_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="indices_of_rank_hidden" role="test"
 # Hidden test: few samples, no samples, one rank, lengths that come out even.
 # 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
@@ -396,7 +396,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "indices_of_rank_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="indices_of_rank_race" role="test"
 race(indices_of_rank, against=indices_of_rank_slow, on=some_epoch, at_least={"cpu": 4}, points=2)
 
 # %% [markdown]
@@ -425,7 +425,7 @@ race(indices_of_rank, against=indices_of_rank_slow, on=some_epoch, at_least={"cp
 # its `module`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "snapshot_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="snapshot_given" role="given"
 def snapshot_slow(state, rank):
     file = io.BytesIO()
     torch.save(state, file)
@@ -483,7 +483,7 @@ def foreign_file(generator, device):
 # <code>ValueError</code> yet.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "snapshot", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="snapshot" role="answer"
 def snapshot(state, rank):
     ### BEGIN SOLUTION
     if rank != 0:
@@ -509,17 +509,17 @@ def resume(data, wrapped):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "snapshot_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="snapshot_check" role="test"
 check(snapshot, like=snapshot_slow, on=[wrapped_state, other_rank], shares=False, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "snapshot_resume", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="snapshot_resume" role="test"
 check(resume, like=resume_slow, on=[old_file, file_for_ddp], points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "snapshot_foreign", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="snapshot_foreign" role="test"
 check(resume, like=resume_slow, on=foreign_file, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "snapshot_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="snapshot_hidden" role="test"
 # Hidden test: snapshots of states with submodules called module, of an empty dict, other types, views.
 # 1 point, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
@@ -553,7 +553,7 @@ check(
 ### END HIDDEN TESTS
 
 
-# %% nbgrader={"grade": true, "grade_id": "snapshot_hidden_resume", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="snapshot_hidden_resume" role="test"
 # Hidden test: files of such states, for plain and for wrapped models. 1 point, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def file_with_inner_module(generator, device):
@@ -584,7 +584,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "snapshot_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="snapshot_race" role="test"
 race(snapshot, against=snapshot_slow, on=wrapped_state, at_least={"cpu": 2.5, "cuda": 2}, points=2)
 
 # %% [markdown]

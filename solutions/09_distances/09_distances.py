@@ -11,7 +11,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/09_distances.ipynb). 30 points, about 60 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +36,7 @@ data = Path("../../data")
 #   result, unchanged: it is neither NaN nor huge.
 
 
-# %% nbgrader={"grade": false, "grade_id": "unit_rows_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="unit_rows_given" role="given"
 def unit_rows_slow(x):
     rows = []
     for row in x:
@@ -65,7 +65,7 @@ def some_zero_rows(generator, device):
 # element.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "unit_rows", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="unit_rows" role="answer"
 def unit_rows(x):
     ### BEGIN SOLUTION
     length = x.norm(dim=1, keepdim=True)
@@ -73,14 +73,14 @@ def unit_rows(x):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "unit_rows_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="unit_rows_check" role="test"
 check(unit_rows, like=unit_rows_slow, on=[some_rows, some_zero_rows], points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "unit_rows_gradients", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="unit_rows_gradients" role="test"
 check(unit_rows, like=unit_rows_slow, on=some_zero_rows, gradients=True, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "unit_rows_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="unit_rows_hidden" role="test"
 # Hidden test: very short rows, float16 and float64, no rows. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def short_rows(generator, device):
@@ -117,7 +117,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "unit_rows_race", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="unit_rows_race" role="test"
 race(unit_rows, against=unit_rows_slow, on=some_rows, at_least={"cpu": 10, "cuda": 10}, points=1)
 
 # %% [markdown]
@@ -132,7 +132,7 @@ race(unit_rows, against=unit_rows_slow, on=some_rows, at_least={"cpu": 10, "cuda
 # - All rows are longer than 1e-6, except rows of zeros.
 
 
-# %% nbgrader={"grade": false, "grade_id": "cosine_matrix_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="cosine_matrix_given" role="given"
 def cosine_matrix_slow(a, b):
     rows = [F.cosine_similarity(row[None], b) for row in a]
     return torch.stack(rows) if rows else a.new_empty(0, len(b))
@@ -157,18 +157,18 @@ def with_zero_rows(generator, device):
 # library does at full speed.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "cosine_matrix", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="cosine_matrix" role="answer"
 def cosine_matrix(a, b):
     ### BEGIN SOLUTION
     return F.normalize(a) @ F.normalize(b).T
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "cosine_matrix_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="cosine_matrix_check" role="test"
 check(cosine_matrix, like=cosine_matrix_slow, on=[two_sets, with_zero_rows], points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "cosine_matrix_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="cosine_matrix_hidden" role="test"
 # Hidden test: other shapes, long vectors, a single column, no rows, zeros in float64. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def long_vectors(generator, device):
@@ -201,7 +201,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "cosine_matrix_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="cosine_matrix_race" role="test"
 race(
     cosine_matrix,
     against=cosine_matrix_slow,
@@ -223,7 +223,7 @@ race(
 # - Different numbers of columns must raise `ValueError` or `RuntimeError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "pairwise_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="pairwise_given" role="given"
 def pairwise_slow(a, b):
     if a.shape[1] != b.shape[1]:
         raise ValueError(f"a has {a.shape[1]} columns, b has {b.shape[1]}")
@@ -259,7 +259,7 @@ def one_column_in_a(generator, device):
 # distance that should be 0?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "pairwise", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="pairwise" role="answer"
 def pairwise(a, b):
     ### BEGIN SOLUTION
     if a.shape[1] != b.shape[1]:
@@ -269,13 +269,13 @@ def pairwise(a, b):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "pairwise_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="pairwise_check" role="test"
 check(pairwise, like=pairwise_slow, on=around_zero, tolerance=5e-3, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "pairwise_offset", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="pairwise_offset" role="test"
 check(pairwise, like=pairwise_slow, on=far_from_zero, tolerance=5e-3, points=2)
 
-# %% nbgrader={"grade": true, "grade_id": "pairwise_columns", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="pairwise_columns" role="test"
 check(
     pairwise,
     like=pairwise_slow,
@@ -285,7 +285,7 @@ check(
 )
 
 
-# %% nbgrader={"grade": true, "grade_id": "pairwise_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="pairwise_hidden" role="test"
 # Hidden test: other shapes, no points in a, one column, farther from 0, equal points. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def one_and_many(generator, device):
@@ -325,7 +325,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "pairwise_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="pairwise_race" role="test"
 race(
     pairwise,
     against=pairwise_slow,
@@ -350,7 +350,7 @@ race(
 #   matrix of all distances can be larger than that. *M* is below 2,000.
 
 
-# %% nbgrader={"grade": false, "grade_id": "strangeness_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="strangeness_given" role="given"
 with np.load(data / "digits.npz") as file:
     digits = torch.from_numpy(file["images"]).flatten(1).float()
 
@@ -382,7 +382,7 @@ def many_digits(generator, device):
 # beside the distances, when <code>k</code> is large?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "strangeness", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="strangeness" role="answer"
 def strangeness(queries, points, k):
     ### BEGIN SOLUTION
     parts = [torch.cdist(some, points).topk(k, largest=False).values.mean(1) for some in queries.split(32)]
@@ -390,14 +390,14 @@ def strangeness(queries, points, k):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "strangeness_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="strangeness_check" role="test"
 check(strangeness, like=strangeness_slow, on=digits_and_digits, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "strangeness_memory", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="strangeness_memory" role="test"
 check(strangeness, like=strangeness_slow, on=many_digits, at_most={"peak_bytes": 1_500_000}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "strangeness_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="strangeness_hidden" role="test"
 # Hidden test: one query, all points as neighbours (even 1,700), no queries, memory. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def one_query(generator, device):
@@ -433,7 +433,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "strangeness_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="strangeness_race" role="test"
 race(
     strangeness,
     against=strangeness_slow,
@@ -455,7 +455,7 @@ race(
 # - The tests have no ties, and all data lie around 0. The inputs must not be changed.
 
 
-# %% nbgrader={"grade": false, "grade_id": "kmeans_step_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="kmeans_step_given" role="given"
 def kmeans_step_slow(points, centres):
     sums, counts = torch.zeros_like(centres), [0] * len(centres)
     for point in points:
@@ -492,7 +492,7 @@ def two_lost_centres(generator, device):
 # old centre in afterwards.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "kmeans_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="kmeans_step" role="answer"
 def kmeans_step(points, centres):
     ### BEGIN SOLUTION
     nearest = torch.cdist(points, centres).argmin(1)
@@ -502,14 +502,14 @@ def kmeans_step(points, centres):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "kmeans_step_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="kmeans_step_check" role="test"
 check(kmeans_step, like=kmeans_step_slow, on=eight_clouds, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "kmeans_step_empty", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="kmeans_step_empty" role="test"
 check(kmeans_step, like=kmeans_step_slow, on=two_lost_centres, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "kmeans_step_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="kmeans_step_hidden" role="test"
 # Hidden test: one centre, more centres than points, other sizes. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def one_centre(generator, device):
@@ -527,7 +527,7 @@ def more_clouds(generator, device):
 check(kmeans_step, like=kmeans_step_slow, on=[one_centre, one_point, more_clouds], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "kmeans_step_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="kmeans_step_race" role="test"
 race(kmeans_step, against=kmeans_step_slow, on=eight_clouds, at_least={"cpu": 10, "cuda": 10}, points=2)
 
 # %% [markdown]

@@ -11,7 +11,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/10_selection.ipynb). 30 points, about 55 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import torch
 
 from autograder import check, race
@@ -30,7 +30,7 @@ from autograder import check, race
 # - If `p` does not have two dimensions, raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "entropy_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="entropy_given" role="given"
 def entropy_slow(p):
     if p.ndim != 2:
         raise ValueError(f"p must have 2 dimensions, not {p.ndim}")
@@ -57,7 +57,7 @@ def one_row_only(generator, device):
 # place, and do you have to throw anything away afterwards?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "entropy", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="entropy" role="answer"
 def entropy(p):
     ### BEGIN SOLUTION
     if p.ndim != 2:
@@ -67,14 +67,14 @@ def entropy(p):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "entropy_check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="entropy_check" role="test"
 check(entropy, like=entropy_slow, on=sparse_rows, gradients=True, points=2)
 
-# %% nbgrader={"grade": true, "grade_id": "entropy_syncs", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="entropy_syncs" role="test"
 check(entropy, like=entropy_slow, on=sparse_rows, gradients=True, at_most={"syncs": 0}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "entropy_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="entropy_hidden" role="test"
 # Hidden test: other sizes, float64, rows of zeros, certain rows, no rows. 2 points, when your notebook is
 # graded.
 ### BEGIN HIDDEN TESTS
@@ -110,10 +110,10 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "entropy_shape", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="entropy_shape" role="test"
 check(entropy, like=entropy_slow, on=one_row_only, raises=ValueError, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "entropy_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="entropy_race" role="test"
 race(entropy, against=entropy_slow, on=sparse_rows, at_least={"cpu": 5, "cuda": 5}, points=2)
 
 # %% [markdown]
@@ -131,7 +131,7 @@ race(entropy, against=entropy_slow, on=sparse_rows, at_least={"cpu": 5, "cuda": 
 # - A group of `count` or more, or a negative one, must raise `IndexError` or `RuntimeError` (on the CPU).
 
 
-# %% nbgrader={"grade": false, "grade_id": "group_softmax_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="group_softmax_given" role="given"
 def group_softmax_slow(scores, groups, count):
     if len(groups) and not 0 <= groups.min() <= groups.max() < count:
         raise IndexError(f"the groups are not in 0 to {count - 1}")
@@ -165,7 +165,7 @@ def negative_group(generator, device):
 # the result. So no gradient is needed through that number.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "group_softmax", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="group_softmax" role="answer"
 def group_softmax(scores, groups, count):
     ### BEGIN SOLUTION
     largest = scores.new_full((count,), -torch.inf)
@@ -176,14 +176,14 @@ def group_softmax(scores, groups, count):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "group_softmax_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="group_softmax_check" role="test"
 check(group_softmax, like=group_softmax_slow, on=edges, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "group_softmax_gradients", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="group_softmax_gradients" role="test"
 check(group_softmax, like=group_softmax_slow, on=edges, gradients=True, at_most={"syncs": 0}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "group_softmax_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="group_softmax_hidden" role="test"
 # Hidden test: large scores, empty groups, one group, no scores, float64. 2 points, when your notebook is
 # graded.
 ### BEGIN HIDDEN TESTS
@@ -217,7 +217,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "group_softmax_range", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="group_softmax_range" role="test"
 check(
     group_softmax,
     like=group_softmax_slow,
@@ -226,7 +226,7 @@ check(
     points=1,
 )
 
-# %% nbgrader={"grade": true, "grade_id": "group_softmax_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="group_softmax_race" role="test"
 race(group_softmax, against=group_softmax_slow, on=edges, at_least={"cpu": 12, "cuda": 10}, points=2)
 
 # %% [markdown]
@@ -243,7 +243,7 @@ race(group_softmax, against=group_softmax_slow, on=edges, at_least={"cpu": 12, "
 # - Tensors of different shapes must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "confusion_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="confusion_given" role="given"
 def confusion_slow(truth, guesses, classes):
     if truth.shape != guesses.shape:
         raise ValueError(f"the shapes differ: {tuple(truth.shape)} and {tuple(guesses.shape)}")
@@ -270,7 +270,7 @@ def different_shapes(generator, device):
 # size?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "confusion", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="confusion" role="answer"
 def confusion(truth, guesses, classes):
     ### BEGIN SOLUTION
     if truth.shape != guesses.shape:
@@ -283,14 +283,14 @@ def confusion(truth, guesses, classes):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "confusion_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="confusion_check" role="test"
 check(confusion, like=confusion_slow, on=label_maps, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "confusion_syncs", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="confusion_syncs" role="test"
 check(confusion, like=confusion_slow, on=label_maps, at_most={"syncs": 0}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "confusion_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="confusion_hidden" role="test"
 # Hidden test: other shapes, only unknown places, a class that never occurs, no places, one class. 2 points,
 # when your notebook is graded.
 ### BEGIN HIDDEN TESTS
@@ -328,10 +328,10 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "confusion_shapes", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="confusion_shapes" role="test"
 check(confusion, like=confusion_slow, on=different_shapes, raises=ValueError, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "confusion_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="confusion_race" role="test"
 race(confusion, against=confusion_slow, on=label_maps, at_least={"cpu": 10, "cuda": 20}, points=2)
 
 # %% [markdown]
@@ -351,7 +351,7 @@ race(confusion, against=confusion_slow, on=label_maps, at_least={"cpu": 10, "cud
 # - A place outside the table, negative or too large, must raise `IndexError` or `RuntimeError` (on the CPU).
 
 
-# %% nbgrader={"grade": false, "grade_id": "replay_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="replay_given" role="given"
 def replay_slow(table, places, values):
     last = {}
     for i, place in enumerate(places.tolist()):
@@ -385,7 +385,7 @@ def negative_place(generator, device):
 # are lined up before the values, and each place starts out pointing at itself.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "replay", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="replay" role="answer"
 def replay(table, places, values):
     ### BEGIN SOLUTION
     size = len(table)
@@ -395,14 +395,14 @@ def replay(table, places, values):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "replay_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="replay_check" role="test"
 check(replay, like=replay_slow, on=log_of_writes, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "replay_gradients", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="replay_gradients" role="test"
 check(replay, like=replay_slow, on=log_of_writes, gradients=True, at_most={"syncs": 0}, points=2)
 
 
-# %% nbgrader={"grade": true, "grade_id": "replay_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="replay_hidden" role="test"
 # Hidden test: all writes to one place, no writes, every place once, float64, special values. 2 points, when
 # your notebook is graded.
 ### BEGIN HIDDEN TESTS
@@ -443,7 +443,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "replay_range", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="replay_range" role="test"
 check(
     replay,
     like=replay_slow,
@@ -452,7 +452,7 @@ check(
     points=1,
 )
 
-# %% nbgrader={"grade": true, "grade_id": "replay_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="replay_race" role="test"
 race(replay, against=replay_slow, on=log_of_writes, at_least={"cpu": 12, "cuda": 10}, points=2)
 
 # %% [markdown]

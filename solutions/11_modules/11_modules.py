@@ -12,7 +12,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/11_modules.ipynb). 30 points, about 60 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import functools
 
 import torch
@@ -38,7 +38,7 @@ from autograder import check, race
 # - Lists of different lengths must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "heads_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="heads_given" role="given"
 def heads_slow(x, weights, biases):
     return [F.linear(x, weight, bias) for weight, bias in zip(weights, biases, strict=True)]
 
@@ -77,7 +77,7 @@ def uneven(generator, device):
 # that takes the sizes.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "heads", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="heads" role="answer"
 class Heads(nn.Module):
     def __init__(self, weights, biases):
         super().__init__()
@@ -98,18 +98,18 @@ class Heads(nn.Module):
         ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "heads_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="heads_check" role="test"
 def run_heads(x, seed, sizes):
     return Heads(*trained(x, seed, sizes))(x)
 
 
 check(run_heads, like=run_heads_slow, on=three_even, gradients=True, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "heads_uneven", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="heads_uneven" role="test"
 check(run_heads, like=run_heads_slow, on=uneven, gradients=True, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "heads_counted", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="heads_counted" role="test"
 # The module is made once and called ten times. Making it may take 15 operations, each call one.
 def run_heads_ten_times(x, seed, sizes):
     module = Heads(*trained(x, seed, sizes))
@@ -125,7 +125,7 @@ check(
 )
 
 
-# %% nbgrader={"grade": true, "grade_id": "heads_state", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="heads_state" role="test"
 def state_of(x, seed, sizes):
     return dict(Heads(*trained(x, seed, sizes)).state_dict())
 
@@ -138,7 +138,7 @@ def state_expected(x, seed, sizes):
 check(state_of, like=state_expected, on=three_even, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "heads_lengths", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="heads_lengths" role="test"
 def one_bias_too_few(x, seed, sizes):
     weights, biases = trained(x, seed, sizes)
     return Heads(weights, biases[:-1])(x)
@@ -147,7 +147,7 @@ def one_bias_too_few(x, seed, sizes):
 check(one_bias_too_few, like=run_heads_slow, on=three_even, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "heads_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="heads_hidden" role="test"
 # Hidden test: a single head, no rows, a module that is converted to float64. 1 point, when graded.
 ### BEGIN HIDDEN TESTS
 def one_head(generator, device):
@@ -192,7 +192,7 @@ check(run_heads_converted, like=run_heads_converted_slow, on=[one_head, doubles,
 #   may stay.
 
 
-# %% nbgrader={"grade": false, "grade_id": "features_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="features_given" role="given"
 @functools.cache
 def make_chain(device, dtype):
     generator = torch.Generator().manual_seed(11)
@@ -239,7 +239,7 @@ def unknown_block(generator, device):
 # <code>named_children</code> gives them with their names.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "features", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="features" role="answer"
 def features(x, wanted):
     ### BEGIN SOLUTION
     missing, found = set(wanted), {}
@@ -256,18 +256,18 @@ def features(x, wanted):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "features_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="features_check" role="test"
 check(features, like=features_slow, on=three_of_the_first, gradients=True, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "features_unknown", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="features_unknown" role="test"
 check(features, like=features_slow, on=unknown_block, raises=KeyError, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "features_counted", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="features_counted" role="test"
 # A block is two operations. The wanted ones are among the first ten. A pass from end to end takes 48.
 check(features, like=features_slow, on=three_of_the_first, at_most={"operations": 24}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "features_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="features_hidden" role="test"
 # Hidden test: the last block, all blocks, one name twice, no names, float64. 1 point, when graded.
 ### BEGIN HIDDEN TESTS
 def last_block(generator, device):
@@ -298,7 +298,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "features_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="features_race" role="test"
 race(features, against=features_slow, on=three_of_the_first, at_least={"cpu": 4, "cuda": 4}, points=2)
 
 # %% [markdown]
@@ -315,7 +315,7 @@ race(features, against=features_slow, on=three_of_the_first, at_least={"cpu": 4,
 # - Lists of different lengths must raise `ValueError`. Empty lists give an empty list.
 
 
-# %% nbgrader={"grade": false, "grade_id": "adam_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="adam_given" role="given"
 def adam_slow(values, targets, steps, rate):
     results = []
     for value, target in zip(values, targets, strict=True):
@@ -353,7 +353,7 @@ def one_target_too_few(generator, device):
 # implementation. That earns only a part of the race's points.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "adam", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="adam" role="answer"
 def adam(values, targets, steps, rate):
     ### BEGIN SOLUTION
     if len(values) != len(targets):
@@ -374,14 +374,14 @@ def adam(values, targets, steps, rate):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "adam_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="adam_check" role="test"
 check(adam, like=adam_slow, on=small_tensors, tolerance=1e-3, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "adam_lengths", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="adam_lengths" role="test"
 check(adam, like=adam_slow, on=one_target_too_few, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "adam_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="adam_hidden" role="test"
 # Hidden test: one tensor, numbers without dimensions, no steps, no tensors, four dimensions. 2 points.
 ### BEGIN HIDDEN TESTS
 def one_tensor(generator, device):
@@ -420,7 +420,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "adam_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="adam_race" role="test"
 race(adam, against=adam_slow, on=small_tensors, at_least={"cpu": 5, "cuda": 5}, tolerance=1e-3, points=2)
 
 # %% [markdown]
@@ -437,7 +437,7 @@ race(adam, against=adam_slow, on=small_tensors, at_least={"cpu": 5, "cuda": 5}, 
 # - A share outside 0 to 1 must raise `ValueError`. `weights` must stay as they are.
 
 
-# %% nbgrader={"grade": false, "grade_id": "masks_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="masks_given" role="given"
 def masks_slow(weights, share):
     if not 0 <= share <= 1:
         raise ValueError(f"share must be from 0 to 1, not {share}")
@@ -480,7 +480,7 @@ def too_large_a_share(generator, device):
 # 1. What if nothing is to be pruned?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "masks", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="masks" role="answer"
 def masks(weights, share):
     ### BEGIN SOLUTION
     if not 0 <= share <= 1:
@@ -494,14 +494,14 @@ def masks(weights, share):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "masks_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="masks_check" role="test"
 check(masks, like=masks_slow, on=four_layers, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "masks_share", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="masks_share" role="test"
 check(masks, like=masks_slow, on=too_large_a_share, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "masks_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="masks_hidden" role="test"
 # Hidden test: shares of 0 and 1, one weight, a layer that loses all its weights, four dimensions. 2 points.
 ### BEGIN HIDDEN TESTS
 def prune_nothing(generator, device):
@@ -533,7 +533,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "masks_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="masks_race" role="test"
 race(masks, against=masks_slow, on=four_layers, at_least={"cpu": 5, "cuda": 5}, points=2)
 
 # %% [markdown]
@@ -550,7 +550,7 @@ race(masks, against=masks_slow, on=four_layers, at_least={"cpu": 5, "cuda": 5}, 
 # - A `weight` whose number of outputs is not that of `mean` must raise `ValueError` or `RuntimeError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "fold_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="fold_given" role="given"
 def fold_slow(weight, bias, mean, variance, scale, shift):
     if len(weight) != len(mean):
         raise ValueError(f"{len(weight)} outputs, but {len(mean)} means")
@@ -586,7 +586,7 @@ def too_many_outputs(generator, device):
 # <code>None</code>.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "fold", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="fold" role="answer"
 def fold(weight, bias, mean, variance, scale, shift):
     ### BEGIN SOLUTION
     if len(weight) != len(mean):
@@ -596,14 +596,14 @@ def fold(weight, bias, mean, variance, scale, shift):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "fold_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="fold_check" role="test"
 check(fold, like=fold_slow, on=a_convolution, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "fold_outputs", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="fold_outputs" role="test"
 check(fold, like=fold_slow, on=too_many_outputs, raises=(ValueError, RuntimeError), points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "fold_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="fold_hidden" role="test"
 # Hidden test: a linear layer, as many inputs as outputs, a single output, three dimensions. 1 point.
 ### BEGIN HIDDEN TESTS
 def a_linear_layer(generator, device):
@@ -625,7 +625,7 @@ def in_one_dimension(generator, device):
 check(fold, like=fold_slow, on=[a_linear_layer, a_square_layer, a_single_output, in_one_dimension], points=1)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "fold_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="fold_race" role="test"
 race(fold, against=fold_slow, on=a_convolution, at_least={"cpu": 8, "cuda": 8}, points=2)
 
 # %% [markdown]

@@ -11,7 +11,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/12_images.ipynb). 30 points, about 60 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import torch
 import torch.nn.functional as F
 
@@ -31,7 +31,7 @@ from autograder import check, race
 # - An empty batch, or fewer than one column, must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "contact_sheet_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="contact_sheet_given" role="given"
 def contact_sheet_slow(batch, columns, gap):
     if len(batch) == 0 or columns < 1:
         raise ValueError("contact_sheet needs a picture and a column")
@@ -69,7 +69,7 @@ def no_columns(generator, device):
 # before you join them?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "contact_sheet", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="contact_sheet" role="answer"
 def contact_sheet(batch, columns, gap):
     ### BEGIN SOLUTION
     if len(batch) == 0 or columns < 1:
@@ -82,14 +82,14 @@ def contact_sheet(batch, columns, gap):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "contact_sheet_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="contact_sheet_check" role="test"
 check(contact_sheet, like=contact_sheet_slow, on=tiny_pictures, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "contact_sheet_empty", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="contact_sheet_empty" role="test"
 check(contact_sheet, like=contact_sheet_slow, on=[no_pictures, no_columns], raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "contact_sheet_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="contact_sheet_hidden" role="test"
 # Hidden test: full rows, one column, fewer pictures than columns, no gap, other types. 2 points, when your
 # notebook is graded.
 ### BEGIN HIDDEN TESTS
@@ -117,7 +117,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "contact_sheet_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="contact_sheet_race" role="test"
 race(
     contact_sheet,
     against=contact_sheet_slow,
@@ -141,7 +141,7 @@ race(
 #   Views do not count.
 
 
-# %% nbgrader={"grade": false, "grade_id": "to_network_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="to_network_given" role="given"
 def to_network_slow(batch, mean, std):
     if std <= 0:
         raise ValueError("std must be above 0")
@@ -172,7 +172,7 @@ def std_of_zero(generator, device):
 # argument <code>alpha</code>. Measure all three.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "to_network", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="to_network" role="answer"
 def to_network(batch, mean, std):
     ### BEGIN SOLUTION
     if std <= 0:
@@ -183,17 +183,17 @@ def to_network(batch, mean, std):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "to_network_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="to_network_check" role="test"
 check(to_network, like=to_network_slow, on=colour_pictures, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "to_network_zero", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="to_network_zero" role="test"
 check(to_network, like=to_network_slow, on=std_of_zero, raises=ValueError, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "to_network_few", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="to_network_few" role="test"
 check(to_network, like=to_network_slow, on=colour_pictures, at_most={"operations": 6}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "to_network_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="to_network_hidden" role="test"
 # Hidden test: a single picture, one pixel, the typical numbers. 1 point, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def one_wide_picture(generator, device):
@@ -211,7 +211,7 @@ def negative_mean(generator, device):
 check(to_network, like=to_network_slow, on=[one_wide_picture, single_pixels, negative_mean], points=1)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "to_network_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="to_network_race" role="test"
 race(to_network, against=to_network_slow, on=colour_pictures, at_least={"cpu": 8, "cuda": 8}, points=2)
 
 # %% [markdown]
@@ -229,7 +229,7 @@ race(to_network, against=to_network_slow, on=colour_pictures, at_least={"cpu": 8
 # - Gradients must flow back into `batch`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "crops_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="crops_given" role="given"
 def crops_slow(batch, tops, lefts, size):
     height, width = batch.shape[2:]
     results = []
@@ -269,7 +269,7 @@ def left_of_the_edge(generator, device):
 # positions of its own. All channels of a picture share them: <code>expand</code> costs nothing.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "crops", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="crops" role="answer"
 def crops(batch, tops, lefts, size):
     ### BEGIN SOLUTION
     count, channels, height, width = batch.shape
@@ -284,13 +284,13 @@ def crops(batch, tops, lefts, size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "crops_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="crops_check" role="test"
 check(crops, like=crops_slow, on=byte_pictures, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "crops_gradients", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="crops_gradients" role="test"
 check(crops, like=crops_slow, on=float_pictures, gradients=True, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "crops_range", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="crops_range" role="test"
 check(
     crops,
     like=crops_slow,
@@ -300,7 +300,7 @@ check(
 )
 
 
-# %% nbgrader={"grade": true, "grade_id": "crops_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="crops_hidden" role="test"
 # Hidden test: crops as large as the picture, crops of one pixel, one picture. 1 point, when your notebook
 # is graded.
 ### BEGIN HIDDEN TESTS
@@ -324,7 +324,7 @@ def one_tall_picture(generator, device):
 check(crops, like=crops_slow, on=[whole_pictures, one_pixel, one_tall_picture], points=1)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "crops_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="crops_race" role="test"
 race(crops, against=crops_slow, on=byte_pictures, at_least={"cpu": 3, "cuda": 3}, points=2)
 
 # %% [markdown]
@@ -342,7 +342,7 @@ race(crops, against=crops_slow, on=byte_pictures, at_least={"cpu": 3, "cuda": 3}
 # - An empty list must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "thumbnails_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="thumbnails_given" role="given"
 def thumbnails_slow(pictures, size):
     if not pictures:
         raise ValueError("thumbnails needs one picture or more")
@@ -374,7 +374,7 @@ def nothing_at_all(generator, device):
 # 255?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "thumbnails", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="thumbnails" role="answer"
 def thumbnails(pictures, size):
     ### BEGIN SOLUTION
     if not pictures:
@@ -390,14 +390,14 @@ def thumbnails(pictures, size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "thumbnails_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="thumbnails_check" role="test"
 check(thumbnails, like=thumbnails_slow, on=mixed_sizes, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "thumbnails_empty", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="thumbnails_empty" role="test"
 check(thumbnails, like=thumbnails_slow, on=nothing_at_all, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "thumbnails_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="thumbnails_hidden" role="test"
 # Hidden test: all sizes different, all equal, one picture, thumbnails larger than the pictures. 2 points,
 # when your notebook is graded.
 ### BEGIN HIDDEN TESTS
@@ -431,7 +431,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "thumbnails_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="thumbnails_race" role="test"
 race(thumbnails, against=thumbnails_slow, on=mixed_sizes, at_least={"cpu": 1.8, "cuda": 2}, points=2)
 
 # %% [markdown]
@@ -449,7 +449,7 @@ race(thumbnails, against=thumbnails_slow, on=mixed_sizes, at_least={"cpu": 1.8, 
 # - A `weight` for another number of channels must raise `RuntimeError` or `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "head_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="head_given" role="given"
 def head_slow(fine, coarse, weight, bias, size):
     fine = F.interpolate(fine, (size, size), mode="bilinear")
     coarse = F.interpolate(coarse, (size, size), mode="bilinear")
@@ -479,7 +479,7 @@ def too_few_weights(generator, device):
 # <details><summary>Hint 3</summary>The bias must be added once. It does not matter where.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "head", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="head" role="answer"
 def head(fine, coarse, weight, bias, size):
     ### BEGIN SOLUTION
     cut = fine.shape[1]
@@ -491,17 +491,17 @@ def head(fine, coarse, weight, bias, size):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "head_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="head_check" role="test"
 check(head, like=head_slow, on=two_scales, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "head_gradients", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="head_gradients" role="test"
 check(head, like=head_slow, on=two_small_scales, gradients=True, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "head_weights", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="head_weights" role="test"
 check(head, like=head_slow, on=too_few_weights, raises=(RuntimeError, ValueError), points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "head_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="head_hidden" role="test"
 # Hidden test: one class, one channel each, features larger than the result. 1 point, when your notebook is
 # graded.
 ### BEGIN HIDDEN TESTS
@@ -523,7 +523,7 @@ def fine_is_larger(generator, device):
 check(head, like=head_slow, on=[one_class, one_channel_each, fine_is_larger], points=1)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "head_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="head_race" role="test"
 race(head, against=head_slow, on=two_scales, at_least={"cpu": 3, "cuda": 2}, points=2)
 
 # %% [markdown]

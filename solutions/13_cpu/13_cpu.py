@@ -12,7 +12,7 @@
 # Do it without `torch.compile`: it starts processes, and a race allows none.
 # The chapter is [here](../../course/13_cpu.ipynb). 30 points, about 60 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import functools
 import itertools
 
@@ -32,7 +32,7 @@ from autograder import check, race
 # - For full points, allocate no more than the result (test *memory*).
 
 
-# %% nbgrader={"grade": false, "grade_id": "polynomial_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="polynomial_given" role="given"
 def polynomial_slow(coefficients, x):
     if not coefficients:
         raise ValueError("a polynomial needs one coefficient or more")
@@ -60,7 +60,7 @@ def no_coefficients(generator, device):
 # one of your own, not <code>x</code>.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "polynomial", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="polynomial" role="answer"
 def polynomial(coefficients, x):
     ### BEGIN SOLUTION
     if not coefficients:
@@ -72,17 +72,17 @@ def polynomial(coefficients, x):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "polynomial_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="polynomial_check" role="test"
 check(polynomial, like=polynomial_slow, on=degree_eleven, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "polynomial_empty", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="polynomial_empty" role="test"
 check(polynomial, like=polynomial_slow, on=no_coefficients, raises=ValueError, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "polynomial_memory", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="polynomial_memory" role="test"
 check(polynomial, like=polynomial_slow, on=degree_eleven, at_most={"bytes": 400_000}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "polynomial_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="polynomial_hidden" role="test"
 # Hidden test: a single coefficient, other shapes, float64, no numbers at all. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def constant(generator, device):
@@ -109,7 +109,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "polynomial_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="polynomial_race" role="test"
 race(
     polynomial,
     against=polynomial_slow,
@@ -128,7 +128,7 @@ race(
 # - returns: tensor of shape `(columns,)`: the largest value of each column minus the smallest.
 
 
-# %% nbgrader={"grade": false, "grade_id": "column_ranges_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="column_ranges_given" role="given"
 def column_ranges_slow(table):
     ranges = table.new_zeros(table.shape[1])
     for i in range(table.shape[1]):
@@ -149,18 +149,18 @@ def features(generator, device):
 # each.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "column_ranges", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="column_ranges" role="answer"
 def column_ranges(table):
     ### BEGIN SOLUTION
     return table.amax(0) - table.amin(0)
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "column_ranges_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="column_ranges_check" role="test"
 check(column_ranges, like=column_ranges_slow, on=features, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "column_ranges_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="column_ranges_hidden" role="test"
 # Hidden test: one row, one column, no columns, values far from zero. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def one_row(generator, device):
@@ -187,7 +187,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "column_ranges_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="column_ranges_race" role="test"
 race(
     column_ranges,
     against=column_ranges_slow,
@@ -208,7 +208,7 @@ race(
 # - Mind the rounding: `x` may be long, and its values may be far from zero.
 
 
-# %% nbgrader={"grade": false, "grade_id": "window_sums_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="window_sums_given" role="given"
 def window_sums_slow(x, width):
     if not 1 <= width <= len(x):
         raise ValueError(f"width must be from 1 to {len(x)}, not {width}")
@@ -238,7 +238,7 @@ def too_narrow(generator, device):
 # has few good digits. <code>cumsum</code> takes a <code>dtype</code>.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "window_sums", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="window_sums" role="answer"
 def window_sums(x, width):
     ### BEGIN SOLUTION
     if not 1 <= width <= len(x):
@@ -249,14 +249,14 @@ def window_sums(x, width):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "window_sums_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="window_sums_check" role="test"
 check(window_sums, like=window_sums_slow, on=signal, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "window_sums_width", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="window_sums_width" role="test"
 check(window_sums, like=window_sums_slow, on=[too_wide, too_narrow], raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "window_sums_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="window_sums_hidden" role="test"
 # Hidden test: the narrowest and the widest window, a single number, a long signal. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def narrowest(generator, device):
@@ -283,7 +283,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "window_sums_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="window_sums_race" role="test"
 race(window_sums, against=window_sums_slow, on=signal, at_least={"cpu": 150, "cuda": 50}, points=2)
 
 # %% [markdown]
@@ -301,7 +301,7 @@ race(window_sums, against=window_sums_slow, on=signal, at_least={"cpu": 150, "cu
 #   bytes.
 
 
-# %% nbgrader={"grade": false, "grade_id": "product_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="product_given" role="given"
 def product_slow(matrices):
     if not matrices:
         raise ValueError("a product needs one matrix or more")
@@ -331,7 +331,7 @@ def no_matrices(generator, device):
 # <details><summary>Hint 3</summary>That function wants two matrices or more.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "product", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="product" role="answer"
 def product(matrices):
     ### BEGIN SOLUTION
     if not matrices:
@@ -340,17 +340,17 @@ def product(matrices):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "product_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="product_check" role="test"
 check(product, like=product_slow, on=narrow_at_the_end, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "product_empty", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="product_empty" role="test"
 check(product, like=product_slow, on=no_matrices, raises=ValueError, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "product_order", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="product_order" role="test"
 check(product, like=product_slow, on=narrow_in_the_middle, at_most={"bytes": 20_000}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "product_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="product_hidden" role="test"
 # Hidden test: one matrix, two, a chain of many sizes. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def one_matrix(generator, device):
@@ -369,7 +369,7 @@ def many_sizes(generator, device):
 check(product, like=product_slow, on=[one_matrix, two_matrices, many_sizes], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "product_race", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="product_race" role="test"
 race(product, against=product_slow, on=narrow_at_the_end, at_least={"cpu": 2.5}, points=1)
 
 # %% [markdown]
@@ -387,7 +387,7 @@ race(product, against=product_slow, on=narrow_at_the_end, at_least={"cpu": 2.5},
 # that has 2 MB. Go between.
 
 
-# %% nbgrader={"grade": false, "grade_id": "crowding_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="crowding_given" role="given"
 def crowding_slow(points, others):
     return torch.stack([torch.exp(-(point - others).abs()).sum() for point in points])
 
@@ -405,7 +405,7 @@ def crowd(generator, device):
 # stays in the cache.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "crowding", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="crowding" role="answer"
 def crowding(points, others):
     ### BEGIN SOLUTION
     rows = max(1, 32_000 // len(others))
@@ -414,14 +414,14 @@ def crowding(points, others):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "crowding_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="crowding_check" role="test"
 check(crowding, like=crowding_slow, on=crowd, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "crowding_memory", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="crowding_memory" role="test"
 check(crowding, like=crowding_slow, on=crowd, at_most={"peak_bytes": 500_000}, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "crowding_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="crowding_hidden" role="test"
 # Hidden test: odd numbers, a single point, a single other, many others. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def odd_numbers(generator, device):
@@ -448,7 +448,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "crowding_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="crowding_race" role="test"
 race(crowding, against=crowding_slow, on=crowd, at_least={"cpu": 5, "cuda": 5}, points=2)
 
 # %% [markdown]

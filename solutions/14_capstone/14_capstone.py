@@ -13,7 +13,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/14_capstone.ipynb). 30 points, about 55 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +44,7 @@ def some_digits(number, generator, device):
 # - A number in `orders` outside 0 to *N* − 1 must raise `IndexError`, also a negative one.
 
 
-# %% nbgrader={"grade": false, "grade_id": "batches_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="batches_given" role="given"
 def batches_slow(pictures, labels, orders):
     rows, answers, device = pictures.tolist(), labels.tolist(), pictures.device
     steps, size = orders.shape
@@ -80,7 +80,7 @@ def number_below_zero(generator, device):
 # bytes that each moves.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "batches", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="batches" role="answer"
 def batches(pictures, labels, orders):
     ### BEGIN SOLUTION
     if orders.numel():
@@ -91,14 +91,14 @@ def batches(pictures, labels, orders):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "batches_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="batches_check" role="test"
 check(batches, like=batches_slow, on=four_steps, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "batches_range", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="batches_range" role="test"
 check(batches, like=batches_slow, on=[number_too_large, number_below_zero], raises=IndexError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "batches_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="batches_hidden" role="test"
 # Hidden test: no steps, steps of one picture, pictures that are not square. 1 point, when graded.
 ### BEGIN HIDDEN TESTS
 def no_steps(generator, device):
@@ -118,7 +118,7 @@ def wide_pictures(generator, device):
 check(batches, like=batches_slow, on=[no_steps, one_picture_a_step, wide_pictures], points=1)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "batches_race", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="batches_race" role="test"
 race(batches, against=batches_slow, on=four_steps, at_least={"cpu": 10, "cuda": 10}, points=1)
 
 # %% [markdown]
@@ -135,7 +135,7 @@ race(batches, against=batches_slow, on=four_steps, at_least={"cpu": 10, "cuda": 
 # - A `moves` of another shape than `(N, 2)` must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "shift_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="shift_given" role="given"
 def shift_slow(pictures, moves):
     number, height, width = pictures.shape
     if tuple(moves.shape) != (number, 2):
@@ -172,7 +172,7 @@ def moves_of_another_shape(generator, device):
 # (<code>clamp</code>), and put the zeros in afterwards (chapter 10).</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "shift", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="shift" role="answer"
 def shift(pictures, moves):
     ### BEGIN SOLUTION
     number, height, width = pictures.shape
@@ -187,14 +187,14 @@ def shift(pictures, moves):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "shift_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="shift_check" role="test"
 check(shift, like=shift_slow, on=moved_pictures, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "shift_bad", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="shift_bad" role="test"
 check(shift, like=shift_slow, on=moves_of_another_shape, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "shift_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="shift_hidden" role="test"
 # Hidden test: large moves, pictures that are not square, no pictures, float64. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def large_moves(generator, device):
@@ -219,7 +219,7 @@ def double_pictures(generator, device):
 check(shift, like=shift_slow, on=[large_moves, one_row, no_pictures, double_pictures], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "shift_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="shift_race" role="test"
 race(shift, against=shift_slow, on=moved_pictures, at_least={"cpu": 4, "cuda": 4}, points=2)
 
 # %% [markdown]
@@ -236,7 +236,7 @@ race(shift, against=shift_slow, on=moved_pictures, at_least={"cpu": 4, "cuda": 4
 # - A batch without pictures must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "loss_and_gradients_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="loss_and_gradients_given" role="given"
 def loss_and_gradients_slow(weights, pictures, labels):
     if not len(pictures):
         raise ValueError("a batch needs one picture or more")
@@ -281,7 +281,7 @@ def empty_batch(generator, device):
 # own tensors would change them. A detached one shares the memory, and is a new leaf.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "loss_and_gradients", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="loss_and_gradients" role="answer"
 def loss_and_gradients(weights, pictures, labels):
     ### BEGIN SOLUTION
     if not len(pictures):
@@ -293,14 +293,14 @@ def loss_and_gradients(weights, pictures, labels):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "loss_and_gradients_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="loss_and_gradients_check" role="test"
 check(loss_and_gradients, like=loss_and_gradients_slow, on=a_batch, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "loss_and_gradients_empty", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="loss_and_gradients_empty" role="test"
 check(loss_and_gradients, like=loss_and_gradients_slow, on=empty_batch, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "loss_and_gradients_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="loss_and_gradients_hidden" role="test"
 # Hidden test: a single picture, other sizes, scores in the hundreds. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def one_picture(generator, device):
@@ -330,7 +330,7 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "loss_and_gradients_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="loss_and_gradients_race" role="test"
 race(
     loss_and_gradients,
     against=loss_and_gradients_slow,
@@ -356,7 +356,7 @@ race(
 # - An empty `known` must raise `ValueError`.
 
 
-# %% nbgrader={"grade": false, "grade_id": "confusion_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="confusion_given" role="given"
 def confusion_slow(pictures, labels, known, known_labels, classes):
     if not len(known):
         raise ValueError("there is no picture to compare with")
@@ -388,7 +388,7 @@ def nothing_known(generator, device):
 # count how often each number occurs, without a loop?</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "confusion", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="confusion" role="answer"
 def confusion(pictures, labels, known, known_labels, classes):
     ### BEGIN SOLUTION
     if not len(known):
@@ -399,14 +399,14 @@ def confusion(pictures, labels, known, known_labels, classes):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "confusion_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="confusion_check" role="test"
 check(confusion, like=confusion_slow, on=digits_to_know, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "confusion_nothing", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="confusion_nothing" role="test"
 check(confusion, like=confusion_slow, on=nothing_known, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "confusion_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="confusion_hidden" role="test"
 # Hidden test: ties, no pictures, one known picture, other sizes. 1 point, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def ties(generator, device):
@@ -428,7 +428,7 @@ def one_known(generator, device):
 check(confusion, like=confusion_slow, on=[ties, no_digits, one_known], points=1)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "confusion_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="confusion_race" role="test"
 race(confusion, against=confusion_slow, on=digits_to_know, at_least={"cpu": 15, "cuda": 15}, points=2)
 
 # %% [markdown]
@@ -452,7 +452,7 @@ race(confusion, against=confusion_slow, on=digits_to_know, at_least={"cpu": 15, 
 # points either.
 
 
-# %% nbgrader={"grade": false, "grade_id": "train_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="train_given" role="given"
 def train_slow(pictures, labels, orders, moves, weights, rate, momentum):
     dtype, weights = weights[0].dtype, [weight.double() for weight in weights]
     speeds = [torch.zeros_like(weight) for weight in weights]
@@ -496,7 +496,7 @@ def no_steps_at_all(generator, device):
 # or once? (Autograd needs a leaf, and writing to it needs <code>torch.no_grad()</code>.)</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "train", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="train" role="answer"
 def train(pictures, labels, orders, moves, weights, rate, momentum):
     ### BEGIN SOLUTION
     steps, size = orders.shape
@@ -520,11 +520,11 @@ def train(pictures, labels, orders, moves, weights, rate, momentum):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "train_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="train_check" role="test"
 check(train, like=train_slow, on=[short_training, no_steps_at_all], tolerance=1e-3, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "train_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="train_hidden" role="test"
 # Hidden test: one step, more steps, no momentum, other sizes. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def one_step(generator, device):
@@ -556,13 +556,13 @@ check(
 )
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "train_race_3", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="train_race_3" role="test"
 race(train, against=train_slow, on=short_training, at_least={"cpu": 3, "cuda": 3}, tolerance=1e-3, points=2)
 
-# %% nbgrader={"grade": true, "grade_id": "train_race_5", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="train_race_5" role="test"
 race(train, against=train_slow, on=short_training, at_least={"cpu": 5, "cuda": 5}, tolerance=1e-3, points=2)
 
-# %% nbgrader={"grade": true, "grade_id": "train_race_7", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="train_race_7" role="test"
 race(train, against=train_slow, on=short_training, at_least={"cpu": 7, "cuda": 7}, tolerance=1e-3, points=2)
 
 # %% [markdown]

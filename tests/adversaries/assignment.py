@@ -11,7 +11,7 @@
 # The assignment that the catalogue's submissions answer: three small exercises with the real `check` and `race`.
 # ruff: noqa: E501
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false}
+# %% id="setup" role="given"
 import torch
 
 from autograder import check, race
@@ -51,17 +51,17 @@ def some_rows(generator, device):
     return torch.randn(10, 3, generator=generator).to(device), 4
 
 
-# %% nbgrader={"grade": false, "grade_id": "total", "locked": false, "schema_version": 3, "solution": true}
+# %% id="total" role="answer"
 def total(x):
     ### BEGIN SOLUTION
     return x.sum(dim=1)  # TOKEN-SOLUTION
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "total_check", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="total_check" role="test"
 check(total, like=total_slow, on=matrix, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "total_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false}
+# %% id="total_hidden" role="test"
 # A hidden test follows: other shapes and dtypes, rows without columns, no rows.
 ### BEGIN HIDDEN TESTS
 # TOKEN-HIDDEN
@@ -74,32 +74,32 @@ cases = [
 check(total, like=total_slow, on=cases, points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "total_race", "locked": true, "points": 3, "schema_version": 3, "solution": false}
+# %% id="total_race" role="test"
 race(total, against=total_slow, on=matrix, at_least={"cpu": 10}, points=3)
 
 
-# %% nbgrader={"grade": false, "grade_id": "shift", "locked": false, "schema_version": 3, "solution": true}
+# %% id="shift" role="answer"
 def shift(x, steps):
     ### BEGIN SOLUTION
     return torch.roll(x, steps, dims=1)
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "shift_check", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="shift_check" role="test"
 check(shift, like=shift_slow, on=small, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "shift_cost", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="shift_cost" role="test"
 # Three operations are enough.
 check(shift, like=shift_slow, on=small, at_most={"operations": 3}, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "shift_hidden", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="shift_hidden" role="test"
 # A hidden test follows: gradients.
 ### BEGIN HIDDEN TESTS
 check(shift, like=shift_slow, on=small, gradients=True, points=1)
 ### END HIDDEN TESTS
 
 
-# %% nbgrader={"grade": true, "grade_id": "shift_copies", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="shift_copies" role="test"
 # The result must not share memory with the input, also where nothing moves.
 check(
     shift,
@@ -110,7 +110,7 @@ check(
 )
 
 
-# %% nbgrader={"grade": false, "grade_id": "Batches", "locked": false, "schema_version": 3, "solution": true}
+# %% id="Batches" role="answer"
 class Batches:
     """Rows of a matrix in batches: `len()`, one by its number, or all of them in a loop."""
 
@@ -132,7 +132,7 @@ class Batches:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "Batches_check", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="Batches_check" role="test"
 def all_batches(x, size):
     return list(Batches(x, size))
 
@@ -140,7 +140,7 @@ def all_batches(x, size):
 check(all_batches, like=batches_slow, on=some_rows, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "Batches_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false}
+# %% id="Batches_hidden" role="test"
 # A hidden test follows: the number of batches, and one of them.
 ### BEGIN HIDDEN TESTS
 def one_batch(x, size):

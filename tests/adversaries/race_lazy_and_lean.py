@@ -18,30 +18,29 @@ def columns(x):
     return out
 
 
-def on_inputs(self, message):
+def on_inputs(self, request, frame):
     self.channel.signal()
-    fields = message.fields
-    calls = fields["calls"] if fields["part"] else []
-    self.later = [(call[0]["shape"], fields["places"][call[0]["storage"]][0]) for call in calls]
+    calls = request.calls if request.part else []
+    self.later = [(x.shape, request.places[x.storage][0]) for (x,) in calls]
     self.channel.await_signal()
     self.channel.signal()
 
 
-def on_fetch(self, message):
+def on_fetch(self, request, frame):
     parts = []
     for (rows, width), offset in self.later:
-        x = torch.frombuffer(self.arena, dtype=torch.float32, count=rows * width, offset=offset).view(
+        x = torch.frombuffer(self.memory, dtype=torch.float32, count=rows * width, offset=offset).view(
             rows, width
         )
         parts.append(columns(x))
     out = torch.cat(parts).numpy()
     told = {
-        "t": "stack",
+        "node": "stack",
         "dtype": "float32",
         "shapes": [shape[:1] for shape, _ in self.later],
         "buffer": [0, out.nbytes],
     }
-    self.channel.send({"result": told}, [out.tobytes()])
+    self.channel.send({"message": "Found", "value": told}, [out.tobytes()])
 
 
 for found in gc.get_objects():

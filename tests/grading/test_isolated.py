@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from autograder.sandbox import Executed, Sandbox
-from autograder.sandbox.supervisor import Turns
+from autograder.sandbox.machine_lock import MachineLock
 
 pytestmark = pytest.mark.slow
 
@@ -177,8 +177,22 @@ def double(x): return sum(pool.map(lambda part: part, [x, x]))
 
 def forged(**fields: object) -> dict:
     """A result that claims to be a tensor."""
-    tensor = {"t": "tensor", "dtype": "float32", "device": "cpu", "shape": [2], "strides": [1]}
-    return {"result": tensor | fields}
+    tensor = {"node": "tensor", "dtype": "float32", "device": "cpu", "shape": [2], "strides": [1]}
+    return {"message": "Returned", "result": tensor | fields}
+
+
+def returned(result: object, **fields: object) -> dict:
+    """A message with a result."""
+    return {"message": "Returned", "result": result} | fields
+
+
+SENDS = """
+from autograder.sandbox.channel import Channel
+real = Channel.send
+def send(self, message, *rest):
+    return real(self, {nonsense!r} if hasattr(message, 'result') else message)
+"""
+LIES = "Channel.send = send\ndef answer(x): return x\n"
 
 
 @pytest.mark.parametrize(
@@ -189,41 +203,74 @@ def forged(**fields: object) -> dict:
         forged(storage=0, offset=1 << 40),
         forged(storage=0, offset=0, shape=[1 << 40]),
         forged(storage=99, offset=0),
-        forged(dtype="load"),
-        forged(shape="ab"),
-        {"result": {"t": "array", "dtype": "|O8", "shape": [1], "buffer": [0, 0]}},
-        {"result": {"t": "pickle", "v": "gASV"}},
-        {"result": {"t": "list", "v": 7}},
-        {"result": {"t": "device", "v": 3}},
-        {"result": "right", "costs": {"operations": {"aten.add": -5}}},
-        {},
-        [1, 2],
+        forged(dtype="load", buffer=[0, 8]),
+        forged(shape=[1] * 65, strides=[1] * 65, buffer=[0, 4]),
+        returned({"node": "array", "dtype": "|O8", "shape": [1], "buffer": [0, 0]}),
+        returned({"node": "setting", "kind": "dtype", "name": "load"}),
+        returned({"node": "integer", "digits": "no number"}),
+        returned("right", costs={"operations": {}, "views": {}, "bytes": -5}),
     ],
 )
 def test_an_answer_that_is_no_answer_costs_its_points_only(box: Sandbox, nonsense: object) -> None:
-    student = f"""
-from autograder.sandbox.channel import Channel
-real = Channel.send
-def send(self, fields, *rest):
-    return real(self, {nonsense!r} if 'result' in fields else fields)
-Channel.send = send
-def answer(x): return x
-"""
+    student = SENDS.format(nonsense=nonsense) + LIES
     tests = ["check(answer, like=double, on=numbers, at_most={'copies': 9}, points=1)", "1 + 1"]
     assert results(run(box, student, *tests)) == ["0", "2"]
 
 
-def test_a_message_that_is_too_long_is_not_read(box: Sandbox) -> None:
-    student = """
-import struct, sys
+@pytest.mark.parametrize(
+    ("nonsense", "why"),
+    [
+        ({"message": "Returned"}, "Object missing required field `result`"),
+        (returned(1, points=2), "Object contains unknown field `points`"),
+        (returned(1, graph="first"), "Expected `int | null`, got `str`"),
+        (returned({"node": "tensor", "dtype": 3}), "Expected `str`, got `int`"),
+        (returned({"node": "pickle", "v": "gASV"}), "Invalid value 'pickle'"),
+        (returned({"node": "sequence", "kind": "list", "items": 7}), "Expected `array`, got `int`"),
+        ({"message": "Finished", "seconds": {}}, "Invalid value 'Finished'"),
+        ({}, "Object missing required field `message`"),
+        ([1, 2], "Expected `object`, got `array`"),
+        (7, "Expected `object`, got `int`"),
+    ],
+)
+def test_a_message_without_its_schema_ends_that_process_and_costs_no_other_exercise(
+    box: Sandbox, nonsense: object, why: str
+) -> None:
+    student = f"""{SENDS.format(nonsense=nonsense)}
 def answer(x):
-    frame = sys._getframe()
-    while 'message' not in frame.f_locals: frame = frame.f_back
-    frame.f_locals['self'].channel.socket.send(struct.pack('<QQ', 1 << 60, 1 << 60))
+    Channel.send = send
+    return x
+def honest(x): return 2 * x
 """
-    executed = run(box, student, "check(answer, like=double, on=numbers, points=1)")
-    assert results(executed) == ["0"]
-    assert any("too much" in event["what"] for event in executed.events)
+    tests = [f"check({name}, like=double, on=numbers, points=1)" for name in ("answer", "honest")]
+    executed = run(box, student, *tests)
+    assert results(executed) == ["0", "1"]
+    said = card(executed)["message"]
+    assert "ended the Python process that it ran in: it sent a message that does not fit its schema" in said
+    assert why in said
+    assert any(why in event["what"] for event in executed.events if event["cell"] == "t2")
+    assert not any(event["cell"] == "t3" for event in executed.events)
+
+
+DEEP = "def answer(x):\n    r = 1\n    for _ in range({depth}): r = [r]\n    return r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("def answer(x): return [0] * 600_000", "Expected `array` of length <= 500000"),
+        ("def answer(x): return [[0] * 300_000] * 2", "too many or too deeply nested parts"),
+        (DEEP.format(depth=60), "too many or too deeply nested parts"),
+        ("def answer(x): return [torch.zeros(1000, 1000)] * 70", "which is too much"),
+        (
+            "def answer(x): return [torch.zeros(1, 1, device='meta').expand(2, 2), 'x' * (17 << 20)]",
+            "too much",
+        ),
+    ],
+)
+def test_the_decoder_has_limits(box: Sandbox, answer: str, why: str) -> None:
+    executed = run(box, answer, "check(answer, like=double, on=numbers, points=1)", "1 + 1")
+    assert results(executed) == ["0", "2"]
+    assert why in str(executed.events) + str(executed.outputs[2])
 
 
 SUMS = "race(sums, against=sums_slow, on=numbers, at_least={'cpu': 4}, points=2)"
@@ -305,9 +352,9 @@ def test_waiting_for_the_machine_is_not_the_time_of_a_submission(box: Sandbox) -
     student = "def sums(rows): return rows.sum(1)"
     run(box, student, SUMS)  # the machine has measured itself, which would wait too
     limits = {"cell_seconds": 8, "notebook_seconds": 8}
-    others = Turns()
-    others.together()  # somebody checks, so nobody can time
-    release = threading.Timer(10, others.leave)
+    others = MachineLock()
+    others.share()  # somebody checks, so nobody can time
+    release = threading.Timer(10, others.release)
     release.start()
     executed = run(box, student, SUMS, "1", **limits)
     release.join()
@@ -347,3 +394,40 @@ def test_without_bubblewrap_it_says_so_and_still_works(monkeypatch: pytest.Monke
 
     with pytest.raises(SandboxError, match="apt install bubblewrap"):
         Sandbox(require=True)
+
+
+DEPTHS = """
+import sys
+from autograder.sandbox.channel import Channel
+
+depths = set()
+real_send = Channel.send
+
+def send(self, message, *rest, **more):
+    frame, calls = sys._getframe(1), 0
+    while frame is not None and frame.f_code.co_filename != '<cell>':
+        calls += '/autograder/' in frame.f_code.co_filename
+        frame = frame.f_back
+    if frame is not None:  # below a line of a cell of the instructor's, so in the judge
+        depths.add((type(message).__name__, calls))
+    return real_send(self, message, *rest, **more)
+
+Channel.send = send
+"""
+
+
+def test_from_a_test_to_the_other_process_it_is_five_calls_at_most(box: Sandbox) -> None:
+    """An auditor follows five calls from a line of a test cell to where the judge talks to the answer."""
+    student = f"def sums(rows): return rows.sum(1)\ndef cube(x): return x ** 3\nif 0:\n    {SUMS}"
+    tests = [
+        DEPTHS,
+        "check(cube, like=lambda x: x ** 3, on=numbers, gradients=True, points=1)",
+        "check(cube, like=lambda x: x ** 3, on=numbers, at_most={'copies': 0}, shares=False, points=1)",
+        "check(cube, like=lambda x: x ** 3, on=lambda g, d: (1, 2), raises=TypeError, points=1)",
+        SUMS,
+        "max(calls for _, calls in depths), sorted(depths)",
+    ]
+    most, seen = eval(results(run(box, student, *tests))[-1])
+    assert most <= 5, [step for step in seen if step[1] > 5]
+    kinds = {"Call", "Backward", "Look", "Fork", "PrepareRace", "RaceInputs", "FetchResults"}
+    assert kinds <= {kind for kind, _ in seen}

@@ -9,9 +9,9 @@
 # %% [markdown]
 # # Traps
 # A small assignment without torch, whose kernels start quickly: it shows how grading treats bad input.
-# ruff: noqa: B018, E501
+# ruff: noqa: B018
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false}
+# %% id="setup" role="given"
 from IPython.display import display
 
 
@@ -41,17 +41,17 @@ def card(word, points, most, message):
     return Points(points)
 
 
-# %% nbgrader={"grade": false, "grade_id": "double", "locked": false, "schema_version": 3, "solution": true}
+# %% id="double" role="answer"
 def double(x):
     ### BEGIN SOLUTION
     return 2 * x
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "double_check", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="double_check" role="test" points=1
 test(double, {1: 2, 2: 4}, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "double_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false}
+# %% id="double_hidden" role="test" points=2
 # A hidden test follows: other numbers.
 ### BEGIN HIDDEN TESTS
 secret_cases = {987654321: 1975308642}
@@ -59,34 +59,34 @@ test(double, secret_cases, points=2)
 ### END HIDDEN TESTS
 
 
-# %% nbgrader={"grade": false, "grade_id": "square", "locked": false, "schema_version": 3, "solution": true}
+# %% id="square" role="answer"
 def square(x):
     ### BEGIN SOLUTION
     return x * x
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "square_check", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="square_check" role="test" points=1
 test(square, {1: 1, 3: 9}, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "square_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false}
+# %% id="square_hidden" role="test" points=2
 # A hidden test follows: other numbers.
 ### BEGIN HIDDEN TESTS
 test(square, {123456789: 15241578750190521}, points=2)
 ### END HIDDEN TESTS
 
 
-# %% nbgrader={"grade": false, "grade_id": "negate", "locked": false, "schema_version": 3, "solution": true}
+# %% id="negate" role="answer"
 def negate(x):
     ### BEGIN SOLUTION
     return -x
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "negate_check", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="negate_check" role="test" points=1
 test(negate, {1: -1, 3: -3}, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "negate_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false}
+# %% id="negate_hidden" role="test" points=2
 # A hidden test follows: other numbers.
 ### BEGIN HIDDEN TESTS
 test(negate, {192837465: -192837465}, points=2)
@@ -95,24 +95,24 @@ test(negate, {192837465: -192837465}, points=2)
 # %% [markdown]
 # Test cells whose result says nothing, or nonsense.
 
-# %% nbgrader={"grade": true, "grade_id": "odd_silent", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="odd_silent" role="test" points=1
 assert True
 
-# %% nbgrader={"grade": true, "grade_id": "odd_text", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="odd_text" role="test" points=1
 "full marks"
 
-# %% nbgrader={"grade": true, "grade_id": "odd_over", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="odd_over" role="test" points=1
 7.5
 
-# %% nbgrader={"grade": true, "grade_id": "odd_negative", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="odd_negative" role="test" points=1
 -1
 
-# %% nbgrader={"grade": true, "grade_id": "odd_nan", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="odd_nan" role="test" points=1
 float("nan")
 
-# %% nbgrader={"grade": true, "grade_id": "odd_card", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="odd_card" role="test" points=1
 card("failed", 0, 1, "wrong")
 1
 
-# %% nbgrader={"grade": true, "grade_id": "odd_undecided", "locked": true, "points": 1, "schema_version": 3, "solution": false}
+# %% id="odd_undecided" role="test" points=1
 card("undecided", 0.5, 1, "too noisy")

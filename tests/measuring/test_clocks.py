@@ -1,10 +1,20 @@
 import contextlib
+import random
 import time
 
 import pytest
 import torch
 
-from autograder.measuring.clocks import BLOCK_SECONDS, calibrate, default_clock, devices, run_block, threads
+from autograder.measuring.clocks import (
+    BLOCK_SECONDS,
+    LONGEST_BLOCK,
+    BlockSearch,
+    calibrate,
+    default_clock,
+    devices,
+    run_block,
+    threads,
+)
 
 
 def test_a_block_counts_its_calls_and_all_its_clocks_run():
@@ -38,13 +48,39 @@ def test_touching_new_memory_shows_as_page_faults():
     assert first.faults > again.faults + 3500
 
 
-@pytest.mark.parametrize("size", [1, 3_000_000])
-def test_calibrated_blocks_are_long_enough_on_the_whole(size):
-    tensor = torch.ones(size)
-    calls = calibrate(torch.sum, (tensor,))
-    longest = max(run_block(torch.sum, (tensor,), calls).wall for _ in range(9))
-    assert longest >= BLOCK_SECONDS / 2
-    assert calls > 1 or size > 1
+def search(seconds_of, **most):
+    found = BlockSearch(**most)
+    while not found.found:
+        found.take(seconds_of(found.calls))
+    return found.calls
+
+
+def test_blocks_are_long_enough_in_a_thousand_of_a_thousand_calibrations():
+    """On a made-up clock, that one reading in five shows far too much, as on a busy machine."""
+    source = random.Random(1)
+    for _ in range(1000):
+        once = 10 ** source.uniform(-7, -2)
+
+        def seconds_of(calls, once=once):
+            return (
+                once * calls * (source.uniform(1, 100) if source.random() < 0.2 else source.uniform(1, 1.1))
+            )
+
+        calls = search(seconds_of)
+        assert once * calls >= BLOCK_SECONDS
+        assert calls == 1 or once * calls < 15 * BLOCK_SECONDS, "no longer than it need be"
+
+
+def test_a_block_has_no_more_calls_than_allowed():
+    assert search(lambda calls: 1e-9, most=200) == 200
+    assert search(lambda calls: 1e-9, most=1) == 1
+
+
+def test_calibration_asks_the_clock_that_judges():
+    """A function that sleeps takes wall time and hardly any CPU time."""
+    assert calibrate(time.sleep, (2 * BLOCK_SECONDS,), clock="wall") == 1
+    assert calibrate(time.sleep, (1e-4,), clock="cpu") > 1.5 * calibrate(time.sleep, (1e-4,), clock="wall")
+    assert calibrate(time.sleep, (LONGEST_BLOCK,), clock="cpu") == 1
 
 
 def test_threads_are_put_back_even_after_an_error():

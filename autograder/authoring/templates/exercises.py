@@ -11,7 +11,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/NN_topic.ipynb). 6 points, about 10 minutes.
 
-# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="setup" role="given"
 import torch
 
 from autograder import check, race
@@ -26,7 +26,7 @@ from autograder import check, race
 # - A tensor that does not have two dimensions must raise `ValueError`. The given tensor must not be changed.
 
 
-# %% nbgrader={"grade": false, "grade_id": "scale_rows_given", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% id="scale_rows_given" role="given"
 def scale_rows_slow(table):
     if table.ndim != 2:
         raise ValueError(f"scale_rows needs a table, not a tensor of {table.ndim} dimensions")
@@ -52,7 +52,7 @@ def no_table(generator, device):
 # divided by a column. Replace the zeros in it first.</details>
 
 
-# %% nbgrader={"grade": false, "grade_id": "scale_rows", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% id="scale_rows" role="answer"
 def scale_rows(table):
     ### BEGIN SOLUTION
     if table.ndim != 2:
@@ -62,14 +62,14 @@ def scale_rows(table):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "scale_rows_check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="scale_rows_check" role="test"
 check(scale_rows, like=scale_rows_slow, on=many_rows, points=1)
 
-# %% nbgrader={"grade": true, "grade_id": "scale_rows_shape", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# %% id="scale_rows_shape" role="test"
 check(scale_rows, like=scale_rows_slow, on=no_table, raises=ValueError, points=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "scale_rows_hidden", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="scale_rows_hidden" role="test"
 # Hidden test: another type, a row of zeros, a single row, no rows. 2 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def exact_rows(generator, device):
@@ -91,7 +91,7 @@ def no_rows(generator, device):
 check(scale_rows, like=scale_rows_slow, on=[exact_rows, one_row_of_zeros, one_row, no_rows], points=2)
 ### END HIDDEN TESTS
 
-# %% nbgrader={"grade": true, "grade_id": "scale_rows_race", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% id="scale_rows_race" role="test"
 race(scale_rows, against=scale_rows_slow, on=many_rows, at_least={"cpu": 20, "cuda": 20}, points=2)
 
 # %% [markdown]

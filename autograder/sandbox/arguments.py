@@ -1,0 +1,97 @@
+"""The judge's inputs in the process that runs an answer: values over the shared memory.
+
+What comes from the judge is trusted here, because the judge sent it.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from .decode import COLLECTIONS, setting
+from .messages import (
+    BytesNode,
+    ComplexNode,
+    DictNode,
+    GivenArrayNode,
+    IntegerNode,
+    ObjectNode,
+    ScalarNode,
+    SequenceNode,
+    SettingNode,
+    TensorNode,
+    Value,
+)
+
+
+class Arguments:
+    """The other side of ``encode.Inputs``.
+
+    ``storages`` are the judge's inputs as uint8 tensors over the mapped memory. ``leaves`` are the tensors
+    that want gradients, by number.
+    """
+
+    def __init__(
+        self, memory: mmap.mmap, places: Sequence[tuple[int, int]], objects: dict[int, object]
+    ) -> None:
+        self._memory, self._places, self._objects = memory, places, objects
+        self.leaves: dict[int, torch.Tensor] = {}
+        self.storages = [
+            torch.frombuffer(memory, dtype=torch.uint8, count=size, offset=offset)
+            if size
+            else torch.empty(0, dtype=torch.uint8)
+            for offset, size in places
+        ]
+
+    def value(self, node: Value) -> Any:
+        """The value of a node."""
+        match node:
+            case TensorNode():
+                return self._tensor(node)
+            case GivenArrayNode():
+                return self._array(node)
+            case SequenceNode():
+                return COLLECTIONS[node.kind](self.value(item) for item in node.items)
+            case DictNode():
+                return {self.value(key): self.value(item) for key, item in node.items}
+            case ScalarNode(value=GivenArrayNode() as array):
+                return self._array(array)[()].copy()
+            case IntegerNode():
+                return int(node.digits, 16)
+            case BytesNode():
+                return node.data
+            case ComplexNode():
+                return complex(node.real, node.imaginary)
+            case SettingNode():
+                return setting(node)
+            case ObjectNode(number=int(number)):
+                return self._objects[number]
+            case _:
+                return node
+
+    def _array(self, node: GivenArrayNode) -> np.ndarray:
+        made: np.ndarray = np.ndarray(
+            tuple(node.shape),
+            np.dtype(node.dtype),
+            self._memory,
+            self._places[node.storage][0] + node.offset,
+            tuple(node.strides),
+        )
+        made.flags.writeable = node.writeable
+        return made
+
+    def _tensor(self, node: TensorNode) -> torch.Tensor:
+        dtype = getattr(torch, node.dtype)
+        if node.storage is None:
+            made = torch.empty_strided(node.shape, node.strides, dtype=dtype, device=node.device)
+        else:
+            storage = self.storages[node.storage].untyped_storage()
+            made = torch.empty(0, dtype=dtype).set_(storage, node.offset, node.shape, node.strides)
+        if node.grad is not None:
+            made.requires_grad_()
+            self.leaves[node.grad] = made
+        return made

@@ -1,0 +1,268 @@
+"""Values on their way to another process: ``messages`` nodes and raw bytes. Never pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.lib import array_utils
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .messages import (
+    ArrayNode,
+    BytesNode,
+    ComplexNode,
+    DictNode,
+    GivenArrayNode,
+    IntegerNode,
+    ObjectNode,
+    ScalarNode,
+    SequenceNode,
+    SettingNode,
+    StackNode,
+    TensorNode,
+    Value,
+)
+from .shared_memory import SharedMemory
+
+
+@dataclass
+class Storage:
+    """A piece of memory of the judge's inputs, and where it lies in the shared memory."""
+
+    memory: np.ndarray  # uint8, the judge's own memory
+    offset: int
+    tensor: torch.Tensor | None  # uint8 over the same memory, where it belongs to a tensor
+    writeable: bool
+
+
+def simple_node(value: Any, node: Callable[[Any], Value]) -> Value:
+    """The node of a value that travels alike in both directions; ``node`` makes those of what is in it.
+
+    Raises TypeError for any other value.
+    """
+    if value is None or isinstance(value, (bool, float, str)):
+        return value
+    if isinstance(value, int):
+        return value if -(1 << 63) <= value < 1 << 63 else IntegerNode(hex(value))
+    if isinstance(value, dict):
+        return DictNode([(node(key), node(item)) for key, item in value.items()])
+    if isinstance(value, (list, tuple, set, frozenset)):
+        kind = "list" if isinstance(value, list) else "tuple" if isinstance(value, tuple) else "set"
+        return SequenceNode(kind, [node(item) for item in value])
+    if isinstance(value, (bytes, bytearray)):
+        return BytesNode(bytes(value))
+    if isinstance(value, complex):
+        return ComplexNode(value.real, value.imag)
+    if isinstance(value, torch.dtype):
+        return SettingNode("dtype", str(value).removeprefix("torch."))
+    if isinstance(value, torch.device):
+        return SettingNode("device", str(value))
+    if isinstance(value, torch.memory_format):
+        return SettingNode("memory_format", str(value).removeprefix("torch."))
+    raise TypeError(f"a value of type {type(value).__name__} cannot be sent to another process.")
+
+
+class Inputs:
+    """Arguments made ready for a process that runs an answer: nodes, and the storages that they need.
+
+    ``tensors`` are those that want gradients, in the order of their nodes. ``number_of`` gives the number by
+    which the other process knows an object of its own, or None.
+    """
+
+    def __init__(self, number_of: Callable[[object], int | None] = lambda value: None) -> None:
+        self.storages: list[Storage] = []
+        self.size = 0
+        self.tensors: list[torch.Tensor] = []
+        self._number_of = number_of
+        self._known: dict[tuple[int, int], int] = {}
+
+    def node(self, value: object) -> Value:
+        """The node of a value. Raises TypeError for what cannot travel."""
+        with _disable_current_modes(), torch.no_grad():
+            return self._node(value)
+
+    def _node(self, value: Any) -> Value:
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, np.generic):
+            return ScalarNode(self._array(np.asarray(value)))
+        if (number := self._number_of(value)) is not None:
+            return ObjectNode(number, type(value).__name__[:80])
+        return simple_node(value, self._node)
+
+    def _array(self, value: np.ndarray) -> GivenArrayNode:
+        low, high = array_utils.byte_bounds(value)
+        start = value.__array_interface__["data"][0]
+        return GivenArrayNode(
+            value.dtype.str,
+            list(value.shape),
+            list(value.strides),
+            self._storage(low, high - low, None, value.flags.writeable),
+            start - low,
+            bool(value.flags.writeable),
+        )
+
+    def _tensor(self, tensor: torch.Tensor) -> TensorNode:
+        grad = storage = None
+        if tensor.requires_grad:
+            grad = len(self.tensors)
+            self.tensors.append(tensor)
+        if tensor.device.type == "cpu":
+            memory = tensor.untyped_storage()
+            flat = torch.empty(0, dtype=torch.uint8).set_(memory)
+            storage = self._storage(memory.data_ptr(), memory.nbytes(), flat)
+        return TensorNode(
+            **_about(tensor),
+            grad=grad,
+            storage=storage,
+            offset=0 if storage is None else int(tensor.storage_offset()),
+        )
+
+    def _storage(self, start: int, size: int, flat: torch.Tensor | None, writeable: bool = True) -> int:
+        if (start, size) not in self._known:
+            if flat is not None:
+                memory = flat.numpy()
+            else:
+                interface = {"data": (start, False), "shape": (size,), "typestr": "|u1", "version": 3}
+                holder = type("Memory", (), {"__array_interface__": interface})()
+                memory = np.asarray(holder) if size else np.empty(0, np.uint8)
+            self._known[start, size] = len(self.storages)
+            self.storages.append(Storage(memory, self.size, flat, writeable))
+            self.size += -(-max(size, 1) // 64) * 64
+        return self._known[start, size]
+
+    def places(self) -> list[tuple[int, int]]:
+        """Offset and size of each storage in the shared memory, for the other side."""
+        return [(storage.offset, len(storage.memory)) for storage in self.storages]
+
+    def fill(self, shared: SharedMemory) -> None:
+        """Copy all storages into the shared memory."""
+        for storage in self.storages:
+            shared.bytes[storage.offset : storage.offset + len(storage.memory)] = storage.memory
+
+    def changed(self, shared: SharedMemory) -> bool:
+        """Whether the other side wrote into the shared memory."""
+        return any(
+            not np.array_equal(shared.bytes[item.offset : item.offset + len(item.memory)], item.memory)
+            for item in self.storages
+        )
+
+    def take_changes(self, shared: SharedMemory) -> None:
+        """Bring what the other side changed in the shared memory into the judge's own inputs."""
+        for storage in self.storages:
+            seen = shared.bytes[storage.offset : storage.offset + len(storage.memory)]
+            if storage.writeable and not np.array_equal(seen, storage.memory):
+                storage.memory[:] = seen
+
+
+class Results:
+    """A result made ready for the way back, in the process that runs an answer.
+
+    ``storages`` are the judge's inputs as uint8 tensors: a result in their memory is sent as a reference.
+    ``keep`` takes what cannot travel, and gives the number that stands for it. ``differentiable`` are the
+    tensors that are part of a graph, in the order of their nodes.
+    """
+
+    def __init__(self, storages: list[torch.Tensor], keep: Callable[[object], int]) -> None:
+        self.buffers: list[memoryview] = []
+        self.size = 0
+        self.differentiable: list[torch.Tensor] = []
+        self._keep = keep
+        self._ranges = [
+            (number, base.data_ptr(), base.data_ptr() + base.numel())
+            for number, base in enumerate(storages)
+            if base.numel()
+        ]
+
+    def node(self, value: Any) -> Value:
+        """The node of a result; what is no plain value stays here and gets a number."""
+        if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided:
+            return self._tensor(value)
+        if type(value) is np.ndarray and value.dtype.kind in "biufc":
+            return self._array(value)
+        if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+            return ScalarNode(self._array(np.asarray(value)))
+        if type(value) is str:
+            return value.encode("utf-8", "replace").decode()  # a lone surrogate is no text that can be sent
+        if isinstance(value, (list, tuple, set, frozenset, dict)) or type(value) in _SIMPLE or value is None:
+            return simple_node(value, self.node)
+        if isinstance(value, (int, float, str)):  # an Enum, or a class of the student's own
+            return ObjectNode(None, type(value).__name__[:80])
+        return ObjectNode(self._keep(value), type(value).__name__[:80])
+
+    def _array(self, value: np.ndarray) -> ArrayNode:
+        data = np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
+        return ArrayNode(value.dtype.str, list(value.shape), self._buffer(data))
+
+    def _tensor(self, tensor: torch.Tensor) -> TensorNode:
+        about = _about(tensor)
+        grad = None
+        if tensor.requires_grad:
+            grad = len(self.differentiable)
+            self.differentiable.append(tensor)
+        if tensor.device.type == "meta":
+            return TensorNode(**about, grad=grad)
+        data = tensor.detach().resolve_conj().resolve_neg()
+        if data.numel() and (found := self._alias(data.data_ptr())):
+            return TensorNode(**about, grad=grad, storage=found[0], offset=found[1])
+        if not data.numel():
+            return TensorNode(**about, grad=grad, buffer=self._buffer(memoryview(b"")))
+        for dim, stride in enumerate(data.stride()):
+            if stride == 0 and data.shape[dim] > 1:
+                data = data.narrow(dim, 0, 1)
+        flat = data.cpu().permute(memory_order(about["strides"])).contiguous().reshape(-1).view(torch.uint8)
+        return TensorNode(**about, grad=grad, buffer=self._buffer(flat.numpy().data))
+
+    def stacked(self, values: list) -> Value:
+        """The node of a list; plain tensors of one kind, as most calls of a block give, go as one."""
+        first = values[0] if values else None
+        if type(first) is torch.Tensor and all(
+            type(value) is torch.Tensor
+            and value.dtype == first.dtype
+            and value.device.type == "cpu"
+            and value.is_contiguous()
+            and not value.requires_grad
+            and self._alias(value.data_ptr()) is None
+            for value in values
+        ):
+            joined = torch.cat([value.reshape(-1) for value in values]).view(torch.uint8)
+            dtype = str(first.dtype).removeprefix("torch.")
+            return StackNode(
+                dtype, [list(value.shape) for value in values], self._buffer(joined.numpy().data)
+            )
+        return self.node(values)
+
+    def _alias(self, start: int) -> tuple[int, int] | None:
+        """The storage of an input that an address lies in, and how far."""
+        return next(
+            ((number, start - low) for number, low, high in self._ranges if low <= start < high), None
+        )
+
+    def _buffer(self, data: memoryview) -> tuple[int, int]:
+        self.buffers.append(data)
+        self.size += len(data)
+        return self.size - len(data), len(data)
+
+
+_SIMPLE = (bool, int, float, bytes, complex, torch.dtype, torch.device, torch.memory_format)
+
+
+def memory_order(strides: Collection[int]) -> list[int]:
+    """The dimensions from the largest stride to the smallest: the order in which values lie in memory."""
+    strides = list(strides)
+    return sorted(range(len(strides)), key=lambda dim: -strides[dim])
+
+
+def _about(tensor: torch.Tensor) -> dict[str, Any]:
+    return {
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "device": str(tensor.device),
+        "shape": list(tensor.shape),
+        "strides": list(tensor.stride()),
+    }

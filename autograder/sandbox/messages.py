@@ -1,0 +1,409 @@
+"""The messages between the processes of the sandbox, each with a schema. ``decode`` refuses what does not
+fit.
+
+Three connections use them: the supervisor's with the fork server and its judge (``Load`` to ``Over``), the
+judge's with the fork server (``Spawn``, ``Spawned``), and the judge's with a process that runs an answer
+(requests, which that process trusts, and replies, which nobody trusts).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+MOST_NODES = 500_000
+MOST_WORDS = 2000
+
+Size = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Sizes = Annotated[list[Size], Meta(max_length=64)]
+Count = Annotated[int, Meta(ge=0, lt=1 << 60)]
+Name = Annotated[str, Meta(max_length=100)]
+Words = Annotated[str, Meta(max_length=MOST_WORDS)]
+Place = tuple[Size, Size]  # where bytes start, and how many there are
+
+
+class Node(Struct, frozen=True, forbid_unknown_fields=True, tag_field="node"):
+    """A value that no number, text or None can stand for."""
+
+
+class TensorNode(Node, frozen=True, tag="tensor"):
+    """A tensor without its values. These lie in ``storage``, one of the inputs', from the item (inputs) or
+    byte (results) ``offset`` on, or in ``buffer``, a part of the message's payload, from the largest stride
+    to the smallest.
+    """
+
+    dtype: Name
+    device: Name
+    shape: Sizes
+    strides: Sizes
+    grad: Size | None = None  # its number among those that are part of the graph
+    storage: Size | None = None
+    offset: Size = 0
+    buffer: Place | None = None
+
+
+class StackNode(Node, frozen=True, tag="stack"):
+    """A list of contiguous tensors of one dtype on the CPU, whose values follow one another in ``buffer``."""
+
+    dtype: Name
+    shapes: Annotated[list[Sizes], Meta(max_length=MOST_NODES)]
+    buffer: Place
+
+
+class GivenArrayNode(Node, frozen=True, tag="given array"):
+    """A NumPy array over one of the inputs' storages; strides and offset in bytes."""
+
+    dtype: Name
+    shape: Sizes
+    strides: list[int]
+    storage: Size
+    offset: Size
+    writeable: bool
+
+
+class ArrayNode(Node, frozen=True, tag="array"):
+    """A NumPy array whose values are in ``buffer``, in C order."""
+
+    dtype: Name
+    shape: Sizes
+    buffer: Place
+
+
+class ScalarNode(Node, frozen=True, tag="scalar"):
+    """A NumPy number, as an array without dimensions."""
+
+    value: ArrayNode | GivenArrayNode
+
+
+class IntegerNode(Node, frozen=True, tag="integer"):
+    """An integer of more than 64 bits, in hexadecimal."""
+
+    digits: Annotated[str, Meta(max_length=100_000)]
+
+
+class BytesNode(Node, frozen=True, tag="bytes"):
+    """Bytes: the encoding takes them for text, where both are allowed."""
+
+    data: bytes
+
+
+class ComplexNode(Node, frozen=True, tag="complex"):
+    """A complex number."""
+
+    real: float
+    imaginary: float
+
+
+class SettingNode(Node, frozen=True, tag="setting"):
+    """A torch dtype, device or memory format."""
+
+    kind: Literal["dtype", "device", "memory_format"]
+    name: Name
+
+
+class SequenceNode(Node, frozen=True, tag="sequence"):
+    """A list, tuple or set."""
+
+    kind: Literal["list", "tuple", "set"]
+    items: Annotated[list[Value], Meta(max_length=MOST_NODES)]
+
+
+class DictNode(Node, frozen=True, tag="dict"):
+    """A dict."""
+
+    items: Annotated[list[tuple[Value, Value]], Meta(max_length=MOST_NODES)]
+
+
+class ObjectNode(Node, frozen=True, tag="object"):
+    """Something that stays where it is. ``number`` stands for it; None: nothing can be done with it."""
+
+    number: Size | None
+    type: Name
+
+
+Value: TypeAlias = (
+    bool
+    | int
+    | float
+    | str
+    | TensorNode
+    | StackNode
+    | GivenArrayNode
+    | ArrayNode
+    | ScalarNode
+    | IntegerNode
+    | BytesNode
+    | ComplexNode
+    | SettingNode
+    | SequenceNode
+    | DictNode
+    | ObjectNode
+    | None
+)
+
+
+class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="message", tag=True):
+    """What goes over a connection in one piece, beside a payload of raw bytes and open files."""
+
+
+# From the judge to a process that runs an answer.
+
+
+class RunCell(Message, frozen=True):
+    """Run a cell of the notebook."""
+
+    source: str
+
+
+class Fork(Message, frozen=True):
+    """Copy yourself; the copy serves the connection whose end comes with the message."""
+
+
+class Look(Message, frozen=True):
+    """What does a name stand for, or an attribute of an object that you keep?"""
+
+    name: str
+    of: int | None = None
+
+
+class Target(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is called: a name of the notebook, an object that is kept (``of``), or a method of one (both)."""
+
+    name: str | None = None
+    of: int | None = None
+
+
+class Call(Message, frozen=True):
+    """Call something; the memory of the inputs comes with the message, and has its storages at ``places``."""
+
+    target: Target
+    args: list[Value]
+    kwargs: dict[str, Value]
+    places: list[Place]
+    probes: int | None  # count what the call costs, and so many operations of the judge's beside
+
+
+class Backward(Message, frozen=True):
+    """The gradients of an earlier call's inputs, for given gradients of its results."""
+
+    graph: int
+    args: list[Value]
+    places: list[Place]
+
+
+class PrepareRace(Message, frozen=True):
+    """A race of the function ``name`` begins; the memory of all its inputs comes with the message."""
+
+    name: str
+
+
+class RaceInputs(Message, frozen=True):
+    """The inputs of a block of calls, of which those numbered in ``part`` are to be done."""
+
+    calls: list[list[Value]]
+    places: list[Place]
+    part: list[int]
+
+
+class FetchResults(Message, frozen=True):
+    """The results of the last block, repeated until there are ``number``."""
+
+    number: int
+
+
+Request: TypeAlias = RunCell | Fork | Look | Call | Backward | PrepareRace | RaceInputs | FetchResults
+
+# From a process that runs an answer to the judge: not to be trusted.
+
+
+class Stream(Message, frozen=True):
+    """Text that a cell printed."""
+
+    name: Literal["stdout", "stderr"]
+    text: str
+
+
+class Display(Message, frozen=True):
+    """Something that a cell showed: text, and pictures in base64."""
+
+    kind: Literal["display_data", "execute_result"]
+    data: dict[Literal["text/plain", "image/png", "image/jpeg"], str]
+
+
+class ErrorShown(Message, frozen=True):
+    """The error that ended a cell."""
+
+    name: Words
+    text: str
+    traceback: list[str]
+
+
+Shown: TypeAlias = Stream | Display | ErrorShown
+
+
+class Hello(Message, frozen=True):
+    """The process is ready."""
+
+
+class CellShown(Message, frozen=True):
+    """The outputs of a cell."""
+
+    outputs: Annotated[list[Shown], Meta(max_length=100_000)]
+
+
+class Missing(Message, frozen=True):
+    """There is no such name or attribute."""
+
+
+class Function(Message, frozen=True):
+    """The name stands for something that can be called."""
+
+
+class Found(Message, frozen=True):
+    """The name stands for this value."""
+
+    value: Value
+
+
+class CountedCosts(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a call cost, as ``autograder.costs`` counts it."""
+
+    operations: dict[Name, Count]
+    views: dict[Name, Count]
+    bytes: Count
+    peak_bytes: Count
+    copies: Count
+    transfers: Count
+    syncs: Count
+
+
+class Said(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a call warned of, and what it printed."""
+
+    warnings: Annotated[list[Words], Meta(max_length=10)] = []
+    printed: Annotated[list[Stream], Meta(max_length=100_000)] = []
+
+
+class Returned(Message, frozen=True):
+    """The result of a call; ``graph`` is the number by which its graph is known, if it has one."""
+
+    result: Value
+    graph: int | None = None
+    costs: CountedCosts | None = None
+    said: Said = Said()
+
+
+class Raised(Message, frozen=True):
+    """The error of a call: the names of its class and those above it, and what the student should read."""
+
+    types: Annotated[list[Name], Meta(max_length=50)]
+    text: Words
+    told: Words
+    by_torch: bool
+    said: Said = Said()
+
+
+class RaceReady(Message, frozen=True):
+    """The race may begin."""
+
+
+# Between the supervisor, the fork server and the judge.
+
+
+class Load(Message, frozen=True):
+    """Load these modules, which the assignment's cells import, and know these cells' sources."""
+
+    modules: list[str]
+    sources: list[str]
+
+
+class Ready(Message, frozen=True):
+    """The fork server is ready; whether every submission can have namespaces of its own."""
+
+    namespaces: bool
+
+
+class PlannedCell(Struct, frozen=True, forbid_unknown_fields=True):
+    """A code cell of a notebook: its place, whose it is, and the exercise that a test belongs to."""
+
+    index: int
+    role: Literal["given", "student", "test"]
+    source: str
+    grade_id: str | None
+    exercise: str | None
+
+
+class RunNotebook(Message, frozen=True):
+    """Run a notebook's cells, and of the tests only those in ``only``, if given.
+
+    ``races``: "now", "later" (put right answers off), or "again" (for those that noise left undecided
+    before).
+    """
+
+    cells: list[PlannedCell]
+    only: list[int] | None
+    races: Literal["now", "later", "again"]
+    assignment: str
+    cell_seconds: float
+    notebook_seconds: float
+    most_restarts: int
+
+
+class CheckMachine(Message, frozen=True):
+    """Let the machine measure itself."""
+
+
+class MachineChecked(Message, frozen=True):
+    """What a function against itself showed, or why this machine cannot judge; and the machine's limits."""
+
+    noise: dict[str, Any] | None
+    noisy: str | None
+    limits_name: str
+    limits: dict[str, Any]
+
+
+class WantTiming(Message, frozen=True):
+    """The judge wants the machine for itself."""
+
+
+class TimingDone(Message, frozen=True):
+    """Others may use the machine again."""
+
+
+class Go(Message, frozen=True):
+    """The judge may go on; ``noisy`` says why this machine cannot judge, if it cannot."""
+
+    noisy: str | None
+
+
+class CellDone(Message, frozen=True):
+    """A cell has run: its outputs in nbformat's form, and what was suspicious."""
+
+    index: int
+    outputs: list[dict[str, Any]]
+    events: list[str]
+    later: bool = False
+
+
+class Finished(Message, frozen=True):
+    """All cells have run; the seconds spent on "cells", "tests" and "races"."""
+
+    seconds: dict[str, float]
+
+
+class Over(Message, frozen=True):
+    """The judge and all that it started are gone."""
+
+
+class Spawn(Message, frozen=True):
+    """Start a process that runs an answer, in a folder named after the assignment. Its ends come with it."""
+
+    assignment: str
+
+
+class Spawned(Message, frozen=True):
+    """The first process of the new one's namespaces, or the process itself where there are none."""
+
+    pid: int
+    namespaces: bool

@@ -1,0 +1,59 @@
+"""Before a machine judges, it judges itself: the grading judge times a function against itself."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from ..measuring import limits
+from ..measuring.selfcheck import TooNoisy, settle
+from . import linux
+from .answer_link import TimeLeft
+from .answer_process import AnswerProcess
+from .channel import Channel
+from .messages import MachineChecked
+from .timed_race import Launches
+
+LAUNCHES = 8
+SECONDS = 60.0
+
+_CELL = """
+def work(matrix):
+    return matrix @ matrix
+"""
+
+
+def check_machine(forkserver: Channel) -> MachineChecked:
+    """The noise of this machine as the judge sees it, and the machine's limits."""
+    noise: dict[str, Any] | None = None
+    noisy = None
+    try:
+        noise = asdict(settle("grading", lambda: _ratios(forkserver)))
+    except TooNoisy as problem:
+        noisy = str(problem)
+    return MachineChecked(noise, noisy, limits.kept_as("cpu", 1), limits.rates("cpu", 1))
+
+
+def _ratios(forkserver: Channel) -> list[float]:
+    """Log-ratios of identical functions, one a launch."""
+    time_left = TimeLeft(SECONDS)
+    processes = [AnswerProcess(forkserver, [], "selfcheck") for _ in range(2)]
+    try:
+        for process in processes:
+            process.run(_CELL, SECONDS)
+        with linux.one_core_kept_free() as core:
+            sides = {"slow": ("work", processes[0]), "fast": ("work", processes[1])}
+            launches = Launches(sides, _matrix, 1.0, None, time_left, core)
+            launches.plan()
+            return [math.log(ratio) for ratio in itertools.islice(launches.ratios(), LAUNCHES)]
+    finally:
+        for process in processes:
+            process.end()
+
+
+def _matrix(generator: torch.Generator, device: str) -> torch.Tensor:
+    return torch.rand(128, 128, generator=generator)
