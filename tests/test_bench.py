@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEYS = {"judge", "work", "load", "ratio", "verdicts", "wrong", "undecided", "launches", "median_s", "p95_s"}
 
 
-@pytest.mark.slow
+@pytest.mark.machine
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="launches need Linux")
 def test_a_quick_benchmark_of_the_judges_writes_its_table_and_chart(tmp_path):
     table, chart = tmp_path / "judge.json", tmp_path / "judge.png"
