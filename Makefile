@@ -33,9 +33,11 @@ COURSE = $(if $(BUNDLE),--no-index --find-links wheels --editable '.[course]',--
 LAB_FLAGS = $(if $(filter Linux,$(shell uname -s)),$(if $(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser))
 LAB_FLAGS += $(if $(filter 0,$(shell id -u)),--allow-root)
 
-# Test processes, each with whole files. Races wait for each other, so the third has something to do meanwhile;
-# the longest files come first.
+# Test processes, each with whole files, the longest first (conftest.py). Some tests wait, so there is one process
+# more than most machines have cores.
 SHARED = --dist loadfile --no-loadscope-reorder --numprocesses
+# How many of the longest steps are shown; 0 shows all.
+DURATIONS = 15
 
 define check-python
 @command -v $(BASE) >/dev/null || { echo "error: $(BASE) was not found; Python 3.10 to 3.13 is needed." >&2; exit 1; }
@@ -60,13 +62,15 @@ help: ## list the commands
 lab: $(READY) ## install what is needed and open the course in JupyterLab
 	@$(RUN) -m jupyterlab --LabApp.default_url=/lab/tree/course/index.ipynb $(LAB_FLAGS) $(ARGS)
 
+# In notebooks, comparisons and races are short: the tests look at what the cells say, and not at their figures.
 test: check ## install what is needed and run all tests
-	$(RUN) -m pytest --nbval-lax -m slow $(SHARED) 3 tests course solutions
+	AUTOGRADER_SECONDS=0.1 $(RUN) -m pytest --nbval-lax -m "slow and not machine" --durations=$(DURATIONS) $(SHARED) 3 \
+		tests course solutions
 
 check: $(READY) ## the part of the tests that takes seconds: style, drift, leaks, fast tests
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
-	$(RUN) -m pytest -m "not slow" $(SHARED) 2 tests
+	$(RUN) -m pytest -m "not slow and not machine" --durations=$(DURATIONS) $(SHARED) 2 tests
 
 notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARGS=--all for more)
 	@$(RUN) -m autograder notebooks $(ARGS)
@@ -89,9 +93,11 @@ report: $(READY) ## write a page about a graded class: make report ASSIGNMENT=01
 hub: $(READY) ## start a JupyterHub with two students and an instructor (docs/jupyterhub.md)
 	@$(RUN) examples/jupyterhub/start.py $(ARGS)
 
-bench: $(READY) ## measure the speed judge's errors, and how fast a class is graded (ARGS=--quick for a look)
+bench: $(READY) ## measure the speed judge's errors, a class's grading, and the tests (ARGS=--quick for a look)
 	@$(RUN) benchmarks/judge.py $(ARGS)
 	@$(RUN) benchmarks/grading.py $(ARGS)
+	$(RUN) -m pytest -m machine tests
+	@$(RUN) benchmarks/tests.py $(ARGS)
 
 screens: $(READY) ## take the README's pictures anew (needs Chromium)
 	$(RUN) -m pytest tests/browser --screenshots docs/screens

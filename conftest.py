@@ -1,11 +1,44 @@
-"""Notebooks that nbval runs count as slow tests, so that one command runs everything that takes long."""
+"""What runs where and when: notebooks count as slow tests, and the longest files start first."""
 
 from __future__ import annotations
 
 import pytest
+
+# In about this order; whatever is not here comes after them, and takes less than half a minute.
+LONGEST = [
+    "tests/grading/test_adversaries.py",
+    "tests/grading/test_faults.py",
+    "tests/grading/test_isolated.py",
+    "tests/grading/test_new_chapter.py",
+    "tests/grading/test_all_answers.py",
+    "tests/grading/test_engine.py",
+    "tests/browser/test_class.py",
+    "course/",
+]
+# Their tests have nothing in common, and any process may take one.
+EACH_FOR_ITSELF = ["tests/grading/test_all_answers.py", "tests/grading/test_new_chapter.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.suffix == ".ipynb":
             item.add_marker("slow")
+    items.sort(key=lambda item: place(item.nodeid))
+
+
+def place(test: str) -> int:
+    """Where in the order a test comes; those of one file keep theirs."""
+    return next((number for number, name in enumerate(LONGEST) if test.startswith(name)), len(LONGEST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Give a process whole files, as `--dist loadfile` does, but not those whose tests share nothing."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return nodeid if file in EACH_FOR_ITSELF else file
+
+    return Scheduling(config, log) if config.option.dist == "loadfile" else None

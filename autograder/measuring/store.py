@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from ..files import write_whole
 
 
 def read(name: str) -> dict[str, Any] | None:
@@ -20,14 +23,8 @@ def read(name: str) -> dict[str, Any] | None:
 
 def write(name: str, content: dict[str, Any]) -> None:
     """Keep ``content`` under ``name``; without a writable cache folder it is measured again next time."""
-    path = path_of(name)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(content, indent=1))
-        unfinished.replace(path)
-    except OSError:
-        pass
+    with suppress(OSError):
+        write_whole(path_of(name), json.dumps(content, indent=1))
 
 
 def folder() -> Path:

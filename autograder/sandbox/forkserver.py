@@ -71,10 +71,10 @@ def _load(first: Load) -> None:
     for name in first.modules:
         with suppress(Exception):  # then the cell that needs it will say so
             import_module(name)
-    for source in first.sources:
+    for source in first.given:
         shell.transform_cell(source)
     costs(torch.neg, torch.ones(1))  # the first count loads what counting needs
-    if any("meta" in source for source in first.sources):
+    if first.meta:
         torch.neg(torch.ones(1, device="meta"))  # so does the first operation there: a thousand modules
 
 

@@ -139,6 +139,7 @@ class Launches:
         self._processes, self._on, self._threshold, self._tolerance = processes, on, threshold, tolerance
         self._time, self._core = time_left, core
         self._calls: dict[str, int] = {}
+        self._idle = 0.0  # CPU seconds of a block without calls
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
 
     def plan(self) -> None:
@@ -168,56 +169,61 @@ class Launches:
                 MOST_OUTPUT_BYTES / max(size, 1),
             )
             most = max(1, int(most))
-            search, seconds = BlockSearch(most), 0.0
+            search, seconds, idle = BlockSearch(most), 0.0, []
             while not search.found or not seconds:
                 block = Block([self._inputs() for _ in range(search.calls)])
                 slow.reserve(block)
-                empty = slow.run(nothing, []).calls
-                seconds = max(slow.run(block, block.all).calls - empty, 1e-9)
+                idle.append(slow.run(nothing, []).calls)
+                seconds = max(slow.run(block, block.all).calls - min(idle), 1e-9)
                 search.take(seconds)
         finally:
             slow.kill()
-            slow.end()
+            slow.await_end()
+        self._idle = min(idle)
         enough = math.ceil(BLOCK_SECONDS * self._threshold * search.calls / seconds)
         self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, enough))}
 
     def ratios(self) -> Iterator[float]:
         """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
-        for _ in range(MOST_LAUNCHES):
-            if self._time.is_over():
-                return
-            sides: dict[str, Side] = {}
-            names = random.sample(SIDES, 2)
-            try:
-                # Both at once: forking takes longer than all that is timed.
-                copies = []
-                for name in names:
-                    with _told(name):
-                        copies.append(self._processes[name][1].start_copy(self._time.of_cell()))
-                for name, copy in zip(names, copies, strict=True):
-                    sides[name] = Side(name, *self._processes[name], copy, self._core, self._time)
-                pairs: list[dict[str, Spent]] = []
-                for _ in range(WARM_UPS + PAIRS):
-                    block, spent = self._block(), {}
-                    for name in random.sample(SIDES, 2):
-                        sides[name].reserve(block)
-                        spent[name] = sides[name].run(block, block.part if name == "slow" else block.all)
-                    if sides["fast"].changed_inputs() and not sides["slow"].changed_inputs():
-                        raise AnswerError("failed", "a call changed its input, which must be left alone.")
-                    # All results at once: whoever computes them only now has to compute them all.
-                    got, _ = sides["fast"].results(len(block.all), spent["fast"])
-                    expected, _ = sides["slow"].results(len(block.all), spent["slow"])
-                    self._compare(block, got, expected)
-                    pairs.append(spent)
-                nothing, idle = Block([]), []
-                for side in sides.values():
-                    idle.append(side.run(nothing, []).calls)
-            finally:
-                for side in sides.values():
-                    side.kill()
-                for side in sides.values():
-                    side.end()
-            yield self._ratio(pairs[WARM_UPS:], min(idle)) / self._threshold
+        ending: list[Side] = []
+        try:
+            for _ in range(MOST_LAUNCHES):
+                if self._time.is_over():
+                    return
+                sides: dict[str, Side] = {}
+                try:
+                    names = random.sample(SIDES, 2)
+                    # Both at once, while the last ones end: that takes longer than all that is timed.
+                    copies = []
+                    for name in names:
+                        with _told(name):
+                            copies.append(self._processes[name][1].start_copy(self._time.of_cell()))
+                    for side in ending:
+                        side.await_end()
+                    for name, copy in zip(names, copies, strict=True):
+                        sides[name] = Side(name, *self._processes[name], copy, self._core, self._time)
+                    pairs: list[dict[str, Spent]] = []
+                    for _ in range(WARM_UPS + PAIRS):
+                        block, spent = self._block(), {}
+                        for name in random.sample(SIDES, 2):
+                            sides[name].reserve(block)
+                            part = block.part if name == "slow" else block.all
+                            spent[name] = sides[name].run(block, part)
+                        if sides["fast"].changed_inputs() and not sides["slow"].changed_inputs():
+                            raise AnswerError("failed", "a call changed its input, which must be left alone.")
+                        # All results at once: whoever computes them only now has to compute them all.
+                        got, _ = sides["fast"].results(len(block.all), spent["fast"])
+                        expected, _ = sides["slow"].results(len(block.all), spent["slow"])
+                        self._compare(block, got, expected)
+                        pairs.append(spent)
+                finally:
+                    ending = list(sides.values())
+                    for side in ending:
+                        side.kill()
+                yield self._ratio(pairs[WARM_UPS:]) / self._threshold
+        finally:
+            for side in ending:
+                side.await_end()
 
     def _inputs(self) -> tuple:
         return fresh_inputs(self._on, secrets.randbits(63), "cpu")
@@ -236,13 +242,14 @@ class Launches:
             if not _identical(*pair) and (found := difference(*pair, None, self._tolerance)):
                 raise AnswerError("failed", f"a result was wrong while it was timed: {found}")
 
-    def _ratio(self, blocks: Sequence[Mapping[str, Spent]], empty: float) -> float:
+    def _ratio(self, blocks: Sequence[Mapping[str, Spent]]) -> float:
         """The median over pairs of given / answer; keeps the seconds per call of both."""
         usual = median(pair["slow"].around for pair in blocks)
         more = median(pair["fast"].around for pair in blocks) - SLACK_FACTOR * usual - SLACK_SECONDS
-        slow = [max(pair["slow"].calls - empty, 1e-9) / self._calls["slow"] for pair in blocks]
+        slow = [max(pair["slow"].calls - self._idle, 1e-9) / self._calls["slow"] for pair in blocks]
         fast = [
-            (max(pair["fast"].calls - empty, 1e-9) + max(0.0, more)) / self._calls["fast"] for pair in blocks
+            (max(pair["fast"].calls - self._idle, 1e-9) + max(0.0, more)) / self._calls["fast"]
+            for pair in blocks
         ]
         self.seconds["slow"] += slow
         self.seconds["fast"] += fast
@@ -295,6 +302,7 @@ class Side:
             self._stopped.remove(original.first)  # it is ours, and answers
         for pid in self._stopped:
             linux.send_signal(pid, signal.SIGSTOP)
+        self._newest = self._copy.newest_process()
         self._inputs = Inputs()
         self._memory: SharedMemory | None = None
 
@@ -316,12 +324,12 @@ class Side:
             raise RuntimeError("no memory was reserved for these inputs")
         self._inputs = inputs = block.inputs
         inputs.fill(self._memory)
-        newest, start = self._copy.newest_process(), self._cpu_seconds()
+        start = self._cpu_seconds()
         with self._turn():
             self._copy.channel.send(RaceInputs(block.nodes, inputs.places(), part), seconds=CALL_SECONDS)
             self._copy.channel.await_signal(CALL_SECONDS, self._copy.watch)
         ready = self._cpu_seconds()
-        self._expect_nobody_else(newest)
+        self._expect_nobody_else()
         waits = linux.voluntary_switches(self._copy.pid)
         wall = time.monotonic()
         with self._turn():
@@ -331,7 +339,7 @@ class Side:
         wall = time.monotonic() - wall
         took = self._cpu_seconds() - ready
         waits = linux.voluntary_switches(self._copy.pid) - waits
-        if waits > FEW_WAITS or self._copy.newest_process() != newest:
+        if waits > FEW_WAITS or self._is_new():
             took = max(took, wall)  # it waited, or somebody else worked: then the time that passed counts
         return Spent(took, ready - start)
 
@@ -339,13 +347,13 @@ class Side:
         """Its results, repeated until there are ``number``, and their bytes; what that took is added to
         ``spent``.
         """
-        newest, start = self._copy.newest_process(), self._cpu_seconds()
+        start = self._cpu_seconds()
         with self._turn():
             self._copy.channel.send(FetchResults(number), seconds=CALL_SECONDS)
             reply, frame = self._copy.reply(Found | Raised, CALL_SECONDS)
         if spent is not None:
             spent.around += self._cpu_seconds() - start
-        self._expect_nobody_else(newest)
+        self._expect_nobody_else()
         if isinstance(reply, Raised):
             raise DuelError(f"{self.name!r} raised {reply.told}")
         try:
@@ -359,10 +367,14 @@ class Side:
         """Whether a call wrote into its inputs."""
         return self._memory is not None and self._inputs.changed(self._memory)
 
-    def _expect_nobody_else(self, newest: int) -> None:
+    def _is_new(self) -> bool:
+        """Whether there was a new process or thread since the last look."""
+        before, self._newest = self._newest, self._copy.newest_process()
+        return self._newest != before
+
+    def _expect_nobody_else(self) -> None:
         """Our code starts no process to take inputs or give results, and nobody else there runs."""
-        awake = any(linux.state(pid) not in "TtZX" for pid in self._stopped)
-        if awake or self._copy.newest_process() != newest:
+        if self._is_new() or any(linux.state(pid) not in "TtZX" for pid in self._stopped):
             self._process.suspicious.append(
                 "In a race, another process of the answer worked beside the calls."
             )
@@ -411,24 +423,24 @@ class Side:
         return total
 
     def kill(self) -> None:
-        """Have it ended, on any core: giving back its memory takes as long as forking it."""
+        """Have it ended, on any core, and let the others in its namespaces go on."""
         self._close_memory()
         with suppress(OSError):
             os.sched_setaffinity(self._copy.pid, range(os.cpu_count() or 1))
         self._copy.end()
+        if not self._shares_namespaces:
+            linux.kill(self._copy.first)
+        for pid in self._stopped:
+            linux.send_signal(pid, signal.SIGCONT)
+
+    def await_end(self) -> None:
+        """Wait until it is gone: giving back its memory takes as long as forking it."""
+        self._copy.await_end()
 
     def _close_memory(self) -> None:
         if self._memory:
             self._memory.close()
             self._memory = None
-
-    def end(self) -> None:
-        """Wait until it is gone, and let the others in its namespaces go on."""
-        self._copy.await_end()
-        if not self._shares_namespaces:
-            linux.kill(self._copy.first)
-        for pid in self._stopped:
-            linux.send_signal(pid, signal.SIGCONT)
 
 
 @contextmanager

@@ -6,6 +6,9 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
+# Nobody presses Tab more often than this to reach what is in the cell that they are in.
+MOST_TABS = 10
+
 
 def menu(page: Page, *path: str) -> None:
     """Click through JupyterLab's menu."""
@@ -50,3 +53,11 @@ class Notebook:
         self.page.keyboard.press("Home")
         self.page.keyboard.press("Shift+End")
         self.page.keyboard.type(text)
+
+    def tab_to(self, target: Locator) -> None:
+        """Press Tab until the focus is on an element; what JupyterLab puts before it may change."""
+        for _ in range(MOST_TABS):
+            self.page.keyboard.press("Tab")
+            if target.evaluate("element => element === document.activeElement"):
+                return
+        expect(target).to_be_focused()  # says where the focus should be

@@ -51,9 +51,8 @@ def test_the_keyboard_is_enough(lab: str, page: Page) -> None:
     for _ in range(3):
         press("Shift+Enter")
     expect(active).to_contain_text("Hint 1")
-    press("Tab")
     hint = active.locator("details").first
-    expect(hint.locator("summary")).to_be_focused()
+    notebook.tab_to(hint.locator("summary"))
     expect(hint).not_to_have_attribute("open", "")
     press("Space")
     expect(hint).to_have_attribute("open", "")

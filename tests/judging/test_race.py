@@ -1,12 +1,20 @@
 import contextlib
+import re
 import sys
-import time
 
 import pytest
 import torch
+from known_work import busy_for
 
 from autograder import check, race
 from autograder.judging import calls
+from autograder.measuring import duel
+
+
+@pytest.fixture(autouse=True)
+def a_quiet_machine(monkeypatch):
+    """What a machine that is too noisy does, tests/measuring/test_selfcheck.py tells."""
+    monkeypatch.setattr("autograder.judging.race.check_here", lambda: None)
 
 
 def numbers(generator, device):
@@ -45,13 +53,12 @@ def test_the_given_version_itself_gets_nothing_and_is_told_what_it_does(capsys):
 
 
 def test_points_grow_with_the_logarithm_of_the_ratio():
-    def twice_as_fast(values):
-        half = len(values) // 2
-        return torch.cat([slow(values[:half]), values[half:] * 2])
+    def takes(seconds):
+        return lambda values: busy_for(seconds) or values * 2
 
-    outcome = run(twice_as_fast, at_least={"cpu": 16}, points=4)
+    outcome = run(takes(0.01), against=takes(0.02), at_least={"cpu": 16}, points=4)
     assert outcome.word == "failed"
-    assert 0.5 < outcome.points < 1.5, "half the work is a quarter of the way from 1 to 16"
+    assert outcome.points == pytest.approx(1, abs=0.1), "twice as fast is a quarter of the way from 1 to 16"
 
 
 def test_a_wrong_answer_is_not_timed(capsys):
@@ -118,13 +125,20 @@ def test_a_device_that_is_not_here_costs_no_points(capsys):
         (lambda values: (values * 2).double(), "failed", "has the dtype torch.float64"),
         (lambda values: (values * 2).to("meta"), "failed", "has the device meta, expected cpu"),
         (lambda values: "text", "failed", "is of type str, expected a tensor"),
-        (lambda values: time.sleep(2.1) or values * 2, "failed", "your function takes 2.1 s for one call"),
     ],
 )
 def test_answers_that_cannot_race_are_told_why(function, word, message, capsys):
     outcome = run(function)
     assert (outcome.word, outcome.points) == (word, 0)
     assert message in capsys.readouterr().out
+
+
+def test_an_answer_that_takes_too_long_to_be_timed_is_told_so(monkeypatch, capsys):
+    monkeypatch.setattr(duel, "LONGEST_CALL", 0.2)
+    outcome = run(lambda values: busy_for(0.3) or values * 2)
+    assert (outcome.word, outcome.points) == ("failed", 0)
+    told = r"your function takes [\d.]+ s for one call; at most 0\.2 s can be timed here"
+    assert re.search(told, capsys.readouterr().out)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no timer signals")

@@ -4,8 +4,10 @@ import time
 
 import pytest
 import torch
+from known_work import busy_for
 
-from autograder.measuring.duel import FEWEST_ROUNDS, LONGEST_CALL, interleave, ratio_of
+from autograder.measuring import duel
+from autograder.measuring.duel import FEWEST_ROUNDS, interleave, ratio_of
 
 
 def some_numbers(generator, device):
@@ -20,23 +22,25 @@ def repeat(times):
     return work
 
 
-def test_three_repetitions_take_three_times_as_long_as_one():
-    samples = interleave({"three": repeat(3), "one": repeat(1)}, some_numbers, seconds=0.5)
-    ratio = samples.ratio("three", "one")
+def test_three_times_the_work_takes_three_times_as_long():
+    sides = {"three": lambda numbers: busy_for(0.009), "one": lambda numbers: busy_for(0.003)}
+    ratio = interleave(sides, some_numbers, clock="cpu", seconds=0).ratio("three", "one")
     assert ratio.low <= ratio.median <= ratio.high
-    assert 1.8 < ratio.median < 5
+    assert 2.9 < ratio.median < 3.1
 
 
-def test_what_only_the_first_call_loads_is_not_held_against_a_side():
+def test_what_only_the_first_call_loads_is_not_held_against_a_side(monkeypatch):
+    monkeypatch.setattr(duel, "LONGEST_CALL", 0.3)
     loaded = []
 
     def loads(numbers):
         if not loaded:
-            loaded.append(time.sleep(1.01 * LONGEST_CALL))
+            loaded.append(time.sleep(0.31))
         numbers.sin()
 
-    samples = interleave({"loads": loads, "once": repeat(1)}, some_numbers, seconds=0.1)
-    assert max(samples.seconds("loads")) < LONGEST_CALL / 10
+    samples = interleave({"loads": loads, "once": repeat(1)}, some_numbers, seconds=0)
+    assert loaded
+    assert max(samples.seconds("loads")) < duel.LONGEST_CALL / 10
 
 
 def test_every_block_gets_fresh_inputs_and_both_sides_the_same_contents():

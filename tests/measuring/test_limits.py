@@ -15,6 +15,7 @@ def rates(monkeypatch, tmp_path):
     limits.rates.cache_clear()
 
 
+@pytest.mark.machine
 def test_no_copy_and_no_product_beats_the_limit(rates, monkeypatch):
     source, target = torch.ones(4_000_000), torch.ones(4_000_000)
     matrix = torch.rand(512, 512)
