@@ -7,19 +7,21 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ..files import write_whole
 
 
-def read(name: str) -> dict | None:
+def read(name: str) -> dict[str, Any] | None:
     """What was written under ``name``, or None where there is nothing readable."""
     try:
-        return json.loads(path_of(name).read_text())
+        found: dict[str, Any] = json.loads(path_of(name).read_text())
+        return found
     except (OSError, ValueError):
         return None
 
 
-def write(name: str, content: dict) -> None:
+def write(name: str, content: dict[str, Any]) -> None:
     """Keep ``content`` under ``name``; without a writable cache folder it is measured again next time."""
     with suppress(OSError):
         write_whole(path_of(name), json.dumps(content, indent=1))

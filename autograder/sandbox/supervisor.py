@@ -241,7 +241,7 @@ class Sandbox:
         with other:
             self._process = subprocess.Popen(
                 command,
-                stdin=other,
+                stdin=other.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 env=environment,
