@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,11 +32,11 @@ def main() -> None:
     start = time.perf_counter()
     lines = run(["make", target, "DURATIONS=0"])
     total = time.perf_counter() - start
-    files: Counter[str] = Counter()
+    files: defaultdict[str, float] = defaultdict(float)
     for line in lines:
         if found := DURATION.match(line):
             files[found[2]] += float(found[1])
-    for file, seconds in files.most_common(SHOWN):
+    for file, seconds in sorted(files.items(), key=lambda item: item[1], reverse=True)[:SHOWN]:
         print(f"{seconds:8.1f} s  {file}")
     print(f"{sum(files.values()):8.1f} s  in all files and processes")
     print(
@@ -49,6 +49,7 @@ def run(command: list[str]) -> list[str]:
     """Run a command that must succeed; shows what it prints as it comes, and gives the lines."""
     lines = []
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         for line in process.stdout:
             lines.append(line)
             if not DURATION.match(line):

@@ -70,7 +70,7 @@ def test_every_script_in_solutions_carries_its_folders_name():
 def test_every_solution_has_its_chapter_and_its_exercises():
     assert {path.stem for path in SOLUTIONS} <= {path.stem for path in CHAPTERS}
     exercises = {path for path in (ROOT / "exercises").rglob("*.ipynb")}
-    assert exercises == {builder.exercise_of(path, ROOT) for path in SOLUTIONS}
+    assert exercises == {builder.exercise_notebook(path, ROOT) for path in SOLUTIONS}
 
 
 # Drift: the notebooks hold what the scripts say.
@@ -129,7 +129,7 @@ def test_chapter_has_no_absolute_paths(source):
 
 @pytest.mark.parametrize("source", SOLUTIONS, ids=stem)
 def test_solutions_and_exercises_hold_no_outputs(source):
-    for notebook in (source.with_suffix(".ipynb"), builder.exercise_of(source, ROOT)):
+    for notebook in (source.with_suffix(".ipynb"), builder.exercise_notebook(source, ROOT)):
         for cell in read(notebook).cells:
             assert not cell.get("outputs"), f"{notebook.name}: {cell.id}"
             assert cell.get("execution_count") is None

@@ -28,7 +28,7 @@ from autograder.authoring.colab import SOURCE, is_colab_cell
 ROOT = Path(__file__).resolve().parent.parent
 ADDRESS = links.address(ROOT)
 CHAPTERS = [source.with_suffix(".ipynb") for source in builder.chapter_sources(ROOT)]
-EXERCISES = [builder.exercise_of(source, ROOT) for source in builder.solution_sources(ROOT)]
+EXERCISES = [builder.exercise_notebook(source, ROOT) for source in builder.solution_sources(ROOT)]
 SOLUTIONS = [source.with_suffix(".ipynb") for source in builder.solution_sources(ROOT)]
 TORCH = importlib.util.find_spec("torch").origin
 # A guard against a hang, not an expectation.

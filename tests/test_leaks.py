@@ -104,7 +104,7 @@ def test_nothing_leaks():
 def test_the_search_has_something_to_look_for(source):
     secret, visible = split(source)
     assert len(secret) > 1 and len(visible) > 1
-    assert builder.exercise_of(source, ROOT).is_file()
+    assert builder.exercise_notebook(source, ROOT).is_file()
 
 
 # The search finds what is planted.

@@ -27,7 +27,7 @@ HEADER = re.compile(r"# %% (\w+) (\w+)((?: \w+=[\d.]+)*)")
 
 
 @dataclass(frozen=True)
-class Answer:
+class KnownAnswer:
     """One answer to one exercise: its code (None: as released), and what each test cell must give for it."""
 
     exercise: str
@@ -36,10 +36,10 @@ class Answer:
     points: Mapping[str, float]
 
 
-Answers = dict[str, dict[str, Answer]]
+Answers = dict[str, dict[str, KnownAnswer]]
 
 
-def read_answers(path: Path) -> list[Answer]:
+def read_answers(path: Path) -> list[KnownAnswer]:
     """The answers in one file; cells with plain headers (``# %%``, ``# %% [markdown]``) are passed over.
 
     Raises ValueError for a header that cannot be read.
@@ -53,7 +53,7 @@ def read_answers(path: Path) -> list[Answer]:
             raise ValueError(f"{path}: expected '# %% exercise kind test=points …', but found {header!r}.")
         exercise, kind, rest = words.groups()
         points = {f"{exercise}_{test}": float(value) for test, value in re.findall(r"(\w+)=([\d.]+)", rest)}
-        answers.append(Answer(exercise, kind, code.strip(), points))
+        answers.append(KnownAnswer(exercise, kind, code.strip(), points))
     return answers
 
 
@@ -71,8 +71,8 @@ def answers_to(assignment: str, root: Path = Path()) -> Answers:
             test: points for test, points in full.items() if exercise_of(test, solutions) == exercise
         }
         answers[exercise] = {
-            "solution": Answer(exercise, "solution", cell.source, most),
-            "unattempted": Answer(exercise, "unattempted", None, dict.fromkeys(most, 0.0)),
+            "solution": KnownAnswer(exercise, "solution", cell.source, most),
+            "unattempted": KnownAnswer(exercise, "unattempted", None, dict.fromkeys(most, 0.0)),
         }
     path = root / "tests" / "answers" / f"{assignment}.py"
     for answer in read_answers(path):

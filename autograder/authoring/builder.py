@@ -72,7 +72,7 @@ def solution_sources(root: Path) -> list[Path]:
     return sorted(path for path in (root / "solutions").glob("*/*.py") if path.stem == path.parent.name)
 
 
-def exercise_of(solution: Path, root: Path) -> Path:
+def exercise_notebook(solution: Path, root: Path) -> Path:
     """The students' notebook that is made from one solution."""
     return root / "exercises" / solution.stem / f"{solution.stem}.ipynb"
 

@@ -101,7 +101,7 @@ class Outcome:
 
         In an exercise's notebook, a passed test is kept as the reader's progress.
         """
-        progress.note(self.word)
+        progress.note_outcome(self.word)
         data = {
             "outcome": self.word,
             "points": self.points,

@@ -19,7 +19,7 @@ _execution: object = None
 _words: list[str] = []
 
 
-def note(word: str) -> None:
+def note_outcome(word: str) -> None:
     """Note what a test said. Once all tests of a cell have passed in one run, the cell is kept as passed.
 
     Only cells of an exercise's notebook count, run in its folder by a Jupyter kernel.

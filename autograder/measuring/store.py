@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import platformdirs
 
 from ..files import write_whole
 
@@ -29,7 +30,7 @@ def write(name: str, content: dict[str, Any]) -> None:
 
 def folder() -> Path:
     """The user's cache folder for this package."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "autograder"
+    return platformdirs.user_cache_path("autograder", appauthor=False)
 
 
 def path_of(name: str) -> Path:

@@ -53,7 +53,7 @@ class RunEveryCell(NbGraderPreprocessor):
 
     def run(self, cells: list[dict], assignment: str) -> Executed:
         """Run the cells now; a race that noise left undecided gets a second try."""
-        box = sandbox(self.require_sandbox)
+        box = shared_sandbox(self.require_sandbox)
         first = box.run(cells, assignment=assignment, races="now", **self.limits())
         if box.warning:
             self.log.warning("%s", box.warning)
@@ -79,7 +79,7 @@ def put_outputs(nb: NotebookNode, executed: Executed, log: logging.Logger) -> No
 
 
 @functools.cache
-def sandbox(require: bool) -> Sandbox:
+def shared_sandbox(require: bool) -> Sandbox:
     """This process's sandbox; it ends with the process."""
     box = Sandbox(require=require)
     atexit.register(box.close)

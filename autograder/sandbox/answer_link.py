@@ -144,7 +144,7 @@ class AnswerLink:
                 f"your code mentions `{min(self._unusual)}`, so your instructor looks at its costs.",
                 right=True,
             )
-        cost = decode.costs(counted, probes)
+        cost = decode.costs_without_probes(counted, probes)
         if cost is None:
             self.process.suspicious.append(
                 "The counted costs of a call did not hold operations that were surely there."

@@ -254,7 +254,7 @@ def error(raised: Raised) -> Exception:
     return found
 
 
-def costs(counted: CountedCosts | None, probes: int) -> Costs | None:
+def costs_without_probes(counted: CountedCosts | None, probes: int) -> Costs | None:
     """Counted costs without the judge's ``probes``; None where these are not all there."""
     if counted is None:
         return None

@@ -158,7 +158,7 @@ class Launches:
             copy = process.start_copy(self._time.of_cell())
         slow = Side("slow", name, process, copy, self._core, self._time)
         try:
-            block, nothing = Block([second]), Block([])
+            block, nothing = BlockInputs([second]), BlockInputs([])
             slow.reserve(block)
             slow.run(block, [0])
             _, size = slow.results(1)
@@ -171,7 +171,7 @@ class Launches:
             most = max(1, int(most))
             search, seconds, idle = BlockSearch(most), 0.0, []
             while not search.found or not seconds:
-                block = Block([self._inputs() for _ in range(search.calls)])
+                block = BlockInputs([self._inputs() for _ in range(search.calls)])
                 slow.reserve(block)
                 idle.append(slow.run(nothing, []).calls)
                 seconds = max(slow.run(block, block.all).calls - min(idle), 1e-9)
@@ -228,12 +228,12 @@ class Launches:
     def _inputs(self) -> tuple:
         return fresh_inputs(self._on, secrets.randbits(63), "cpu")
 
-    def _block(self) -> Block:
+    def _block(self) -> BlockInputs:
         number = self._calls["fast"]
         inputs = [self._inputs() for _ in range(number)]
-        return Block(inputs, random.sample(range(number), self._calls["slow"]))
+        return BlockInputs(inputs, random.sample(range(number), self._calls["slow"]))
 
-    def _compare(self, block: Block, got: Any, expected: list) -> None:
+    def _compare(self, block: BlockInputs, got: Any, expected: list) -> None:
         """Raise AnswerError where the answer's results are not those of the given version."""
         if not isinstance(got, list) or len(got) != len(block.all):
             raise AnswerError("failed", "not all results were there when the calls had ended.")
@@ -256,7 +256,7 @@ class Launches:
         return math.exp(median(log_ratios(slow, fast)))
 
 
-class Block:
+class BlockInputs:
     """The inputs of a block of calls, ready for both sides; ``part`` are the given version's calls."""
 
     def __init__(self, calls: list[tuple], part: list[int] | None = None) -> None:
@@ -306,7 +306,7 @@ class Side:
         self._inputs = Inputs()
         self._memory: SharedMemory | None = None
 
-    def reserve(self, block: Block) -> None:
+    def reserve(self, block: BlockInputs) -> None:
         """Have memory for the inputs of a block, which the side has mapped."""
         size = block.inputs.size
         if self._memory is not None and self._memory.size >= size:
@@ -318,7 +318,7 @@ class Side:
             self._copy.channel.send(prepare, files=[self._memory.file], seconds=CALL_SECONDS)
             self._copy.reply(RaceReady, CALL_SECONDS)
 
-    def run(self, block: Block, part: list[int]) -> Spent:
+    def run(self, block: BlockInputs, part: list[int]) -> Spent:
         """Give it the inputs of all calls, and let it do ``part`` of them."""
         if self._memory is None:
             raise RuntimeError("no memory was reserved for these inputs")

@@ -57,7 +57,7 @@ CLAIMS = {
 _found: dict[str, dict[str, tuple[str, str]]] = {}
 
 
-def note(claim: str, subject: str, word: str, reason: str) -> None:
+def note_finding(claim: str, subject: str, word: str, reason: str) -> None:
     """Remember what a cell found out about a claim; a cell that is run again replaces its own finding."""
     if claim not in CLAIMS:
         raise ValueError(f"There is no claim {claim!r}. The claims are {', '.join(CLAIMS)}.")
@@ -84,7 +84,7 @@ def verdict(claim: str, word: str, because: str, *, shown: bool) -> None:
     """
     if not shown:
         raise AssertionError(f"Not so here: {because}")
-    note(claim, because, word, because)
+    note_finding(claim, because, word, because)
     show(f"{claim} {word}: {because}", f"<p><b>{claim} {word}:</b> {because}</p>")
 
 

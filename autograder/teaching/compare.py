@@ -65,7 +65,7 @@ def compare(
         if bytes or flops
     }
     lines = [line for device in samples for line in _measured(device, samples[device], limits.get(device))]
-    for recording in recordings.look_up(title, variants):
+    for recording in recordings.recordings_of(title, variants):
         lines += _recorded(recording, variants)
     comparison = Comparison(title, samples, lines)
     if not lines:
@@ -176,7 +176,7 @@ def _on_claim(comparison: Comparison, claim: str | None) -> list[str]:
         ratio = comparison.ratio(device)
         word = claims.word_for(ratio)
         reason = f"{comparison.title} ({device}): {last} is {_faster(ratio)} {first}"
-        claims.note(claim, f"{comparison.title} on {device}", word, reason)
+        claims.note_finding(claim, f"{comparison.title} on {device}", word, reason)
         remarks.append(f"Claim {claim} {word} here, on {device}: {last} is {_faster(ratio)} {first}.")
     return remarks
 
@@ -197,7 +197,7 @@ def _record(comparison: Comparison, claim: str | None, limits: Mapping[str, floa
     if not folder and not (claim and in_notebook()):
         return
     for device, samples in comparison.samples.items():
-        recordings.write(
+        recordings.add_recording(
             Path(folder) if folder else recordings.kept_here(),
             device,
             comparison.title,

@@ -54,7 +54,7 @@ def path_for(directory: Path, device: str) -> Path:
     return directory / (re.sub(r"[^a-z0-9.]+", "-", device_name(device).lower()).strip("-") + ".json")
 
 
-def write(
+def add_recording(
     directory: Path,
     device: str,
     title: str,
@@ -95,7 +95,9 @@ def recordings(directory: Path | None = None) -> dict[str, list[Recording]]:
     return found
 
 
-def look_up(title: str, variants: Mapping[str, object], directory: Path | None = None) -> list[Recording]:
+def recordings_of(
+    title: str, variants: Mapping[str, object], directory: Path | None = None
+) -> list[Recording]:
     """The recordings of the comparison ``title`` that hold all ``variants``, by file name."""
     found = recordings(directory).get(title, [])
     return [recording for recording in found if set(variants) <= set(recording.seconds)]

@@ -34,7 +34,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from pretend_class import Graded, find, hand_in
 
-from autograder.authoring.answers import Answer, points_of, read_answers
+from autograder.authoring.answers import KnownAnswer, points_of, read_answers
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.roles import exercise_of
 
@@ -50,7 +50,7 @@ class Adversary:
     """One file of the catalogue."""
 
     name: str
-    parts: list[Answer]
+    parts: list[KnownAnswer]
     said: dict[str, float]
     below: dict[str, float]
     suspicious: bool | None

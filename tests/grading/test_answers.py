@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring.answers import Answer, answers_to, expected_points, read_answers, submission
+from autograder.authoring.answers import KnownAnswer, answers_to, expected_points, read_answers, submission
 from autograder.authoring.builder import build, solution_sources
 from autograder.authoring.rehearsal import compare, main
 from autograder.roles import exercise_of, solution_cells
@@ -22,8 +22,8 @@ def test_each_cell_is_one_answer(tmp_path: Path) -> None:
         "# %% pad right_slow check=1 hidden=2.5\ndef pad(x):\n    return x\n\n\n# %% pad none\npad = None\n"
     )
     assert read_answers(path) == [
-        Answer("pad", "right_slow", "def pad(x):\n    return x", {"pad_check": 1, "pad_hidden": 2.5}),
-        Answer("pad", "none", "pad = None", {}),
+        KnownAnswer("pad", "right_slow", "def pad(x):\n    return x", {"pad_check": 1, "pad_hidden": 2.5}),
+        KnownAnswer("pad", "none", "pad = None", {}),
     ]
 
 
@@ -61,7 +61,7 @@ def test_a_test_cell_belongs_to_the_longest_name() -> None:
 
 @pytest.mark.parametrize(("got", "right"), [(2, True), (1.9, False), (None, False)])
 def test_points_that_differ_are_reported(got: float | None, right: bool) -> None:
-    answers = {"pad": {"solution": Answer("pad", "solution", None, {"pad_check": 2})}}
+    answers = {"pad": {"solution": KnownAnswer("pad", "solution", None, {"pad_check": 2})}}
     rows, found = compare(answers, {"ada": {"pad": "solution"}}, {"ada": {"pad_check": got}})
     assert found is right
     assert (rows[0][1] == "2 solution") is right

@@ -84,7 +84,7 @@ def test_one_word_for_several_findings(words, word):
 
 def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
     seconds = {"loop": [4e-3] * 7, "one call": [1e-6] * 7}
-    path = recordings.write(tmp_path, "cpu", "sines", seconds, clock="cpu")
+    path = recordings.add_recording(tmp_path, "cpu", "sines", seconds, clock="cpu")
     content = json.loads(path.read_text())
     content["device"] |= {"name": "Some GPU", "driver": "600.1", "torch": "9.9", "date": "2026-01-31"}
     path.write_text(json.dumps(content))
@@ -102,7 +102,9 @@ def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, cap
     arguments = {"inputs": hundred, "guess": 3.0, "claim": "A1", "only": "cuda", "seconds": 0.01}
     assert compare("sines", VARIANTS, **arguments).lines == []
     assert "needs a cuda device. There is none here, and no recording yet." in capsys.readouterr().out
-    recordings.write(tmp_path, "cpu", "sines", {"loop": [4e-3] * 7, "one call": [1e-6] * 7}, clock="cuda")
+    recordings.add_recording(
+        tmp_path, "cpu", "sines", {"loop": [4e-3] * 7, "one call": [1e-6] * 7}, clock="cuda"
+    )
     compare("sines", VARIANTS, **arguments)
     text = capsys.readouterr().out
     assert "here:" not in text

@@ -9,9 +9,9 @@ from autograder.teaching import recordings
 
 def test_what_is_written_is_found_again_with_its_origin(tmp_path):
     seconds = {"slow": [4.0, 4.0, 4.0], "fast": [2.0, 1.0, 2.0]}
-    path = recordings.write(tmp_path, "cpu", "a title", seconds, clock="cpu", claim="A1")
-    recordings.write(tmp_path, "cpu", "another", seconds, clock="cpu")
-    (found,) = recordings.look_up("a title", seconds, tmp_path)
+    path = recordings.add_recording(tmp_path, "cpu", "a title", seconds, clock="cpu", claim="A1")
+    recordings.add_recording(tmp_path, "cpu", "another", seconds, clock="cpu")
+    (found,) = recordings.recordings_of("a title", seconds, tmp_path)
     assert found.ratio("slow", "fast").median == 2
     assert found.device["torch"] == torch.__version__ in found.label
     assert found.device["date"] in found.label
@@ -20,9 +20,9 @@ def test_what_is_written_is_found_again_with_its_origin(tmp_path):
 
 
 def test_a_recording_without_the_variants_of_the_cell_is_not_used(tmp_path):
-    recordings.write(tmp_path, "cpu", "a title", {"slow": [1.0], "fast": [1.0]}, clock="cpu")
-    assert not recordings.look_up("a title", {"slow": None, "new": None}, tmp_path)
-    assert not recordings.look_up("no such title", {"slow": None}, tmp_path)
+    recordings.add_recording(tmp_path, "cpu", "a title", {"slow": [1.0], "fast": [1.0]}, clock="cpu")
+    assert not recordings.recordings_of("a title", {"slow": None, "new": None}, tmp_path)
+    assert not recordings.recordings_of("no such title", {"slow": None}, tmp_path)
 
 
 def test_importing_the_package_loads_nothing_that_only_some_cells_need():

@@ -1,0 +1,46 @@
+"""How the package is built: what may import what, and one meaning for each public name."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import grimp
+
+ROOT = Path(__file__).resolve().parents[1]
+LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+
+def test_imports_keep_the_contracts() -> None:
+    """Those in pyproject.toml: layers, circles, and what measuring must not know."""
+    command = [sys.executable, "-c", LINT_IMPORTS, "--no-cache", "--no-logo"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    """Not through the ``__init__`` of a package either, where import-linter does not look."""
+    graph = grimp.build_graph("autograder", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert imports["autograder.sandbox"] >= {"autograder.sandbox.supervisor"}
+    assert list(graphlib.TopologicalSorter(imports).static_order())
+
+
+def test_every_public_name_is_defined_once() -> None:
+    places = defaultdict(list)
+    for path in sorted((ROOT / "autograder").rglob("*.py")):
+        if "templates" in path.parts:  # they are chapters, not modules
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(
+                node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+            ) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    assert {"check", "Proxy", "Sandbox"} <= places.keys()
+    twice = {name: paths for name, paths in places.items() if len(paths) > 1 and name != "main"}
+    assert not twice
