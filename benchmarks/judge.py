@@ -53,7 +53,7 @@ EACH = {0: 1, 5: 1, 10: 3, 20: 8, 25: 8}
 
 # Kind of work -> its input, and one unit of it.
 WORKS = {
-    "arithmetic": ("torch.rand(192, 192, generator=generator)", "given @ given"),
+    "arithmetic": ("torch.rand(256, 256, generator=generator)", "given @ given"),
     "8 MB element-wise": ("torch.rand(2_000_000, generator=generator)", "given + 1"),
     "small operations": ("torch.rand(64, generator=generator)", "[given.add(1) for _ in range(20)]"),
     "allocation": (

@@ -58,6 +58,7 @@ CALL_SECONDS = 10.0
 MOST_CALLS = 200
 MOST_INPUT_BYTES = MOST_OUTPUT_BYTES = 32 << 20
 MOST_MAKING = 0.06  # seconds for the inputs of one block
+FEW_CALLS, FEW_MAKING = 16, 0.02  # what it is worth to have blocks of equal length
 FEW_WAITS = 3  # a side that only computes waits for the word to start, for its turn, and after the end
 # What a side may spend on inputs and results beyond what the other side needs for as many.
 SLACK_FACTOR, SLACK_SECONDS = 1.2, 30e-6
@@ -181,7 +182,11 @@ class Launches:
             slow.await_end()
         self._idle = min(idle)
         enough = math.ceil(BLOCK_SECONDS * self._threshold * search.calls / seconds)
-        self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, enough))}
+        # What a block costs once, such as finding the caches cold, weighs on both sides alike where their blocks
+        # are equally long: those of an answer that is just fast enough, as far as that is cheap.
+        equal = math.ceil(search.calls * self._threshold)
+        equal = min(equal, FEW_CALLS, int(FEW_MAKING / max(making, 1e-6)))
+        self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, max(enough, equal)))}
 
     def ratios(self) -> Iterator[float]:
         """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
