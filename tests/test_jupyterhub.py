@@ -1,6 +1,6 @@
 """The JupyterHub example: started by its command, and a class that goes through an assignment on it.
 
-Nothing of it happens to this machine: accounts, homes and the exchange are made in a container of bubblewrap's,
+Nothing of it happens to this machine: accounts, homes and the exchange are made in a container (bubblewrap),
 in which /etc, /home, /srv, /tmp and the course's folder are copies.
 """
 
