@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -44,3 +45,18 @@ def test_every_public_name_is_defined_once() -> None:
     assert {"check", "Proxy", "Sandbox"} <= places.keys()
     twice = {name: paths for name, paths in places.items() if len(paths) > 1 and name != "main"}
     assert not twice
+
+
+def test_the_page_on_the_architecture_names_files_that_are_there() -> None:
+    """Each way has eight files at most, and the drawing is there."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for way in ("A submission's way", "A timing cell's way", "A test cell's way"):
+        steps = re.findall(r"(?m)^\d\. (.*)$", page.partition(f"## {way}\n")[2].partition("\n## ")[0])
+        assert 3 <= len(steps) <= 8, way
+        for step in steps:
+            for name in re.findall(r"`([\w/]+\.py)`", step.partition(":")[0]):
+                if "NN_topic" not in name:
+                    assert (ROOT / "autograder" / name).is_file(), name
+    packages = set(re.findall(r"(?m)^\| `(\w+)` \|", page))
+    assert packages == {path.parent.name for path in (ROOT / "autograder").glob("*/__init__.py")}
+    assert (ROOT / "docs" / "architecture.svg").is_file()

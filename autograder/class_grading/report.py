@@ -111,7 +111,7 @@ def page(results: ClassResults) -> str:
         ],
         races=[section for name in tests if (section := race_section(results, name))],
         times=time_rows(results),
-        sentences=[*last_run(results), self_check(results), sandbox_use(results)],
+        sentences=[*last_run(results), self_check(results), sandbox_sentence(results)],
     )
 
 
@@ -230,7 +230,7 @@ def last_run(results: ClassResults) -> list[str]:
     return [] if seconds is None else [f"The last run graded {graded} submissions in {length(seconds)}."]
 
 
-def sandbox_use(results: ClassResults) -> str:
+def sandbox_sentence(results: ClassResults) -> str:
     """Whether the submissions ran inside the sandbox."""
     sandboxed = [on for graded in results.graded for on in graded.sandboxed]
     if not sandboxed:
