@@ -67,9 +67,11 @@ test: check ## install what is needed and run all tests
 	AUTOGRADER_SECONDS=0.1 $(RUN) -m pytest --nbval-lax -m "slow and not machine" --durations=$(DURATIONS) $(SHARED) 3 \
 		tests course solutions
 
-check: $(READY) ## the part of the tests that takes seconds: style, drift, leaks, fast tests
+check: $(READY) ## the part of the tests that takes seconds: style, types, imports, drift, leaks, fast tests
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache --no-logo
 	$(RUN) -m pytest -m "not slow and not machine" --durations=$(DURATIONS) $(SHARED) 2 tests
 
 notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARGS=--all for more)

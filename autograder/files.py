@@ -1,4 +1,4 @@
-"""Writing a file in one piece, for all rooms."""
+"""Writing a file in one piece."""
 
 from __future__ import annotations
 

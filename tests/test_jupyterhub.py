@@ -1,7 +1,7 @@
 """The JupyterHub example: started by its command, and a class that goes through an assignment on it.
 
-Nothing of it happens to this machine: accounts, homes and the exchange are made in a room of bubblewrap's, in
-which /etc, /home, /srv, /tmp and the course's folder are copies.
+Nothing of it happens to this machine: accounts, homes and the exchange are made in a container (bubblewrap),
+in which /etc, /home, /srv, /tmp and the course's folder are copies.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ check(darkest, like=darkest_slow, on=some_digits, points=2)
 pytestmark = pytest.mark.slow
 
 
-class Room:
+class Container:
     """A place where root can make accounts that nobody outside sees."""
 
     def __init__(self, folder: Path) -> None:
@@ -89,22 +89,22 @@ class Room:
         not_needed = shutil.ignore_patterns(".git", ".venv", ".ready*", "__pycache__", ".*_cache", "build")
         shutil.copytree(ROOT, self.course, ignore=not_needed)
         (self.course / f".ready{sys.executable.replace('/', '-')}").touch()  # nothing is to be installed
-        self.walls = ["bwrap", "--dev-bind", "/", "/", "--bind", folder / "etc", "/etc"]
+        self.prefix = ["bwrap", "--dev-bind", "/", "/", "--bind", folder / "etc", "/etc"]
         for private in ("/home", "/root", "/srv"):
-            self.walls += ["--tmpfs", private]
-        self.walls += ["--perms", "1777", "--tmpfs", "/tmp"]
+            self.prefix += ["--tmpfs", private]
+        self.prefix += ["--perms", "1777", "--tmpfs", "/tmp"]
         # Python and the course may lie in these: put them back, with a way to them that is open to everybody.
         for path in (Path(sys.base_prefix), ROOT, Path(sys.prefix)):
             for parent in reversed(path.parents):
-                self.walls += ["--perms", "0755", "--dir", parent]
-            self.walls += ["--bind", self.course if path == ROOT else path, path]
-        self.walls += ["--unshare-pid", "--die-with-parent", "--cap-add", "ALL", "--chdir", ROOT]
+                self.prefix += ["--perms", "0755", "--dir", parent]
+            self.prefix += ["--bind", self.course if path == ROOT else path, path]
+        self.prefix += ["--unshare-pid", "--die-with-parent", "--cap-add", "ALL", "--chdir", ROOT]
         # Not bubblewrap's own /proc: the sandbox that grades would find it incomplete.
-        self.walls += ["sh", "-c", 'mount -t proc proc /proc && exec "$@"', "sh"]
+        self.prefix += ["sh", "-c", 'mount -t proc proc /proc && exec "$@"', "sh"]
 
     def start(self, *command: str, **options) -> subprocess.Popen:
-        """Start a command in the room; everything in there ends with it."""
-        return subprocess.Popen([*self.walls, *command], stdin=subprocess.DEVNULL, text=True, **options)
+        """Start a command in the container; everything in there ends with it."""
+        return subprocess.Popen([*self.prefix, *command], stdin=subprocess.DEVNULL, text=True, **options)
 
 
 class Person:
@@ -185,29 +185,29 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @contextmanager
-def a_room() -> Iterator[Room]:
-    """A room that goes away again, or a skip that says what is missing for one."""
+def a_container() -> Iterator[Container]:
+    """A container that goes away again, or a skip that says what is missing for one."""
     if not sys.platform.startswith("linux") or os.getuid() != 0:
         pytest.skip("the hub needs Linux and root")
     for program in ("bwrap", "useradd", "configurable-http-proxy", "make"):
         if not shutil.which(program):
             pytest.skip(f"{program} is missing")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        room = Room(Path(folder))
-        trial = room.start(
+        container = Container(Path(folder))
+        trial = container.start(
             "configurable-http-proxy", "--version", stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         said = trial.communicate(timeout=PATIENCE)[0]
         if trial.returncode:
-            pytest.skip(f"bubblewrap makes no room for the hub here: {said.strip()}")
-        yield room
+            pytest.skip(f"bubblewrap makes no container for the hub here: {said.strip()}")
+        yield container
 
 
 @pytest.fixture
-def room() -> Iterator[Room]:
-    """A room of the test's own."""
-    with a_room() as room:
-        yield room
+def container() -> Iterator[Container]:
+    """A container of the test's own."""
+    with a_container() as container:
+        yield container
 
 
 @pytest.fixture(scope="module")
@@ -217,11 +217,11 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     front, inside, routes = (f"http://127.0.0.1:{port}" for port in free_ports(3))
     options = f"--JupyterHub.bind_url={front} --JupyterHub.hub_bind_url={inside}"
     options += f" --ConfigurableHTTPProxy.api_url={routes}"
-    with a_room() as room, (folder / "hub.log").open("w+") as log:
+    with a_container() as container, (folder / "hub.log").open("w+") as log:
         (folder / "digits.py").write_text(SOURCE)
-        (room.course / "solutions/digits").mkdir()
-        nbformat.write(build(folder / "digits.py"), room.course / "solutions/digits/digits.ipynb")
-        process = room.start(
+        (container.course / "solutions/digits").mkdir()
+        nbformat.write(build(folder / "digits.py"), container.course / "solutions/digits/digits.ipynb")
+        process = container.start(
             *("make", "hub", f"PYTHON={sys.executable}", f"ARGS={options}"),
             env=environment(**PASSWORDS),
             stdout=log,
@@ -236,7 +236,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             until(runs)
             yield front
         finally:
-            process.kill()  # the room ends with it, and all that runs there
+            process.kill()  # the container ends with it, and all that runs there
             process.wait(PATIENCE)
 
 
@@ -365,25 +365,25 @@ START = f"{sys.executable} {ROOT}/examples/jupyterhub/start.py"
         (f"chmod 700 {ROOT}/autograder;", f"other users cannot run {sys.executable}"),
     ],
 )
-def test_the_command_says_why_it_does_not_start(room, before, reason):
+def test_the_command_says_why_it_does_not_start(container, before, reason):
     check = "getent passwd instructor bo; ls /home /srv"
-    said = said_in(room, f"{before} {START}; echo status $?; {check}")
+    said = said_in(container, f"{before} {START}; echo status $?; {check}")
     (error,) = (line for line in said.splitlines() if line.startswith("error: "))
     assert reason in error
     assert said.endswith("status 1\n/home:\n\n/srv:\n"), said  # and no account was made
 
 
-def test_a_second_start_keeps_everybodys_work(room):
+def test_a_second_start_keeps_everybodys_work(container):
     code = "import start; print(start.refusals()); start.prepare()"
     prepare = f"cd {ROOT}/examples/jupyterhub; {sys.executable} -c '{code}'"
     page = "/home/ada/fast-pytorch/course/index.ipynb"
-    said = said_in(room, f"{prepare}; echo hers > {page}; {prepare}; cat {page}")
+    said = said_in(container, f"{prepare}; echo hers > {page}; {prepare}; cat {page}")
     assert said == "[]\n[]\nhers\n"
 
 
-def said_in(room: Room, script: str) -> str:
-    """What a shell script prints in a room where the example could start."""
-    process = room.start(
+def said_in(container: Container, script: str) -> str:
+    """What a shell script prints in a container where the example could start."""
+    process = container.start(
         *("sh", "-c", script),
         env=environment(**PASSWORDS),
         stdout=subprocess.PIPE,

@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from autograder.authoring.bundle import this_python
 
 ROOT = Path(__file__).resolve().parent.parent
-# A stand-in for Python. It writes down how it is called, answers the Makefile's questions like the version
+# Called in place of Python: writes down how it is called, answers the Makefile's questions like the version
 # and the modules it is made to have, and does nothing else.
 FAKE_PYTHON = """\
 #!/bin/sh

@@ -35,8 +35,8 @@ def strided(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.ndim == 0 or tensor.numel() < 2:
         return tensor
     columns = tensor.shape[-1]
-    room = tensor.new_empty((*tensor.shape[:-1], 2 * columns + 1))[..., : 2 * columns : 2]
-    return room.copy_(tensor)
+    wider = tensor.new_empty((*tensor.shape[:-1], 2 * columns + 1))[..., : 2 * columns : 2]
+    return wider.copy_(tensor)
 
 
 def channels_last(tensor: torch.Tensor) -> torch.Tensor:

@@ -35,7 +35,7 @@ _LARGEST_MMAP_THRESHOLD = 32 << 20
 
 DISK = 256 << 20  # bytes in /tmp, and again in /dev/shm
 FILE = 128 << 20  # bytes in one file
-MEMORY = 2 << 30  # bytes of address space above what the warm process has
+MEMORY = 2 << 30  # bytes of address space above what the fork server has
 FILES = 512
 PROCESSES = 64
 
@@ -113,7 +113,7 @@ def limit_memory(amount: int) -> None:
 def limit_resources(used: int) -> None:
     """Limits on memory, files and core dumps for this process and all that come from it.
 
-    ``used`` is the address space of the warm process, in bytes.
+    ``used`` is the address space of the fork server, in bytes.
     """
     limit_memory(used + MEMORY)
     for kind, amount in (

@@ -1,8 +1,8 @@
 """A race between two processes, neither of which is believed: the code that decides the points for speed.
 
 Both sides are copies of processes that were forked from the same one, pinned to the same core, and stopped
-whenever it is not their turn. The same code in two processes can differ by tens of per cent, for as long as
-they live, so the unit of evidence is the *launch*: copy both sides in random order, warm up, time a few
+while the other runs. The same code in two processes can differ by tens of per cent, for as long as they live,
+so the unit of evidence is the *launch*: copy both sides in random order, warm up, time a few
 pairs of blocks, keep one ratio. The judge makes all inputs, a different one for each call, and reads the
 kernel's CPU clocks of everything that lives in a side's namespaces. Both sides take the inputs of all calls
 and hand over as many results; what the answer's side needs for that beyond the other is added to its calls,
@@ -59,7 +59,7 @@ MOST_CALLS = 200
 MOST_INPUT_BYTES = MOST_OUTPUT_BYTES = 32 << 20
 MOST_MAKING = 0.06  # seconds for the inputs of one block
 FEW_CALLS, FEW_MAKING = 16, 0.02  # what it is worth to have blocks of equal length
-FEW_WAITS = 3  # a side that only computes waits for the word to start, for its turn, and after the end
+FEW_WAITS = 3  # a side that only computes waits for the signal to start, to be let go on, and after the end
 # What a side may spend on inputs and results beyond what the other side needs for as many.
 SLACK_FACTOR, SLACK_SECONDS = 1.2, 30e-6
 
@@ -182,8 +182,8 @@ class Launches:
             slow.await_end()
         self._idle = min(idle)
         enough = math.ceil(BLOCK_SECONDS * self._threshold * search.calls / seconds)
-        # What a block costs once, such as finding the caches cold, weighs on both sides alike where their blocks
-        # are equally long: those of an answer that is just fast enough, as far as that is cheap.
+        # What a block costs once, such as finding the caches cold, weighs on both sides alike where their
+        # blocks are equally long: those of an answer that is just fast enough, as far as that is cheap.
         equal = math.ceil(search.calls * self._threshold)
         equal = min(equal, FEW_CALLS, int(FEW_MAKING / max(making, 1e-6)))
         self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, max(enough, equal)))}
@@ -318,7 +318,7 @@ class Side:
             return
         self._close_memory()
         self._memory = SharedMemory(2 * size)
-        with self._turn():
+        with self._running():
             prepare = PrepareRace(self._function)
             self._copy.channel.send(prepare, files=[self._memory.file], seconds=CALL_SECONDS)
             self._copy.reply(RaceReady, CALL_SECONDS)
@@ -330,14 +330,14 @@ class Side:
         self._inputs = inputs = block.inputs
         inputs.fill(self._memory)
         start = self._cpu_seconds()
-        with self._turn():
+        with self._running():
             self._copy.channel.send(RaceInputs(block.nodes, inputs.places(), part), seconds=CALL_SECONDS)
             self._copy.channel.await_signal(CALL_SECONDS, self._copy.watch)
         ready = self._cpu_seconds()
         self._expect_nobody_else()
         waits = linux.voluntary_switches(self._copy.pid)
         wall = time.monotonic()
-        with self._turn():
+        with self._running():
             self._copy.channel.signal()
             seconds = min(CALL_SECONDS * max(1, len(part)), self._time.of_cell())
             self._copy.channel.await_signal(max(0.1, seconds), self._copy.watch)
@@ -353,7 +353,7 @@ class Side:
         ``spent``.
         """
         start = self._cpu_seconds()
-        with self._turn():
+        with self._running():
             self._copy.channel.send(FetchResults(number), seconds=CALL_SECONDS)
             reply, frame = self._copy.reply(Found | Raised, CALL_SECONDS)
         if spent is not None:
@@ -386,7 +386,7 @@ class Side:
             raise AnswerError("failed", "not timed, because another process worked beside the calls.")
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _running(self) -> Iterator[None]:
         """Let the side go on for the length of the block, and stop it again."""
         self._signal(signal.SIGCONT)
         try:

@@ -12,7 +12,7 @@ import sys
 
 import torch
 
-room = torch.frombuffer(mmap.mmap(-1, 200 * 400 * 4), dtype=torch.float32).view(200, 400)
+shared = torch.frombuffer(mmap.mmap(-1, 200 * 400 * 4), dtype=torch.float32).view(200, 400)
 encode = next(module for name, module in sys.modules.items() if name.endswith("sandbox.encode"))
 stacked = encode.Results.stacked
 caught = []
@@ -28,10 +28,10 @@ def by_a_child(self, values):
         child = os.fork()
         if child == 0:
             for number, promise in enumerate(values):
-                room[number, : len(promise[0])] = slowly(promise[0])
+                shared[number, : len(promise[0])] = slowly(promise[0])
             os._exit(0)
         os.waitpid(child, 0)
-        values = [room[number, : len(promise[0])] for number, promise in enumerate(values)]
+        values = [shared[number, : len(promise[0])] for number, promise in enumerate(values)]
     return stacked(self, values)
 
 

@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-room = torch.frombuffer(mmap.mmap(-1, 200 * 400 * 4), dtype=torch.float32).view(200, 400)
+shared = torch.frombuffer(mmap.mmap(-1, 200 * 400 * 4), dtype=torch.float32).view(200, 400)
 student = next(module for name, module in sys.modules.items() if name.endswith("sandbox.student"))
 
 
@@ -28,12 +28,12 @@ def on_inputs(self, request, frame):
     child = os.fork()
     if child == 0:
         for number, x in enumerate(calls):
-            room[number, : len(x)] = slowly(x)
+            shared[number, : len(x)] = slowly(x)
         os._exit(0)
     os.waitpid(child, 0)
     self.channel.signal()
     self.channel.await_signal()
-    self.made = [room[number, : len(calls[number])] for number in request.part]
+    self.made = [shared[number, : len(calls[number])] for number in request.part]
     self.channel.signal()
 
 

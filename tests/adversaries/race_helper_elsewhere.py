@@ -1,8 +1,8 @@
-"""Keeps a thread in its process, so that copies of it live in other rooms than its helper, which it calls
-there.
+"""Keeps a thread in its process, so that copies of it live in other namespaces than its helper, which it
+calls there.
 
-The rooms of one submission share a network: an address in it that has no file finds the helper from any
-room.
+If all namespaces of one submission shared a network, an address in it that has no file would find the helper
+from any of them.
 
 # points: total_race=0
 # suspicious: yes

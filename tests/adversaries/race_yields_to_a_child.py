@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-room = torch.empty(200, 400).share_memory_()
+shared = torch.empty(200, 400).share_memory_()
 flag = torch.zeros(1, dtype=torch.int64).share_memory_()
 counter = iter(range(10**9))
 
@@ -29,11 +29,11 @@ def total(x):
         flag[0] = 0
         if os.fork() == 0:
             for number, (given,) in enumerate(calls):
-                room[number, : len(given)] = slowly(given)
+                shared[number, : len(given)] = slowly(given)
             flag[0] = 1
             os._exit(0)
         while not flag.item():
             os.sched_yield()
         os.wait()
     number = next(i for i, (given,) in enumerate(calls) if given is x)
-    return room[number, : len(x)]
+    return shared[number, : len(x)]

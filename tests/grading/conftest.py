@@ -24,16 +24,16 @@ def not_waiting_for(folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def turns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nobody waits for races of other modules: the CPU clock judges, which a neighbour disturbs little."""
-    with not_waiting_for(tmp_path_factory.mktemp("turns")):
+    with not_waiting_for(tmp_path_factory.mktemp("locks")):
         yield
 
 
 @pytest.fixture(scope="session")
 def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Graded]:
     """All kinds of bad input, one student each, graded in one run."""
-    with not_waiting_for(tmp_path_factory.mktemp("turns")):
+    with not_waiting_for(tmp_path_factory.mktemp("locks")):
         yield graded_traps(tmp_path_factory, root)
 
 

@@ -45,7 +45,7 @@ def configure(course: ScratchCourse, line: str) -> None:
 def pretend(
     cells: list[dict], *, races: str, only: list[int] | None = None, undecided: bool = False, **_: object
 ) -> dict:
-    """Stand in for a Sandbox: full points in every test, and one cell that has to be timed."""
+    """Takes the place of a Sandbox: full points in every test, and one cell that has to be timed."""
     done = Executed(sources={cell["index"]: cell["source"] for cell in cells}, sandboxed=True)
     done.seconds = dict.fromkeys(("cells", "tests", "races", "total"), 0.1)
     for cell in cells:

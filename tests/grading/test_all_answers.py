@@ -33,7 +33,7 @@ def grade(chapter: str, folder: Path, root: Path = ROOT) -> list[str]:
     more, and counts if it differs again.
     """
     course = ScratchCourse(folder, root)
-    course.environment["TMPDIR"] = str(course.folder)  # no turns with other chapters
+    course.environment["TMPDIR"] = str(course.folder)  # no locks shared with other chapters
     course.add_assignment(root / "solutions" / chapter / f"{chapter}.py")
     course.nbgrader("generate_assignment", chapter)
     answers = answers_to(chapter, root)

@@ -8,7 +8,7 @@ import pytest
 
 from autograder.authoring.answers import KnownAnswer, answers_to, expected_points, read_answers, submission
 from autograder.authoring.builder import build, solution_sources
-from autograder.authoring.rehearsal import compare, main
+from autograder.authoring.rehearsal import main, points_table
 from autograder.roles import exercise_of, solution_cells
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +62,7 @@ def test_a_test_cell_belongs_to_the_longest_name() -> None:
 @pytest.mark.parametrize(("got", "right"), [(2, True), (1.9, False), (None, False)])
 def test_points_that_differ_are_reported(got: float | None, right: bool) -> None:
     answers = {"pad": {"solution": KnownAnswer("pad", "solution", None, {"pad_check": 2})}}
-    rows, found = compare(answers, {"ada": {"pad": "solution"}}, {"ada": {"pad_check": got}})
+    rows, found = points_table(answers, {"ada": {"pad": "solution"}}, {"ada": {"pad_check": got}})
     assert found is right
     assert (rows[0][1] == "2 solution") is right
     assert right or f"pad_check: {got}, not 2" in rows[0][1]

@@ -21,7 +21,7 @@ class Points(float):
 
 
 def test(function, cases, points):
-    """A stand-in for `check`: same card, same result."""
+    """In place of `check`: same card, same result."""
     try:
         wrong = [case for case in cases if function(case) != cases[case]]
         word = "failed" if wrong else "passed"
