@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
 Rows = Sequence[Sequence[str]]
@@ -76,12 +76,24 @@ def table_markdown(header: Sequence[str], rows: Rows) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
-def table_html(header: Sequence[str], rows: Rows, caption: str = "") -> str:
-    """The same table as HTML, with a caption and column headers that a screen reader can use."""
-    head = "".join(f'<th scope="col" style="text-align:left">{escape(cell)}</th>' for cell in header)
+def table_html(header: Sequence[str], rows: Rows, caption: str = "", numeric: Collection[int] = ()) -> str:
+    """The same table as HTML, with a caption and column headers that a screen reader can use.
+
+    The columns at the places in ``numeric`` stand to the right.
+    """
+    style = [
+        "text-align:right;white-space:nowrap" if place in numeric else "text-align:left"
+        for place in range(len(header))
+    ]
+    head = "".join(
+        f'<th scope="col" style="{style[place]}">{escape(cell)}</th>' for place, cell in enumerate(header)
+    )
     body = "".join(
         "<tr>"
-        + "".join(f'<td style="text-align:left">{escape(cell).replace(chr(10), "<br>")}</td>' for cell in row)
+        + "".join(
+            f'<td style="{style[place]}">{escape(cell).replace(chr(10), "<br>")}</td>'
+            for place, cell in enumerate(row)
+        )
         + "</tr>"
         for row in rows
     )

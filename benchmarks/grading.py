@@ -127,9 +127,7 @@ def plain(made: ScratchCourse, folder: Path) -> tuple[float, dict]:
     shutil.copytree(made.folder, folder)
     (folder / "nbgrader_config.py").write_text(PLAIN.format(folder=str(folder)))
     seconds = timed([sys.executable, "-m", "nbgrader", "autograde", ASSIGNMENT], folder)
-    copy = ScratchCourse.__new__(ScratchCourse)
-    copy.folder = folder
-    return seconds, copy.points(ASSIGNMENT)
+    return seconds, ScratchCourse(folder).points(ASSIGNMENT)
 
 
 def above(samples: list[dict[str, float]]) -> float:
@@ -158,9 +156,7 @@ def measure(class_size: int, racing: int, large: int, scratch: Path) -> dict:
     untouched = shutil.copytree(made.folder, scratch / "untouched")
     seconds = ours(made)
     bar.update()
-    handed_in = ScratchCourse.__new__(ScratchCourse)
-    handed_in.folder = untouched
-    plain_seconds, plain_points = plain(handed_in, scratch / "plain")
+    plain_seconds, plain_points = plain(ScratchCourse(untouched), scratch / "plain")
     bar.update()
     table = {
         "submissions": class_size,

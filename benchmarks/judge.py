@@ -29,6 +29,7 @@ import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -36,7 +37,7 @@ from torch.utils.benchmark import Timer
 from tqdm import tqdm
 
 from autograder.judging.outcome import MIME
-from autograder.measuring.decide import decide
+from autograder.measuring.decide import Word, decide
 from autograder.measuring.device import provenance
 from autograder.measuring.duel import fresh_inputs, interleave
 from autograder.sandbox import Sandbox, linux
@@ -102,7 +103,7 @@ def one_timing(given: Callable, answer: Callable, inputs: Callable, stored: floa
 def best_of_five(given: Callable, answer: Callable, inputs: Callable, stored: float) -> float:
     (values,) = fresh_inputs(inputs, 1, "cpu")
     number = max(1, math.ceil(5e-3 / stored))
-    times = [min(timeit.repeat(lambda f=f: f(values), number=number, repeat=5)) for f in (given, answer)]
+    times = [min(timeit.repeat(partial(f, values), number=number, repeat=5)) for f in (given, answer)]
     return math.log(times[0] / times[1])
 
 
@@ -189,7 +190,7 @@ def our_cell(box: Sandbox, work: str, given: int, verdicts: int, drawn: int) -> 
         for _ in range(drawn)
     ]
     row = row_of(words, took, given, len(pool))
-    wrong = {True: "slower", False: "faster"}[given > ASKED * ANSWERED]
+    wrong: Word = "slower" if given > ASKED * ANSWERED else "faster"
     row |= {
         "drawn": drawn,
         "drawn_wrong": 0 if given == ASKED * ANSWERED else more.count(wrong),

@@ -67,7 +67,9 @@ def answers_to(assignment: str, root: Path = Path()) -> Answers:
     solutions = solution_cells(source)
     answers: Answers = {}
     for exercise, cell in solutions.items():
-        most = {test: points for test, points in full.items() if exercise_of(test, solutions) == exercise}
+        most: Mapping[str, float] = {
+            test: points for test, points in full.items() if exercise_of(test, solutions) == exercise
+        }
         answers[exercise] = {
             "solution": Answer(exercise, "solution", cell.source, most),
             "unattempted": Answer(exercise, "unattempted", None, dict.fromkeys(most, 0.0)),

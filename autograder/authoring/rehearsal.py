@@ -27,7 +27,7 @@ NAMES = ["ada", "bo", "chen", "dalia", "emeka", "fumi", "goran", "hana", "ines",
 
 def main(argv: list[str] | None = None) -> int:
     """Run the rehearsal; 0 if every student got the points that the answers are worth, else 1."""
-    parser = arguments()
+    parser = _parser()
     options = parser.parse_args(argv)
     if options.students < 1:
         parser.error("a rehearsal needs one student or more")
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     except CommandFailed as failure:
         print(f"\n{failure}\nThe whole output is in {course.log}", file=sys.stderr)
         return 1
-    rows, right = compare(answers, mixes, course.points(options.assignment))
+    rows, right = points_table(answers, mixes, course.points(options.assignment))
     print("\nPoints, and the kind of answer:\n")
     print(table_text(["", *answers, "total"], rows))
     print(f"\nOne student's page: {course.page(next(iter(mixes)), options.assignment)}")
@@ -70,8 +70,7 @@ def new_folder(wish: Path | None) -> Path:
     return wish.resolve()
 
 
-def arguments() -> argparse.ArgumentParser:
-    """The command's options."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m autograder rehearsal", description=__doc__.split("\n")[0]
     )
@@ -136,7 +135,7 @@ def step(title: str) -> Iterator[None]:
     print(f"{perf_counter() - start:6.1f} s", flush=True)
 
 
-def compare(
+def points_table(
     answers: Answers, mixes: dict[str, dict[str, str]], got: dict[str, dict[str, float | None]]
 ) -> tuple[list[list[str]], bool]:
     """The rows of the final table, and whether all points are as expected."""

@@ -30,22 +30,26 @@ class ScratchCourse:
     """A folder in which nbgrader commands run with the course's own ``nbgrader_config.py``.
 
     The gradebook, the exchange and nbgrader's cache are in this folder, too; the checkout stays as it is.
+    ``root`` is the checkout that has the real settings; a folder that has settings of its own needs none.
     ``environment`` is what the commands find in theirs beside this process's own.
     """
 
-    def __init__(self, folder: Path, root: Path) -> None:
-        self.folder, self.root = folder.resolve(), root.resolve()
+    def __init__(self, folder: Path, root: Path | None = None) -> None:
+        self.folder = folder.resolve()
         self.log = self.folder / "nbgrader.log"
         # The settings of whoever runs this must not mix with the course's.
         self.environment = {"JUPYTER_CONFIG_DIR": str(self.folder / "jupyter")}
+        if root is not None:
+            self._write_settings(root.resolve())
+
+    def _write_settings(self, root: Path) -> None:
         exchange, cache = self.folder / "exchange", self.folder / "cache"
         for path in (exchange, cache):
             path.mkdir(parents=True, exist_ok=True)
-        (self.folder / "nbgrader_config.py").write_text(
-            CONFIG.format(
-                root=str(self.root), folder=str(self.folder), exchange=str(exchange), cache=str(cache)
-            )
+        settings = CONFIG.format(
+            root=str(root), folder=str(self.folder), exchange=str(exchange), cache=str(cache)
         )
+        (self.folder / "nbgrader_config.py").write_text(settings)
 
     def add_assignment(self, source: Path) -> str:
         """Build an assignment's notebook from its script into this course; gives the assignment's name."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Sequence
 from contextlib import ExitStack
 
-from dask.system import CPU_COUNT
-
 from ..sandbox import Sandbox, SandboxError
+from .pool import LocalPool, Pool, PoolError, cores
 
 
-def arguments() -> argparse.ArgumentParser:
-    """The command's options."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m autograder grade", description="Grade a class in parallel, in the course's folder."
     )
@@ -30,7 +27,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Grade; 0 if every submission is graded at the end, else 1 (130 if stopped by hand)."""
-    parser = arguments()
+    parser = _parser()
     options = parser.parse_args(argv)
     if options.workers is not None and options.workers < 1:
         parser.error("--workers must be 1 or more")
@@ -38,9 +35,9 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("--workers is for this machine; a scheduler has its own")
     try:
         with ExitStack() as ending:
-            number = 0 if options.scheduler else options.workers or CPU_COUNT
+            number = 0 if options.scheduler else options.workers or cores()
             sandboxes = [ending.enter_context(Sandbox()) for _ in range(number)]
-            for sandbox in sandboxes:  # torch is loaded there while nbgrader and Dask are loaded here
+            for sandbox in sandboxes:  # torch is loaded there while nbgrader is loaded here
                 sandbox.begin()
             return _grade(options, sandboxes)
     except SandboxError as error:
@@ -51,23 +48,27 @@ def main(argv: list[str] | None = None) -> int:
         return 130
 
 
-def _grade(options: argparse.Namespace, sandboxes: Sequence[Sandbox]) -> int:
+def _grade(options: argparse.Namespace, sandboxes: list[Sandbox]) -> int:
     from sqlalchemy.exc import SAWarning
 
-    from .cluster import Cluster, ClusterError
     from .course import Course, GradingError
     from .engine import grade, tell
 
     warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, at every new submission
 
-    def connect(require: bool) -> Cluster:
-        return Cluster(options.scheduler, sandboxes, require=require or options.require_sandbox)
+    def connect(require: bool) -> Pool:
+        require = require or options.require_sandbox
+        if options.scheduler:
+            from .dask_pool import DaskPool
+
+            return DaskPool(options.scheduler, require=require)
+        return LocalPool(sandboxes, require=require)
 
     try:
         with Course(options.assignment, options.db) as course, course.locked():
             summary = grade(course, students=options.student, force=options.force, connect=connect)
             print(tell(course, summary))
-    except (GradingError, ClusterError) as error:
+    except (GradingError, PoolError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 1 if summary.failed else 0

@@ -4,37 +4,42 @@ from __future__ import annotations
 
 import difflib
 import errno
-import glob
 import json
 import logging
 import os
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nbconvert.exporters.exporter import ResourcesDict
 from nbgrader.api import Gradebook
 from nbgrader.apps import AutogradeApp
-from nbgrader.converters import Autograde, NbGraderException
+from nbgrader.converters import NbGraderException
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from tornado.log import app_log
 from traitlets import TraitError
 
+from ..files import write_whole
 from ..nbgrader_plugin.execute import RunEveryCell
+from ..nbgrader_plugin.patches import autograded_folder, owner
 from ..nbgrader_plugin.submissions import only_one, unfinished
-from .gradebook import GradebookError, OpenGradebook, explain
+from ..sandbox import Executed
+from .gradebook import GradebookError, OpenGradebook, database_trouble
+from .grader import Grader, NotWhatRan, Prepared
 
-CONFIG = "nbgrader_config.py"
+SETTINGS = "nbgrader_config.py"
 # What no other submission would survive either.
 HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 
 
 class GradingError(Exception):
     """Grading cannot start or go on; the message says why and what to do."""
+
+
+class SubmissionError(Exception):
+    """One submission cannot be graded; a sentence for the instructor."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +64,17 @@ class Course:
         self.directory.assignment_id = assignment
         self.root = Path(self.directory.root)
         self.records = self.root / ".grading"
-        _log_to(self.records / f"{assignment}.log", app.log)
+        self.log = self.records / f"{assignment}.log"
+        _log_to(self.log, app.log)
         try:
             self.grader = Grader(coursedir=self.directory, parent=app)
             step = RunEveryCell(parent=self.grader)
             self.db_url = self.directory.db_url
             self.gradebook = OpenGradebook(self.db_url, write=write)
-            self.limits = {
-                "cell_seconds": step.timeout,
-                "notebook_seconds": step.notebook_timeout,
-                "most_restarts": step.max_restarts,
-            }
+            self.limits = step.limits()
             self.require_sandbox = step.require_sandbox
         except TraitError as error:
-            raise GradingError(f"{CONFIG} has a setting that nbgrader refuses: {error} Mend it.") from None
+            raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses: {error} Mend it.") from None
         except GradebookError as error:
             raise GradingError(str(error)) from None
 
@@ -117,22 +119,25 @@ class Course:
                     f"Nobody has handed in {self.assignment}: there is no {where}. Run `nbgrader collect "
                     f"{self.assignment}` (or `nbgrader zip_collect`) first."
                 ) from None
-        pattern = self.grader._format_source("(?P<assignment>.*)", "(?P<student>.*)", escape=True)
         excluded = (self.directory.student_id_exclude or "").split(",")
         found = [
-            Submission(re.fullmatch(pattern, folder)["student"], Path(folder), tuple(map(Path, notebooks)))
+            Submission(owner(self.grader, folder)[1], Path(folder), tuple(map(Path, notebooks)))
             for folder, notebooks in sorted(self.grader.assignments.items())
         ]
         return [submission for submission in found if submission.student not in excluded]
 
     def graded(self, submission: Submission) -> bool:
         """Whether it was graded to the end, and not handed in again since; nbgrader's rule is the same."""
-        folder = Path(self.grader.destination(submission.student))
+        folder = self.autograded(submission.student)
         if not folder.exists() or unfinished(folder, self.notebooks):
             return False
         new = self.directory.get_existing_timestamp(str(submission.folder))
         old = self.directory.get_existing_timestamp(str(folder))
         return not (new and old and new > old)
+
+    def autograded(self, student: str) -> Path:
+        """The folder of a student's autograded notebooks."""
+        return autograded_folder(self.grader, self.assignment, student)
 
     @cached_property
     def notebooks(self) -> list[str]:
@@ -140,26 +145,47 @@ class Course:
         with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
             return [notebook.name for notebook in gradebook.find_assignment(self.assignment).notebooks]
 
-    def save(self, student: str) -> None:
+    def read(self, submission: Submission) -> list[Prepared]:
+        """The assignment's notebooks in a submission, with their cells in order.
+
+        Raises SubmissionError if that fails for this submission, GradingError if it would for all.
+        """
+        names = self.notebooks
+        with self._explained(submission.student):
+            return [self.grader.read(path) for path in submission.notebooks if path.stem in names]
+
+    def save(self, student: str, ran: Iterable[tuple[Prepared, Executed | None]]) -> None:
         """Let nbgrader grade one student's submission, whose cells were run before.
 
-        Raises NbGraderException if this submission cannot be graded, GradingError if none can.
+        Raises SubmissionError if this submission cannot be graded, GradingError if none can.
         """
+        by_path = {prepared.path: (prepared, executed) for prepared, executed in ran}
+        with self._explained(student):
+            self.grader.grade(student, by_path, self.gradebook.commit)
+
+    @contextmanager
+    def _explained(self, student: str) -> Iterator[None]:
+        """Share the gradebook; raise what goes wrong with a submission in words for the instructor."""
+        self.grader.cause = None
         try:
             with self.gradebook.shared():
-                self.grader.grade(student, self.gradebook.commit)
+                yield
         except (NbGraderException, DBAPIError, OSError) as error:
             cause = self.grader.cause or error
+            if isinstance(cause, NotWhatRan):
+                raise SubmissionError(str(cause)) from None
             # nbgrader wraps some of the database's errors.
             for reason in _reasons(cause):
                 if isinstance(reason, DBAPIError) and not isinstance(reason, (IntegrityError, DataError)):
-                    raise GradingError(explain(reason, self.gradebook.name)) from None
+                    raise GradingError(database_trouble(reason, self.gradebook.name)) from None
             if isinstance(cause, OSError) and cause.errno in HOPELESS:
                 raise GradingError(
                     f"The grades of {student} cannot be written: {cause}. Make room on the disk, or give "
                     "this account the right to write there, then start again."
                 ) from None
-            raise NbGraderException(f"{type(cause).__name__}: {cause}") from None
+            raise SubmissionError(
+                f"nbgrader could not grade it: {type(cause).__name__}: {cause} (see {self.log})"
+            ) from None
 
     def mean(self) -> tuple[float, float]:
         """The mean points of all who handed in, and the most that there are."""
@@ -174,10 +200,8 @@ class Course:
             with suppress(OSError, ValueError):
                 return json.loads(path.read_text())
             return {}
-        new = path.with_suffix(".new")
         with suppress(OSError):  # a full disk was reported before
-            new.write_text(json.dumps(data, indent=1))
-            os.replace(new, path)
+            write_whole(path, json.dumps(data, indent=1))
         return data
 
 
@@ -188,53 +212,11 @@ def _reasons(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _remembering(name: str) -> Callable:
-    def method(self: Grader, *arguments: Any) -> Any:
-        try:
-            return getattr(super(Grader, self), name)(*arguments)
-        except Exception as error:
-            self.cause = error
-            raise
-
-    return method
-
-
-class Grader(Autograde):
-    """nbgrader's Autograde for one student after another; it remembers what went wrong."""
-
-    cause: Exception | None = None
-    commit: Callable[[], None] = staticmethod(lambda: None)
-
-    init_destination = _remembering("init_destination")
-    init_assignment = _remembering("init_assignment")
-    convert_single_notebook = _remembering("convert_single_notebook")
-    set_permissions = _remembering("set_permissions")
-
-    def grade(self, student: str, commit: Callable[[], None]) -> None:
-        """Grade one student's submission, graded before or not; ``commit`` keeps the grades."""
-        self.cause, self.commit, self.force = None, commit, True
-        self.coursedir.student_id = glob.escape(student)
-        try:
-            self.start()
-        finally:
-            self.coursedir.student_id = "*"
-
-    def write_single_notebook(self, output: str, resources: ResourcesDict) -> None:
-        # The grades first: a notebook with the mark "finished" must never be without them.
-        if not self._sanitizing:
-            self.commit()
-        super().write_single_notebook(output, resources)
-
-    def destination(self, student: str) -> str:
-        """The folder of a student's autograded notebooks."""
-        return os.path.normpath(self._format_dest(self.coursedir.assignment_id, student))
-
-
 def _load(db_url: str | None) -> AutogradeApp:
     """nbgrader's own application with the settings of the current folder."""
-    if not os.path.exists(CONFIG):
+    if not os.path.exists(SETTINGS):
         raise GradingError(
-            f"There is no {CONFIG} in {os.getcwd()}. Go to the course's folder and start again."
+            f"There is no {SETTINGS} in {os.getcwd()}. Go to the course's folder and start again."
         )
     app = AutogradeApp()
     app.raise_config_file_errors = True
@@ -242,9 +224,9 @@ def _load(db_url: str | None) -> AutogradeApp:
     try:
         app.initialize([f"--db={db_url}"] if db_url else [])
     except SystemExit:
-        raise GradingError(f"{CONFIG} has a setting that nbgrader refuses; see above. Mend it.") from None
+        raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses; see above. Mend it.") from None
     except Exception as error:
-        raise GradingError(f"{CONFIG} cannot be read: {type(error).__name__}: {error}. Mend it.") from None
+        raise GradingError(f"{SETTINGS} cannot be read: {type(error).__name__}: {error}. Mend it.") from None
     return app
 
 

@@ -1,7 +1,7 @@
-"""Grades a whole class: submissions run in parallel on a Dask cluster, one process writes the grades.
+"""Grades a whole class: submissions run in parallel in a pool of workers, one process writes the grades.
 
-For each submission the cells run on a worker, in its sandbox; then nbgrader's own Autograde, in this process,
-takes their outputs in place of running anything. Races are timed apart, one at a time on each machine.
+For each submission the cells run in a worker's sandbox; then nbgrader's own Autograde, in this process, takes
+their outputs in place of running anything. Races are timed apart, one at a time on each machine.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ from __future__ import annotations
 import difflib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from nbgrader.converters import NbGraderException
-
-from ..nbgrader_plugin import execute, restore
-from ..nbgrader_plugin.submissions import UnreadableNotebook, read_notebook
+from ..nbgrader_plugin.submissions import problem_of
 from ..sandbox import Executed, plan
-from .cluster import Cluster
-from .course import Course, GradingError, Submission
+from .course import Course, GradingError, Submission, SubmissionError
+from .grader import Prepared
+from .pool import Pool
 from .progress_bar import Progress, length
 
 
@@ -30,9 +28,9 @@ class Job:
     """One notebook of a submission: its cells, and what running them gave."""
 
     submission: Submission
-    notebook: str
+    prepared: Prepared | None
     cells: list[dict]
-    others: int  # how many more notebooks the submission has
+    others: int = 0  # how many more notebooks the submission has
     executed: Executed | None = None
     failure: str | None = None
 
@@ -55,12 +53,12 @@ def grade(
     *,
     students: Iterable[str] = (),
     force: bool = False,
-    connect: Callable[[bool], Cluster],
+    connect: Callable[[bool], Pool],
     say: Callable[[str], None] = print,
 ) -> Summary:
     """Grade the submissions of the course's assignment that are still to be graded.
 
-    Raises GradingError or ClusterError where that cannot go on. What was graded until then is kept, and the
+    Raises GradingError or PoolError where that cannot go on. What was graded until then is kept, and the
     next run goes on from there.
     """
     summary, start = Summary(), monotonic()
@@ -69,21 +67,19 @@ def grade(
     summary.skipped = [submission.student for submission in chosen if submission not in todo]
     try:
         if todo:
-            load_originals(course)
-            with connect(course.require_sandbox) as cluster:
-                for warning in cluster.warnings:
+            with closing(connect(course.require_sandbox)) as pool:
+                for warning in pool.warnings:
                     say(f"warning: {warning}")
                 with Progress(len(todo), "grading", "submission") as progress:
-                    jobs = (job for submission in todo for job in prepare(course, submission))
+                    jobs = (job for submission in todo for job in jobs_of(course, submission))
                     settings = {"assignment": course.assignment, **course.limits}
-                    for done in by_submission(run(cluster, jobs, settings)):
+                    for done in by_submission(run_all(pool, jobs, settings)):
                         finish(course, done, summary)
                         progress.step()
     except BaseException as error:
         summary.stopped = "Stopped by hand." if isinstance(error, KeyboardInterrupt) else str(error)
         raise
     finally:
-        restore.loaded.clear()
         summary.seconds = monotonic() - start
         course.record(asdict(summary))
     return summary
@@ -99,78 +95,75 @@ def choose(submissions: list[Submission], students: set[str]) -> list[Submission
     return [submission for submission in submissions if not students or submission.student in students]
 
 
-def load_originals(course: Course) -> None:
-    """Read the assignment's own cells from the gradebook, once for all submissions."""
-    step = restore.RestoreCells(parent=course.grader)
-    names = course.notebooks
-    with course.gradebook.shared():
-        for name in names:
-            key = (course.db_url, course.assignment, name)
-            restore.loaded[key] = step.originals(*key)
-
-
-def prepare(course: Course, submission: Submission) -> list[Job]:
+def jobs_of(course: Course, submission: Submission) -> list[Job]:
     """The notebooks of a submission, with the cells that are to be run: none in one that cannot be read."""
-    planned = {}
-    for path in submission.notebooks:
-        if originals := restore.loaded.get((course.db_url, course.assignment, path.stem)):
-            planned[path.stem] = []
-            with suppress(UnreadableNotebook):
-                notebook = read_notebook(path)
-                restore.restore(notebook, originals)
-                planned[path.stem] = plan(notebook)
-    return [Job(submission, name, cells, len(planned) - 1) for name, cells in planned.items()]
+    try:
+        found = course.read(submission)
+    except SubmissionError as error:
+        return [Job(submission, None, [], failure=str(error))]
+    return [
+        Job(
+            submission,
+            prepared,
+            [] if problem_of(prepared.notebook) else plan(prepared.notebook),
+            len(found) - 1,
+        )
+        for prepared in found
+    ]
 
 
-def run(cluster: Cluster, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[Job]:
+def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[Job]:
     """Run all jobs; gives each when it is done, those that noise left undecided last.
 
     Two stages: answers are checked on every worker; then races are timed, on the workers that may.
     """
-    todo, races, again = iter(jobs), deque[Job](), []
+    todo = iter(jobs)
+    races: deque[tuple[Job, list[int]]] = deque()
+    again: list[tuple[Job, list[int]]] = []
     checking = timing = 0
     while True:
-        while timing < cluster.timers and races:
-            job = races.popleft()
-            cluster.start(job, job.cells, timing=True, races="now", only=job.executed.waiting, **settings)
+        while timing < pool.timers and races:
+            job, cells = races.popleft()
+            pool.start(job, job.cells, timing=True, races="now", only=cells, **settings)
             timing += 1
-        while checking < 2 * cluster.workers and (job := next(todo, None)):
-            if not job.cells:
-                yield job
+        while checking < 2 * pool.workers and (new := next(todo, None)):
+            if not new.cells:
+                yield new
                 continue
-            cluster.start(job, job.cells, timing=False, races="later", **settings)
+            pool.start(new, new.cells, timing=False, races="later", **settings)
             checking += 1
         if not checking and not timing:
             break
-        job, result = cluster.wait()
+        job, result = pool.wait()
         if job.executed is None:
             checking -= 1
         else:
             timing -= 1
-        if take(job, result) and job.executed.waiting:
-            races.append(job)
-        elif not job.failure and job.executed.undecided:
-            again.append(job)
+        executed = put_result(job, result)
+        if executed and executed.waiting:
+            races.append((job, executed.waiting))
+        elif executed and executed.undecided:
+            again.append((job, executed.undecided))
         else:
             yield job
-    for job in again:  # nothing else runs now
-        cluster.start(job, job.cells, timing=True, races="now", only=job.executed.undecided, **settings)
-        take(*cluster.wait())
+    for job, cells in again:  # nothing else runs now
+        pool.start(job, job.cells, timing=True, races="again", only=cells, **settings)
+        put_result(*pool.wait())
         job.failure = None  # what is still undecided is for the instructor to decide
         yield job
 
 
-def take(job: Job, result: Executed | str) -> bool:
-    """Put a result into its job; whether it is one."""
+def put_result(job: Job, result: Executed | str) -> Executed | None:
+    """Put a result into its job; all that running it gave until now, or nothing where it failed."""
     if isinstance(result, str):
         job.failure = result
-        return False
+        return None
     waiting = job.executed.waiting if job.executed else None
     job.executed = job.executed.merged(result) if job.executed else result
     if waiting and job.executed.waiting == waiting:
         job.failure = "Its races could not be timed: the judging process ended before its work was done."
-        return False
-    return True
+        return None
+    return job.executed
 
 
 def by_submission(jobs: Iterable[Job]) -> Iterator[list[Job]]:
@@ -189,23 +182,18 @@ def finish(course: Course, jobs: list[Job], summary: Summary) -> None:
     for failure in (job.failure for job in jobs if job.failure):
         summary.failed[student] = failure
         return
-    ran = {(course.assignment, student, job.notebook): job for job in jobs if job.executed}
-    execute.executed.update({key: job.executed for key, job in ran.items()})
     try:
-        course.save(student)
-    except NbGraderException as error:
-        log = course.records / f"{course.assignment}.log"
-        summary.failed[student] = f"nbgrader could not grade it: {error} (see {log})"
+        course.save(student, [(job.prepared, job.executed) for job in jobs if job.prepared])
+    except SubmissionError as error:
+        summary.failed[student] = str(error)
         return
-    finally:
-        for key in ran:
-            execute.executed.pop(key, None)
     summary.graded.append(student)
-    for job in ran.values():
-        names = {cell["index"]: cell["grade_id"] for cell in job.cells}
-        summary.undecided += [(student, names[index]) for index in job.executed.undecided]
-        if job.executed.events:
-            summary.suspicious.append(student)
+    for job in jobs:
+        if job.executed:
+            names = {cell["index"]: cell["grade_id"] for cell in job.cells}
+            summary.undecided += [(student, names[index]) for index in job.executed.undecided]
+            if job.executed.events:
+                summary.suspicious.append(student)
 
 
 def tell(course: Course, summary: Summary) -> str:

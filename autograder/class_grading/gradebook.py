@@ -9,18 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from unittest.mock import patch
 
 import nbgrader
-from alembic.script import ScriptDirectory
-from nbgrader.api import Base, Gradebook
+from nbgrader.api import Base
 from sqlalchemy import Connection, Inspector, create_engine, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
-from sqlalchemy.orm import scoped_session, sessionmaker
 
-CONNECT_SECONDS = 10
+from ..nbgrader_plugin.patches import migrations, sharing
+
+DATABASE_SECONDS = 10
 # What grading writes to.
 WRITTEN = ("student", "submitted_assignment", "submitted_notebook", "grade", "comment")
 
@@ -42,7 +40,7 @@ class OpenGradebook:
             )
         seconds = {"postgresql": "connect_timeout"}.get(self.url.get_backend_name())
         try:
-            self.engine = create_engine(self.url, connect_args={seconds: CONNECT_SECONDS} if seconds else {})
+            self.engine = create_engine(self.url, connect_args={seconds: DATABASE_SECONDS} if seconds else {})
             self.connection: Connection = self.engine.connect()
             self._check_version(inspect(self.connection))
             if write:
@@ -53,7 +51,7 @@ class OpenGradebook:
                 'pip install "autograder[course]"'
             ) from None
         except DBAPIError as error:
-            raise GradebookError(explain(error, self.name)) from None
+            raise GradebookError(database_trouble(error, self.name)) from None
 
     def _check_version(self, found: Inspector) -> None:
         tables = set(found.get_table_names())
@@ -71,7 +69,7 @@ class OpenGradebook:
         if "alembic_version" in tables:
             version = self.connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         self.connection.rollback()
-        scripts = ScriptDirectory(str(Path(nbgrader.__file__).parent / "alembic"))
+        scripts = migrations()
         known = {script.revision for script in scripts.walk_revisions()}
         if version and version not in known:
             raise GradebookError(
@@ -99,20 +97,9 @@ class OpenGradebook:
         Nothing is kept before ``commit`` is called; what was not committed at the end is undone.
         """
 
-        def use(
-            gradebook: Gradebook, db_url: str, course_id: str = "default_course", authenticator=None
-        ) -> None:
-            gradebook.engine, gradebook.course_id, gradebook.authenticator = self.engine, course_id, None
-            gradebook.db = scoped_session(
-                sessionmaker(bind=self.connection, join_transaction_mode="rollback_only", future=True)
-            )
-
-        def leave(gradebook: Gradebook) -> None:
-            gradebook.db.remove()
-
         try:
             self.connection.begin()
-            with patch.object(Gradebook, "__init__", use), patch.object(Gradebook, "close", leave):
+            with sharing(self.connection):
                 yield self
         finally:
             if not self.connection.invalidated:
@@ -128,7 +115,7 @@ class OpenGradebook:
         self.engine.dispose()
 
 
-def explain(error: DBAPIError, name: str) -> str:
+def database_trouble(error: DBAPIError, name: str) -> str:
     """What a database's error means for the instructor."""
     lines = [line.strip() for line in str(error.orig or error).splitlines() if line.strip()]
     reason = lines[0] if lines else type(error).__name__

@@ -1,4 +1,7 @@
-"""One page about a graded class: points, races, what an instructor should look at, time, the machine."""
+"""One page about a graded class: points, races, what an instructor should look at, time, the machine.
+
+This module works out what the page shows; ``report.html.j2`` says how.
+"""
 
 from __future__ import annotations
 
@@ -6,108 +9,167 @@ import argparse
 import base64
 import io
 import math
-import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
+from typing import TYPE_CHECKING
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from sqlalchemy.exc import SAWarning
 
+from ..files import write_whole
 from ..measuring.units import times
+from ..show import table_html
 from ..teaching.chart import GUESS, HERE, INK, RECORDED
 from .course import Course, GradingError
 from .progress_bar import length
-from .results import Lap, Results, read_results
+from .results import ClassResults, GradedTest, Lap, read_results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PALE = "#D9D9D9"
-STYLE = f"""
-body {{ font: 16px/1.5 system-ui, sans-serif; color: {INK}; max-width: 52rem; margin: auto; padding: 1rem; }}
-h1 {{ line-height: 1.2; }} h2 {{ margin-top: 2.2rem; border-bottom: 2px solid {PALE}; }}
-h3 {{ margin-bottom: .2rem; }}
-img {{ width: 100%; max-width: 36rem; height: auto; display: block; }}
-.table {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; }}
-th, td {{ text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; }}
-tr {{ border-bottom: 1px solid {PALE}; }}
-th {{ white-space: nowrap; }} td {{ overflow-wrap: break-word; max-width: 24rem; }}
-.number {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
-.facts {{ display: flex; flex-wrap: wrap; gap: .6rem 2rem; padding: 0; list-style: none; }}
-.facts b {{ display: block; font-size: 1.5rem; }}
-"""
+TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 
-def page(results: Results) -> str:
+@dataclass(frozen=True)
+class Picture:
+    """An image as an address that holds it whole, with its facts as alternative text."""
+
+    alternative: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Cases that an instructor should look at, or a sentence that there are none."""
+
+    title: str
+    heads: list[str]
+    rows: list[list[str]]
+    nothing: str
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """The ratios that the class reached in one race on one device."""
+
+    text: str
+    picture: Picture
+
+
+@dataclass(frozen=True)
+class RaceSection:
+    """One race: what was measured on each device, and how many were not timed."""
+
+    name: str
+    devices: list[OnDevice]
+    rest: str
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The points of one exercise: the most there are, the mean, how many have all, some, none."""
+
+    exercise: str
+    most: float
+    mean: float
+    counts: tuple[int, int, int]
+
+
+def page(results: ClassResults) -> str:
     """The whole page as HTML, with nothing to load from elsewhere."""
-    sections = [
-        overview(results),
-        attention(results),
-        exercises(results),
-        machine(results),
-    ]
-    title = f"Grades of {escape(results.assignment)}"
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style></head><body><main><h1>{title}</h1>{''.join(sections)}</main></body></html>\n"
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATE.parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    points = [graded.points for graded in results.graded]
+    spreads = exercise_spreads(results)
+    tests = [name for exercise in results.exercises for name in results.tests_of(exercise)]
+    return environment.get_template(TEMPLATE.name).render(
+        assignment=results.assignment,
+        ink=INK,
+        pale=PALE,
+        table=_table,
+        facts=facts(results),
+        points=points_picture(points, sum(results.most.values())),
+        listings=listings(results),
+        exercises=exercises_picture(spreads),
+        numbers=[
+            [spread.exercise, f"{spread.mean:.2f} of {spread.most:g}", *map(str, spread.counts)]
+            for spread in spreads
+        ],
+        races=[section for name in tests if (section := race_section(results, name))],
+        times=time_rows(results),
+        sentences=[*last_run(results), self_check(results), sandbox_sentence(results)],
     )
 
 
-def overview(results: Results) -> str:
-    """How many, how well, and the distribution of the points."""
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Collection[int] = ()) -> Markup:
+    return Markup(table_html(heads, rows, numeric=numeric))
+
+
+def facts(results: ClassResults) -> list[tuple[str, str]]:
+    """How many, and how well."""
     points = [graded.points for graded in results.graded]
-    most = sum(results.most.values())
-    facts = [
+    return [
         (f"{len(points)} of {len(points) + len(results.missing)}", "submissions graded"),
-        (f"{mean(points):.1f} of {most:g}", "points, mean"),
+        (f"{mean(points):.1f} of {sum(results.most.values()):g}", "points, mean"),
         (f"{median(points):.1f}", "points, median"),
         (f"{min(points):g} to {max(points):g}", "points, lowest and highest"),
     ]
-    items = "".join(f"<li><b>{value}</b>{name}</li>" for value, name in facts)
-    return f'<ul class="facts">{items}</ul>{points_picture(points, most)}'
 
 
-def attention(results: Results) -> str:
+def listings(results: ClassResults) -> list[Listing]:
     """What the instructor should look at: no grade, undecided, suspicious."""
     undecided = [
-        (graded.student, test.name, test.message)
+        [graded.student, test.name, test.message]
         for graded in results.graded
         for test in graded.tests
         if test.outcome == "undecided"
     ]
     suspicious = [
-        (graded.student, event.get("cell") or "the notebook", event.get("what", ""))
+        [graded.student, str(event.get("cell") or "the notebook"), str(event.get("what", ""))]
         for graded in results.graded
         for event in graded.events
     ]
-    return (
-        "<h2>To look at</h2>"
-        + listing(
-            "Not graded", ["Student", "Why"], results.missing.items(), "Everybody who handed in is graded."
-        )
-        + listing(
+    return [
+        Listing(
+            "Not graded",
+            ["Student", "Why"],
+            [[student, why] for student, why in results.missing.items()],
+            "Everybody who handed in is graded.",
+        ),
+        Listing(
             "Undecided races",
             ["Student", "Test", "Why"],
             undecided,
             "No race was left undecided.",
             "They are marked “needs manual grade” in the formgrader.",
-        )
-        + listing(
+        ),
+        Listing(
             "Suspicious",
             ["Student", "Where", "What"],
             suspicious,
             "Nothing suspicious was seen.",
             "What was tried could only lose points; whether it was meant badly, only you can tell.",
-        )
-    )
+        ),
+    ]
 
 
-def exercises(results: Results) -> str:
-    """For each exercise its points, and the ratios measured in its races."""
-    rows, races = [], []
+def exercise_spreads(results: ClassResults) -> list[Spread]:
+    """The points of each exercise that has tests."""
+    found = []
     for exercise in results.exercises:
         names = results.tests_of(exercise)
         if not names:
@@ -116,76 +178,76 @@ def exercises(results: Results) -> str:
         got = [sum(test.points for test in graded.tests if test.name in names) for graded in results.graded]
         full = sum(points >= most - 1e-9 for points in got)
         none = sum(points <= 0 for points in got)
-        rows.append((exercise, most, mean(got), full, len(got) - full - none, none))
-        races += [part for name in names if (part := race(results, name))]
-    numbers = [
-        [escape(name), f"{average:.2f} of {most:g}", *map(str, counts)]
-        for name, most, average, *counts in rows
-    ]
-    return (
-        "<h2>Exercises</h2>"
-        + exercises_picture(rows)
-        + table(["Exercise", "Mean points", "All points", "Some", "None"], numbers, numeric=range(1, 5))
-        + ("<h2>Races</h2>" if races else "")
-        + "".join(races)
-    )
+        found.append(Spread(exercise, most, mean(got), (full, len(got) - full - none, none)))
+    return found
 
 
-def race(results: Results, name: str) -> str:
-    """The ratios that the class reached in one race, a picture for each device; nothing without any."""
+def race_section(results: ClassResults, name: str) -> RaceSection | None:
+    """The ratios that the class reached in one race; nothing for a test that timed nobody."""
     tests = [test for graded in results.graded for test in graded.tests if test.name == name]
     laps = [lap for test in tests for lap in test.laps]
     if not laps:
-        return ""
+        return None
+    devices = [
+        on_device(name, [lap for lap in laps if lap.device == device])
+        for device in dict.fromkeys(lap.device for lap in laps)
+    ]
+    return RaceSection(name, devices, not_timed(tests))
+
+
+def on_device(name: str, laps: Sequence[Lap]) -> OnDevice:
+    """What was measured in one race on the device of these ``laps``."""
+    required = laps[0].required
+    reached = sum(lap.ratio >= required for lap in laps)
+    text = (
+        f"On {laps[0].device}, {reached} of {len(laps)} timed answers measured {times(required)} (asked "
+        f"for) or more; median {times(median(lap.ratio for lap in laps))}."
+    )
+    return OnDevice(text, race_picture(laps, required, f"{name}: {text}"))
+
+
+def not_timed(tests: Sequence[GradedTest]) -> str:
+    """How many answers a race did not time, or left undecided."""
     undecided = sum(test.outcome == "undecided" for test in tests)
-    parts = [f"<h3>{escape(name)}</h3>"]
-    for device in dict.fromkeys(lap.device for lap in laps):
-        here = [lap for lap in laps if lap.device == device]
-        required = here[0].required
-        reached = sum(lap.ratio >= required for lap in here)
-        text = (
-            f"On {escape(device)}, {reached} of {len(here)} timed answers measured {times(required)} (asked "
-            f"for) or more; median {times(median(lap.ratio for lap in here))}."
-        )
-        parts.append(f"<p>{text}</p>{race_picture(here, required, f'{name}: {text}')}")
     rest = [f"{len(tests) - sum(bool(test.laps) for test in tests)} answers were not timed"]
     rest += [f"{undecided} undecided"] if undecided else []
-    return "".join(parts) + f"<p>{'; '.join(rest)}.</p>"
+    return f"{'; '.join(rest)}."
 
 
-def machine(results: Results) -> str:
-    """Time spent, the machine's check of itself, the sandbox."""
+def time_rows(results: ClassResults) -> list[list[str]]:
+    """What the time was spent on, altogether and for each submission."""
     names = {"cells": "students' cells", "tests": "tests", "races": "races", "total": "all together"}
     spent = {name: sum(graded.seconds.get(name, 0) for graded in results.graded) for name in names}
-    rows = [
+    return [
         [title, length(spent[name]), f"{spent[name] / len(results.graded):.1f} s"]
         for name, title in names.items()
     ]
-    last = results.run.get("seconds")
-    graded_last = len(results.run.get("graded", ()))
-    said = [f"The last run graded {graded_last} submissions in {length(last)}."] if last is not None else []
+
+
+def last_run(results: ClassResults) -> list[str]:
+    """What the last run did, if it left a record."""
+    seconds, graded = results.run.get("seconds"), len(results.run.get("graded", ()))
+    return [] if seconds is None else [f"The last run graded {graded} submissions in {length(seconds)}."]
+
+
+def sandbox_sentence(results: ClassResults) -> str:
+    """Whether the submissions ran inside the sandbox."""
     sandboxed = [on for graded in results.graded for on in graded.sandboxed]
     if not sandboxed:
-        sandbox = "No submission says whether it ran in the sandbox."
-    elif all(sandboxed):
-        sandbox = "All submissions ran inside the sandbox (bubblewrap)."
-    else:
-        sandbox = (
-            f"{sandboxed.count(False)} of {len(sandboxed)} notebooks ran without the sandbox: students' code "
-            "could reach this account's files and the network. Install bubblewrap and grade them again."
-        )
+        return "No submission says whether it ran in the sandbox."
+    if all(sandboxed):
+        return "All submissions ran inside the sandbox (bubblewrap)."
     return (
-        "<h2>Time and machine</h2>"
-        + table(["Spent on", "Sum", "For each"], rows, numeric=(1, 2))
-        + "".join(f"<p>{sentence}</p>" for sentence in (*said, self_check(results), sandbox))
+        f"{sandboxed.count(False)} of {len(sandboxed)} notebooks ran without the sandbox: students' code "
+        "could reach this account's files and the network. Install bubblewrap and grade them again."
     )
 
 
-def self_check(results: Results) -> str:
+def self_check(results: ClassResults) -> str:
     """What the same function against itself showed, before the machine judged others."""
     noise = [found for graded in results.graded for found in graded.noise]
     checks = {found["when"]: found for found in noise if "spread" in found and "when" in found}.values()
-    refused = [escape(str(found["noisy"])) for found in noise if found.get("noisy")]
+    refused = [str(found["noisy"]) for found in noise if found.get("noisy")]
     if refused:
         return f"The machine found itself too noisy to judge {len(refused)} times: {refused[-1]}"
     if not checks:
@@ -195,11 +257,11 @@ def self_check(results: Results) -> str:
     often = "once" if len(checks) == 1 else f"{len(checks)} times"
     return (
         f"The machine checked itself {often}: the same function against itself came out between "
-        f"{low:.2f}× and {high:.2f}× at worst ({escape(str(worst['when']))})."
+        f"{low:.2f}× and {high:.2f}× at worst ({worst['when']})."
     )
 
 
-def points_picture(points: Sequence[float], most: float) -> str:
+def points_picture(points: Sequence[float], most: float) -> Picture:
     """How many students have how many points."""
     bins = min(20, max(5, math.ceil(most))) if most else 1
     counts = Counter(min(int(value / most * bins), bins - 1) if most else 0 for value in points)
@@ -220,31 +282,33 @@ def points_picture(points: Sequence[float], most: float) -> str:
     return _picture(figure, f"Students by points. {text}. Median {middle:.1f}.")
 
 
-def exercises_picture(rows: Sequence[tuple]) -> str:
+def exercises_picture(spreads: Sequence[Spread]) -> Picture:
     """For each exercise the share of the class with all, some and no points."""
-    figure, axes = _figure(0.9 + 0.38 * len(rows))
-    for place, (_, _, _, *counts) in enumerate(rows):
-        left = 0
+    figure, axes = _figure(0.9 + 0.38 * len(spreads))
+    for place, spread in enumerate(spreads):
+        left = 0.0
         for count, colour, ink in zip(
-            counts, (HERE, RECORDED, PALE), ("white", "black", "black"), strict=True
+            spread.counts, (HERE, RECORDED, PALE), ("white", "black", "black"), strict=True
         ):
-            share = 100 * count / max(sum(counts), 1)
+            share = 100 * count / max(sum(spread.counts), 1)
             axes.barh(place, share, left=left, color=colour, height=0.7)
             if share > 7:
                 axes.text(
                     left + share / 2, place, str(count), ha="center", va="center", color=ink, fontsize=9
                 )
             left += share
-    axes.set_yticks(range(len(rows)), [name for name, *_ in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_yticks(range(len(spreads)), [spread.exercise for spread in spreads])
+    axes.set_ylim(len(spreads) - 0.5, -0.5)
     axes.set_xlim(0, 100)
     axes.set_title("blue: all points, orange: some, grey: none", fontsize=10, color=INK, loc="left")
     axes.set_xlabel("% of the class; the numbers count students")
-    text = "; ".join(f"{name}: {a} all, {b} some, {c} none" for name, _, _, a, b, c in rows)
+    text = "; ".join(
+        "{}: {} all, {} some, {} none".format(spread.exercise, *spread.counts) for spread in spreads
+    )
     return _picture(figure, f"Students with all, some and no points. {text}.")
 
 
-def race_picture(laps: Sequence[Lap], required: float, text: str) -> str:
+def race_picture(laps: Sequence[Lap], required: float, text: str) -> Picture:
     """A histogram of the ratios on a logarithmic axis; one edge of its bars is the ratio asked for."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -273,7 +337,7 @@ def race_picture(laps: Sequence[Lap], required: float, text: str) -> str:
     return _picture(figure, text)
 
 
-def _figure(height: float) -> tuple:
+def _figure(height: float) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
@@ -285,8 +349,7 @@ def _figure(height: float) -> tuple:
     return figure, axes
 
 
-def _picture(figure: object, text: str) -> str:
-    """The figure as an image in the page, with its facts as alternative text."""
+def _picture(figure: Figure, alternative: str) -> Picture:
     import matplotlib
 
     with matplotlib.rc_context(
@@ -295,41 +358,12 @@ def _picture(figure: object, text: str) -> str:
         image = io.BytesIO()
         figure.savefig(image, format="svg", metadata={"Date": None})
     data = base64.b64encode(image.getvalue()).decode()
-    return f'<img alt="{escape(text)}" src="data:image/svg+xml;base64,{data}">'
+    return Picture(alternative, f"data:image/svg+xml;base64,{data}")
 
 
-def listing(
-    title: str, heads: list[str], rows: Iterable[Sequence[str]], nothing: str, remark: str = ""
-) -> str:
-    """A titled table of cases, or a sentence that there are none."""
-    rows = [[escape(str(value)) for value in row] for row in rows]
-    if not rows:
-        return f"<p>{nothing}</p>"
-    return f"<h3>{title} ({len(rows)})</h3>" + (f"<p>{remark}</p>" if remark else "") + table(heads, rows)
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Iterable[int] = ()) -> str:
-    """A table of HTML texts."""
-    numeric = set(numeric)
-    kind = [' class="number"' if place in numeric else "" for place in range(len(heads))]
-    head = "".join(f'<th scope="col"{kind[place]}>{name}</th>' for place, name in enumerate(heads))
-    body = "".join(
-        "<tr>" + "".join(f"<td{kind[place]}>{value}</td>" for place, value in enumerate(row)) + "</tr>"
-        for row in rows
-    )
-    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def write(text: str, path: Path) -> None:
-    """Write the page in one piece. Raises GradingError where it cannot be written."""
-    new = path.with_name(f"{path.name}.new")
+def _write(path: Path, text: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            new.write_text(text, encoding="utf-8")
-            os.replace(new, path)
-        finally:
-            new.unlink(missing_ok=True)
+        write_whole(path, text)
     except OSError as error:
         raise GradingError(
             f"The report cannot be written: {error}. Choose another place: --output FILE"
@@ -356,7 +390,7 @@ def main(argv: list[str] | None = None) -> int:
                     f"{options.assignment}` first."
                 )
             path = options.output or course.root / "reports" / f"{options.assignment}.html"
-            write(page(results), path)
+            _write(path, page(results))
     except GradingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

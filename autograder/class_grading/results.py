@@ -27,7 +27,7 @@ class Lap:
 
 
 @dataclass
-class Tested:
+class GradedTest:
     """One test cell of one student: its points, and what its card says."""
 
     name: str
@@ -43,7 +43,7 @@ class Graded:
 
     student: str
     points: float
-    tests: list[Tested] = field(default_factory=list)
+    tests: list[GradedTest] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     noise: list[dict[str, Any]] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Graded:
 
 
 @dataclass
-class Results:
+class ClassResults:
     """An assignment and its class: each test's most points, the grades, who has none and why."""
 
     assignment: str
@@ -66,7 +66,7 @@ class Results:
         return [name for name in self.most if (exercise_of(name, self.exercises) or name) == exercise]
 
 
-def read_results(course: Course) -> Results:
+def read_results(course: Course) -> ClassResults:
     """Read everything. Raises GradingError as ``Course.submissions`` does."""
     submissions = course.submissions()
     done = {submission.student for submission in submissions if course.graded(submission)}
@@ -84,13 +84,11 @@ def read_results(course: Course) -> Results:
                 with suppress(MissingEntry):
                     found = gradebook.find_submission(course.assignment, student)
                     scores = {grade.name: grade.score for book in found.notebooks for grade in book.grades}
-                    graded.append(
-                        _read(Path(course.grader.destination(student)), found.score, scores, student)
-                    )
+                    graded.append(_read(course.autograded(student), found.score, scores, student))
                     continue
             missing[student] = run.get("failed", {}).get(student) or run.get("stopped") or "Not graded yet."
     exercises += [name for name in most if not exercise_of(name, exercises)]
-    return Results(course.assignment, most, exercises, graded, missing, run)
+    return ClassResults(course.assignment, most, exercises, graded, missing, run)
 
 
 def _read(folder: Path, points: float, scores: dict[str, float], student: str) -> Graded:
@@ -110,7 +108,7 @@ def _read(folder: Path, points: float, scores: dict[str, float], student: str) -
                 card = next(_cards(cell), {})
                 laps = [lap for data in card.get("laps") or [] if (lap := _lap(data))]
                 word, message = str(card.get("outcome", "")), str(card.get("message", ""))
-                result.tests.append(Tested(name, scores[name] or 0, word, message, laps))
+                result.tests.append(GradedTest(name, scores[name] or 0, word, message, laps))
     return result
 
 

@@ -33,20 +33,20 @@ class AnswerError(Exception):
 
 
 # Answer -> a check's cases and demands -> whether it was right when last tested: race times no wrong ones.
-_checked: WeakKeyDictionary[Callable, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
+_checked: WeakKeyDictionary[Callable[..., object], dict[tuple[str, ...], bool]] = WeakKeyDictionary()
 
 
-def remember(function: Callable, check: tuple[str, ...], right: bool) -> None:
+def remember(function: Callable[..., object], check: tuple[str, ...], right: bool) -> None:
     """Keep whether ``function`` was right in a check; the same check run again replaces it."""
     _checked.setdefault(function, {})[check] = right
 
 
-def found_wrong(function: Callable) -> bool:
+def found_wrong(function: Callable[..., object]) -> bool:
     """Whether a check in this session last found ``function`` wrong."""
     return not all(_checked.get(function, {}).values())
 
 
-def call(function: Callable, arguments: tuple, said: list[str]) -> object:
+def call(function: Callable[..., object], arguments: tuple[object, ...], said: list[str]) -> object:
     """``function(*arguments)``; warnings and text on stderr go to ``said``.
 
     Raises AnswerError: "not attempted" for NotImplementedError, "error" for anything else, and for a call
@@ -122,7 +122,7 @@ def describe_error(error: BaseException) -> str:
     text = f"{type(error).__name__}: {message[0] if message else 'no message'}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if _is_cell(frame.filename):
-            line = linecache.getline(frame.filename, frame.lineno).strip() or frame.line
+            line = linecache.getline(frame.filename, frame.lineno or 0).strip() or frame.line
             return f"{text}\nraised in line {frame.lineno} of the cell: {line}"
     return text
 

@@ -6,6 +6,7 @@ import reprlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -27,10 +28,10 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def check(
-    function: Callable,
+    function: Callable[..., object],
     *,
-    like: Callable,
-    on: Callable | Sequence[Callable],
+    like: Callable[..., object],
+    on: Callable[..., object] | Sequence[Callable[..., object]],
     points: float,
     gradients: bool = False,
     raises: Errors | None = None,
@@ -83,14 +84,15 @@ def check(
 class _Trial:
     """One case with one seed, on one device, in one layout."""
 
-    case: Callable
+    case: Callable[..., object]
     seed: int
     device: str
     layout: str
 
-    def inputs(self) -> tuple:
+    def inputs(self) -> tuple[Any, ...]:
         """The arguments, made anew: equal at every call, and never the same objects."""
-        return change_tensors(fresh_inputs(self.case, self.seed, self.device), LAYOUTS[self.layout])
+        given = fresh_inputs(self.case, self.seed, self.device)
+        return tuple(change_tensors(value, LAYOUTS[self.layout]) for value in given)
 
     def __str__(self) -> str:
         """Where it happened, with the inputs in short, so that the student can try the same."""
@@ -98,7 +100,7 @@ class _Trial:
         return f"Input: {self.case.__name__} ({self.layout}, {self.device}, seed {self.seed}): {inputs}"
 
 
-def _trials(cases: Sequence[Callable]) -> Iterator[_Trial]:
+def _trials(cases: Sequence[Callable[..., object]]) -> Iterator[_Trial]:
     for case in cases:
         for device in devices():
             for layout, change in LAYOUTS.items():
@@ -112,8 +114,8 @@ def _trials(cases: Sequence[Callable]) -> Iterator[_Trial]:
 
 def _expect_same(
     trial: _Trial,
-    function: Callable,
-    like: Callable,
+    function: Callable[..., object],
+    like: Callable[..., object],
     gradients: bool,
     shares: bool | None,
     tolerance: float | None,
@@ -140,8 +142,10 @@ def _expect_same(
         raise AnswerError("failed", "the result should be a copy, but shares memory with the input.")
 
 
-def _expect_cheap(trial: _Trial, function: Callable, at_most: Mapping[str, int]) -> None:
-    cost = costs(function, *trial.inputs()) if at_most else None
+def _expect_cheap(trial: _Trial, function: Callable[..., object], at_most: Mapping[str, int]) -> None:
+    if not at_most:
+        return
+    cost = costs(function, *trial.inputs())
     for name, most in at_most.items():
         if (number := cost.figure(name)) > most:
             got, allowed = (size(n) if "bytes" in name else f"{n:,} {name}" for n in (number, most))
@@ -151,7 +155,7 @@ def _expect_cheap(trial: _Trial, function: Callable, at_most: Mapping[str, int])
             )
 
 
-def _expect_error(trial: _Trial, function: Callable, raises: Errors, said: list[str]) -> None:
+def _expect_error(trial: _Trial, function: Callable[..., object], raises: Errors, said: list[str]) -> None:
     kinds = raises if isinstance(raises, tuple) else (raises,)
     try:
         got = call(function, trial.inputs(), said)
@@ -166,7 +170,7 @@ def _expect_error(trial: _Trial, function: Callable, raises: Errors, said: list[
     raise AnswerError("failed", f"expected {' or '.join(kind.__name__ for kind in kinds)}, but got {came}")
 
 
-def _short(value: object) -> str:
+def _short(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         if 0 < value.numel() <= 8 and value.device.type != "meta":
             return f"tensor({value.tolist()}, dtype={value.dtype})"
@@ -178,11 +182,14 @@ def _short(value: object) -> str:
     return reprlib.repr(value)
 
 
-def _with_gradients(value: tuple) -> tuple:
-    return change_tensors(value, lambda t: t.detach().requires_grad_() if t.is_floating_point() else t)
+def _with_gradients(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    def asked(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach().requires_grad_() if tensor.is_floating_point() else tensor
+
+    return tuple(change_tensors(value, asked) for value in given)
 
 
-def _gradients(result: object, given: tuple) -> list[torch.Tensor]:
+def _gradients(result: object, given: tuple[Any, ...]) -> list[torch.Tensor]:
     """Gradients of a fixed weighted sum of the result's tensors with respect to the inputs."""
     total = sum((tensor * _weights(tensor)).sum() for tensor in tensors(result) if tensor.is_floating_point())
     sources = [tensor for tensor in tensors(given) if tensor.requires_grad]

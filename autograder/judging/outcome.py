@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
@@ -44,7 +44,7 @@ class Outcome:
     summary: str
     details: Sequence[str] = ()
     bars: Sequence[Bar] = ()
-    facts: dict[str, object] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"{self.points:g}"

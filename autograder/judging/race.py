@@ -24,10 +24,10 @@ NO_FASTER = 1.4
 
 
 def race(
-    function: Callable,
+    function: Callable[..., object],
     *,
-    against: Callable,
-    on: Callable,
+    against: Callable[..., object],
+    on: Callable[..., object],
     at_least: Mapping[str, float],
     points: float,
     tolerance: float | None = None,
@@ -104,7 +104,12 @@ class _Lap:
 
 
 def _expect_right(
-    function: Callable, against: Callable, on: Callable, device: str, tolerance: float | None, said: list[str]
+    function: Callable[..., object],
+    against: Callable[..., object],
+    on: Callable[..., object],
+    device: str,
+    tolerance: float | None,
+    said: list[str],
 ) -> None:
     if found_wrong(function):
         raise AnswerError(
@@ -118,7 +123,7 @@ def _expect_right(
         raise AnswerError("failed", f"not timed, because the call changed its input: {found}")
 
 
-def _tip(function: Callable, on: Callable, lap: _Lap) -> str:
+def _tip(function: Callable[..., object], on: Callable[..., object], lap: _Lap) -> str:
     """What a slow answer asks of torch: often enough to see why it is slow."""
     try:
         cost = costs(function, *fresh_inputs(on, secrets.randbits(31), lap.device))

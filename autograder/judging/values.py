@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from numpy.lib import array_utils
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 3e-2}
 
 
-def change_tensors(value: object, change: Callable[[torch.Tensor], torch.Tensor]) -> object:
+def change_tensors(value: object, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """The same nested value with ``change`` applied to every tensor in it."""
     if isinstance(value, torch.Tensor):
         return change(value)
@@ -26,9 +27,7 @@ def change_tensors(value: object, change: Callable[[torch.Tensor], torch.Tensor]
 
 def tensors(value: object) -> list[torch.Tensor]:
     """All tensors in a nested value."""
-    found: list[torch.Tensor] = []
-    change_tensors(value, lambda tensor: found.append(tensor) or tensor)
-    return found
+    return [leaf for leaf in _leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def strided(tensor: torch.Tensor) -> torch.Tensor:
@@ -73,7 +72,7 @@ def _leaves(value: object) -> list[object]:
 
 
 def difference(
-    got: object, expected: object, exact: object = None, tolerance: float | None = None, where: str = "result"
+    got: object, expected: object, exact: Any = None, tolerance: float | None = None, where: str = "result"
 ) -> str | None:
     """One or two lines on the first difference between two nested values, or None where there is none.
 
@@ -148,7 +147,7 @@ def _tensor_difference(
 
 
 def _number_difference(
-    got: object, expected: object, exact: object, tolerance: float | None, where: str
+    got: object, expected: object, exact: Any, tolerance: float | None, where: str
 ) -> str | None:
     if isinstance(expected, bool) or not isinstance(expected, (int, float)):
         same = type(got) is type(expected) and got == expected
@@ -171,5 +170,5 @@ def _describe(tensor: torch.Tensor) -> str:
 
 
 def _figure(value: torch.Tensor) -> str:
-    value = value.item()
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    number = value.item()
+    return f"{number:.6g}" if isinstance(number, float) else str(number)

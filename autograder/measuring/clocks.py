@@ -11,10 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-try:
+if sys.platform != "win32":
     import resource
-except ImportError:  # Windows
-    resource = None
 
 BLOCK_SECONDS = 0.002
 LONGEST_BLOCK = 0.2
@@ -40,7 +38,8 @@ class Block:
 
     def per_call(self, clock: str) -> float:
         """Seconds per call on ``clock``: "wall", "cpu" or "cuda"."""
-        return getattr(self, clock) / self.calls
+        seconds: float = getattr(self, clock)
+        return seconds / self.calls
 
 
 def devices() -> list[str]:
@@ -72,7 +71,9 @@ def threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def run_block(function: Callable, arguments: tuple, calls: int, device: str = "cpu") -> Block:
+def run_block(
+    function: Callable[..., object], arguments: tuple[object, ...], calls: int, device: str = "cpu"
+) -> Block:
     """Call ``function(*arguments)`` ``calls`` times and say what that took.
 
     On a GPU the device is idle and its L2 cache overwritten before the first call, and all work has ended
@@ -110,7 +111,12 @@ def run_block(function: Callable, arguments: tuple, calls: int, device: str = "c
     )
 
 
-def calibrate(function: Callable, arguments: tuple, device: str = "cpu", clock: str | None = None) -> int:
+def calibrate(
+    function: Callable[..., object],
+    arguments: tuple[object, ...],
+    device: str = "cpu",
+    clock: str | None = None,
+) -> int:
     """The number of calls for a block of ``BLOCK_SECONDS`` or more; warms the function up.
 
     ``clock`` is the one that judges (by default that of the device). A function that mostly waits may not
@@ -155,7 +161,7 @@ class BlockSearch:
 
 def _usage() -> tuple[int, int]:
     """Involuntary context switches and page faults of this process so far; zeros where nobody counts them."""
-    if resource is None:
+    if sys.platform == "win32":
         return 0, 0
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_nivcsw, usage.ru_minflt + usage.ru_majflt

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -42,8 +43,8 @@ class Costs:
     wait for a GPU.
     """
 
-    operations: Counter = field(default_factory=Counter)
-    views: Counter = field(default_factory=Counter)
+    operations: Counter[str] = field(default_factory=Counter)
+    views: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
     peak_bytes: int = 0
     copies: int = 0
@@ -74,7 +75,7 @@ class Costs:
     __repr__ = __str__
 
 
-def costs(function: Callable, *args, **kwargs) -> Costs:
+def costs(function: Callable[..., object], *args: object, **kwargs: object) -> Costs:
     """Call ``function(*args, **kwargs)`` once and count what it asked torch to do.
 
     Built on ``TorchDispatchMode``: it sees every operation below autograd, on any device, ``meta`` included.
@@ -114,7 +115,9 @@ class _ToLists(TorchFunctionMode):
         super().__init__()
         self._costs = costs
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         self._costs.syncs += func is torch.Tensor.tolist and args[0].device.type == "cpu"
         return func(*args, **(kwargs or {}))
 
@@ -125,15 +128,17 @@ class _Counter(TorchDispatchMode):
         # Otherwise the first count loads torch's compiler, which takes a second.
         return False
 
-    def __init__(self, args: tuple, kwargs: dict) -> None:
-        super().__init__()
+    def __init__(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
         self.costs = Costs()
         self._alive = 0
         self._seen: set[int] = set()
         for tensor in _tensors((args, kwargs)):
             self._remember(tensor.untyped_storage())
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         name = str(func.overloadpacket)
         given = _tensors((args, kwargs))
@@ -183,10 +188,10 @@ def _tensors(tree: object) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
-def _non_blocking(name: str, args: tuple, kwargs: dict) -> bool:
+def _non_blocking(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a copy lets the host go on; ``copy_`` takes it as its third argument."""
     return bool(kwargs.get("non_blocking", name == "aten.copy_" and len(args) > 2 and args[2]))
 
 
-def _has_mask(args: tuple) -> bool:
+def _has_mask(args: tuple[Any, ...]) -> bool:
     return any(tensor.dtype in (torch.bool, torch.uint8) for tensor in _tensors(args[1:2]))

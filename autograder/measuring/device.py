@@ -8,6 +8,7 @@ import re
 import subprocess
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -23,9 +24,9 @@ def device_name(device: str) -> str:
     return found.group(1).strip() if found else platform.processor() or platform.machine() or "CPU"
 
 
-def provenance(device: str) -> dict:
+def provenance(device: str) -> dict[str, Any]:
     """What somebody needs to know to trust or repeat a timing taken on ``device`` today."""
-    facts = {
+    facts: dict[str, Any] = {
         "kind": torch.device(device).type,
         "name": device_name(device),
         "cores": os.cpu_count(),
@@ -39,7 +40,7 @@ def provenance(device: str) -> dict:
     return facts
 
 
-def _driver(device: str) -> dict:
+def _driver(device: str) -> dict[str, Any]:
     """Driver and clocks (MHz) as nvidia-smi tells them; nothing where it is missing."""
     query = "driver_version,clocks.max.sm,clocks.max.mem"
     index = str(torch.device(device).index or 0)

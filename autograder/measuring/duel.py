@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import torch
 
@@ -80,8 +81,8 @@ def check_threshold(threshold: float) -> None:
 
 
 def duel_here(
-    slow: Callable,
-    fast: Callable,
+    slow: Callable[..., object],
+    fast: Callable[..., object],
     inputs: Callable[[torch.Generator, str], object],
     *,
     threshold: float,
@@ -143,7 +144,7 @@ def _order_statistic(number: int, error: float = 0.05) -> int:
 
 
 def interleave(
-    functions: Mapping[str, Callable],
+    functions: Mapping[str, Callable[..., object]],
     inputs: Callable[[torch.Generator, str], object],
     *,
     device: str = "cpu",
@@ -182,7 +183,9 @@ def interleave(
     return Samples(blocks, clock, device)
 
 
-def _calls(name: str, function: Callable, given: tuple, device: str, clock: str) -> int:
+def _calls(
+    name: str, function: Callable[..., object], given: tuple[object, ...], device: str, clock: str
+) -> int:
     once = run_block(function, given, 1, device).wall
     if once > LONGEST_CALL:  # the first call may load what the next ones find loaded
         once = run_block(function, given, 1, device).wall
@@ -193,7 +196,7 @@ def _calls(name: str, function: Callable, given: tuple, device: str, clock: str)
     return calibrate(function, given, device, clock)
 
 
-def fresh_inputs(inputs: Callable[[torch.Generator, str], object], seed: int, device: str) -> tuple:
+def fresh_inputs(inputs: Callable[[torch.Generator, str], object], seed: int, device: str) -> tuple[Any, ...]:
     """Fresh arguments for one block: what ``inputs`` makes with a generator on the CPU seeded by ``seed``."""
     made = inputs(torch.Generator().manual_seed(seed), device)
     return made if isinstance(made, tuple) else (made,)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -32,7 +34,8 @@ def limit(bytes: float = 0, flops: float = 0, *, device: str = "cpu", num_thread
     measured = rates(device, num_threads)
     # A working set moves no faster than a somewhat smaller one; sizes were measured in steps of four.
     fitting = [rate for size, rate in measured["bytes_per_second"] if size > min(bytes, SIZES[-1]) / 4]
-    return max(bytes / max(fitting), flops / measured["flops_per_second"])
+    least: float = max(bytes / max(fitting), flops / measured["flops_per_second"])
+    return least
 
 
 def kept_as(device: str, num_threads: int) -> str:
@@ -41,7 +44,7 @@ def kept_as(device: str, num_threads: int) -> str:
 
 
 @functools.cache
-def rates(device: str, num_threads: int) -> dict:
+def rates(device: str, num_threads: int) -> dict[str, Any]:
     """Measured rates of this device, kept or new."""
     found = store.read(kept_as(device, num_threads))
     if found is None:
@@ -50,7 +53,7 @@ def rates(device: str, num_threads: int) -> dict:
     return found
 
 
-def measure_rates(device: str, num_threads: int = 1) -> dict:
+def measure_rates(device: str, num_threads: int = 1) -> dict[str, Any]:
     """The best rates seen: bytes a second by size of the working set, and float32 operations a second."""
     with threads(num_threads):
         moved = [[size, _bandwidth(size, device)] for size in SIZES]
@@ -69,7 +72,7 @@ def _bandwidth(size: int, device: str) -> float:
     return size / min(_best(move, device, calls) for move in moves)
 
 
-def _best(function, device: str, calls: int) -> float:
+def _best(function: Callable[[], object], device: str, calls: int) -> float:
     """Seconds per call of the fastest block: for a bound, the least disturbed reading is the right one."""
     clock = default_clock(device)
     run_block(function, (), calls, device)

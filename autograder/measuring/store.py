@@ -5,27 +5,26 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from ..files import write_whole
 
 
-def read(name: str) -> dict | None:
+def read(name: str) -> dict[str, Any] | None:
     """What was written under ``name``, or None where there is nothing readable."""
     try:
-        return json.loads(path_of(name).read_text())
+        found: dict[str, Any] = json.loads(path_of(name).read_text())
+        return found
     except (OSError, ValueError):
         return None
 
 
-def write(name: str, content: dict) -> None:
+def write(name: str, content: dict[str, Any]) -> None:
     """Keep ``content`` under ``name``; without a writable cache folder it is measured again next time."""
-    path = path_of(name)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(content, indent=1))
-        unfinished.replace(path)
-    except OSError:
-        pass
+    with suppress(OSError):
+        write_whole(path_of(name), json.dumps(content, indent=1))
 
 
 def folder() -> Path:

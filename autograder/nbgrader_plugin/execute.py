@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import atexit
 import functools
-from typing import Any
+import logging
+from typing import Any, TypedDict
 
 import nbformat
 from nbformat import NotebookNode
@@ -16,15 +17,19 @@ from ..roles import NOT_RUN
 from ..sandbox import Executed, Sandbox, plan
 from .submissions import problem_of
 
-# Submissions that were run elsewhere, by assignment, student and name of the notebook.
-executed: dict[tuple[str, str, str], Executed] = {}
+
+class Limits(TypedDict):
+    """What one notebook may use, as ``Sandbox.run`` takes it."""
+
+    cell_seconds: float
+    notebook_seconds: float
+    most_restarts: int
 
 
 class RunEveryCell(NbGraderPreprocessor):
     """Stands for nbgrader's Execute: runs all cells, whatever they do to the process they run in.
 
-    A student's code and the tests run in different processes (``isolated``). What was run elsewhere, and put
-    into ``executed``, is taken from there if its cells are the same.
+    A student's code and the tests run in different processes, in this machine's sandbox.
     """
 
     timeout = Float(60, help="Seconds for one cell.").tag(config=True)
@@ -33,40 +38,44 @@ class RunEveryCell(NbGraderPreprocessor):
     require_sandbox = Bool(False, help="Refuse to run submissions without bubblewrap.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        if problem_of(nb):
-            return nb, resources
-        names = resources.get("nbgrader", {})
-        cells = plan(nb)
-        found = executed.pop(tuple(names.get(key, "") for key in ("assignment", "student", "notebook")), None)
-        if found is None or found.sources != {cell["index"]: cell["source"] for cell in cells}:
-            found = self.run(cells, names.get("assignment", ""))
-        for event in found.events:
-            self.log.warning("Suspicious: cell %s: %s", event["cell"], event["what"])
-        for number, index in enumerate((cell["index"] for cell in cells), 1):
-            nb.cells[index].execution_count = number
-            nb.cells[index].outputs = outputs_of(found, index)
-            for output in nb.cells[index].outputs:
-                if output.output_type == "execute_result":
-                    output.execution_count = number
-        nb.metadata.setdefault("autograder", NotebookNode()).update(
-            events=found.events, seconds=found.seconds, noise=found.noise, sandboxed=found.sandboxed
-        )
+        if not problem_of(nb):
+            assignment = resources.get("nbgrader", {}).get("assignment", "")
+            put_outputs(nb, self.run(plan(nb), assignment), self.log)
         return nb, resources
 
-    def run(self, cells: list[dict], assignment: str) -> Executed:
-        """Run the cells now, in this machine's sandbox; a race that noise left open gets a second try."""
-        box = sandbox(self.require_sandbox)
-        limits = {
+    def limits(self) -> Limits:
+        """The limits that the course's settings set."""
+        return {
             "cell_seconds": self.timeout,
             "notebook_seconds": self.notebook_timeout,
             "most_restarts": self.max_restarts,
         }
-        first = box.run(cells, assignment=assignment, **limits)
+
+    def run(self, cells: list[dict], assignment: str) -> Executed:
+        """Run the cells now; a race that noise left undecided gets a second try."""
+        box = sandbox(self.require_sandbox)
+        first = box.run(cells, assignment=assignment, races="now", **self.limits())
         if box.warning:
             self.log.warning("%s", box.warning)
         if not first.undecided:
             return first
-        return first.merged(box.run(cells, assignment=assignment, only=first.undecided, **limits))
+        second = box.run(cells, assignment=assignment, races="again", only=first.undecided, **self.limits())
+        return first.merged(second)
+
+
+def put_outputs(nb: NotebookNode, executed: Executed, log: logging.Logger) -> None:
+    """Put what running the cells of a notebook gave into it; suspicious events go to the log, too."""
+    for event in executed.events:
+        log.warning("Suspicious: cell %s: %s", event["cell"], event["what"])
+    for number, index in enumerate(executed.sources, 1):
+        nb.cells[index].execution_count = number
+        nb.cells[index].outputs = outputs_of(executed, index)
+        for output in nb.cells[index].outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = number
+    nb.metadata.setdefault("autograder", NotebookNode()).update(
+        events=executed.events, seconds=executed.seconds, noise=executed.noise, sandboxed=executed.sandboxed
+    )
 
 
 @functools.cache
@@ -77,9 +86,9 @@ def sandbox(require: bool) -> Sandbox:
     return box
 
 
-def outputs_of(found: Executed, index: int) -> list[NotebookNode]:
+def outputs_of(executed: Executed, index: int) -> list[NotebookNode]:
     """The outputs of a cell; where there is no record of it, an error that says so."""
-    if index not in found.outputs:
+    if index not in executed.outputs:
         why = "Not run: the process that judges this notebook ended before."
         return [new_output("error", ename=NOT_RUN, evalue=why, traceback=[why])]
-    return [nbformat.from_dict(output) for output in found.outputs[index]]
+    return [nbformat.from_dict(output) for output in executed.outputs[index]]

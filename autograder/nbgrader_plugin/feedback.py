@@ -7,16 +7,17 @@ from html import escape
 from typing import Any
 
 from nbformat import NotebookNode
-from nbgrader.preprocessors import ClearHiddenTests
-from traitlets import List
+from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import List, Unicode
 
 from ..roles import is_test
+from .patches import remove_hidden_tests
 
 REMARK = "# The hidden tests are not shown."
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class HideTests(ClearHiddenTests):
+class HideTests(NbGraderPreprocessor):
     """Removes the hidden test regions, and their lines wherever an output repeats them.
 
     A traceback and a warning both quote source lines. The card of a test cell says all that a student needs,
@@ -24,13 +25,13 @@ class HideTests(ClearHiddenTests):
     """
 
     # nbgrader sets it for all preprocessors, and warns where one does not have it.
-    display_data_priority = List().tag(config=True)
+    display_data_priority = List(Unicode()).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         hidden: set[str] = set()
         for cell in filter(is_test, nb.cells):
             hidden.update(lines(cell.source))
-            if self._remove_hidden_test_region(cell):
+            if remove_hidden_tests(cell, self):
                 cell.source = f"{cell.source.rstrip()}\n{REMARK}".lstrip()
             cell.outputs = [output for output in cell.outputs if output.output_type != "error"]
         # What students can see anyway is no secret, and short lines such as ")" give nothing away.

@@ -9,9 +9,10 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, Notebook
-from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
+from nbgrader.preprocessors import NbGraderPreprocessor
 
 from ..roles import exercise_of, nbgrader_data, solution_cells
+from .patches import remove_hidden_tests
 from .submissions import NEW_CELL, problem_of, rebuilt
 
 CHANGED = "# This cell had been changed. Its original was put back before grading.\n"
@@ -28,22 +29,25 @@ class Original:
 
 Originals = Mapping[str, Original]
 
-# The originals of notebooks that are about to be graded, by (db_url, assignment, notebook). Whoever grades
-# many submissions in one process puts them here, so that they are read once.
-loaded: dict[tuple[str, str, str], Originals] = {}
-
 
 class RestoreCells(NbGraderPreprocessor):
     """Makes the locked cells what the gradebook says, wherever the student's notebook differs.
 
     It stands for nbgrader's DeduplicateIds and OverwriteCells. Those trust the metadata in the submission
     and the neighbours of a deleted cell: a spoiled entry or two deleted neighbours cost the whole grade.
+    Each instance asks the gradebook once for the cells of a notebook.
     """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._known: dict[tuple[str, str, str], Originals] = {}
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         names = resources["nbgrader"]
         key = (names["db_url"], names["assignment"], names["notebook"])
-        for remark in restore(nb, loaded.get(key) or self.originals(*key)):
+        if key not in self._known:
+            self._known[key] = self.originals(*key)
+        for remark in restore(nb, self._known[key]):
             self.log.info(remark)
         return nb, resources
 
@@ -56,7 +60,7 @@ class RestoreCells(NbGraderPreprocessor):
     def as_released(self, original: NotebookNode) -> str:
         """The source of a cell as students got it, without its hidden tests."""
         released = NotebookNode(source=original.source)
-        ClearHiddenTests(parent=self)._remove_hidden_test_region(released)
+        remove_hidden_tests(released, self)
         return released.source
 
 

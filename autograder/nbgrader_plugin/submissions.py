@@ -9,9 +9,9 @@ from __future__ import annotations
 import fnmatch
 import glob
 import json
+import logging
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,9 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde
-from nbgrader.converters.base import BaseConverter
 from nbgrader.utils import rmtree
+
+from . import patches
 
 # What a notebook may have, with its pictures, and in its cells alone.
 MOST_BYTES, MOST_SOURCE = 25_000_000, 2_000_000
@@ -83,7 +84,7 @@ def read_notebook(path: Path, ours: bool = False) -> NotebookNode:
     return valid(fresh)
 
 
-def rebuilt(cell: NotebookNode) -> NotebookNode:
+def rebuilt(cell: Mapping[str, Any]) -> NotebookNode:
     """A new cell with the same type, source and outputs; of the metadata it keeps what nbgrader needs.
 
     nbformat's own functions for new cells check each against the schema, which takes longer than all the
@@ -143,17 +144,22 @@ class SubmissionExporter(NotebookExporter):
 
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
-    ) -> tuple[str, dict[str, Any]]:
-        """Convert the notebook in a file, as nbconvert's method of this name does."""
+    ) -> tuple[Any, dict[str, Any]]:
+        """Convert the notebook in a file to text, as nbconvert's method of this name does."""
         path = Path(filename)
-        try:
-            notebook = read_notebook(path, ours=not getattr(self.parent, "_sanitizing", True))
-        except UnreadableNotebook as error:
-            self.log.warning("%s: %s", path, error)
-            notebook = explanation(str(error))
+        notebook = read_or_explain(path, self.log, ours=patches.reads_its_own(self.parent))
         resources = ResourcesDict() if resources is None else resources
         resources["metadata"] = {"name": path.stem, "path": str(path.parent)}
         return self.from_notebook_node(notebook, resources=resources, **kw)
+
+
+def read_or_explain(path: Path, log: logging.Logger, ours: bool = False) -> NotebookNode:
+    """The notebook at ``path``; in place of one that cannot be read, a page that says why."""
+    try:
+        return read_notebook(path, ours)
+    except UnreadableNotebook as error:
+        log.warning("%s: %s", path, error)
+        return explanation(str(error))
 
 
 def explanation(problem: str) -> NotebookNode:
@@ -174,20 +180,11 @@ def problem_of(notebook: NotebookNode) -> str | None:
     return notebook.metadata.get("autograder", {}).get("problem")
 
 
-def grade_missing_notebooks() -> None:
-    """Let ``nbgrader autograde`` see notebooks that are not there, and those that it did not finish.
-
-    nbgrader lists what to grade in ``Autograde.init_notebooks``, from the files it finds. It has no setting
-    and no hook there, and its commands and its formgrader create ``Autograde`` by name, so this one method is
-    replaced.
-    """
-    Autograde.init_notebooks = init_notebooks
-
-
 def init_notebooks(self: Autograde) -> None:
     """For each submission folder: the notebooks it has, and those that the assignment asks for.
 
-    What an earlier run left unfinished is taken away; nbgrader passes over what is there.
+    It stands for nbgrader's own method, which passes over notebooks that are not there. What an earlier run
+    left unfinished is taken away; nbgrader would pass over it, too.
     """
     wanted = f"{self.coursedir.notebook_id}.ipynb"
     with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
@@ -198,7 +195,7 @@ def init_notebooks(self: Autograde) -> None:
             expected = []
     self.notebooks = []
     self.assignments = {}
-    for folder in glob.glob(self._format_source(self.coursedir.assignment_id, self.coursedir.student_id)):
+    for folder in patches.submitted_folders(self):
         if not remove_links(self, Path(folder)):
             continue
         found = glob.glob(os.path.join(folder, wanted))
@@ -206,7 +203,7 @@ def init_notebooks(self: Autograde) -> None:
         if notebooks:
             self.assignments[folder] = sorted(notebooks)
     if not self.assignments:
-        BaseConverter.init_notebooks(self)  # raises, with nbgrader's own advice
+        patches.no_notebooks(self)
     if expected and self.coursedir.notebook_id == "*":
         with only_one(Path(self.coursedir.root)) as alone:
             if alone:  # otherwise somebody may just be working on them
@@ -227,13 +224,11 @@ def remove_links(self: Autograde, folder: Path) -> bool:
 
 def clear_unfinished(self: Autograde, expected: list[str]) -> None:
     """Remove the autograded folders of submissions that an earlier run did not grade to the end."""
-    pattern = self._format_source("(?P<assignment>.*)", "(?P<student>.*)", escape=True)
     for folder in self.assignments:
-        if match := re.fullmatch(pattern, folder):
-            graded = os.path.normpath(self._format_dest(match["assignment"], match["student"]))
-            if os.path.exists(graded) and unfinished(Path(graded), expected):
-                self.log.warning("Grading was stopped before its end, so it starts again: %s", graded)
-                rmtree(graded)
+        graded = patches.autograded_folder(self, *patches.owner(self, folder))
+        if graded.exists() and unfinished(graded, expected):
+            self.log.warning("Grading was stopped before its end, so it starts again: %s", graded)
+            rmtree(str(graded))
 
 
 def unfinished(folder: Path, notebooks: Iterable[str]) -> bool:

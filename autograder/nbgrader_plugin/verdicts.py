@@ -37,7 +37,7 @@ class ReadVerdicts(NbGraderPreprocessor):
                     output.name = "stdout"
             results = [output for output in cell.outputs if output.output_type == "execute_result"]
             cell.outputs = [output for output in cell.outputs if output not in results]
-            answer = answers.get(exercise_of(data.grade_id, answers))
+            answer = answers.get(exercise_of(data.grade_id, answers) or "")
             outcome, message = self.objection(cell, results, answer, problem_of(nb))
             if message:
                 self.log.debug("Cell %s counts 0: %s", data.grade_id, message)
@@ -59,7 +59,7 @@ class ReadVerdicts(NbGraderPreprocessor):
             return "not attempted", "There was no notebook to test. The top of this page says why."
         errors = [output for output in cell.outputs if output.output_type == "error"]
         if errors:
-            return "error", explain(errors[-1], answer)
+            return "error", error_message(errors[-1], answer)
         if not results:
             return "error", "The test gave no result, so it counts 0. Please tell your instructor."
         text = as_text(results[-1].data.get("text/plain", ""))
@@ -111,7 +111,9 @@ class SaveVerdicts(NbGraderPreprocessor):
         comment.auto_comment = "No response." if unchanged else None
 
 
-def _by_cell(gradebook: Gradebook, kind: type, notebook: SubmittedNotebook) -> dict[str, Any]:
+def _by_cell(
+    gradebook: Gradebook, kind: type[Grade] | type[Comment], notebook: SubmittedNotebook
+) -> dict[str, Any]:
     """The grades or comments of a submitted notebook, by the name of their cell."""
     query = gradebook.db.query(BaseCell.name, kind).join(kind.cell).filter(kind.notebook_id == notebook.id)
     return {name: entry for name, entry in query}
@@ -130,11 +132,12 @@ def card(word: str, message: str, max_points: float) -> NotebookNode:
     return new_output("display_data", {"text/plain": outcome.text(), "text/html": outcome.html(), MIME: data})
 
 
-def explain(error: NotebookNode, answer: NotebookNode | None) -> str:
+def error_message(error: NotebookNode, answer: NotebookNode | None) -> str:
     """What an error in a test cell means for the student whose answer is in the cell ``answer``."""
     if error.ename in (TIMED_OUT, PROCESS_ENDED, NOT_RUN):
         return error.evalue
-    errors = [output for output in (answer or {}).get("outputs", []) if output.output_type == "error"]
+    outputs = answer.get("outputs", []) if answer else []
+    errors = [output for output in outputs if output.output_type == "error"]
     name = re.search(r"name '(\w+)' is not defined", error.evalue)
     if error.ename == "NameError" and name:
         message = (

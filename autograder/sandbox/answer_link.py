@@ -9,7 +9,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..judging.answer import FailedElsewhere
 from ..judging.calls import AnswerError
@@ -19,6 +19,9 @@ from .answer_process import AnswerProcess, Connection, Ended
 from .channel import Frame, Gone, Malformed, TooLate
 from .encode import Storage
 from .messages import CountedCosts, Message, ObjectNode, Said, Value
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
 
 MOST_RECEIVED = 2 << 30
 
@@ -91,9 +94,7 @@ class AnswerLink:
         except Ended as error:
             raise AnswerEnded("the answer ended the process that it ran in") from _how(error)
 
-    def ask(
-        self, request: Message, kind: Callable[..., M] | type[M], files: Sequence[int] = ()
-    ) -> tuple[M, Frame]:
+    def ask(self, request: Message, kind: TypeForm[M], files: Sequence[int] = ()) -> tuple[M, Frame]:
         """Send a request; gives its reply, and the frame with its payload.
 
         Raises TimeUp, or AnswerEnded where there is no sound reply.

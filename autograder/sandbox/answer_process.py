@@ -9,7 +9,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 
@@ -17,6 +17,9 @@ from . import decode, linux
 from .channel import Channel, Frame, Gone, Malformed, TooLate, pair
 from .linux import kill
 from .messages import CellShown, Fork, Hello, RunCell, Shown, Spawn, Spawned
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
 
 START_SECONDS = 30.0
 MOST_MEMORY = 3 << 30  # bytes, of all processes of one set of namespaces
@@ -48,7 +51,7 @@ class Connection:
         self.why = ""
         self._watched = 0.0
 
-    def reply(self, kind: Callable[..., M] | type[M], seconds: float | None) -> tuple[M, Frame]:
+    def reply(self, kind: TypeForm[M], seconds: float | None) -> tuple[M, Frame]:
         """The reply to what was sent over ``channel``, and the frame with its payload.
 
         Raises TooLate, or Ended where there is no sound reply of this kind: a process that sends one is

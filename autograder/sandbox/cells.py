@@ -96,6 +96,7 @@ class _Hook(DisplayHook):
             return
         data, metadata = self.compute_format_data(result)
         self.update_user_ns(result)
+        assert self.shell is not None
         self.shell.outputs.bundle("execute_result", data, metadata)
 
 

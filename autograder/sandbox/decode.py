@@ -13,7 +13,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -46,6 +46,9 @@ from .messages import (
     Value,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
 MOST_DEPTH = 50
 PROBE = "aten.special_bessel_j0"  # an operation of the judge's own, counted beside a call's
 COLLECTIONS: dict[str, type] = {"list": list, "tuple": tuple, "set": set}
@@ -64,17 +67,18 @@ _BAD_VALUES = (
 )
 
 
-def message(frame: Frame, kind: Callable[..., M] | type[M]) -> M:
+def message(frame: Frame, kind: TypeForm[M]) -> M:
     """The message of a type, or one of a union of types, in a frame. Raises Malformed."""
     try:
-        return _decoder(kind).decode(frame.text)
+        found: M = _decoder(kind).decode(frame.text)  # type: ignore[arg-type]  # (a type can be hashed)
+        return found
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = re.sub(r"\s+", " ", str(error))[:200]
         raise Malformed(f"a message that does not fit its schema ({why})") from None
 
 
 @functools.cache
-def _decoder(kind: Any) -> msgspec.msgpack.Decoder:
+def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(kind)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -51,7 +51,9 @@ def simple_node(value: Any, node: Callable[[Any], Value]) -> Value:
     if isinstance(value, dict):
         return DictNode([(node(key), node(item)) for key, item in value.items()])
     if isinstance(value, (list, tuple, set, frozenset)):
-        kind = "list" if isinstance(value, list) else "tuple" if isinstance(value, tuple) else "set"
+        kind: Literal["list", "tuple", "set"] = (
+            "list" if isinstance(value, list) else "tuple" if isinstance(value, tuple) else "set"
+        )
         return SequenceNode(kind, [node(item) for item in value])
     if isinstance(value, (bytes, bytearray)):
         return BytesNode(bytes(value))

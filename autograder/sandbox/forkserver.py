@@ -60,21 +60,21 @@ def _load(first: Load) -> None:
     import numpy.random  # noqa: F401  numpy loads it at its first use, which would be in every fork
     import torch
 
-    import autograder
-
+    from ..measuring.costs import costs
     from . import judge, self_check, student  # noqa: F401
     from .cells import make_shell
 
-    for name in autograder.__all__:
-        getattr(autograder, name)
+    front = import_module("autograder")  # what notebooks import; nothing in the package depends on it
+    for name in front.__all__:
+        getattr(front, name)
     shell = make_shell()
     for name in first.modules:
         with suppress(Exception):  # then the cell that needs it will say so
             import_module(name)
-    for source in first.sources:
+    for source in first.given:
         shell.transform_cell(source)
-    autograder.costs(torch.neg, torch.ones(1))  # the first count loads what counting needs
-    if any("meta" in source for source in first.sources):
+    costs(torch.neg, torch.ones(1))  # the first count loads what counting needs
+    if first.meta:
         torch.neg(torch.ones(1, device="meta"))  # so does the first operation there: a thousand modules
 
 
@@ -114,7 +114,8 @@ def _submission(control: Channel, namespaces: bool, used: int) -> None:
         try:
             frame = requests.receive()
             assignment = decode.message(frame, Spawn).assignment
-            pid = _spawn(assignment, *frame.files, namespaces, used)
+            to_process, to_judge = frame.files
+            pid = _spawn(assignment, to_process, to_judge, namespaces, used)
             started.append(pid)
             for file in frame.files:
                 os.close(file)

@@ -128,6 +128,7 @@ class Judge:
                 if isinstance(last, ast.Expr):
                     value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), self._names)
                     if value is not None:
+                        assert self._shell.display_formatter is not None
                         data, metadata = self._shell.display_formatter.format(value)
                         outputs.bundle("execute_result", data, metadata)
         except Exception as error:

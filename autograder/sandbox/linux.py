@@ -141,7 +141,7 @@ def quiet_files(*keep: int) -> None:
 
 def children(pid: int) -> list[int]:
     """The live children of a process."""
-    found = []
+    found: list[int] = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:

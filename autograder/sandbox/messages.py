@@ -312,10 +312,15 @@ class RaceReady(Message, frozen=True):
 
 
 class Load(Message, frozen=True):
-    """Load these modules, which the assignment's cells import, and know these cells' sources."""
+    """Load these modules, which the assignment's cells import, and know the sources of its given cells.
+
+    Nothing of a test cell: all processes that run answers are forked from the one that gets this. ``meta``:
+    the assignment uses torch's meta device.
+    """
 
     modules: list[str]
-    sources: list[str]
+    given: list[str]
+    meta: bool
 
 
 class Ready(Message, frozen=True):

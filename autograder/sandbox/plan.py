@@ -18,14 +18,14 @@ def plan(notebook: NotebookNode) -> list[dict[str, Any]]:
     "given" cells and "test" cells are the instructor's; whatever else there is counts as the student's.
     """
     exercises = solution_cells(notebook)
-    cells = []
+    cells: list[dict[str, Any]] = []
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
         data = nbgrader_data(cell)
         role = "test" if is_test(cell) else "given" if data.get("locked") else "student"
         name = data.get("grade_id")
-        exercise = (exercise_of(name, exercises) or name) if role == "test" else None
+        exercise = (exercise_of(name, exercises) or name) if name and role == "test" else None
         cells.append(
             {"index": index, "role": role, "source": cell.source, "grade_id": name, "exercise": exercise}
         )
@@ -34,7 +34,7 @@ def plan(notebook: NotebookNode) -> list[dict[str, Any]]:
 
 def imported_modules(sources: list[str]) -> list[str]:
     """The modules that these cells import."""
-    found = set()
+    found: set[str] = set()
     for source in sources:
         with suppress(SyntaxError):  # IPython's own commands
             for node in ast.walk(ast.parse(source)):

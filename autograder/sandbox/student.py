@@ -225,6 +225,7 @@ class Agent:
         self.channel.send(RaceReady())
 
     def on_inputs(self, request: RaceInputs, frame: Frame) -> None:
+        assert self.memory is not None and self.function is not None  # on_race came first
         made: list[object] = []
         self.made = made
         arguments = self.arguments = Arguments(self.memory, request.places, self.objects)
@@ -244,6 +245,7 @@ class Agent:
         if self.problem:
             self.channel.send(self.problem)
             return
+        assert self.arguments is not None  # on_inputs came first
         results = Results(self.arguments.storages, self.keep)
         made = itertools.islice(itertools.cycle(self.made), request.number if self.made else 0)
         node = results.stacked(list(made))

@@ -241,7 +241,7 @@ class Sandbox:
         with other:
             self._process = subprocess.Popen(
                 command,
-                stdin=other,
+                stdin=other.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 env=environment,
@@ -260,7 +260,10 @@ class Sandbox:
         if not self._ready:
             try:
                 sources = [cell.source for cell in cells if cell.role != "student"]
-                self._control.send(Load(imported_modules(sources), sources), seconds=ANSWER_SECONDS)
+                given = [cell.source for cell in cells if cell.role == "given"]
+                meta = any("meta" in source for source in sources)
+                load = Load(imported_modules(sources), given, meta)
+                self._control.send(load, seconds=ANSWER_SECONDS)
                 ready = decode.message(self._control.receive(ANSWER_SECONDS), Ready)
             except (Gone, TooLate, Malformed):
                 self._process.kill()

@@ -108,9 +108,9 @@ class TimedRace:
             raise TypeError("a race needs a function that the answer defines, not an object's method.")
         processes = {"slow": (given, self._given()), "fast": (target.name, self._answer)}
         with self._timing(), linux.one_core_kept_free() as core:
-            for name, (_, process) in processes.items():
+            for name, side in processes.items():
                 with _told(name):
-                    process.use(self._time.of_cell())
+                    side[1].use(self._time.of_cell())
             launches = Launches(processes, on, threshold, tolerance, self._time, core)
             launches.plan()
             decision = decide(launches.ratios(), self._error)

@@ -18,21 +18,21 @@ HERE, RECORDED, GUESS, LIMIT, INK = "#0072B2", "#E69F00", "#CC79A7", "#009E73", 
 
 def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
     """Draw the ratio of every line that has one, on a logarithmic axis; give the PNG."""
-    limits = {line.device: line.ratio.median for line in lines if line.is_limit}
-    lines = [line for line in lines if line.ratio and not line.is_limit]
-    figure = Figure(figsize=(7.5, 1.3 + 0.42 * len(lines) + (0.25 if guess else 0)), dpi=110)
+    limits = {line.device: line.ratio.median for line in lines if line.ratio and line.is_limit}
+    bars = [(line, line.ratio) for line in lines if line.ratio and not line.is_limit]
+    figure = Figure(figsize=(7.5, 1.3 + 0.42 * len(bars) + (0.25 if guess else 0)), dpi=110)
     axes = figure.add_subplot()
     figure.set_layout_engine("constrained")
-    for y, line in enumerate(lines):
+    for y, (line, ratio) in enumerate(bars):
         colour = RECORDED if line.recorded else HERE
-        left, right = sorted((1.0, line.ratio.median))
+        left, right = sorted((1.0, ratio.median))
         axes.barh(y, right - left, left=left, height=0.56, color=colour, alpha=0.85, zorder=2)
-        axes.plot([line.ratio.low, line.ratio.high], [y, y], color=INK, lw=1.6, zorder=3)
+        axes.plot([ratio.low, ratio.high], [y, y], color=INK, lw=1.6, zorder=3)
         if line.device in limits:
             axes.plot([limits[line.device]] * 2, [y - 0.42, y + 0.42], color=LIMIT, lw=3, zorder=5)
         axes.annotate(
-            times(line.ratio.median),
-            (max(line.ratio.high, 1), y),
+            times(ratio.median),
+            (max(ratio.high, 1), y),
             xytext=(6, 0),
             textcoords="offset points",
             va="center",
@@ -54,12 +54,12 @@ def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
         )
     axes.axvline(1, color=INK, lw=1, zorder=4)
     reach = [1.0, *limits.values(), *([guess] if guess else [])] + [
-        v for line in lines for v in (line.ratio.low, line.ratio.high)
+        bound for _, ratio in bars for bound in (ratio.low, ratio.high)
     ]
     axes.set_xscale("log")
     axes.set_xlim(min(reach) / 1.4, max(max(reach) * 2.2, 2))
-    axes.set_ylim(len(lines) - 0.45, -1.05 if guess else -0.55)
-    axes.set_yticks(range(len(lines)), [_label(line) for line in lines], fontsize=8.5)
+    axes.set_ylim(len(bars) - 0.45, -1.05 if guess else -0.55)
+    axes.set_yticks(range(len(bars)), [_label(line) for line, _ in bars], fontsize=8.5)
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(reach) / min(reach) < 200 else (1,)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: times(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -85,7 +85,8 @@ def draw_scores(dots: Mapping[str, Sequence[tuple[str, float]]], devices: Sequen
         ]
         name = "this machine" if device == "here" else f"recorded: {device.replace('(R)', '')}"
         axes.scatter(
-            *zip(*points, strict=True),
+            [ratio for ratio, _ in points],
+            [y for _, y in points],
             s=34,
             color=colours[device],
             edgecolor=INK,

@@ -151,9 +151,11 @@ def _on_guess(comparison: Comparison, guess: float | None) -> list[str]:
     if guess is None:
         return []
     where = comparison.lines[0].device
-    measured = [line for line in comparison.lines if line.device == where and not line.is_limit][
-        -1
-    ].ratio.median
+    measured = [
+        line.ratio.median
+        for line in comparison.lines
+        if line.device == where and line.ratio and not line.is_limit
+    ][-1]
     off = max(guess / measured, measured / guess)
     closeness = "A good guess." if off < 1.5 else f"Off by a factor of {rounded(off)}."
     if off < 1.5 and _next_to_none(measured) and not _next_to_none(guess):
@@ -166,8 +168,10 @@ def _next_to_none(ratio: float) -> bool:
 
 
 def _on_claim(comparison: Comparison, claim: str | None) -> list[str]:
+    if not claim:
+        return []
     remarks = []
-    for device, samples in comparison.samples.items() if claim else ():
+    for device, samples in comparison.samples.items():
         first, *_, last = samples.blocks
         ratio = comparison.ratio(device)
         word = claims.word_for(ratio)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..files import write_whole
 from ..measuring import store
 from ..measuring.device import device_name, provenance
 from ..measuring.duel import Ratio, ratio_of
@@ -73,11 +74,7 @@ def write(
         "limit": None if limit is None else float(f"{limit:.4g}"),
         "seconds": {name: [float(f"{value:.4g}") for value in values] for name, values in seconds.items()},
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    # Swapped in whole, so that an interrupted recording never leaves half a file.
-    draft = path.with_suffix(".part")
-    draft.write_text(_compact({"device": content["device"], "timings": content["timings"]}))
-    draft.replace(path)
+    write_whole(path, _compact({"device": content["device"], "timings": content["timings"]}))
     return path
 
 

@@ -58,7 +58,9 @@ def cells(course: Path = COURSE) -> list[Finding]:
             else:
                 continue
             try:
-                found.append((node.lineno, Finding(text_of(texts[0]), script.stem, *map(text_of, texts[1:]))))
+                claim, subject, *word = map(text_of, texts)
+                finding = Finding(claim, script.stem, subject, word[0] if word else None)
+                found.append((node.lineno, finding))
             except ValueError:
                 raise ValueError(
                     f"{script.name}, line {node.lineno}: a title, claim or verdict is no plain text"
@@ -175,7 +177,7 @@ def _dots(found: Sequence[Finding]) -> dict[str, list[tuple[str, float]]]:
     dots: dict[str, list[tuple[str, float]]] = {}
     for claim in CLAIMS:
         for finding in found:
-            if finding.claim == claim and finding.ratio:
+            if finding.claim == claim and finding.ratio and finding.device:
                 label = f"{claim}  {textwrap.shorten(CLAIMS[claim], 44, placeholder='…')}"
                 dots.setdefault(label, []).append((finding.device, finding.ratio.median))
     return dots
@@ -190,7 +192,7 @@ def _alternative(found: Sequence[Finding]) -> str:
 
 def _sentence(finding: Finding) -> str:
     where = f"[{finding.chapter[:2]}]({finding.chapter}.ipynb)"
-    if finding.ratio:
+    if finding.ratio and finding.device:
         device = "this machine" if finding.device == "here" else _short(finding.device)
         return f"{where} {finding.subject}: {times(finding.ratio.median)} on {device}, **{finding.word}**"
     colon = "" if finding.subject.endswith(".") else ":"

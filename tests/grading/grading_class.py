@@ -1,4 +1,4 @@
-"""A small class for the tests of the engine, and clusters that do as they are told."""
+"""A small class for the tests of the engine, and pools that do as they are told."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
+from typing import ClassVar
 
 from pretend_class import answered, hand_in
 
@@ -89,29 +90,40 @@ def deadly_to_all(cells: list[dict], **settings: object) -> dict:
     return pretend_slowly(cells, **settings)
 
 
+class Pretending:
+    """Stands for a Sandbox: as ``pretend_slowly``."""
+
+    warning = None
+
+    def run(self, cells: list[dict], **settings: object) -> Executed:
+        return Executed.from_dict(pretend_slowly(cells, **settings))
+
+    def stop(self) -> None:
+        pass
+
+
 class Instant:
-    """A cluster of one worker in this process."""
+    """A pool of one worker in this process, which is done at once."""
 
     workers = timers = 1
-    warnings = ()
+    warnings: ClassVar[list[str]] = []
 
     def __init__(self, _require: bool = False, *, undecided: int = 0, broken: Iterable[str] = ()) -> None:
         self.jobs: deque[tuple[Job, Executed | str]] = deque()
         self.log: list[tuple[str, str]] = []
+        self.races: list[object] = []
         self.undecided, self.broken = undecided, set(broken)
 
     def __call__(self, _require: bool) -> Instant:
         return self
 
-    def __enter__(self) -> Instant:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self.jobs.clear()
 
     def start(self, job: Job, cells: list[dict], *, timing: bool, **settings: object) -> None:
         student = job.submission.student
         self.log.append(("timing" if timing else "checks", student))
+        self.races.append(settings["races"])
         undecided = timing and self.log.count(("timing", student)) <= self.undecided
         data = pretend(cells, undecided=undecided, **settings)
         self.jobs.append((job, "it broke" if student in self.broken else Executed.from_dict(data)))

@@ -9,17 +9,24 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
+import nbformat
 import pytest
 from grading_class import RACE, STUDENTS, Instant, a_class, configure, grades, half_written
+from nbformat import NotebookNode
 from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
 from autograder.authoring.scratch_course import ScratchCourse
+from autograder.class_grading import engine
 from autograder.class_grading.command import main
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Summary, grade
+from autograder.class_grading.grader import Grader
+from autograder.nbgrader_plugin import execute, restore
 from autograder.nbgrader_plugin.submissions import only_one
+from autograder.sandbox import Executed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 
@@ -43,9 +50,9 @@ def course(template: Path, tmp_path: Path, root: Path, monkeypatch: pytest.Monke
     return ScratchCourse(tmp_path / "class", root)
 
 
-def run(cluster: Instant | None = None, **options: object) -> Summary:
+def run(pool: Instant | None = None, **options: object) -> Summary:
     with Course("traps") as opened, opened.locked():
-        return grade(opened, connect=cluster or Instant(), **options)
+        return grade(opened, connect=pool or Instant(), **options)
 
 
 def autograded(student: str) -> Path:
@@ -62,10 +69,10 @@ def test_everybody_is_graded(course: ScratchCourse) -> None:
 def test_what_is_graded_is_left_alone(course: ScratchCourse) -> None:
     run(students=["ada"])
     before = autograded("ada").read_bytes()
-    cluster = Instant()
-    summary = run(cluster)
+    pool = Instant()
+    summary = run(pool)
     assert summary.skipped == ["ada"]
-    assert ("checks", "ada") not in cluster.log
+    assert ("checks", "ada") not in pool.log
     assert autograded("ada").read_bytes() == before
     assert run().skipped == list(STUDENTS)
     assert sorted(run(force=True).graded) == sorted(STUDENTS)
@@ -122,13 +129,15 @@ def test_a_student_cannot_bring_the_mark_along(course: ScratchCourse) -> None:
 
 
 def test_races_are_timed_after_the_checks_and_once_more_at_the_end(course: ScratchCourse) -> None:
-    cluster = Instant(undecided=1)
-    summary = run(cluster)
+    pool = Instant(undecided=1)
+    summary = run(pool)
     assert summary.undecided == []
     assert sorted(summary.graded) == sorted(STUDENTS)
-    last = cluster.log[-len(STUDENTS) :]
+    last = pool.log[-len(STUDENTS) :]
     assert sorted(last) == sorted(("timing", student) for student in STUDENTS)
-    assert cluster.log.index(("timing", "ada")) > cluster.log.index(("checks", "ada"))
+    assert pool.races[-len(STUDENTS) :] == ["again"] * len(STUDENTS)
+    assert sorted(pool.races[: -len(STUDENTS)]) == sorted(["later", "now"] * len(STUDENTS))
+    assert pool.log.index(("timing", "ada")) > pool.log.index(("checks", "ada"))
     assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
 
 
@@ -159,12 +168,89 @@ def test_one_that_nbgrader_cannot_grade_does_not_stop_the_others(course: Scratch
     assert len(summary.graded) == len(STUDENTS) - 1
 
 
+def whose(given: object) -> str:
+    """The student whose notebook this is."""
+    return next(student for student in STUDENTS if f"# {student}" in str(given))
+
+
+def test_a_submission_is_read_restored_and_planned_once(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: Counter[tuple[str, str]] = Counter()
+
+    def count(place: object, name: str) -> None:
+        function = getattr(place, name)
+
+        def counted(given: object, *rest: object, **settings: object) -> object:
+            calls[name, whose(given)] += 1
+            return function(given, *rest, **settings)
+
+        monkeypatch.setattr(place, name, counted)
+
+    for place, name in [(nbformat, "reads"), (restore, "restore"), (engine, "plan"), (execute, "plan")]:
+        count(place, name)
+    run(Instant(undecided=1))
+    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+    assert calls == {(name, student): 1 for name in ("reads", "restore", "plan") for student in STUDENTS}
+
+
+def test_outputs_of_other_cells_are_refused(course: ScratchCourse) -> None:
+    class Confused(Instant):
+        def wait(self) -> tuple[engine.Job, Executed | str]:
+            job, executed = super().wait()
+            if job.submission.student == "ada":
+                executed.sources = {index: f"{source}#" for index, source in executed.sources.items()}
+            return job, executed
+
+    summary = run(Confused())
+    assert list(summary.failed) == ["ada"]
+    assert summary.failed["ada"].startswith("traps has other cells than those that were run.")
+    assert not autograded("ada").exists()
+    assert half_written(course) == 0
+    assert run().graded == ["ada"]
+    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+
+
+def test_who_hands_in_while_it_is_graded_is_graded_by_the_next_run(course: ScratchCourse) -> None:
+    class Slow(Instant):
+        def start(self, job: engine.Job, cells: list[dict], **settings: object) -> None:
+            super().start(job, cells, **settings)
+            if self.log[-1] == ("checks", "bo"):
+                shutil.rmtree("submitted/bo")
+                path = hand_in(course, "traps", "bo", answered(course.released("traps"), double="new = 1"))
+                path.with_name("timestamp.txt").write_text("2030-01-02 10:00:00 UTC")
+
+    summary = run(Slow())
+    assert list(summary.failed) == ["bo"]
+    assert summary.failed["bo"].startswith("traps.ipynb was handed in again while it was graded.")
+    assert not autograded("bo").exists()
+    assert run().graded == ["bo"]
+    assert "new = 1" in autograded("bo").read_text()
+
+
+def test_one_that_cannot_be_put_in_order_does_not_stop_the_others(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = restore.restore
+
+    def stumble(nb: NotebookNode, originals: restore.Originals) -> list[str]:
+        if whose(nb) == "fumi":
+            raise KeyError("no such cell")
+        return real(nb, originals)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(restore, "restore", stumble)
+        summary = run()
+    assert list(summary.failed) == ["fumi"]
+    assert "nbgrader could not grade it: KeyError: 'no such cell'" in summary.failed["fumi"]
+    assert "in stumble" in Path(".grading/traps.log").read_text()
+    assert run().graded == ["fumi"]
+
+
 @pytest.mark.parametrize("moment", ["init_assignment", "write_single_notebook", "set_permissions"])
 def test_a_crash_leaves_all_of_a_grade_or_nothing(
     course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    from autograder.class_grading.course import Grader
-
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -250,7 +336,7 @@ def test_a_gradebook_from_another_version(
 def test_a_gradebook_that_cannot_be_written(
     course: ScratchCourse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("autograder.class_grading.engine.Cluster")  # it is seen before anything is started
+    monkeypatch.delattr("autograder.class_grading.command.LocalPool")  # it is seen before anything is run
     url = f"sqlite:///file:{course.folder}/gradebook.db?mode=ro&uri=true"
     said = refused(capsys, "traps", "--db", url)
     assert "attempt to write a readonly database. Give this account the right to write to it" in said
@@ -271,9 +357,9 @@ SMALL_FILES = """
 import resource, sys
 sys.path.insert(0, {tests!r})
 from grading_class import Instant
-from autograder.class_grading import cluster, command
+from autograder.class_grading import command
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
-cluster.Cluster = lambda *_, **__: Instant()
+command.LocalPool = lambda *_, **__: Instant()
 sys.exit(command.main(["traps"]))
 """
 
@@ -307,9 +393,6 @@ def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_pat
     configure(course, f"c.RunEveryCell.timeout = {TIME_LIMIT}")
     for student, content in submissions(course.released("traps")).items():
         hand_in(course, "traps", student, content)
-    shutil.copy(
-        traps.submitted("renamed").with_name("my copy.ipynb"), "submitted/renamed/traps"
-    ) if False else None
     done = command(course, "grade", "traps")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(traps.points)} graded, 0 skipped (graded before), 0 failed" in done.stdout
@@ -340,11 +423,37 @@ def test_the_sandbox_is_required(
             asked.append(require)
             super().__init__()
 
-    monkeypatch.setattr("autograder.class_grading.cluster.Cluster", Refusing)
+    monkeypatch.setattr("autograder.class_grading.command.LocalPool", Refusing)
     assert main(["traps", "--student", "ada", "--require-sandbox"]) == 0
     configure(course, "c.RunEveryCell.require_sandbox = True")
     assert main(["traps", "--student", "bo"]) == 0
     assert asked == [True, True]
+
+
+def test_without_bubblewrap_it_is_refused_if_required(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "This machine cannot run submissions: bubblewrap was not found" in refused(
+        capsys, "traps", "--require-sandbox", "--workers", "1"
+    )
+
+
+WITHOUT_DASK = """
+import sys
+from autograder.class_grading import command
+code = command.main(["traps", "--student", "ada", "--workers", "1"])
+print({name.partition(".")[0] for name in sys.modules} & {"dask", "distributed"})
+sys.exit(code)
+"""
+
+
+@pytest.mark.slow
+def test_one_machine_needs_no_dask(course: ScratchCourse) -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_DASK], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 graded" in done.stdout
+    assert done.stdout.splitlines()[-1] == "set()"
 
 
 def test_what_failed_is_kept_for_the_report(course: ScratchCourse) -> None:

@@ -17,6 +17,7 @@ import pytest
 from grading_class import (
     STUDENTS,
     Instant,
+    Pretending,
     a_class,
     deadly_to_all,
     grades,
@@ -28,11 +29,11 @@ from postgres import Postgres
 from test_engine import RIGHT, command
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.cluster import Cluster, ClusterError
 from autograder.class_grading.command import main
 from autograder.class_grading.course import Course, GradingError
+from autograder.class_grading.dask_pool import DaskPool
 from autograder.class_grading.engine import Summary, grade
-from autograder.sandbox import Sandbox
+from autograder.class_grading.pool import LocalPool, Pool, PoolError
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 TESTS = Path(__file__).parent
@@ -44,14 +45,14 @@ def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Scrat
     return a_class(tmp_path, root)
 
 
-def run(connect: Callable[[bool], Cluster]) -> Summary:
+def run(connect: Callable[[bool], Pool]) -> Summary:
     with Course("traps") as opened, opened.locked():
         return grade(opened, connect=connect)
 
 
-def here(require: bool) -> Cluster:
+def here(require: bool) -> LocalPool:
     """Two workers of this machine that only pretend."""
-    return Cluster(sandboxes=[Sandbox(), Sandbox()], run=pretend_slowly)
+    return LocalPool([Pretending(), Pretending()])
 
 
 def finished() -> set[str]:
@@ -126,7 +127,7 @@ class Dask:
         return subprocess.Popen(
             [sys.executable, "-m", "dask", *arguments],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -149,13 +150,13 @@ def test_a_killed_worker_costs_nothing(course: ScratchCourse, tmp_path: Path) ->
         os.kill(named(children(os.getpid()), "spawn_main")[0], signal.SIGKILL)
 
     with Dask(tmp_path) as dask, once(lambda: len(finished()) >= 1, kill):
-        summary = run(lambda _: Cluster(dask.address, run=pretend_slowly))
+        summary = run(lambda _: DaskPool(dask.address, run=pretend_slowly))
     all_graded_once(course, summary.graded)
 
 
 def test_a_submission_that_kills_its_workers_costs_only_itself(course: ScratchCourse, tmp_path: Path) -> None:
     with Dask(tmp_path) as dask:
-        summary = run(lambda _: Cluster(dask.address, run=deadly_to_all))
+        summary = run(lambda _: DaskPool(dask.address, run=deadly_to_all))
     assert list(summary.failed) == ["bo"]
     assert "The worker processes that ran it died" in summary.failed["bo"]
     assert sorted([*summary.graded, "bo"]) == sorted(STUDENTS)
@@ -175,14 +176,14 @@ def test_a_killed_scheduler(course: ScratchCourse, tmp_path: Path) -> None:
     with (
         Dask(tmp_path) as dask,
         once(lambda: len(finished()) >= 2, dask.kill_scheduler),
-        pytest.raises(ClusterError, match=f"The Dask scheduler {dask.address} is gone. Start it"),
+        pytest.raises(PoolError, match=f"The Dask scheduler {dask.address} is gone. Start it"),
     ):
-        run(lambda _: Cluster(dask.address, run=pretend_slowly))
+        run(lambda _: DaskPool(dask.address, run=pretend_slowly))
     first = json.loads(Path(".grading/traps.json").read_text())
     assert "is gone" in first["stopped"]
     assert 2 <= len(first["graded"]) < len(STUDENTS)
     with Dask(tmp_path) as dask:
-        summary = run(lambda _: Cluster(dask.address, run=pretend_slowly))
+        summary = run(lambda _: DaskPool(dask.address, run=pretend_slowly))
     all_graded_once(course, first["graded"], summary.graded)
 
 

@@ -18,7 +18,7 @@ from autograder.class_grading import report
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Job, grade
 from autograder.class_grading.report import page
-from autograder.class_grading.results import Graded, Lap, Results, Tested, read_results
+from autograder.class_grading.results import ClassResults, Graded, GradedTest, Lap, read_results
 from autograder.sandbox import Executed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
@@ -54,7 +54,7 @@ def here(course: ScratchCourse, monkeypatch: pytest.MonkeyPatch) -> ScratchCours
 
 
 @pytest.fixture
-def graded(here: ScratchCourse) -> Results:
+def graded(here: ScratchCourse) -> ClassResults:
     with Course("traps") as opened:
         grade(opened, connect=Eventful())
         return read_results(opened)
@@ -83,7 +83,7 @@ class Text(HTMLParser):
         self.words.append(data)
 
 
-def test_the_page_says_what_was_seen(graded: Results) -> None:
+def test_the_page_says_what_was_seen(graded: ClassResults) -> None:
     shown = Text(page(graded))
     for sentence in (
         "5 of 6 submissions graded",
@@ -102,7 +102,7 @@ def test_the_page_says_what_was_seen(graded: Results) -> None:
         assert sentence in shown.text, sentence
 
 
-def test_the_page_needs_nothing_from_elsewhere(graded: Results) -> None:
+def test_the_page_needs_nothing_from_elsewhere(graded: ClassResults) -> None:
     html = page(graded)
     shown = Text(html)
     assert not shown.tags & {"script", "link", "iframe", "object", "b-this"}
@@ -117,7 +117,7 @@ def test_the_page_needs_nothing_from_elsewhere(graded: Results) -> None:
     assert "url(" not in html
 
 
-def test_every_picture_has_its_facts_as_text(graded: Results) -> None:
+def test_every_picture_has_its_facts_as_text(graded: ClassResults) -> None:
     points, exercises, race = Text(page(graded)).alternatives
     assert "Median 16.0" in points
     assert "square: 4 all, 1 some, 0 none" in exercises
@@ -127,13 +127,33 @@ def test_every_picture_has_its_facts_as_text(graded: Results) -> None:
 @pytest.mark.parametrize("ratios", [[4.0], [0.01, 5000.0], [2.0] * 60, [1.99, 2.0]])
 def test_ratios_of_any_size_can_be_drawn(ratios: list[float]) -> None:
     graded = [
-        Graded(f"student{i}", 1, [Tested("pad_race", 1, "passed", "", [Lap("cpu", ratio, 2.0)])])
+        Graded(f"student{i}", 1, [GradedTest("pad_race", 1, "passed", "", [Lap("cpu", ratio, 2.0)])])
         for i, ratio in enumerate(ratios)
     ]
-    shown = Text(page(Results("pads", {"pad_race": 1}, ["pad"], graded, {}, {})))
+    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], graded, {}, {})))
     reached = sum(ratio >= 2 for ratio in ratios)
     assert f"{reached} of {len(ratios)} timed answers measured 2×" in shown.text
     assert "The machine did not check itself" in shown.text
+
+
+def test_nothing_in_the_page_is_taken_for_html() -> None:
+    odd = "<b-this>&amp;"
+    tests = [GradedTest(odd, 1, "undecided", odd, [Lap(odd, 3.0, 2.0)])]
+    events = [{"cell": odd, "what": odd}]
+    noise = [{"spread": 0.1, "bias": 0.0, "when": odd}]
+    graded = Graded(odd, 1, tests, events, noise=noise)
+    shown = Text(page(ClassResults(odd, {odd: 1}, [odd], [graded], {odd: odd}, {})))
+    assert "b-this" not in shown.tags
+    for sentence in (
+        f"Grades of {odd}",
+        f"Undecided races (1) They are marked “needs manual grade” in the formgrader. "
+        f"Student Test Why {odd} {odd} {odd} Suspicious",
+        f"Student Where What {odd} {odd} {odd} Exercises",
+        f"On {odd}, 1 of 1 timed",
+        f"at worst ({odd})",
+    ):
+        assert sentence in shown.text, sentence
+    assert f"{odd}: On {odd}, 1 of 1" in shown.alternatives[-1]
 
 
 def test_the_command_writes_the_page(here: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,7 +171,9 @@ def test_the_command_writes_the_page(here: ScratchCourse, capsys: pytest.Capture
     assert "Did you mean traps?" in capsys.readouterr().err
 
 
-def test_notebooks_with_nonsense_in_their_cards_do_not_stop_it(graded: Results, here: ScratchCourse) -> None:
+def test_notebooks_with_nonsense_in_their_cards_do_not_stop_it(
+    graded: ClassResults, here: ScratchCourse
+) -> None:
     path = Path("autograded/ada/traps/traps.ipynb")
     notebook = json.loads(path.read_text())
     for cell in notebook["cells"]:

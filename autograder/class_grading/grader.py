@@ -1,0 +1,170 @@
+"""nbgrader's Autograde for one student after another, on notebooks that were read before and run elsewhere.
+
+``nbgrader autograde`` reads a submission, puts its cells in order, writes it to autograded/, reads it again,
+runs it, and writes it a second time. Here the two halves are apart: ``read`` is the first, ``grade`` the
+second, and the notebook stays in memory in between, while its cells run somewhere else.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nbconvert.exporters import Exporter
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+from nbgrader.converters import Autograde, NbGraderException
+from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import setenv
+from traitlets.utils.importstring import import_item
+
+from ..nbgrader_plugin.execute import RunEveryCell, put_outputs
+from ..nbgrader_plugin.submissions import problem_of, read_or_explain
+from ..sandbox import Executed
+
+
+class NotWhatRan(Exception):
+    """A notebook is no more the one whose cells were run; a sentence for the instructor."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A submitted notebook with its cells put in order, and what nbgrader notes about whose it is.
+
+    ``state`` tells whether the file is still the one that was read.
+    """
+
+    path: Path
+    notebook: NotebookNode
+    resources: dict[str, Any]
+    state: tuple[int, ...] | None
+
+
+class Grader(Autograde):
+    """Reads one submission after another, and grades them when their cells have been run.
+
+    ``cause`` is the error that the last one failed with: nbgrader itself logs it and raises another.
+    """
+
+    cause: Exception | None = None
+    commit: Callable[[], None] = staticmethod(lambda: None)
+    ran: Mapping[Path, tuple[Prepared, Executed | None]] = {}
+
+    @cached_property
+    def reader(self) -> Exporter:
+        """One for the whole class, so that the gradebook is asked once for the assignment's own cells."""
+        reader = self.exporter_class(parent=self, config=self.config)
+        for step in self.sanitize_preprocessors:
+            reader.register_preprocessor(step)
+        return reader
+
+    def read(self, path: Path) -> Prepared:
+        """The notebook at ``path``, or a page that says why there is none, with its cells in order.
+
+        Raises NbGraderException where one of nbgrader's steps fails.
+        """
+        state = _state(path)
+        try:
+            resources = self.init_single_notebook_resources(str(path))
+            notebook = read_or_explain(path, self.log)
+            # The notebook itself: an exporter's own method of this name gives it as text.
+            notebook, resources = Exporter.from_notebook_node(self.reader, notebook, resources)
+        except Exception as error:  # as nbgrader does for the other half
+            self.cause = error
+            self.log.exception("There was an error reading %s", path)
+            raise NbGraderException(str(error)) from error
+        return Prepared(path, notebook, resources, state)
+
+    def grade(
+        self, student: str, ran: Mapping[Path, tuple[Prepared, Executed | None]], commit: Callable[[], None]
+    ) -> None:
+        """Grade one student's submission, graded before or not.
+
+        ``ran`` has its notebooks by their paths, each with what running it gave, or None where there was
+        nothing to run. ``commit`` keeps the grades.
+        """
+        self.cause, self.commit, self.ran, self.force = None, commit, ran, True
+        self.coursedir.student_id = glob.escape(student)
+        try:
+            self.start()
+        finally:
+            self.coursedir.student_id, self.ran = "*", {}
+
+    def convert_single_notebook(self, notebook_filename: str) -> None:
+        """The second half of what nbgrader's method of this name does."""
+        with self._remembered():
+            prepared, executed = self.ran.get(Path(notebook_filename), (None, None))
+            if prepared is None or _state(prepared.path) != prepared.state:
+                raise NotWhatRan(
+                    f"{os.path.basename(notebook_filename)} was handed in again while it was graded. The "
+                    "same command grades it."
+                )
+            exporter = self.exporter_class(parent=self, config=self.config)
+            for step in self.autograde_preprocessors:
+                kind = import_item(step) if isinstance(step, str) else step
+                own = TakeOutputs(executed, parent=exporter) if kind is RunEveryCell else kind
+                exporter.register_preprocessor(own)
+            with setenv(NBGRADER_EXECUTION="autograde"):
+                output, resources = exporter.from_notebook_node(prepared.notebook, prepared.resources)
+            self.write_single_notebook(output, resources)
+
+    def write_single_notebook(self, output: str, resources: ResourcesDict) -> None:
+        # The grades first: a notebook with the mark "finished" must never be without them.
+        self.commit()
+        super().write_single_notebook(output, resources)
+
+    def init_destination(self, assignment_id: str, student_id: str) -> bool:
+        with self._remembered():
+            return super().init_destination(assignment_id, student_id)
+
+    def init_assignment(self, assignment_id: str, student_id: str) -> None:
+        with self._remembered():
+            super().init_assignment(assignment_id, student_id)
+
+    def set_permissions(self, assignment_id: str, student_id: str) -> None:
+        with self._remembered():
+            super().set_permissions(assignment_id, student_id)
+
+    @contextmanager
+    def _remembered(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.cause = error
+            raise
+
+
+class TakeOutputs(NbGraderPreprocessor):
+    """Stands for RunEveryCell where the cells were run elsewhere."""
+
+    def __init__(self, executed: Executed | None, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.executed = executed
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        if problem_of(nb):
+            return nb, resources
+        sources = {index: cell.source for index, cell in enumerate(nb.cells) if cell.cell_type == "code"}
+        if sources != (self.executed.sources if self.executed else {}):
+            raise NotWhatRan(
+                f"{resources['nbgrader']['notebook']} has other cells than those that were run. Nothing was "
+                "graded; please report this."
+            )
+        if self.executed:
+            put_outputs(nb, self.executed, self.log)
+        return nb, resources
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file is replaced; nothing where there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,43 @@
+"""What the course needs of nbgrader's private parts is in the installed one, and in one of our files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder.nbgrader_plugin import configure, patches
+
+NAMES = [(owner, name) for owner, names in patches.PRIVATE.items() for name in names]
+
+
+def test_the_installed_nbgrader_has_all_of_it() -> None:
+    patches.check_nbgrader()
+
+
+@pytest.mark.parametrize(("owner", "name"), NAMES)
+def test_what_is_missing_is_named(owner: type, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(owner, name)
+    with pytest.raises(patches.NbgraderChanged, match=rf"has no \S*{name}.* tried with nbgrader 0\.9"):
+        configure(None)  # before it changes anything
+
+
+def test_other_arguments_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Gradebook, "__init__", lambda self, url: None)
+    monkeypatch.setattr(patches, "MIGRATIONS", tmp_path / "migrations")
+    with pytest.raises(patches.NbgraderChanged) as refused:
+        patches.check_nbgrader()
+    assert "has no Gradebook(db_url, course_id, authenticator), no folder migrations" in str(refused.value)
+
+
+def test_one_file_has_all_of_it(root: Path) -> None:
+    private = "|".join(name for _, name in NAMES if name.startswith("_"))
+    replaced = r"patch\.object\(Gradebook|(?<!\.)\b(Autograde|BaseConverter|Gradebook)\.\w+ = "
+    found = {
+        path.relative_to(root / "autograder").as_posix()
+        for path in (root / "autograder").rglob("*.py")
+        if re.search(rf"\.({private})\b|{replaced}", path.read_text(encoding="utf-8"))
+    }
+    assert found == {"nbgrader_plugin/patches.py"}
