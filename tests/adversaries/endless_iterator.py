@@ -1,6 +1,7 @@
 """An object whose loop never ends, each step of it quick: the cell's time limit must still count.
 
 # points: Batches_check=0 Batches_hidden=0
+# endless
 """
 
 

@@ -1,6 +1,7 @@
 """A right answer that never returns when it is timed; the exercises after it must still be judged.
 
 # points: total_race=0 shift_cost=0
+# endless
 """
 
 # %% total answer

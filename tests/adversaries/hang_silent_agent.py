@@ -2,6 +2,7 @@
 
 # points: total_race=0 shift_cost=0
 # suspicious: yes
+# endless
 """
 
 # %% total answer

@@ -1,6 +1,7 @@
 """Ignores every signal it can, catches the timer, and blocks the rest, while a call never ends.
 
 # points: shift_check=0 shift_cost=0 shift_hidden=0 shift_copies=0
+# endless
 """
 
 # %% shift answer

@@ -7,7 +7,8 @@ get (``<`` for less than so many) and whether an instructor must hear of it::
     # suspicious: yes
 
 Test cells that are not named must give full points if the file answers their exercise, and 0 if it does not.
-Without the line ``suspicious``, it does not matter. The cells, read as ``answers`` reads them:
+Without the line ``suspicious``, it does not matter. What would use up any time limit says ``# endless``, and
+gets a short one. The cells, read as ``answers`` reads them:
 
 - ``# %% total answer`` is the answer to an exercise;
 - ``# %% extra first`` (``last``, ``before_total``, ``after_total_check``) is a cell that the student added;
@@ -20,16 +21,18 @@ Without the line ``suspicious``, it does not matter. The cells, read as ``answer
 from __future__ import annotations
 
 import ast
+import ctypes
 import hashlib
 import os
 import re
-import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
+import psutil
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from pretend_class import Graded, find, hand_in
@@ -41,7 +44,9 @@ from autograder.roles import exercise_of
 FOLDER = Path(__file__).resolve().parents[1] / "adversaries"
 ASSIGNMENT = FOLDER / "assignment.py"
 MARK = "adversary-was-here"  # the name of every file that an adversary tries to leave
-TIME_LIMIT, NOTEBOOK_LIMIT = 10, 80  # seconds: room for a race beside other tests
+TIME_LIMIT, ENDLESS_LIMIT = 60, 5  # seconds for a cell
+DYING_SECONDS = 10
+PR_SET_CHILD_SUBREAPER = 36  # of prctl, see its manual page
 LAST = "zz_honest"  # graded after all the others
 
 
@@ -54,6 +59,7 @@ class Adversary:
     said: dict[str, float]
     below: dict[str, float]
     suspicious: bool | None
+    endless: bool
 
     def points(self, most: dict[str, float]) -> dict[str, float]:
         """The points that each test cell must give; ``most`` has the full points."""
@@ -109,7 +115,14 @@ def read(path: Path) -> Adversary:
     points = {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", line[1])}
     below = {name: float(value) for name, value in re.findall(r"(\w+)<([\d.]+)", line[1])}
     suspicious = re.search(r"(?m)^# suspicious: (yes|no)$", said)
-    return Adversary(path.stem, read_answers(path), points, below, suspicious and suspicious[1] == "yes")
+    return Adversary(
+        path.stem,
+        read_answers(path),
+        points,
+        below,
+        suspicious and suspicious[1] == "yes",
+        re.search(r"(?m)^# endless$", said) is not None,
+    )
 
 
 def catalogue() -> dict[str, Adversary]:
@@ -151,20 +164,30 @@ def grade(folder: Path, root: Path, adversaries: dict[str, Adversary], secrets: 
         path.write_text(path.read_text().replace("def shift", f"# {secrets['submission']}\\ndef shift"))
     before = fingerprints(course)
     failure = None
-    limits = [f"--RunEveryCell.timeout={TIME_LIMIT}", f"--RunEveryCell.notebook_timeout={NOTEBOOK_LIMIT}"]
-    with descendants() as seen:
+    students = {path.name for path in (course.folder / "submitted").iterdir()}
+    endless = [name for name, adversary in adversaries.items() if adversary.endless]
+    with adopted() as left:
         try:
-            course.nbgrader("autograde", assignment, *limits)
+            # The others may take their time, on a busy machine, too.
+            course.nbgrader("autograde", assignment, *limits(ENDLESS_LIMIT), without(students - {*endless}))
+            course.nbgrader("autograde", assignment, *limits(TIME_LIMIT))
         except Exception as error:  # for a test to tell
             failure = error
-    left = [told for pid, told in seen.items() if started(pid) == told[0]]
     course.nbgrader("generate_feedback", assignment)
     after = fingerprints(course)
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     most = points_of(find_source(course, assignment))
-    return Aftermath(
-        Graded(course, assignment, failure), most, secrets, [told[1] for told in left], changed, failure
-    )
+    return Aftermath(Graded(course, assignment, failure), most, secrets, left, changed, failure)
+
+
+def limits(seconds: float) -> list[str]:
+    """Options for a cell's time, and for a notebook's."""
+    return [f"--RunEveryCell.timeout={seconds}", f"--RunEveryCell.notebook_timeout={8 * seconds}"]
+
+
+def without(students: set[str]) -> str:
+    """An option for the students that are not to be graded yet."""
+    return f"--CourseDirectory.student_id_exclude={','.join(sorted(students))}"
 
 
 def find_source(course: ScratchCourse, assignment: str) -> NotebookNode:
@@ -195,42 +218,16 @@ def fingerprints(course: ScratchCourse) -> dict[str, str]:
 
 
 @contextmanager
-def descendants():
-    """All processes that come from this one while the block runs: pid → (its start, its command)."""
-    seen: dict[int, tuple[str, str]] = {}
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(0.1):
-            parents, commands = {}, {}
-            for entry in os.listdir("/proc"):
-                if entry.isdigit() and (fields := stat(int(entry))):
-                    parents[int(entry)], commands[int(entry)] = int(fields[1]), fields[19]
-            found = {os.getpid()}
-            while new := {pid for pid, parent in parents.items() if parent in found} - found:
-                found |= new
-            for pid in found - {os.getpid()} - seen.keys():
-                seen[pid] = (commands[pid], f"process {pid}")
-
-    thread = threading.Thread(target=look)
-    thread.start()
+def adopted() -> Iterator[list[str]]:
+    """Afterwards, the processes that the block has left behind: orphans become this one's children."""
+    libc, me = ctypes.CDLL(None), psutil.Process()
+    before = me.children(recursive=True)
+    left: list[str] = []
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
-        yield seen
+        yield left
+        new = [process for process in me.children(recursive=True) if process not in before]
+        # What was killed may take a moment to go.
+        left += [str(process) for process in psutil.wait_procs(new, timeout=DYING_SECONDS)[1]]
     finally:
-        over.set()
-        thread.join()
-
-
-def stat(pid: int) -> list[str]:
-    """The fields of a process from its state on; none when it is gone, or waits to be counted."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return []
-    fields = text.rpartition(")")[2].split()
-    return [] if fields[0] in "ZX" else fields
-
-
-def started(pid: int) -> str | None:
-    """When the process with this number started, in the kernel's ticks."""
-    return (stat(pid) or [None] * 20)[19]
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
