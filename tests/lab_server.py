@@ -78,8 +78,9 @@ def listens(port: int) -> bool:
 
 def status(address: str, page: str) -> int:
     """The HTTP status of a page of this JupyterLab. Raises HTTPError where it is no success."""
-    base, token = re.fullmatch(r"(http://[^/]+)/.*(\?token=\w+)", address).groups()
-    with urllib.request.urlopen(f"{base}{page}{token}", timeout=PATIENCE) as answer:
+    parts = re.fullmatch(r"(http://[^/]+)/.*(\?token=\w+)", address)
+    assert parts, address
+    with urllib.request.urlopen(f"{parts[1]}{page}{parts[2]}", timeout=PATIENCE) as answer:
         return answer.status
 
 
