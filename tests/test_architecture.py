@@ -60,3 +60,13 @@ def test_the_page_on_the_architecture_names_files_that_are_there() -> None:
     packages = set(re.findall(r"(?m)^\| `(\w+)` \|", page))
     assert packages == {path.parent.name for path in (ROOT / "autograder").glob("*/__init__.py")}
     assert (ROOT / "docs" / "architecture.svg").is_file()
+
+
+def test_the_instructors_process_does_without_torch() -> None:
+    """It takes seconds to load, and nbgrader's commands load these packages every time."""
+    loads = "autograder.nbgrader_plugin.execute, autograder.class_grading.command, autograder.class_grading.engine"
+    look = (
+        f"import sys, {loads}; print(sorted({{'torch', 'matplotlib', 'distributed'}} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

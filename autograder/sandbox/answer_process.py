@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 
-from . import decode, linux
+from . import linux
 from .channel import Channel, Frame, Gone, Malformed, TooLate, pair
 from .linux import kill
-from .messages import CellShown, Fork, Hello, RunCell, Shown, Spawn, Spawned
+from .messages import CellShown, Fork, Hello, RunCell, Shown, Spawn, Spawned, parse
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -46,7 +46,7 @@ class Connection:
         self, channel: Channel, first: int, to_first: socket.socket | None, suspicious: list[str]
     ) -> None:
         self.channel, self.first, self.to_first, self.suspicious = channel, first, to_first, suspicious
-        decode.message(channel.receive(START_SECONDS), Hello)
+        parse(channel.receive(START_SECONDS), Hello)
         self.pid = channel.pid
         self.why = ""
         self._watched = 0.0
@@ -61,7 +61,7 @@ class Connection:
             frame = self.channel.receive(seconds, self.watch)
             for file in frame.files:  # nobody here wants any
                 os.close(file)
-            return decode.message(frame, kind), frame
+            return parse(frame, kind), frame
         except Gone:
             raise Ended(self.why) from None
         except Malformed as error:
@@ -173,7 +173,7 @@ class AnswerProcess:
         to_first.settimeout(START_SECONDS)
         with other, first_end:
             self._forkserver.send(Spawn(self._assignment), files=[other.fileno(), first_end.fileno()])
-        reply = decode.message(self._forkserver.receive(START_SECONDS), Spawned)
+        reply = parse(self._forkserver.receive(START_SECONDS), Spawned)
         try:
             return Connection(channel, reply.pid, to_first if reply.namespaces else None, self.suspicious)
         except (Gone, TooLate, Malformed):

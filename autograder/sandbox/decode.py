@@ -1,28 +1,27 @@
-"""Everything that comes from a process that runs an answer is read here, and nowhere else.
+"""Every value that comes from a process that runs an answer is read here, and nowhere else.
 
-Such a process belongs to whoever owns the code in it. So what it sends is data from somebody else: bytes
-become messages by their schema (``messages``), and every size, index and name is checked before it is used.
-Whatever does not fit raises ``Malformed`` with one sentence; whoever asked ends that process then.
+Such a process belongs to whoever owns the code in it, so what it sends is data from somebody else.
+``parse`` (``messages``) has made messages of its bytes, by their schema; here every size, index and name in
+them is checked before it is used. Whatever does not fit raises ``Malformed`` with one sentence; whoever
+asked ends that process then.
 """
 
 from __future__ import annotations
 
 import builtins
-import functools
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
 import numpy as np
 import torch
 
 from ..judging.answer import FailedElsewhere
 from ..measuring.costs import Costs
 from .cells import Outputs
-from .channel import MOST_BYTES, Frame, Malformed
+from .channel import MOST_BYTES, Malformed
 from .encode import Storage, memory_order
 from .messages import (
     MOST_NODES,
@@ -47,7 +46,7 @@ from .messages import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeForm
+    pass
 
 MOST_DEPTH = 50
 PROBE = "aten.special_bessel_j0"  # an operation of the judge's own, counted beside a call's
@@ -65,21 +64,6 @@ _BAD_VALUES = (
     OverflowError,
     MemoryError,
 )
-
-
-def message(frame: Frame, kind: TypeForm[M]) -> M:
-    """The message of a type, or one of a union of types, in a frame. Raises Malformed."""
-    try:
-        found: M = _decoder(kind).decode(frame.text)  # type: ignore[arg-type]  # (a type can be hashed)
-        return found
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        why = re.sub(r"\s+", " ", str(error))[:200]
-        raise Malformed(f"a message that does not fit its schema ({why})") from None
-
-
-@functools.cache
-def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(kind)
 
 
 class Reader:

@@ -17,10 +17,10 @@ import traceback
 from contextlib import suppress
 from importlib import import_module
 
-from . import decode, linux
+from . import linux
 from .answer_process import NUMBER
 from .channel import Channel, Gone, over_file, pair
-from .messages import CheckMachine, Hello, Load, Over, Ready, RunNotebook, Spawn, Spawned
+from .messages import CheckMachine, Hello, Load, Over, Ready, RunNotebook, Spawn, Spawned, parse
 
 # The first folder is the one for temporary files. In namespaces of its own, every submission has these to
 # itself.
@@ -32,7 +32,7 @@ NAMESPACES = os.environ.get("AUTOGRADER_NAMESPACES") == "yes"
 def main() -> None:
     """Serve the supervisor over standard input until it goes away."""
     control = over_file(os.dup(0))
-    _load(decode.message(control.receive(), Load))
+    _load(parse(control.receive(), Load))
     linux.make_safe_to_fork()
     linux.set_dumpable(False)
     linux.adopt_orphans()
@@ -113,7 +113,7 @@ def _submission(control: Channel, namespaces: bool, used: int) -> None:
     while True:
         try:
             frame = requests.receive()
-            assignment = decode.message(frame, Spawn).assignment
+            assignment = parse(frame, Spawn).assignment
             to_process, to_judge = frame.files
             pid = _spawn(assignment, to_process, to_judge, namespaces, used)
             started.append(pid)
@@ -151,7 +151,7 @@ def _judge(control: Channel, forkserver: Channel, used: int) -> None:
     from .judge import Judge
     from .self_check import check_machine
 
-    work = decode.message(control.receive(), RunNotebook | CheckMachine)
+    work = parse(control.receive(), RunNotebook | CheckMachine)
     if isinstance(work, CheckMachine):
         control.send(check_machine(forkserver))
         return

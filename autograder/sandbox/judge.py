@@ -19,7 +19,7 @@ from .answer_link import AnswerLink, TimeLeft, TimeUp
 from .answer_process import AnswerProcess, Ended
 from .cells import CellShell, Outputs
 from .channel import Channel, TooLate
-from .messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming
+from .messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming, parse
 from .proxies import Names
 from .timed_race import ERRORS, TimedRace
 
@@ -167,7 +167,7 @@ class Judge:
         """Say what is wanted, and wait for it: that is not this submission's time."""
         start = time.monotonic()
         self._control.send(what)
-        go = decode.message(self._control.receive(), Go)
+        go = parse(self._control.receive(), Go)
         waited = time.monotonic() - start
         self._waited += waited
         self._time.extend(waited)

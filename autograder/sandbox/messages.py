@@ -1,5 +1,4 @@
-"""The messages between the processes of the sandbox, each with a schema. ``decode`` refuses what does not
-fit.
+"""The messages between the processes of the sandbox, each with a schema: ``parse`` refuses what does not fit.
 
 Three connections use them: the supervisor's with the fork server and its judge (``Load`` to ``Over``), the
 judge's with the fork server (``Spawn``, ``Spawned``), and the judge's with a process that runs an answer
@@ -8,9 +7,19 @@ judge's with the fork server (``Spawn``, ``Spawned``), and the judge's with a pr
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+import functools
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
+import msgspec
 from msgspec import Meta, Struct
+
+from .channel import Frame, Malformed
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
+M = TypeVar("M")
 
 MOST_NODES = 500_000
 MOST_WORDS = 2000
@@ -412,3 +421,18 @@ class Spawned(Message, frozen=True):
 
     pid: int
     namespaces: bool
+
+
+def parse(frame: Frame, kind: TypeForm[M]) -> M:
+    """The message of a type, or one of a union of types, in a frame. Raises Malformed."""
+    try:
+        found: M = _decoder(kind).decode(frame.text)  # type: ignore[arg-type]  # (a type can be hashed)
+        return found
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        why = re.sub(r"\s+", " ", str(error))[:200]
+        raise Malformed(f"a message that does not fit its schema ({why})") from None
+
+
+@functools.cache
+def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(kind)

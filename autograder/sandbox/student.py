@@ -23,7 +23,6 @@ import torch
 
 from ..judging import calls
 from ..measuring.costs import counting
-from . import decode
 from .arguments import Arguments
 from .cells import CellShell, Outputs
 from .channel import Channel, Frame, Gone
@@ -55,6 +54,7 @@ from .messages import (
     Shown,
     Stream,
     Target,
+    parse,
 )
 
 MOST_WARNINGS = 5
@@ -84,7 +84,7 @@ class Agent:
         while True:
             try:
                 frame = self.channel.receive()
-                request = decode.message(frame, Request)
+                request = parse(frame, Request)
                 getattr(self, _METHODS[type(request)])(request, frame)
             except KeyboardInterrupt:  # it came too late for the cell that it was meant for
                 continue

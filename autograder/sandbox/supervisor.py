@@ -19,7 +19,7 @@ import msgspec
 from ..judging.outcome import MIME
 from ..measuring import store
 from ..roles import unusual_words
-from . import bubblewrap, decode
+from . import bubblewrap
 from .channel import Channel, Gone, Malformed, TooLate, over_file
 from .machine_lock import MachineLock
 from .messages import (
@@ -35,6 +35,7 @@ from .messages import (
     RunNotebook,
     TimingDone,
     WantTiming,
+    parse,
 )
 from .plan import imported_modules
 
@@ -196,7 +197,7 @@ class Sandbox:
         kinds = CellDone | WantTiming | TimingDone | Finished | Over
         while True:
             frame = control.receive(max(1.0, deadline - time.monotonic()))
-            said = decode.message(frame, kinds)
+            said = parse(frame, kinds)
             match said:
                 case CellDone():
                     _take(executed, said, names[said.index])
@@ -219,7 +220,7 @@ class Sandbox:
         self._machine.take()
         try:
             control.send(CheckMachine(), seconds=ANSWER_SECONDS)
-            checked = decode.message(control.receive(ANSWER_SECONDS), MachineChecked)
+            checked = parse(control.receive(ANSWER_SECONDS), MachineChecked)
             control.receive(ANSWER_SECONDS)  # that it is over
         finally:
             self._machine.release()
@@ -264,7 +265,7 @@ class Sandbox:
                 meta = any("meta" in source for source in sources)
                 load = Load(imported_modules(sources), given, meta)
                 self._control.send(load, seconds=ANSWER_SECONDS)
-                ready = decode.message(self._control.receive(ANSWER_SECONDS), Ready)
+                ready = parse(self._control.receive(ANSWER_SECONDS), Ready)
             except (Gone, TooLate, Malformed):
                 self._process.kill()
                 said = (self._process.communicate()[1] or b"").decode(errors="replace").strip().splitlines()
