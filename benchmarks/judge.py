@@ -6,7 +6,7 @@ and twice as fast is asked for; so the true ratio over the one asked for is m / 
 through the whole sandbox, as in grading, each of a submission of its own. From the launches of a cell more
 verdicts are drawn with replacement. The other judges' verdicts are all real, each in a fresh process.
 
-    python benchmarks/judge.py           # about 20 minutes; leave the machine alone
+    python benchmarks/judge.py           # about a quarter of an hour; leave the machine alone
     python benchmarks/judge.py --quick   # a small sample in a minute, for a look and for the tests
 """
 
@@ -48,7 +48,7 @@ OURS = "the judge that grades"
 ANSWERED, ASKED = 10, 2
 GIVEN = (16, 18, 22, 25)
 # Real verdicts of ours, by the distance of the true ratio from the one asked for, in per cent.
-EACH = {10: 2, 20: 5, 25: 5}
+EACH = {10: 1, 20: 5, 25: 5}
 
 # Kind of work -> its input, and one unit of it.
 WORKS = {
@@ -335,7 +335,7 @@ def main() -> None:
     if options.quick:
         table = measure(["quiet"], dict.fromkeys(EACH, 1), drawn=200, others=1, givens=(16, 25))
     else:
-        table = measure(["quiet", "busy"], EACH, drawn=2000, others=3, givens=GIVEN)
+        table = measure(["quiet", "busy"], EACH, drawn=2000, others=2, givens=GIVEN)
     options.output.write_text(json.dumps(table, indent=1).replace("\n   ", " ").replace("\n  }", " }") + "\n")
     draw(table, options.chart)
     print(summary(table))

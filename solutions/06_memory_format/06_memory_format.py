@@ -343,7 +343,7 @@ race(normalise, against=normalise_slow, on=thumbnails, at_least={"cpu": 6, "cuda
 # - `images`: `float32` tensor of shape `(N, C, H, W)`, in any order in memory. `channels`: `int64` tensor of shape
 #   `(K,)`, with `K` of 2 or more; channels may come twice.
 # - returns: a tuple of two things: the result of shape `(N, K, 2 * H, 2 * W)` in channels_last order, and its
-#   `stride()`. The result: pick the channels, take the maximum over 3 × 3 neighbours, set what is below 0.9 to 0,
+#   `stride()`. The result: pick the channels, take the maximum over 3 × 3 neighbours, set what is 0.9 or below to 0,
 #   double the size (bilinear).
 # - `images` must stay as they are.
 
@@ -353,7 +353,7 @@ def enlarge_slow(images, channels):
     images = images.to(memory_format=torch.channels_last)
     picked = images[:, channels]
     peaks = F.max_pool2d(picked, 3, stride=1, padding=1)
-    kept = peaks.masked_fill(peaks < 0.9, 0)
+    kept = peaks.masked_fill(peaks <= 0.9, 0)
     large = F.interpolate(kept, scale_factor=2, mode="bilinear")
     large = large.to(memory_format=torch.channels_last)
     return large, large.stride()

@@ -97,7 +97,7 @@ def normalise(pictures, mean, std):
 def enlarge(images, channels):
     picked = images[:, channels].contiguous()
     peaks = F.max_pool2d(picked, 3, stride=1, padding=1)
-    kept = torch.where(peaks < 0.9, 0, peaks)
+    kept = torch.where(peaks <= 0.9, 0, peaks)
     large = F.interpolate(kept, scale_factor=2, mode="bilinear").contiguous(memory_format=torch.channels_last)
     return large, large.stride()
 
@@ -106,7 +106,7 @@ def enlarge(images, channels):
 def enlarge(images, channels):
     picked = images[:, channels].to(memory_format=torch.channels_last)
     peaks = F.max_pool2d(picked, 3, stride=1, padding=1)
-    kept = torch.where(peaks < 0.9, 0, peaks)
+    kept = torch.where(peaks <= 0.9, 0, peaks)
     large = F.interpolate(kept, scale_factor=2, mode="bilinear")
     return large, large.stride()
 
