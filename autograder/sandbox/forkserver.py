@@ -105,7 +105,8 @@ def _submission(control: Channel, namespaces: bool, used: int) -> None:
         except Gone:
             pass
         except BaseException:
-            traceback.print_exc(file=sys.__stderr__)
+            # Nobody reads this pipe before the end, so it must take all.
+            traceback.print_exc(limit=-20, file=sys.__stderr__)
         finally:
             os._exit(status)
     other.close()

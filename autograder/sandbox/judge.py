@@ -21,7 +21,7 @@ from .cells import CellShell, Outputs
 from .channel import Channel, TooLate
 from .messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming, parse
 from .proxies import Names
-from .timed_race import ERRORS, TimedRace
+from .timed_race import ERRORS, TimedRace, Turn
 
 
 class Later(BaseException):
@@ -148,20 +148,20 @@ class Judge:
         return self._given
 
     @contextmanager
-    def _timing(self) -> Iterator[None]:
+    def _timing(self) -> Iterator[Turn]:
         """Have the machine alone. Raises Later, or TooNoisy where the machine cannot judge."""
         if self._work.races == "later":
             raise Later
         go = self._wait_for(WantTiming())
-        start = time.monotonic()
+        start, turn = time.monotonic(), Turn(go.strays_are_rare)
         try:
             if go.noisy:
                 raise TooNoisy(go.noisy)
             self._time.allow(self._work.cell_seconds)
-            yield
+            yield turn
         finally:
             self._seconds["races"] += time.monotonic() - start
-            self._wait_for(TimingDone())
+            self._wait_for(TimingDone(turn.logs))
 
     def _wait_for(self, what: WantTiming | TimingDone) -> Go:
         """Say what is wanted, and wait for it: that is not this submission's time."""

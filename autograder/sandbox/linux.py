@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import random
 import resource
 import signal
 import socket
@@ -235,7 +236,7 @@ def make_safe_to_fork() -> None:
 def one_core_kept_free() -> Iterator[int | None]:
     """Keep this process off one core; gives that core, or None where nobody may pin processes."""
     before = os.sched_getaffinity(0)
-    core = max(before)
+    core = random.choice(sorted(before))  # nobody else knows who is on which
     try:
         if len(before) > 1:
             os.sched_setaffinity(0, before - {core})

@@ -369,10 +369,14 @@ class CheckMachine(Message, frozen=True):
 
 
 class MachineChecked(Message, frozen=True):
-    """What a function against itself showed, or why this machine cannot judge; and the machine's limits."""
+    """What a function against itself showed, or why this machine cannot judge; and the machine's limits.
+
+    ``logs`` are the last log-ratios of the function against itself.
+    """
 
     noise: dict[str, Any] | None
     noisy: str | None
+    logs: list[float]
     limits_name: str
     limits: dict[str, Any]
 
@@ -382,13 +386,19 @@ class WantTiming(Message, frozen=True):
 
 
 class TimingDone(Message, frozen=True):
-    """Others may use the machine again."""
+    """Others may use the machine again; ``logs`` are the log-ratios of the race's launches."""
+
+    logs: list[float]
 
 
 class Go(Message, frozen=True):
-    """The judge may go on; ``noisy`` says why this machine cannot judge, if it cannot."""
+    """The judge may go on; ``noisy`` says why this machine cannot judge, if it cannot.
+
+    ``strays_are_rare`` as in ``decide``.
+    """
 
     noisy: str | None
+    strays_are_rare: bool
 
 
 class CellDone(Message, frozen=True):

@@ -31,11 +31,17 @@ def check_machine(forkserver: Channel) -> MachineChecked:
     """The noise of this machine as the judge sees it, and the machine's limits."""
     noise: dict[str, Any] | None = None
     noisy = None
+    logs: list[float] = []
+
+    def measure() -> list[float]:
+        logs[:] = _ratios(forkserver)
+        return logs
+
     try:
-        noise = asdict(settle("grading", lambda: _ratios(forkserver)))
+        noise = asdict(settle("grading", measure))
     except TooNoisy as problem:
         noisy = str(problem)
-    return MachineChecked(noise, noisy, limits.kept_as("cpu", 1), limits.rates("cpu", 1))
+    return MachineChecked(noise, noisy, logs, limits.kept_as("cpu", 1), limits.rates("cpu", 1))
 
 
 def _ratios(forkserver: Channel) -> list[float]:

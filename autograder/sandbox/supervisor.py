@@ -18,6 +18,7 @@ import msgspec
 
 from ..judging.outcome import MIME
 from ..measuring import store
+from ..measuring.decide import Strays
 from ..roles import unusual_words
 from . import bubblewrap
 from .channel import Channel, Gone, Malformed, TooLate, over_file
@@ -113,6 +114,7 @@ class Sandbox:
         self.warning: str | None = None
         self.noise: dict[str, Any] | None = None
         self._noisy: str | None = None
+        self._strays = Strays()
         self._bubblewrap = shutil.which("bwrap")
         if not self._bubblewrap:
             self.warning = NO_SANDBOX
@@ -208,8 +210,9 @@ class Sandbox:
                     else:
                         self._machine.release()
                         self._machine.share()
+                        self._strays.add(said.logs)
                     deadline += time.monotonic() - before
-                    control.send(Go(self._noisy), seconds=ANSWER_SECONDS)
+                    control.send(Go(self._noisy, self._strays.are_rare), seconds=ANSWER_SECONDS)
                 case Finished():
                     finished, executed.seconds = True, dict(said.seconds)
                 case _:
@@ -226,6 +229,7 @@ class Sandbox:
             self._machine.release()
             self._machine.share()
         store.write(checked.limits_name, checked.limits)
+        self._strays.add(checked.logs, true=0.0)
         self.noise, self._noisy = checked.noise or {"noisy": checked.noisy}, checked.noisy
 
     def begin(self) -> None:

@@ -19,7 +19,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -66,6 +66,14 @@ SLACK_FACTOR, SLACK_SECONDS = 1.2, 30e-6
 SIDES = ("slow", "fast")  # the given version, and the answer
 
 
+@dataclass
+class Turn:
+    """The machine is ours for one race; ``logs`` are the log-ratios of its launches."""
+
+    strays_are_rare: bool
+    logs: list[float] = field(default_factory=list)
+
+
 class TimedRace:
     """Races of one submission. ``names`` are those of the judge's notebook.
 
@@ -80,7 +88,7 @@ class TimedRace:
         answer: AnswerProcess,
         given: Callable[[], AnswerProcess],
         time_left: TimeLeft,
-        timing: Callable[[], AbstractContextManager[None]],
+        timing: Callable[[], AbstractContextManager[Turn]],
         error: float,
     ) -> None:
         self._answer, self._given, self._time, self._timing = answer, given, time_left, timing
@@ -108,17 +116,18 @@ class TimedRace:
         if target.name is None or target.of is not None:
             raise TypeError("a race needs a function that the answer defines, not an object's method.")
         processes = {"slow": (given, self._given()), "fast": (target.name, self._answer)}
-        with self._timing(), linux.one_core_kept_free() as core:
+        with self._timing() as turn, linux.one_core_kept_free() as core:
             for name, side in processes.items():
                 with _told(name):
                     side[1].use(self._time.of_cell())
             launches = Launches(processes, on, threshold, tolerance, self._time, core)
             launches.plan()
-            decision = decide(launches.ratios(), self._error)
-        if not decision.ratios:
+            decision = decide(launches.ratios(), self._error, strays_are_rare=turn.strays_are_rare)
+            turn.logs = [math.log(ratio * threshold) for ratio in decision.ratios]
+        if not turn.logs:
             raise DuelError("there was no time left for this race.")
-        logs = [math.log(ratio * threshold) for ratio in decision.ratios]
-        return Verdict(decision.word, ratio_of_logs(logs), threshold, launches.seconds, "cpu", logs)
+        ratio = ratio_of_logs(turn.logs)
+        return Verdict(decision.word, ratio, threshold, launches.seconds, "cpu", turn.logs)
 
 
 class Launches:

@@ -1,9 +1,10 @@
 import itertools
+import math
 import random
 
 import pytest
 
-from autograder.measuring.decide import decide, evidence
+from autograder.measuring.decide import FAR, RARE, Strays, decide, evidence_of_signs, evidence_of_size
 
 
 def test_eleven_equal_signs_are_enough_for_one_in_a_thousand():
@@ -11,6 +12,14 @@ def test_eleven_equal_signs_are_enough_for_one_in_a_thousand():
     assert decide([2.0] * 20, 1e-3).word == "faster"
     assert decide([0.5] * 20, 1e-3).word == "slower"
     assert len(decide([2.0] * 20, 1e-2).ratios) == 8
+
+
+def test_where_strays_are_rare_three_ratios_far_away_are_enough():
+    assert decide([2.0] * 20, 1e-3, strays_are_rare=True).ratios == [2.0] * 3
+    assert decide([0.5] * 20, 1e-3, strays_are_rare=True) == decide([0.5] * 3, 1e-3, strays_are_rare=True)
+    assert decide([0.5] * 3, 1e-3, strays_are_rare=True).word == "slower"
+    assert len(decide([1.2, *[2.0] * 20], 1e-3, strays_are_rare=True).ratios) == 5
+    assert len(decide([1.2] * 20, 1e-3, strays_are_rare=True).ratios) == 12
 
 
 def test_no_more_ratios_are_measured_than_are_needed():
@@ -23,8 +32,8 @@ def test_evidence_is_the_mixture_that_the_docstring_says():
     steps = 100_000
     points = ((i + 0.5) / (2 * steps) + 0.5 for i in range(steps))
     mixture = sum((2 * p) ** 5 * (2 * (1 - p)) ** 2 for p in points) / steps
-    assert float(evidence(5, 2)) == pytest.approx(mixture / 2, rel=1e-6)
-    assert evidence(5, 0) == pytest.approx((2**5 + (2**6 - 1) / 6) / 2)
+    assert float(evidence_of_signs(5, 2)) == pytest.approx(mixture / 2, rel=1e-6)
+    assert evidence_of_signs(5, 0) == pytest.approx((2**5 + (2**6 - 1) / 6) / 2)
 
 
 def test_without_a_difference_wrong_verdicts_stay_below_the_bound_wherever_one_stops():
@@ -32,6 +41,49 @@ def test_without_a_difference_wrong_verdicts_stay_below_the_bound_wherever_one_s
     words = [decide((source.choice((0.5, 2)) for _ in range(200)), 0.05).word for _ in range(2000)]
     assert 0 < words.count("faster") < 0.05 * 2000
     assert 0 < words.count("slower") < 0.05 * 2000
+
+
+def test_wrong_verdicts_stay_below_the_bound_where_strays_are_just_as_rare_as_assumed():
+    source = random.Random(7)
+
+    def equal_but_for_strays():
+        for _ in range(200):
+            stray, sign = source.random() < 2 * RARE, source.choice((-1, 1))
+            yield (2 * FAR if stray else 1.1) ** sign
+
+    words = [decide(equal_but_for_strays(), 0.05, strays_are_rare=True).word for _ in range(2000)]
+    assert 0 < words.count("faster") < 0.05 * 2000
+    assert 0 < words.count("slower") < 0.05 * 2000
+
+
+@pytest.mark.parametrize("probability", [0, 0.01, RARE])
+def test_the_evidence_of_size_grows_with_strays_only(probability):
+    expected = probability * evidence_of_size(1, 0) + (1 - probability) * evidence_of_size(0, 1)
+    assert expected == pytest.approx(1) if probability == RARE else expected < 1
+    assert evidence_of_size(3, 2) == pytest.approx(evidence_of_size(1, 0) ** 3 * evidence_of_size(0, 1) ** 2)
+
+
+def test_strays_are_not_rare_before_anything_was_seen_and_when_there_are_many():
+    watch = Strays()
+    assert not watch.are_rare
+    watch.add([0.0] * 8, true=0.0)
+    assert watch.are_rare
+    watch.add([math.log(5), math.log(5) + math.log(2), math.log(5)])
+    assert watch.are_rare  # one of eleven, and all around 5 are as they should be
+    watch.add([math.log(5), math.log(5) - math.log(2), math.log(5)])
+    assert not watch.are_rare
+    watch.add([0.0] * 60)
+    assert watch.are_rare
+    watch.add([])
+    assert watch.are_rare
+
+
+def test_strays_are_forgotten_when_the_machine_has_changed():
+    watch = Strays(kept=10)
+    watch.add([1.0] * 10, true=0.0)
+    assert not watch.are_rare
+    watch.add([0.0] * 10, true=0.0)
+    assert watch.are_rare
 
 
 def test_ratios_of_one_count_for_neither_side_and_the_end_leaves_it_open():
