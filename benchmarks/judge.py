@@ -185,7 +185,11 @@ def our_cell(box: Sandbox, work: str, given: int, verdicts: int, drawn: int) -> 
     pool = [ratio for launches in ratios for ratio in launches]
     source_of_chance = random.Random(0)
     more = [
-        decide((source_of_chance.choice(pool) for _ in range(MOST_LAUNCHES)), ERRORS["now"]).word
+        decide(
+            (source_of_chance.choice(pool) for _ in range(MOST_LAUNCHES)),
+            ERRORS["now"],
+            strays_are_rare=box.strays.are_rare,
+        ).word
         for _ in range(drawn)
     ]
     row = row_of(words, took, given, len(pool))

@@ -106,6 +106,7 @@ class Sandbox:
     """A fork server that runs one notebook after another, each in fresh processes of its own.
 
     ``require``: raise SandboxError where there is no bubblewrap; otherwise ``warning`` says what is missing.
+    ``strays`` watches the launches of all races.
     """
 
     def __init__(self, *, require: bool = False) -> None:
@@ -114,7 +115,7 @@ class Sandbox:
         self.warning: str | None = None
         self.noise: dict[str, Any] | None = None
         self._noisy: str | None = None
-        self._strays = Strays()
+        self.strays = Strays()
         self._bubblewrap = shutil.which("bwrap")
         if not self._bubblewrap:
             self.warning = NO_SANDBOX
@@ -210,9 +211,9 @@ class Sandbox:
                     else:
                         self._machine.release()
                         self._machine.share()
-                        self._strays.add(said.logs)
+                        self.strays.add(said.logs)
                     deadline += time.monotonic() - before
-                    control.send(Go(self._noisy, self._strays.are_rare), seconds=ANSWER_SECONDS)
+                    control.send(Go(self._noisy, self.strays.are_rare), seconds=ANSWER_SECONDS)
                 case Finished():
                     finished, executed.seconds = True, dict(said.seconds)
                 case _:
@@ -229,7 +230,7 @@ class Sandbox:
             self._machine.release()
             self._machine.share()
         store.write(checked.limits_name, checked.limits)
-        self._strays.add(checked.logs, true=0.0)
+        self.strays.add(checked.logs, true=0.0)
         self.noise, self._noisy = checked.noise or {"noisy": checked.noisy}, checked.noisy
 
     def begin(self) -> None:

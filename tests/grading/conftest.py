@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
+from autograder.authoring.builder import build, solution_sources
 from autograder.authoring.scratch_course import CommandFailed, ScratchCourse
+from autograder.class_grading.pool import LocalPool, Pool
+from autograder.sandbox import Executed, Sandbox, plan
 
 
 @contextmanager
@@ -28,6 +32,29 @@ def locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nobody waits for races of other modules: the CPU clock judges, which a neighbour disturbs little."""
     with not_waiting_for(tmp_path_factory.mktemp("locks")):
         yield
+
+
+class Lent:
+    """A sandbox that does not end with the pool that it is lent to."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox, self.warning = sandbox, sandbox.warning
+
+    def run(self, cells: list[dict], **settings: Any) -> Executed:
+        return self._sandbox.run(cells, **settings)
+
+    def stop(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def one_sandbox(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Callable[[bool], Pool]]:
+    """A pool of one sandbox, which all tests of this process share: it takes long to start."""
+    with not_waiting_for(tmp_path_factory.mktemp("locks")), Sandbox() as sandbox:
+        # It loads what the first notebook imports, so that is all that any chapter does.
+        given = [cell for source in solution_sources(root) for cell in plan(build(source))[:1]]
+        sandbox.run(given, assignment="all")
+        yield lambda require: LocalPool([Lent(sandbox)], require=require)
 
 
 @pytest.fixture(scope="session")

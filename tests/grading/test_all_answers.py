@@ -1,7 +1,8 @@
-"""Every answer in tests/answers, and every solution, gets its points from the real ``nbgrader autograde``."""
+"""Every answer in tests/answers, and every solution, gets its points as in ``make grade``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,21 @@ from pretend_class import hand_in
 from autograder.authoring.answers import Answers, answers_to, expected_points, submission
 from autograder.authoring.builder import solution_sources
 from autograder.authoring.scratch_course import ScratchCourse
+from autograder.class_grading import engine
+from autograder.class_grading.course import Course
+from autograder.class_grading.pool import Pool
 
 ROOT = Path(__file__).resolve().parents[2]
-CHAPTERS = [source.stem for source in solution_sources(ROOT)]
+# Those with the most answers first: several processes take these tests, and no long one should be the last.
+CHAPTERS = sorted(
+    (source.stem for source in solution_sources(ROOT)),
+    key=lambda chapter: sum(map(len, answers_to(chapter, ROOT).values())),
+    reverse=True,
+)
 # An answer "as slow as given" may come out a little faster by luck: so much of a test's points is nothing.
 NOTHING = 0.1
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 
 
 def class_of(answers: Answers) -> dict[str, dict[str, str]]:
@@ -26,14 +35,15 @@ def class_of(answers: Answers) -> dict[str, dict[str, str]]:
     return {f"student{i}": {exercise: found[i] for exercise, found in kinds.items()} for i in range(number)}
 
 
-def grade(chapter: str, folder: Path, root: Path = ROOT) -> list[str]:
+def grade(chapter: str, folder: Path, connect: Callable[[bool], Pool], root: Path = ROOT) -> list[str]:
     """Grade a class that hands in every answer of a chapter; what differs from the points expected.
+
+    ``connect`` gives what runs the submissions.
 
     One verdict in 1,000 may be wrong, and a run of these tests asks for hundreds: what differs is graded once
     more, and counts if it differs again.
     """
     course = ScratchCourse(folder, root)
-    course.environment["TMPDIR"] = str(course.folder)  # no locks shared with other chapters
     course.add_assignment(root / "solutions" / chapter / f"{chapter}.py")
     course.nbgrader("generate_assignment", chapter)
     answers = answers_to(chapter, root)
@@ -51,12 +61,17 @@ def grade(chapter: str, folder: Path, root: Path = ROOT) -> list[str]:
             if not as_expected(points[student][test], wanted, most[test])
         }
 
-    course.nbgrader("autograde", chapter)
-    first = differing(students)
-    unlucky = {student: students[student] for student, _ in first}
-    for student in unlucky:
-        course.nbgrader("autograde", chapter, f"--student={student}", "--force")
-    again = differing(unlucky)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        for name, value in course.environment.items():
+            patch.setenv(name, value)
+        with Course(chapter) as opened, opened.locked():
+            engine.grade(opened, connect=connect)
+            first = differing(students)
+            unlucky = {student: students[student] for student, _ in first}
+            if unlucky:
+                engine.grade(opened, students=unlucky, force=True, connect=connect)
+            again = differing(unlucky)
     return [f"{first[place]}, then {again[place]}" for place in first if place in again]
 
 
@@ -66,5 +81,7 @@ def as_expected(points: float | None, wanted: float, most: float) -> bool:
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_answers_get_what_they_are_worth(chapter: str, tmp_path: Path) -> None:
-    assert grade(chapter, tmp_path) == []
+def test_answers_get_what_they_are_worth(
+    chapter: str, tmp_path: Path, one_sandbox: Callable[[bool], Pool]
+) -> None:
+    assert grade(chapter, tmp_path, one_sandbox) == []

@@ -282,9 +282,19 @@ def test_a_race_tells_fast_from_slow(box: Sandbox) -> None:
     slow = run(box, "def sums(rows): return torch.stack([row.sum() for row in rows])", SUMS)
     assert (card(fast)["outcome"], results(fast)) == ("passed", ["2"])
     assert (card(slow)["outcome"], results(slow)) == ("failed", ["0"])
-    assert len(card(fast)["laps"][0]["logs"]) >= 11
+    assert len(card(fast)["laps"][0]["logs"]) >= 3
     assert 0.6 < card(slow)["laps"][0]["ratio"] < 1.4
     assert fast.noise["samples"] > 0
+
+
+def test_where_launches_stray_only_their_signs_count(box: Sandbox) -> None:
+    box.strays.add([1.0] * 10, true=0.0)
+    fast = run(box, "def sums(rows): return rows.sum(1)", SUMS)
+    assert card(fast)["outcome"] == "passed"
+    assert len(card(fast)["laps"][0]["logs"]) >= 11
+    box.strays.add([0.0] * 200, true=0.0)
+    fast = run(box, "def sums(rows): return rows.sum(1)", SUMS)
+    assert 3 <= len(card(fast)["laps"][0]["logs"]) < 11
 
 
 TRICKS = {

@@ -133,11 +133,11 @@ def test_a_new_chapter_builds_and_passes_the_tests(tmp_path, root):
 
 
 @pytest.mark.slow
-def test_its_answers_get_what_they_are_worth(tmp_path, root):
+def test_its_answers_get_what_they_are_worth(tmp_path, root, one_sandbox):
     shutil.copy(root / "pyproject.toml", tmp_path)
     for folder in ("course", "solutions", "tests/answers"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(root / "course/index.py", tmp_path / "course")
     shutil.copy(root / "nbgrader_config.py", tmp_path)
     new_chapter(tmp_path, NAME)
-    assert grade(NAME, tmp_path / "class", tmp_path) == []
+    assert grade(NAME, tmp_path / "class", one_sandbox, tmp_path) == []
