@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import nbformat
 import pytest
 from grading_class import (
     STUDENTS,
@@ -26,6 +27,7 @@ from grading_class import (
 )  # fmt: skip
 from nbgrader.api import Gradebook
 from postgres import Postgres
+from pretend_class import find
 from test_engine import RIGHT, command
 
 from autograder.authoring.scratch_course import ScratchCourse
@@ -197,6 +199,11 @@ def test_a_scheduler_whose_workers_may_not_time(
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
+    for student in STUDENTS[2:]:  # so that it is not over when it is struck
+        path = Path("submitted", student, "traps", "traps.ipynb")
+        notebook = nbformat.read(path, as_version=4)
+        find(notebook, "negate").source += "\nimport time\ntime.sleep(2)"
+        nbformat.write(notebook, path)
     process = subprocess.Popen(
         [sys.executable, "-m", "autograder", "grade", "traps", "--workers", "2"],
         stdout=subprocess.PIPE,
