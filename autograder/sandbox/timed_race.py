@@ -52,13 +52,17 @@ from .shared_memory import SharedMemory
 # is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
 ERRORS = {"now": 8.4e-4, "later": 8.4e-4, "again": 1.6e-4}
 
-PAIRS, WARM_UPS = 3, 2
+PAIRS, WARM_UPS = 3, 1
 MOST_LAUNCHES = 80
 CALL_SECONDS = 10.0
 MOST_CALLS = 200
-MOST_INPUT_BYTES = MOST_OUTPUT_BYTES = 32 << 20
+MOST_INPUT_BYTES = 32 << 20
+# The results of a turn's calls are there at once. More than this, and they lie in new memory, which has to be
+# got from the kernel and cleared: that would take longer than many a call.
+MOST_OUTPUT_BYTES = 1 << 20
 MOST_MAKING = 0.06  # seconds for the inputs of one block
 FEW_CALLS, FEW_MAKING = 16, 0.02  # what it is worth to have blocks of equal length
+MOST_TURNS = 8
 FEW_WAITS = 3  # a side that only computes waits for the signal to start, to be let go on, and after the end
 # What a side may spend on inputs and results beyond what the other side needs for as many.
 SLACK_FACTOR, SLACK_SECONDS = 1.2, 30e-6
@@ -148,8 +152,8 @@ class Launches:
     ) -> None:
         self._processes, self._on, self._threshold, self._tolerance = processes, on, threshold, tolerance
         self._time, self._core = time_left, core
-        self._calls: dict[str, int] = {}
-        self._idle = 0.0  # CPU seconds of a block without calls
+        self._turns: list[tuple[int, int]] = []  # of a block: how many calls each side does in one go
+        self._idle = 0.0  # CPU seconds of a turn without calls
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
 
     def plan(self) -> None:
@@ -168,23 +172,23 @@ class Launches:
             copy = process.start_copy(self._time.of_cell())
         slow = Side("slow", name, process, copy, self._core, self._time)
         try:
-            block, nothing = BlockInputs([second]), BlockInputs([])
+            block, nothing = TurnInputs([second]), TurnInputs([])
             slow.reserve(block)
             slow.run(block, [0])
             _, size = slow.results(1)
-            most = min(
-                MOST_CALLS,
-                MOST_MAKING / max(making, 1e-6),
-                MOST_INPUT_BYTES / max(block.inputs.size, 1),
-                MOST_OUTPUT_BYTES / max(size, 1),
+            in_turn = min(
+                MOST_CALLS, MOST_INPUT_BYTES / max(block.inputs.size, 1), MOST_OUTPUT_BYTES / max(size, 1)
             )
-            most = max(1, int(most))
+            in_turn = max(1, int(in_turn))
+            most = max(1, int(min(MOST_TURNS * in_turn, MOST_CALLS, MOST_MAKING / max(making, 1e-6))))
             search, seconds, idle = BlockSearch(most), 0.0, []
             while not search.found or not seconds:
-                block = BlockInputs([self._inputs() for _ in range(search.calls)])
-                slow.reserve(block)
-                idle.append(slow.run(nothing, []).calls)
-                seconds = max(slow.run(block, block.all).calls - min(idle), 1e-9)
+                seconds = 0.0
+                for number in _split(search.calls, in_turn):
+                    block = TurnInputs([self._inputs() for _ in range(number)])
+                    slow.reserve(block)
+                    idle.append(slow.run(nothing, []).calls)
+                    seconds += max(slow.run(block, block.all).calls - min(idle), 1e-9)
                 search.take(seconds)
         finally:
             slow.kill()
@@ -195,7 +199,11 @@ class Launches:
         # blocks are equally long: those of an answer that is just fast enough, as far as that is cheap.
         equal = math.ceil(search.calls * self._threshold)
         equal = min(equal, FEW_CALLS, int(FEW_MAKING / max(making, 1e-6)))
-        self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, max(enough, equal)))}
+        fast = max(search.calls, min(most, max(enough, equal)))
+        if fast <= in_turn:
+            self._turns = [(search.calls, fast)]
+        else:
+            self._turns = [(number, number) for number in _split(fast, in_turn)]
 
     def ratios(self) -> Iterator[float]:
         """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
@@ -216,20 +224,23 @@ class Launches:
                         side.await_end()
                     for name, copy in zip(names, copies, strict=True):
                         sides[name] = Side(name, *self._processes[name], copy, self._core, self._time)
-                    pairs: list[dict[str, Spent]] = []
+                    pairs = []
                     for _ in range(WARM_UPS + PAIRS):
-                        block, spent = self._block(), {}
+                        # The first turn, of a single call, finds the caches cold, and does not count.
+                        turns = [self._turn(*calls) for calls in ((1, 1), *self._turns)]
+                        pair = {name: Done() for name in SIDES}
                         for name in random.sample(SIDES, 2):
-                            sides[name].reserve(block)
-                            part = block.part if name == "slow" else block.all
-                            spent[name] = sides[name].run(block, part)
-                        if sides["fast"].changed_inputs() and not sides["slow"].changed_inputs():
-                            raise AnswerError("failed", "a call changed its input, which must be left alone.")
-                        # All results at once: whoever computes them only now has to compute them all.
-                        got, _ = sides["fast"].results(len(block.all), spent["fast"])
-                        expected, _ = sides["slow"].results(len(block.all), spent["slow"])
-                        self._compare(block, got, expected)
-                        pairs.append(spent)
+                            sides[name].reserve(*turns)
+                            for turn in turns:
+                                part = turn.part if name == "slow" else turn.all
+                                spent = sides[name].run(turn, part)
+                                pair[name].changed.append(sides[name].changed_inputs())
+                                # All results at once: whoever computes them only now has to compute them all.
+                                results, _ = sides[name].results(len(turn.all), spent)
+                                pair[name].results.append(results)
+                                pair[name].spent.append(spent)
+                        self._compare(turns, pair["fast"], pair["slow"])
+                        pairs.append({name: done.spent[1:] for name, done in pair.items()})
                 finally:
                     ending = list(sides.values())
                     for side in ending:
@@ -242,36 +253,44 @@ class Launches:
     def _inputs(self) -> tuple:
         return fresh_inputs(self._on, secrets.randbits(63), "cpu")
 
-    def _block(self) -> BlockInputs:
-        number = self._calls["fast"]
-        inputs = [self._inputs() for _ in range(number)]
-        return BlockInputs(inputs, random.sample(range(number), self._calls["slow"]))
+    def _turn(self, slow: int, fast: int) -> TurnInputs:
+        inputs = [self._inputs() for _ in range(fast)]
+        return TurnInputs(inputs, random.sample(range(fast), slow))
 
-    def _compare(self, block: BlockInputs, got: Any, expected: list) -> None:
+    def _compare(self, turns: Sequence[TurnInputs], fast: Done, slow: Done) -> None:
         """Raise AnswerError where the answer's results are not those of the given version."""
-        if not isinstance(got, list) or len(got) != len(block.all):
-            raise AnswerError("failed", "not all results were there when the calls had ended.")
-        for place, which in enumerate(block.part):
-            pair = got[which], expected[place]
-            if not _identical(*pair) and (found := difference(*pair, None, self._tolerance)):
-                raise AnswerError("failed", f"a result was wrong while it was timed: {found}")
+        if any(changed and not allowed for changed, allowed in zip(fast.changed, slow.changed, strict=True)):
+            raise AnswerError("failed", "a call changed its input, which must be left alone.")
+        for turn, got, expected in zip(turns, fast.results, slow.results, strict=True):
+            if not isinstance(got, list) or len(got) != len(turn.all):
+                raise AnswerError("failed", "not all results were there when the calls had ended.")
+            for place, which in enumerate(turn.part):
+                pair = got[which], expected[place]
+                if not _identical(*pair) and (found := difference(*pair, None, self._tolerance)):
+                    raise AnswerError("failed", f"a result was wrong while it was timed: {found}")
 
-    def _ratio(self, blocks: Sequence[Mapping[str, Spent]]) -> float:
+    def _ratio(self, pairs: Sequence[Mapping[str, list[Spent]]]) -> float:
         """The median over pairs of given / answer; keeps the seconds per call of both."""
-        usual = median(pair["slow"].around for pair in blocks)
-        more = median(pair["fast"].around for pair in blocks) - SLACK_FACTOR * usual - SLACK_SECONDS
-        slow = [max(pair["slow"].calls - self._idle, 1e-9) / self._calls["slow"] for pair in blocks]
+        usual = median(turn.around for pair in pairs for turn in pair["slow"])
+        more = median(turn.around for pair in pairs for turn in pair["fast"])
+        more = max(0.0, more - SLACK_FACTOR * usual - SLACK_SECONDS)
+        slow, fast = (
+            [self._per_call(pair[name], which) for pair in pairs] for which, name in enumerate(SIDES)
+        )
         fast = [
-            (max(pair["fast"].calls - self._idle, 1e-9) + max(0.0, more)) / self._calls["fast"]
-            for pair in blocks
+            seconds + more * len(self._turns) / sum(calls for _, calls in self._turns) for seconds in fast
         ]
         self.seconds["slow"] += slow
         self.seconds["fast"] += fast
         return math.exp(median(log_ratios(slow, fast)))
 
+    def _per_call(self, turns: list[Spent], side: int) -> float:
+        took = sum(turn.calls - self._idle for turn in turns)
+        return max(took, 1e-9) / sum(calls[side] for calls in self._turns)
 
-class BlockInputs:
-    """The inputs of a block of calls, ready for both sides; ``part`` are the given version's calls."""
+
+class TurnInputs:
+    """The inputs of some calls, ready for both sides; ``part`` are the given version's calls."""
 
     def __init__(self, calls: list[tuple], part: list[int] | None = None) -> None:
         self._calls = calls  # the memory that is compared with what the sides have left of it
@@ -283,10 +302,19 @@ class BlockInputs:
 
 @dataclass
 class Spent:
-    """CPU seconds of a side for one block: the calls, and the inputs and results around them."""
+    """CPU seconds of a side for one turn: the calls, and the inputs and results around them."""
 
     calls: float
     around: float
+
+
+@dataclass
+class Done:
+    """What a side did in a block, turn by turn: what it took, its results, whether it changed its inputs."""
+
+    spent: list[Spent] = field(default_factory=list)
+    results: list[Any] = field(default_factory=list)
+    changed: list[bool] = field(default_factory=list)
 
 
 class Side:
@@ -320,9 +348,9 @@ class Side:
         self._inputs = Inputs()
         self._memory: SharedMemory | None = None
 
-    def reserve(self, block: BlockInputs) -> None:
-        """Have memory for the inputs of a block, which the side has mapped."""
-        size = block.inputs.size
+    def reserve(self, *turns: TurnInputs) -> None:
+        """Have memory for the inputs of a turn, which the side has mapped."""
+        size = max(turn.inputs.size for turn in turns)
         if self._memory is not None and self._memory.size >= size:
             return
         self._close_memory()
@@ -332,15 +360,15 @@ class Side:
             self._copy.channel.send(prepare, files=[self._memory.file], seconds=CALL_SECONDS)
             self._copy.reply(RaceReady, CALL_SECONDS)
 
-    def run(self, block: BlockInputs, part: list[int]) -> Spent:
+    def run(self, turn: TurnInputs, part: list[int]) -> Spent:
         """Give it the inputs of all calls, and let it do ``part`` of them."""
         if self._memory is None:
             raise RuntimeError("no memory was reserved for these inputs")
-        self._inputs = inputs = block.inputs
+        self._inputs = inputs = turn.inputs
         inputs.fill(self._memory)
         start = self._cpu_seconds()
         with self._running():
-            self._copy.channel.send(RaceInputs(block.nodes, inputs.places(), part), seconds=CALL_SECONDS)
+            self._copy.channel.send(RaceInputs(turn.nodes, inputs.places(), part), seconds=CALL_SECONDS)
             self._copy.channel.await_signal(CALL_SECONDS, self._copy.watch)
         ready = self._cpu_seconds()
         self._expect_nobody_else()
@@ -455,6 +483,12 @@ class Side:
         if self._memory:
             self._memory.close()
             self._memory = None
+
+
+def _split(calls: int, most: int) -> list[int]:
+    """So many calls, in parts of at most ``most``, which are about equally large."""
+    parts = math.ceil(calls / most)
+    return [calls // parts + (part < calls % parts) for part in range(parts)]
 
 
 @contextmanager
