@@ -58,8 +58,8 @@ CALL_SECONDS = 10.0
 MOST_CALLS = 200
 MOST_INPUT_BYTES = 32 << 20
 # The results of a turn's calls are there at once. More than this, and they lie in new memory, which has to be
-# got from the kernel and cleared: that would take longer than many a call.
-MOST_OUTPUT_BYTES = 1 << 20
+# got from the kernel and cleared; but a turn of a single short call finds the caches cold.
+MOST_OUTPUT_BYTES = 8 << 20
 MOST_MAKING = 0.06  # seconds for the inputs of one block
 FEW_CALLS, FEW_MAKING = 16, 0.02  # what it is worth to have blocks of equal length
 MOST_TURNS = 8
