@@ -74,6 +74,9 @@ def environment(private: list[str], data: str, cache: str, *, namespaces: bool) 
     """
     threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
     return threads | {
+        # malloc keeps no small free pieces for later. Where it does, the place of each array depends on all
+        # that its process did before, and the same code takes up to half as long again in another process.
+        "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0",
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/local/bin", "/usr/bin", "/bin"]),
         "PYTHONPATH": str(PACKAGE.parent),
         "PYTHONUNBUFFERED": "1",
