@@ -54,7 +54,7 @@ define check-venv
 { echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 endef
 
-.PHONY: help lab test check notebooks new-chapter links rehearsal grade report hub bench screens record site bundle constraints clean
+.PHONY: help lab test check notebooks new-chapter links rehearsal grade report hub bench fuzz screens record site bundle constraints clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ bench: $(READY) ## measure the speed judge's errors, a class's grading, and the 
 	@$(RUN) benchmarks/grading.py $(ARGS)
 	$(RUN) -m pytest -m machine tests
 	@$(RUN) benchmarks/tests.py $(ARGS)
+
+fuzz: $(READY) ## try made-up submissions and messages for a while (ARGS="--minutes 30")
+	@$(RUN) benchmarks/fuzz.py $(ARGS)
 
 screens: $(READY) ## take the README's pictures anew (needs Chromium)
 	$(RUN) -m pytest tests/browser --screenshots docs/screens

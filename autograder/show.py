@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import unicodedata
 from base64 import b64encode
 from collections.abc import Collection, Sequence
 from html import escape
@@ -51,6 +52,21 @@ def in_notebook() -> bool:
     except ImportError:
         return False
     return hasattr(get_ipython(), "kernel")
+
+
+def visible(text: str) -> str:
+    """The text with escapes for all characters that do not show, or that change how others show.
+
+    Line ends and tabs stay. A lone surrogate, which no file can hold, becomes the replacement character.
+    """
+    return "".join(char if char.isprintable() else _visible(char) for char in text)
+
+
+def _visible(char: str) -> str:
+    kind = unicodedata.category(char)
+    if char in "\n\t" or kind == "Zs":
+        return char
+    return "\N{REPLACEMENT CHARACTER}" if kind == "Cs" else char.encode("unicode_escape").decode()
 
 
 def table_text(header: Sequence[str], rows: Rows, width: int = 60) -> str:

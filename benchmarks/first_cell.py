@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "browser")]
 
 import chromium  # noqa: E402
+from lab_notebook import Notebook  # noqa: E402
 from lab_server import running_lab  # noqa: E402
-from notebook import Notebook  # noqa: E402
 
 
 def main() -> None:

@@ -50,17 +50,25 @@ GIVEN = (16, 18, 22, 25)
 # Real verdicts of ours, by the distance of the true ratio from the one asked for, in per cent.
 EACH = {10: 1, 20: 5, 25: 5}
 
-# Kind of work -> its input, and one unit of it. Ten units must take ten times as long as one: tensors of some
-# megabytes do not, because the first of them lie in colder memory than the next.
+# Kind of work -> its input, with a part for each unit; and a unit. All results stay until the end, and the
+# parts are taken in an order that jumps: so the last unit finds its memory as cold as the first, and ten of
+# them take ten times as long as one.
+PARTS, STEP = max(GIVEN), 7
 WORKS = {
-    "arithmetic": ("torch.rand(256, 256, generator=generator)", "given @ given"),
-    "8 MB element-wise": ("torch.rand(2_000_000, generator=generator)", "given + 1"),
-    "small operations": ("torch.rand(64, generator=generator)", "[given.add(1) for _ in range(20)]"),
-    "allocation": (
-        "torch.rand(1, generator=generator)",
-        "[torch.empty(50_000).fill_(1) for _ in range(4)]",
+    "arithmetic": (f"torch.rand({PARTS}, 256, 256, generator=generator)", "part @ part"),
+    "8 MB element-wise": (f"torch.rand({PARTS}, 80_000, generator=generator)", "(part + 1).exp_().log_()"),
+    "small operations": (
+        f"torch.rand({PARTS}, 64, generator=generator)",
+        "[part.add(1) for _ in range(100)][-1]",
     ),
-    "pure Python": ("torch.rand(200, generator=generator).tolist()", "sum(x * x for x in given * 10)"),
+    "allocation": (
+        f"torch.rand({PARTS}, 1, generator=generator)",
+        "[torch.empty(10_000).fill_(1) for _ in range(50)][-1]",
+    ),
+    "pure Python": (
+        f"torch.rand({PARTS}, 5, generator=generator).tolist()",
+        "sum(x * x for x in part * 1000)",
+    ),
 }
 
 NOTEBOOK = """
@@ -73,9 +81,9 @@ def inputs(generator, device):
 
 
 def repeated(times, given):
-    for _ in range(times):
-        result = {unit}
-    return result
+    parts = [given[{step} * i % {parts}] for i in range(times)]
+    results = [{unit} for part in parts]
+    return results[0]
 
 
 def given_version(given):
@@ -170,7 +178,7 @@ def load(kind: str) -> Iterator[None]:
 
 def our_cell(box: Sandbox, work: str, given: int, verdicts: int, drawn: int) -> dict:
     """Real verdicts of one cell, each of a submission of its own; and verdicts drawn from their launches."""
-    source = NOTEBOOK.format(input=WORKS[work][0], unit=WORKS[work][1], times=given)
+    source = NOTEBOOK.format(input=WORKS[work][0], unit=WORKS[work][1], times=given, step=STEP, parts=PARTS)
     roles = [("given", source), ("student", ANSWER), ("test", TEST)]
     cells = [
         {"index": i, "role": role, "source": source, "grade_id": f"c{i}", "exercise": f"c{i}"}
@@ -210,7 +218,7 @@ def callables(work: str, given: int) -> tuple[Callable, Callable, Callable]:
     asked for.
     """
     names: dict[str, Callable] = {}
-    source = NOTEBOOK.format(input=WORKS[work][0], unit=WORKS[work][1], times=given)
+    source = NOTEBOOK.format(input=WORKS[work][0], unit=WORKS[work][1], times=given, step=STEP, parts=PARTS)
     exec(source.replace("from autograder import race", ""), names)
     repeated = names["repeated"]
     return names["given_version"], lambda values: repeated(ASKED * ANSWERED, values), names["inputs"]

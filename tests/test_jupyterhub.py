@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,7 +112,8 @@ class Person:
     """Somebody who has logged in through the form; ``get`` and ``post`` go to the server of that name."""
 
     def __init__(self, hub: str, name: str, password: str) -> None:
-        self.hub, self.name, self.base = hub, name, f"{hub}/user/{name}"
+        self.hub, self.name = hub, name
+        self.base = ""  # the address of the server, once there is one
         self.session = requests.Session()
         self.session.trust_env = False  # this machine needs no proxy to reach itself
         self.session.get(f"{hub}/hub/login", timeout=PATIENCE)
@@ -125,8 +127,9 @@ class Person:
         """Wait until the server runs; gives the page that it opens with."""
 
         def page() -> requests.Response | None:
-            answer = self.session.get(f"{self.base}/", timeout=PATIENCE)
-            return answer if answer.ok and answer.url.startswith(f"{self.base}/lab") else None
+            answer = self.session.get(f"{self.hub}/hub/spawn", timeout=PATIENCE)
+            self.base, there, _ = answer.url.partition("/lab/")
+            return answer if answer.ok and there else None
 
         return until(page)
 
@@ -150,7 +153,8 @@ class Person:
         token = self.cookie(f"/user/{self.name}/")
         address = f"{self.base}/terminals/websocket/{name}?_xsrf={token}".replace("http", "ws", 1)
         cookies = self.get("api/status").request.headers["Cookie"]
-        wire = websocket.create_connection(address, cookie=cookies, origin=self.hub, timeout=PATIENCE)
+        origin = self.base.removesuffix(f"/user/{self.name}")
+        wire = websocket.create_connection(address, cookie=cookies, origin=origin, timeout=PATIENCE)
         shown = ""
         try:
             wire.send(json.dumps(["stdin", f"{command}; echo end=$?=end\r"]))
@@ -210,14 +214,29 @@ def container() -> Iterator[Container]:
         yield container
 
 
+@pytest.fixture(scope="module", autouse=True)
+def names_of_servers() -> Iterator[None]:
+    """ada.localhost and the like are this machine: browsers know that, the system may not."""
+    ask = socket.getaddrinfo
+
+    def answer(host: str, *rest: object, **more: object) -> list:
+        return ask("127.0.0.1" if str(host).endswith(".localhost") else host, *rest, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", answer)
+        yield
+
+
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the example, started by its command."""
     folder = tmp_path_factory.mktemp("hub")
-    front, inside, routes = (f"http://127.0.0.1:{port}" for port in free_ports(3))
-    options = f"--JupyterHub.bind_url={front} --JupyterHub.hub_bind_url={inside}"
-    options += f" --ConfigurableHTTPProxy.api_url={routes}"
+    front, inside, routes = free_ports(3)
+    options = f"--JupyterHub.hub_bind_url=http://127.0.0.1:{inside}"
+    options += f" --ConfigurableHTTPProxy.api_url=http://127.0.0.1:{routes}"
     with a_container() as container, (folder / "hub.log").open("w+") as log:
+        settings = container.course / "examples/jupyterhub/jupyterhub_config.py"
+        settings.write_text(settings.read_text().replace(":8000", f":{front}"))
         (folder / "digits.py").write_text(SOURCE)
         (container.course / "solutions/digits").mkdir()
         nbformat.write(build(folder / "digits.py"), container.course / "solutions/digits/digits.ipynb")
@@ -234,7 +253,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
         try:
             until(runs)
-            yield front
+            yield f"http://localhost:{front}"
         finally:
             process.kill()  # the container ends with it, and all that runs there
             process.wait(PATIENCE)
@@ -344,10 +363,65 @@ def test_a_student_reads_nothing_of_the_others(graded):
 
 def test_a_student_enters_no_other_server(people, hub):
     for other in ("bo", "instructor"):
-        assert people["ada"].session.get(f"{hub}/user/{other}/lab", timeout=PATIENCE).status_code == 403
+        assert people["ada"].session.get(f"{people[other].base}/lab", timeout=PATIENCE).status_code == 403
     password = PASSWORDS["HUB_PASSWORD"]
     assert "Invalid username or password" in Person(hub, "instructor", password).entry.text
     assert Person(hub, "root", password).entry.status_code == 403
+
+
+# Opens the server of whoever reads it in a window, under all names that it may have, and lists its files.
+ATTACK = """\
+<script>
+const pause = () => new Promise(go => setTimeout(go, 100));
+const name = location.search.slice(1), parts = location.host.split(".");
+async function enter(host) {
+    const other = window.open(`http://${host}/user/${name}/lab`);
+    try {
+        for (let turn = 0; turn < 100 && !other.document.title.includes("JupyterLab"); turn++) await pause();
+        const [, token] = other.document.cookie.match(/_xsrf=([^;]*)/);
+        const answer = await other.fetch(`/user/${name}/api/contents`, {headers: {"X-XSRFToken": token}});
+        return answer.ok;
+    } catch (refused) {
+        return false;
+    } finally {
+        other.close();
+    }
+}
+async function attack() {
+    const found = [];
+    for (const host of new Set([location.host, parts.at(-1), `${name}.${parts.at(-1)}`]))
+        if (await enter(host)) found.push(host);
+    document.title = `entered: ${found.join(" ")}`;
+}
+attack();
+</script>
+"""
+LIST_FILES = """async () => {
+    const [, token] = document.cookie.match(/_xsrf=([^;]*)/);
+    const address = location.pathname.replace(/lab.*/, "api/contents");
+    return (await fetch(address, {headers: {"X-XSRFToken": token}})).ok;
+}"""
+
+
+@pytest.mark.parametrize("reader", ["instructor", "bo"])
+def test_a_page_on_a_students_server_reaches_no_other_server(people, hub, browser, reader):
+    folder = "~/.local/share/jupyter/labextensions/look/static"
+    write = f"mkdir -p {folder} && base64 -d > {folder}/look.html <<< {b64encode(ATTACK.encode()).decode()}"
+    people["ada"].arrive()  # for a token that is not from before the other tests
+    assert people["ada"].terminal(write)[0] == 0
+    password = PASSWORDS["HUB_INSTRUCTOR_PASSWORD" if reader == "instructor" else "HUB_PASSWORD"]
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{hub}/hub/login?next=/hub/spawn")
+        page.get_by_label("Username").fill(reader)
+        page.get_by_label("Password").fill(password)
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url("**/lab/**")
+        page.goto(f"{people['ada'].base}/lab/extensions/look/static/look.html?{reader}")
+        page.wait_for_function("document.title.startsWith('entered:')", timeout=1000 * PATIENCE)
+        assert page.title() == "entered:"
+        page.goto(f"{people[reader].base}/lab")
+        assert page.evaluate(LIST_FILES)  # the reader can do what the page could not
 
 
 # What the command says before it touches anything.

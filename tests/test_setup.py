@@ -300,6 +300,11 @@ def test_constraints_satisfy_the_project():
         assert requirement.specifier.contains(pinned[name]), f"{requirement} but {pinned[name]}"
 
 
+def test_no_jupyter_server_with_known_holes_is_allowed():
+    accepted = project("course")["jupyter-server"].specifier
+    assert not accepted.contains("2.19.9") and accepted.contains("2.20.0")
+
+
 def test_jupyter_starts_without_compiling_a_grammar():
     """Two seconds for every Jupyter and nbgrader command, see the Makefile."""
     assert not any(line.startswith("rfc3987-syntax==") for line in pins())
@@ -309,7 +314,7 @@ def test_environment_agrees_with_the_project():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     assert environment["channels"][0] == "conda-forge"
     *packages, pip = environment["dependencies"]
-    conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
+    conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base", "jupyter-server": "jupyter_server"}
     wanted = {conda_names.get(name, name): str(r.specifier) for name, r in project("course").items()}
     given = {
         name: rest.split()

@@ -7,7 +7,7 @@ import errno
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -126,6 +126,11 @@ class Course:
         ]
         return [submission for submission in found if submission.student not in excluded]
 
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """A sentence for each student id that is refused, once ``submissions`` has listed them; as ASCII."""
+        return self.grader.refused
+
     def graded(self, submission: Submission) -> bool:
         """Whether it was graded to the end, and not handed in again since; nbgrader's rule is the same."""
         folder = self.autograded(submission.student)
@@ -170,7 +175,9 @@ class Course:
         try:
             with self.gradebook.shared():
                 yield
-        except (NbGraderException, DBAPIError, OSError) as error:
+        except GradingError:
+            raise
+        except Exception as error:  # whatever it is, the others are still to be graded
             cause = self.grader.cause or error
             if isinstance(cause, NotWhatRan):
                 raise SubmissionError(str(cause)) from None

@@ -51,7 +51,7 @@ def warning_of(require: bool, dask_worker: Worker) -> str | None:
     sandbox = sandbox_of(dask_worker)
     if require and sandbox.warning:
         raise SandboxError(sandbox.warning)
-    return sandbox.warning
+    return sandbox.warning or sandbox.notice
 
 
 def run_cells(cells: list[dict], **settings: Any) -> dict:

@@ -15,6 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from ..nbgrader_plugin.extra_files import extra_files
 from ..nbgrader_plugin.submissions import problem_of
 from ..sandbox import Executed, plan
 from .course import Course, GradingError, Submission, SubmissionError
@@ -62,7 +63,10 @@ def grade(
     next run goes on from there.
     """
     summary, start = Summary(), monotonic()
-    chosen = choose(course.submissions(), set(students))
+    wanted = set(students)
+    chosen = choose(course.submissions(), wanted)
+    if not wanted:
+        summary.failed.update(course.refused)
     todo = [submission for submission in chosen if force or not course.graded(submission)]
     summary.skipped = [submission.student for submission in chosen if submission not in todo]
     try:
@@ -98,18 +102,20 @@ def choose(submissions: list[Submission], students: set[str]) -> list[Submission
 def jobs_of(course: Course, submission: Submission) -> list[Job]:
     """The notebooks of a submission, with the cells that are to be run: none in one that cannot be read."""
     try:
-        found = course.read(submission)
+        found = [(prepared, cells_of(prepared)) for prepared in course.read(submission)]
     except SubmissionError as error:
         return [Job(submission, None, [], failure=str(error))]
-    return [
-        Job(
-            submission,
-            prepared,
-            [] if problem_of(prepared.notebook) else plan(prepared.notebook),
-            len(found) - 1,
-        )
-        for prepared in found
-    ]
+    return [Job(submission, prepared, cells, len(found) - 1) for prepared, cells in found]
+
+
+def cells_of(prepared: Prepared) -> list[dict]:
+    """What is to be run of a notebook. Raises SubmissionError."""
+    try:
+        return [] if problem_of(prepared.notebook) else plan(prepared.notebook)
+    except Exception as error:  # whatever it is, the others are still to be graded
+        raise SubmissionError(
+            f"its cells could not be put together: {type(error).__name__}: {error}"
+        ) from error
 
 
 def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[Job]:
@@ -117,6 +123,10 @@ def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterat
 
     Two stages: answers are checked on every worker; then races are timed, on the workers that may.
     """
+
+    def start(job: Job, **how: Any) -> None:
+        pool.start(job, job.cells, files=extra_files(job.submission.folder), **how, **settings)
+
     todo = iter(jobs)
     races: deque[tuple[Job, list[int]]] = deque()
     again: list[tuple[Job, list[int]]] = []
@@ -124,13 +134,13 @@ def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterat
     while True:
         while timing < pool.timers and races:
             job, cells = races.popleft()
-            pool.start(job, job.cells, timing=True, races="now", only=cells, **settings)
+            start(job, timing=True, races="now", only=cells)
             timing += 1
         while checking < 2 * pool.workers and (new := next(todo, None)):
             if not new.cells:
                 yield new
                 continue
-            pool.start(new, new.cells, timing=False, races="later", **settings)
+            start(new, timing=False, races="later")
             checking += 1
         if not checking and not timing:
             break
@@ -147,7 +157,7 @@ def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterat
         else:
             yield job
     for job, cells in again:  # nothing else runs now
-        pool.start(job, job.cells, timing=True, races="again", only=cells, **settings)
+        start(job, timing=True, races="again", only=cells)
         put_result(*pool.wait())
         job.failure = None  # what is still undecided is for the instructor to decide
         yield job

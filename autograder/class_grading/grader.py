@@ -55,6 +55,7 @@ class Grader(Autograde):
     cause: Exception | None = None
     commit: Callable[[], None] = staticmethod(lambda: None)
     ran: Mapping[Path, tuple[Prepared, Executed | None]] = {}
+    refused: Mapping[str, str] = {}  # by init_notebooks
 
     @cached_property
     def reader(self) -> Exporter:

@@ -59,6 +59,7 @@ class LocalPool:
         self.warnings = sorted({sandbox.warning for sandbox in sandboxes if sandbox.warning})
         if require and self.warnings:
             raise PoolError(f"This machine cannot run submissions: {self.warnings[0]}")
+        self.warnings += sorted({sandbox.notice for sandbox in sandboxes if sandbox.notice})
         self._sandboxes = sandboxes
         self._checks: deque[tuple[Any, list[dict], dict[str, Any]]] = deque()
         self._races: deque[tuple[Any, list[dict], dict[str, Any]]] = deque()

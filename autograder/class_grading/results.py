@@ -73,7 +73,7 @@ def read_results(course: Course) -> ClassResults:
     run = course.record()
     most: dict[str, float] = {}
     exercises: list[str] = []
-    graded, missing = [], {}
+    graded, missing = [], dict(course.refused)
     with course.gradebook.shared(), Gradebook(course.db_url) as gradebook:
         for notebook in gradebook.find_assignment(course.assignment).notebooks:
             most |= {cell.name: cell.max_score for cell in notebook.grade_cells}

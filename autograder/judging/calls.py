@@ -10,14 +10,17 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from weakref import WeakKeyDictionary
 
 import torch
 
+from ..measuring.countdown import CoreTime, Countdown
 from .answer import FailedElsewhere
 
 CALL_SECONDS = 20.0
+# Of the processes that calls run in; grading puts its own here.
+core_time = CoreTime()
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 
 
@@ -38,12 +41,16 @@ _checked: WeakKeyDictionary[Callable[..., object], dict[tuple[str, ...], bool]] 
 
 def remember(function: Callable[..., object], check: tuple[str, ...], right: bool) -> None:
     """Keep whether ``function`` was right in a check; the same check run again replaces it."""
-    _checked.setdefault(function, {})[check] = right
+    with suppress(TypeError):  # an object with __slots__ or without a hash; whoever races tests it once more
+        _checked.setdefault(function, {})[check] = right
 
 
 def found_wrong(function: Callable[..., object]) -> bool:
     """Whether a check in this session last found ``function`` wrong."""
-    return not all(_checked.get(function, {}).values())
+    try:
+        return not all(_checked.get(function, {}).values())
+    except TypeError:
+        return False
 
 
 def call(function: Callable[..., object], arguments: tuple[object, ...], said: list[str]) -> object:
@@ -78,13 +85,21 @@ class _TookTooLong(BaseException):
 
 @contextmanager
 def _time_limit() -> Iterator[None]:
-    """Raise _TookTooLong after CALL_SECONDS, in the main thread of a system with timers (not Windows)."""
+    """Raise _TookTooLong after CALL_SECONDS, in the main thread of a system with timers (not Windows).
+
+    What the call waits for a core of a busy machine is not its time.
+    """
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
 
+    countdown = Countdown(CALL_SECONDS, core_time)
+
     def stop(number: int, frame: object) -> None:
-        raise _TookTooLong
+        if left := countdown.left():
+            signal.setitimer(signal.ITIMER_REAL, max(left, 0.01))  # 0 would switch it off
+        else:
+            raise _TookTooLong
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)

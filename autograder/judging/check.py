@@ -5,13 +5,14 @@ from __future__ import annotations
 import reprlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ..measuring.clocks import devices
-from ..measuring.costs import costs
+from ..measuring.costs import Costs, counting
 from ..measuring.duel import fresh_inputs
 from ..measuring.units import counted, size
 from .calls import AnswerError, call, refuse_nonsense, remember
@@ -50,7 +51,8 @@ def check(
     ``gradients``: the gradients of the floating-point inputs must agree too. ``raises``: for these inputs the
     answer must raise this error (or one of these). ``shares``: whether the result must (True) or must not
     (False) share memory with an input. ``at_most``: counted costs that one call may have, such as
-    ``{"copies": 0}``; the names are those of ``Costs``. All or nothing: ``points`` or 0.
+    ``{"copies": 0}``; the names are those of ``Costs``. Result, sharing and costs are those of one call, and
+    no two calls get the same input. All or nothing: ``points`` or 0.
     """
     cases = [on] if callable(on) else list(on)
     for case in cases:
@@ -66,18 +68,20 @@ def check(
                 if raises is not None:
                     _expect_error(trial, function, raises, said)
                 else:
-                    _expect_same(trial, function, like, gradients, shares, tolerance, said)
-                    _expect_cheap(trial, function, at_most or {})
+                    _expect_same(trial, function, like, gradients, shares, at_most or {}, tolerance, said)
             except AnswerError as problem:
                 raise AnswerError(problem.word, f"{problem}\n{trial}", right=problem.right) from problem
     except AnswerError as problem:
         if problem.word == "not attempted":
-            return Outcome(problem.word, 0, points, str(problem).split("\n")[0]).show()
+            summary = str(problem).split("\n")[0]
+            return Outcome(problem.word, 0, points, summary, facts={"right": False}).show()
         remember(function, this, right=problem.right)
         summary, *details = str(problem).split("\n")
-        return Outcome(problem.word, 0, points, summary, [*details, *notes(said)]).show()
+        details += notes(said)
+        return Outcome(problem.word, 0, points, summary, details, facts={"right": problem.right}).show()
     remember(function, this, right=True)
-    return Outcome("passed", points, points, f"right in {counted(tried, 'case')}.", notes(said)).show()
+    summary = f"right in {counted(tried, 'case')}."
+    return Outcome("passed", points, points, summary, notes(said), facts={"right": True}).show()
 
 
 @dataclass(frozen=True)
@@ -118,13 +122,16 @@ def _expect_same(
     like: Callable[..., object],
     gradients: bool,
     shares: bool | None,
+    at_most: Mapping[str, int],
     tolerance: float | None,
     said: list[str],
 ) -> None:
     mine, theirs = trial.inputs(), trial.inputs()
     if gradients:
         mine, theirs = _with_gradients(mine), _with_gradients(theirs)
-    got = call(function, mine, said)
+    # One call: an answer that can tell which call is counted could be right in one and cheap in another.
+    with counting(mine) if at_most or shares is not None else nullcontext(Costs()) as cost:
+        got = call(function, mine, said)
     expected = like(*theirs)
     has_floats = any(tensor.is_floating_point() for tensor in tensors(theirs))
     exact = like(*change_tensors(trial.inputs(), precise)) if has_floats else None
@@ -136,16 +143,16 @@ def _expect_same(
         found := difference(_gradients(got, mine), _gradients(expected, theirs), where="gradient")
     ):
         raise AnswerError("failed", found)
+    if shares is not None and cost.sharing_doubt:
+        raise cost.sharing_doubt
     if shares is True and not shares_memory(got, mine):
         raise AnswerError("failed", "the result should share memory with the input, but is a copy.")
     if shares is False and shares_memory(got, mine):
         raise AnswerError("failed", "the result should be a copy, but shares memory with the input.")
+    _expect_cheap(cost, at_most)
 
 
-def _expect_cheap(trial: _Trial, function: Callable[..., object], at_most: Mapping[str, int]) -> None:
-    if not at_most:
-        return
-    cost = costs(function, *trial.inputs())
+def _expect_cheap(cost: Costs, at_most: Mapping[str, int]) -> None:
     for name, most in at_most.items():
         if (number := cost.figure(name)) > most:
             got, allowed = (size(n) if "bytes" in name else f"{n:,} {name}" for n in (number, most))

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from html import escape
 
 from ..measuring.units import seconds as as_time
-from ..show import show
+from ..show import show, visible
 from . import progress
 
 MIME = "application/vnd.autograder.outcome+json"
+# A formula could draw another card over this one. The first word is for nbconvert's pages, the second for
+# JupyterLab's.
+NO_FORMULAS = "tex2jax_ignore mathjax_ignore"
 
 # Word -> sign and colours (text, background) of the card; every pair has a contrast above 7:1.
 STYLES = {
@@ -36,6 +39,7 @@ class Outcome:
     """What a test cell found: the value of ``check`` and ``race``.
 
     Its ``repr`` is the points as a number, which is how nbgrader reads partial credit from a cell's result.
+    Characters that do not show, or that change how others show, become escapes: a card may quote an answer.
     """
 
     word: str
@@ -45,6 +49,10 @@ class Outcome:
     details: Sequence[str] = ()
     bars: Sequence[Bar] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "summary", visible(self.summary).replace("\n", " "))
+        object.__setattr__(self, "details", tuple(map(visible, self.details)))
 
     def __repr__(self) -> str:
         return f"{self.points:g}"
@@ -76,8 +84,8 @@ class Outcome:
             for detail in self.details
         )
         return (
-            f'<div role="status" style="border-left:6px solid {ink};background:{paper};color:{ink};'
-            f'padding:8px 12px;font-size:14px;line-height:1.45;max-width:60em">'
+            f'<div role="status" class="{NO_FORMULAS}" style="border-left:6px solid {ink};background:{paper};'
+            f'color:{ink};padding:8px 12px;font-size:14px;line-height:1.45;max-width:60em;overflow:auto">'
             f"<div><b>{sign} {self.word}</b>: {escape(self.summary)} "
             f"<b>({self.points:g} of {self.max_points:g} points)</b></div>{details}{self._bars_html()}</div>"
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -40,7 +42,8 @@ class Costs:
     the memory of all new tensors that operations handed back, ``peak_bytes`` the most of it alive at once
     (scratch memory inside an operation is not seen). ``copies`` counts operations that only copy, and
     ``transfers`` those that copy from one device to another. ``syncs`` counts points where the host would
-    wait for a GPU.
+    wait for a GPU. ``doubt``: why a count that was taken elsewhere is not to be believed;
+    ``sharing_doubt``: why not what was said there about shared memory.
     """
 
     operations: Counter[str] = field(default_factory=Counter)
@@ -50,15 +53,21 @@ class Costs:
     copies: int = 0
     transfers: int = 0
     syncs: int = 0
+    doubt: Exception | None = None
+    sharing_doubt: Exception | None = None
 
     def figure(self, name: str) -> int:
-        """One cost as a number; for ``operations`` and ``views`` their total."""
+        """One cost as a number; for ``operations`` and ``views`` their total. Raises the ``doubt``."""
+        if self.doubt:
+            raise self.doubt
         value = getattr(self, name)
         return value.total() if isinstance(value, Counter) else value
 
     def add(self, other: Costs) -> None:
         """Take the costs of work done elsewhere into account."""
         self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
+        self.doubt = self.doubt or other.doubt
+        self.sharing_doubt = self.sharing_doubt or other.sharing_doubt
         for name in ("operations", "views", "bytes", "copies", "transfers", "syncs"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -87,25 +96,39 @@ def costs(function: Callable[..., object], *args: object, **kwargs: object) -> C
     return counted
 
 
-# The counts now being taken, outermost first.
-_taken: list[Costs] = []
+# What counts now, outermost first.
+_counters: list[_Counter] = []
 
 
 @contextmanager
 def counting(*given: object) -> Iterator[Costs]:
     """Count what the block asks torch to do; memory of tensors in ``given`` is not new."""
     counter = _Counter(given, {})
-    _taken.append(counter.costs)
+    _counters.append(counter)
     try:
         with counter, _ToLists(counter.costs):
             yield counter.costs
     finally:
-        _taken.pop()
+        _counters.pop()
 
 
 def counted_now() -> Costs | None:
     """The innermost count being taken: work done in another process can be added to it."""
-    return _taken[-1] if _taken else None
+    return _counters[-1].costs if _counters else None
+
+
+def count_in_threads() -> None:
+    """From now on, count the operations of all threads that are started, too.
+
+    Each of their operations passes through Python then, counted or not.
+    """
+    threading.setprofile(_watch_this_thread)
+
+
+def _watch_this_thread(*_: object) -> None:
+    """A thread calls it once, before anything else."""
+    sys.setprofile(None)
+    _InThread().__enter__()  # type: ignore[no-untyped-call]
 
 
 class _ToLists(TorchFunctionMode):
@@ -182,6 +205,21 @@ class _Counter(TorchDispatchMode):
     def _freed(self, key: int, size: int) -> None:
         self._seen.discard(key)
         self._alive -= size
+
+
+class _InThread(TorchDispatchMode):
+    """Hands the operations of a thread to whatever counts at that time."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if _counters:
+            return _counters[-1].__torch_dispatch__(func, types, args, kwargs)
+        return func(*args, **(kwargs or {}))
 
 
 def _tensors(tree: object) -> list[torch.Tensor]:

@@ -59,7 +59,8 @@ class Verdict:
     """The end of a duel: is the second side ``threshold`` times as fast as the first?
 
     ``word`` is "faster" (yes), "slower" (no) or "undecided". ``seconds`` keeps the samples: seconds per call
-    by side, on ``clock``. ``logs`` holds the log-ratios that the verdict rests on, one a pair or a launch.
+    by side, on ``clock``. ``logs`` holds the log-ratios that the verdict rests on, one a pair or a launch;
+    ``thrown_away`` launches do not count, because something beside them made the given version slow.
     """
 
     word: Word
@@ -68,6 +69,7 @@ class Verdict:
     seconds: dict[str, list[float]]
     clock: str
     logs: list[float]
+    thrown_away: int = 0
 
 
 class DuelError(Exception):

@@ -15,17 +15,34 @@ from typing import Any
 def configure(c: Any) -> None:
     """Put the course's steps into nbgrader's pipeline; ``c`` is the object that ``get_config()`` returns."""
     from . import patches
-    from .submissions import init_notebooks
+    from .submissions import copy_time_and_secret, init_notebooks, timestamp_of
 
     patches.check_nbgrader()
     if not shutil.which("alembic"):
         # nbgrader calls it by name, and an environment that was not activated is not on the PATH.
         os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
     patches.list_notebooks_with(init_notebooks)
+    patches.copy_submissions_with(copy_time_and_secret)
+    patches.read_timestamps_with(timestamp_of)
+    patches.protect_formgrader("autograder.nbgrader_plugin.pages.FormgraderPage")
     # Without CheckCellMetadata: RestoreCells takes nbgrader's notes on cells from the gradebook, not from the
     # submission, and checking them against their schema takes longer than running the cells.
     c.Autograde.exporter_class = "autograder.nbgrader_plugin.submissions.SubmissionExporter"
     c.SubmissionExporter.optimistic_validation = True  # once, not after every step
+    c.GenerateAssignment.preprocessors = [
+        "nbgrader.preprocessors.IncludeHeaderFooter",
+        "nbgrader.preprocessors.InstantiateTests",
+        "nbgrader.preprocessors.LockCells",
+        "nbgrader.preprocessors.ClearSolutions",
+        "nbgrader.preprocessors.ClearOutput",
+        "nbgrader.preprocessors.CheckCellMetadata",
+        "nbgrader.preprocessors.ComputeChecksums",
+        "autograder.nbgrader_plugin.restore.SaveCellsInOrder",  # for SaveCells
+        "nbgrader.preprocessors.ClearHiddenTests",
+        "nbgrader.preprocessors.ClearMarkScheme",
+        "nbgrader.preprocessors.ComputeChecksums",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
     c.Autograde.sanitize_preprocessors = [
         "nbgrader.preprocessors.ClearOutput",
         "autograder.nbgrader_plugin.restore.RestoreCells",  # for DeduplicateIds and OverwriteCells
@@ -39,6 +56,8 @@ def configure(c: Any) -> None:
         "autograder.nbgrader_plugin.verdicts.SaveVerdicts",  # for SaveAutoGrades
         "nbgrader.preprocessors.AssignLatePenalties",
     ]
+    c.HTMLExporter.filters.update({"highlight_code": "autograder.nbgrader_plugin.feedback.Highlight"})
+    c.GenerateFeedback.exporter_class = "autograder.nbgrader_plugin.pages.FeedbackPage"
     c.GenerateFeedback.preprocessors = [
         "nbgrader.preprocessors.GetGrades",
         "autograder.nbgrader_plugin.feedback.HideTests",

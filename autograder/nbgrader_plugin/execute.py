@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 import logging
+from functools import partial
 from typing import Any, TypedDict
 
 import nbformat
@@ -15,6 +16,8 @@ from traitlets import Bool, Float, Integer
 
 from ..roles import NOT_RUN
 from ..sandbox import Executed, Sandbox, plan
+from .extra_files import extra_files
+from .patches import submitted_folder
 from .submissions import problem_of
 
 
@@ -40,8 +43,15 @@ class RunEveryCell(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         if not problem_of(nb):
             assignment = resources.get("nbgrader", {}).get("assignment", "")
-            put_outputs(nb, self.run(plan(nb), assignment), self.log)
+            put_outputs(nb, self.run(plan(nb), assignment, self.files(resources)), self.log)
         return nb, resources
+
+    def files(self, resources: dict[str, Any]) -> dict[str, bytes | None]:
+        """The files that the student handed in beside the notebook; none where no converter runs this."""
+        names, converter = resources.get("nbgrader"), getattr(self.parent, "parent", None)
+        if not names or converter is None:
+            return {}
+        return extra_files(submitted_folder(converter, names["assignment"], names["student"]))
 
     def limits(self) -> Limits:
         """The limits that the course's settings set."""
@@ -51,16 +61,14 @@ class RunEveryCell(NbGraderPreprocessor):
             "most_restarts": self.max_restarts,
         }
 
-    def run(self, cells: list[dict], assignment: str) -> Executed:
+    def run(self, cells: list[dict], assignment: str, files: dict[str, bytes | None]) -> Executed:
         """Run the cells now; a race that noise left undecided gets a second try."""
         box = shared_sandbox(self.require_sandbox)
-        first = box.run(cells, assignment=assignment, races="now", **self.limits())
+        run = partial(box.run, cells, assignment=assignment, files=files, **self.limits())
+        first = run(races="now")
         if box.warning:
             self.log.warning("%s", box.warning)
-        if not first.undecided:
-            return first
-        second = box.run(cells, assignment=assignment, races="again", only=first.undecided, **self.limits())
-        return first.merged(second)
+        return first.merged(run(races="again", only=first.undecided)) if first.undecided else first
 
 
 def put_outputs(nb: NotebookNode, executed: Executed, log: logging.Logger) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from html import escape
+from time import perf_counter
 from typing import Any
 
+from nbconvert.filters.highlight import Highlight2HTML
+from nbconvert.utils.base import NbConvertBase
 from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import List, Unicode
+from traitlets import Float, Integer, List, Unicode
 
 from ..roles import is_test
 from .patches import remove_hidden_tests
@@ -41,6 +44,33 @@ class HideTests(NbGraderPreprocessor):
             if cell.cell_type == "code":
                 cell.outputs = [without(secrets, output) for output in cell.outputs]
         return nb, resources
+
+
+class Highlight(NbConvertBase):
+    """The filter that colours code, for one page: it gives up where that takes long.
+
+    Pygments needs hours for some texts of a hundred kilobytes, blank lines among them.
+    """
+
+    most_characters = Integer(5000, help="Longer cells stay without colours.").tag(config=True)
+    most_seconds = Float(2.0, help="After so long, all other cells of a page stay without colours.").tag(
+        config=True
+    )
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._highlight = Highlight2HTML(pygments_lexer="ipython3", parent=self.parent)
+        self._spent = 0.0
+
+    def __call__(self, source: str, language: str | None = None, metadata: Any = None) -> str:
+        """The code as HTML."""
+        if len(source) > self.most_characters or self._spent > self.most_seconds:
+            return f'<div class="highlight"><pre>{escape(source)}</pre></div>'
+        start = perf_counter()
+        try:
+            return self._highlight(source, language=language, metadata=metadata)
+        finally:
+            self._spent += perf_counter() - start
 
 
 def lines(source: str) -> set[str]:

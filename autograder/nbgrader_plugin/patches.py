@@ -10,34 +10,61 @@ import glob
 import inspect
 import os
 import re
+import secrets
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import nbgrader
+from jinja2 import Environment, FileSystemLoader
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import BaseConverter
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import ClearHiddenTests
+from nbgrader.server_extensions.formgrader import handlers
+from nbgrader.server_extensions.formgrader.base import BaseHandler
+from nbgrader.server_extensions.formgrader.handlers import FormgraderHandler, SubmissionFilesHandler
 from sqlalchemy import Connection
 from sqlalchemy.orm import scoped_session, sessionmaker
+from tornado.web import HTTPError
 from traitlets.config import LoggingConfigurable
+from traitlets.utils.importstring import import_item
 
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
 TRIED = ("0.9.5", "0.9.6")
 MIGRATIONS = Path(nbgrader.__file__).parent / "alembic"
+TEMPLATES = Path(handlers.template_path)
+OWN_TEMPLATES = Path(__file__).parent / "templates"
 PRIVATE: dict[type, tuple[str, ...]] = {
-    BaseConverter: ("init_notebooks", "_format_source", "_format_dest"),
+    BaseConverter: ("init_notebooks", "init_assignment", "_format_source", "_format_dest"),
+    CourseDirectory: ("get_existing_timestamp",),
     Autograde: ("_sanitizing",),
     ClearHiddenTests: ("_remove_hidden_test_region",),
     Gradebook: ("close",),
+    BaseHandler: ("exporter", "render"),
+    FormgraderHandler: ("get",),
+    SubmissionFilesHandler: ("get",),
 }
+COPY_FILES = BaseConverter.init_assignment
 ARGUMENTS = ["self", "db_url", "course_id", "authenticator"]  # of Gradebook
+# What the formgrader's own pages have in attributes such as onclick.
+CLICKS = (
+    "createAssignmentModal();",
+    "createStudentModal();",
+    "toggleAllNames()",
+    "toggle_name(false);",
+    "toggle_name(true);",
+)
+MARK = secrets.token_hex(16)  # stands in the formgrader's scripts for the nonce of an answer
 
 
 class NbgraderChanged(Exception):
@@ -50,7 +77,7 @@ def check_nbgrader() -> None:
         f"{owner.__name__}.{name}"
         for owner, names in PRIVATE.items()
         for name in names
-        if not hasattr(owner, name)
+        if name not in vars(owner)
     ]
     if list(inspect.signature(Gradebook.__init__).parameters) != ARGUMENTS:
         missing.append(f"Gradebook({', '.join(ARGUMENTS[1:])})")
@@ -72,6 +99,96 @@ def list_notebooks_with(function: Callable[[Autograde], None]) -> None:
     Autograde.init_notebooks = function
 
 
+def copy_submissions_with(function: Callable[[Autograde, str, str], None]) -> None:
+    """Let ``function`` copy what ``Autograde`` takes over of a submission, beside its notebooks.
+
+    nbgrader copies all other files, whatever they are. Its other converters go on doing so.
+    """
+
+    def copy(self: BaseConverter, assignment_id: str, student_id: str) -> None:
+        (function if isinstance(self, Autograde) else COPY_FILES)(self, assignment_id, student_id)
+
+    BaseConverter.init_assignment = copy
+
+
+def read_timestamps_with(function: Callable[[CourseDirectory, str], datetime | None]) -> None:
+    """Let ``function`` say when a submission was handed in; nbgrader's own stops at what it cannot read."""
+    CourseDirectory.get_existing_timestamp = function
+
+
+class _Templates(FileSystemLoader):
+    """Templates whose scripts may run, as nobody else knows the mark, and which ask for no fonts."""
+
+    def get_source(self, environment: Environment, template: str) -> Any:
+        source, *rest = super().get_source(environment, template)
+        source = re.sub(r"@font-face\s*{[^}]*}", "", source)
+        return source.replace("<script", f'<script nonce="{MARK}"'), *rest
+
+
+def templates(kind: str) -> FileSystemLoader:
+    """nbgrader's templates for a page about a submission, with ours before them."""
+    bootstrap = TEMPLATES.parent / "static" / "node_modules" / "bootstrap" / "dist" / "css"
+    return _Templates([OWN_TEMPLATES / f"{kind}_page", OWN_TEMPLATES, TEMPLATES, TEMPLATES / kind, bootstrap])
+
+
+def protect_formgrader(page: str) -> None:
+    """Let nothing in the formgrader run, load or be served but what is nbgrader's own.
+
+    ``page`` is the full name of the exporter for the page about a submission. nbgrader fills its templates
+    with names as they are, serves any file that was handed in, runs the settings in any folder that a link
+    names, and sends no policy of its own. It reads the course's settings, which call this, again and again.
+    """
+
+    def exporter(self: BaseHandler) -> Any:
+        if "submission_page" not in self.settings:
+            config = self.settings["nbgrader_exporter"].config
+            self.settings["submission_page"] = import_item(page)(config=config)
+        return self.settings["submission_page"]
+
+    BaseHandler.exporter = property(exporter)
+    BaseHandler.content_security_policy = property(_policy)
+    BaseHandler.render, BaseHandler.write = _render, _write
+    FormgraderHandler.get, SubmissionFilesHandler.get = _open_course, _serve_nothing
+
+
+_pages = Environment(loader=_Templates(TEMPLATES), autoescape=True)
+_open_any_course = FormgraderHandler.get
+
+
+def _nonce(handler: BaseHandler) -> str:
+    """What lets scripts run in this answer."""
+    if not hasattr(handler, "script_nonce"):
+        handler.script_nonce = secrets.token_urlsafe()
+    return handler.script_nonce
+
+
+def _policy(self: BaseHandler) -> str:
+    clicks = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in CLICKS)
+    return (
+        f"{super(BaseHandler, self).content_security_policy}; default-src 'none'; "
+        f"script-src 'nonce-{_nonce(self)}' 'unsafe-hashes' {clicks}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _render(self: BaseHandler, name: str, **values: Any) -> str:
+    return _pages.get_template(name).render(**values)
+
+
+def _write(self: BaseHandler, chunk: Any) -> None:
+    super(BaseHandler, self).write(chunk.replace(MARK, _nonce(self)) if isinstance(chunk, str) else chunk)
+
+
+def _open_course(self: FormgraderHandler) -> Any:
+    if self.get_argument("path", ""):
+        raise HTTPError(403, "The formgrader shows the course of the folder that its server runs in.")
+    return _open_any_course(self)
+
+
+def _serve_nothing(self: SubmissionFilesHandler, *_: object, **__: object) -> None:
+    raise HTTPError(404, "What was handed in is not served.")
+
+
 def no_notebooks(converter: Autograde) -> None:
     """Raises NbGraderException, with nbgrader's own advice, where nobody handed in anything."""
     BaseConverter.init_notebooks(converter)
@@ -89,7 +206,7 @@ def owner(converter: Autograde, folder: str) -> tuple[str, str]:
     Raises ValueError for any other folder.
     """
     pattern = converter._format_source("(?P<assignment>.*)", "(?P<student>.*)", escape=True)
-    if match := re.fullmatch(pattern, folder):
+    if match := re.fullmatch(pattern, folder, re.DOTALL):
         return match["assignment"], match["student"]
     raise ValueError(f"{folder} is no submission's folder")
 
@@ -97,6 +214,12 @@ def owner(converter: Autograde, folder: str) -> tuple[str, str]:
 def autograded_folder(converter: Autograde, assignment: str, student: str) -> Path:
     """Where a student's autograded notebooks are, or will be."""
     return Path(os.path.normpath(converter._format_dest(assignment, student)))
+
+
+def submitted_folder(converter: Autograde, assignment: str, student: str) -> Path:
+    """Where what a student handed in is. (While it runs cells, a converter reads from autograded/.)"""
+    course = converter.coursedir
+    return Path(course.format_path(course.submitted_directory, student, assignment))
 
 
 def reads_its_own(converter: LoggingConfigurable | None) -> bool:

@@ -1,20 +1,25 @@
-"""Puts back what students must not change: test cells, read-only cells, nbgrader's notes on each cell."""
+"""Puts back what students must not change: the locked cells, the order of all cells of the assignment, and
+nbgrader's notes on each cell."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Any
+from uuid import uuid4
 
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook, Notebook
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.api import Gradebook, Notebook, SourceCell
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 
-from ..roles import exercise_of, nbgrader_data, solution_cells
+from ..roles import defined_names, is_test, nbgrader_data
 from .patches import remove_hidden_tests
 from .submissions import NEW_CELL, problem_of, rebuilt
 
+MOST_CELLS = 100_000  # in one notebook
 CHANGED = "# This cell had been changed. Its original was put back before grading.\n"
 DELETED = "# This cell had been deleted. It was put back before grading.\n"
 
@@ -27,15 +32,31 @@ class Original:
     released: str
 
 
-Originals = Mapping[str, Original]
+Originals = Mapping[str, Original]  # by grade_id, in the order in which they were released
+
+
+class SaveCellsInOrder(SaveCells):
+    """nbgrader's SaveCells, which also keeps the order of the cells.
+
+    The gradebook has no column for it, and a database may give rows in any order; so it is in their ids.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        nb, resources = super().preprocess(nb, resources)
+        order = [nbgrader_data(cell).get("grade_id") for cell in nb.cells]
+        with Gradebook(self.db_url) as gradebook:
+            for cell in gradebook.find_notebook(self.notebook_id, self.assignment_id).source_cells:
+                cell.id = f"{order.index(cell.name):08x}{uuid4().hex[8:]}"
+            gradebook.db.commit()
+        return nb, resources
 
 
 class RestoreCells(NbGraderPreprocessor):
-    """Makes the locked cells what the gradebook says, wherever the student's notebook differs.
+    """Makes the assignment's cells what the gradebook says, wherever the student's notebook differs.
 
-    It stands for nbgrader's DeduplicateIds and OverwriteCells. Those trust the metadata in the submission
-    and the neighbours of a deleted cell: a spoiled entry or two deleted neighbours cost the whole grade.
-    Each instance asks the gradebook once for the cells of a notebook.
+    It stands for nbgrader's DeduplicateIds and OverwriteCells. Those trust the metadata in the submission,
+    the order of its cells, and the neighbours of a deleted one. Each instance asks the gradebook once for
+    the cells of a notebook.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -65,17 +86,65 @@ class RestoreCells(NbGraderPreprocessor):
 
 
 def restore(nb: NotebookNode, originals: Originals) -> list[str]:
-    """Put the original cells into a notebook; gives a remark for each that had been changed or deleted."""
+    """Put the original cells into a notebook, in their order; gives a remark for each that had been changed,
+    moved or deleted.
+
+    Where a student copied a cell, one counts: one that is in order, or else the last. All others are cells of
+    the student's own. These stay where they are among the cells that were in order, and those before an
+    answer that was moved go along with it. The notebook notes the names that each exercise was released
+    with.
+    """
     remarks: list[str] = []
-    present: dict[str, NotebookNode] = {}
-    # From the end: where a student copied a cell, the last copy counts, as it does when cells run.
-    for index in reversed(range(len(nb.cells))):
-        name = nbgrader_data(nb.cells[index]).get("grade_id")
-        nb.cells[index].metadata.pop("nbgrader", None)
-        if isinstance(name, str) and name in originals and name not in present:
-            nb.cells[index] = present[name] = _restored(nb.cells[index], originals[name], remarks)
-    _add_deleted(nb, present, originals, remarks)
+    in_order, moved = _that_count(nb.cells, list(originals))
+    placed: dict[str, list[NotebookNode]] = {}  # a cell, after what goes along with it
+    gaps: dict[str | None, list[NotebookNode]] = {
+        None: []
+    }  # the student's cells after each that was in order
+    last, own = None, list[NotebookNode]()
+    for index, cell in enumerate(nb.cells):
+        name = in_order.get(index) or moved.get(index)
+        if name is None:
+            cell.metadata.pop("nbgrader", None)
+            own.append(cell)
+            continue
+        placed[name] = [_restored(cell, originals[name], remarks)]
+        if index in in_order:
+            gaps[last] += own
+            gaps[name], last, own = [], name, []
+            continue
+        remarks.append(f"Cell {name} had been moved; putting it back")
+        if not originals[name].cell.metadata.nbgrader.locked:
+            placed[name], own = [*own, *placed[name]], []
+    gaps[last] += own
+    for name, original in originals.items():
+        if name not in placed and (cells := _deleted(original, marks=not problem_of(nb))):
+            remarks.append(f"Cell {name} had been deleted; restoring it")
+            placed[name] = cells
+    nb.cells = list(_joined(gaps, placed, originals))
+    names = {
+        name: sorted(defined_names(original.released)) if original.cell.cell_type == "code" else []
+        for name, original in originals.items()
+        if original.cell.metadata.nbgrader.solution
+    }
+    nb.metadata.setdefault("autograder", NotebookNode())["names"] = names
     return remarks
+
+
+def _that_count(cells: Sequence[NotebookNode], order: Sequence[str]) -> tuple[dict[int, str], dict[int, str]]:
+    """The cells that count, index → grade_id: those that are in order, and those that are not."""
+    found = [
+        (index, name)
+        for index, cell in enumerate(cells)
+        if isinstance(name := nbgrader_data(cell).get("grade_id"), str) and name in order
+    ]
+    matcher = SequenceMatcher(None, [name for _, name in found], order, autojunk=False)
+    in_order = dict(
+        found[place]
+        for block in matcher.get_matching_blocks()
+        for place in range(block.a, block.a + block.size)
+    )
+    others = {name: index for index, name in found if name not in in_order.values()}
+    return in_order, {index: name for name, index in others.items()}
 
 
 def _restored(cell: NotebookNode, original: Original, remarks: list[str]) -> NotebookNode:
@@ -89,35 +158,51 @@ def _restored(cell: NotebookNode, original: Original, remarks: list[str]) -> Not
     return deepcopy(original.cell)
 
 
-def _add_deleted(
-    nb: NotebookNode, present: dict[str, NotebookNode], originals: Originals, remarks: list[str]
-) -> None:
-    """Put each missing cell after those that came before it, and after its exercise's answer."""
-    before: list[str | None] = []
-    top = 1 if problem_of(nb) else 0
-    for name, original in originals.items():
-        data = original.cell.metadata.nbgrader
-        if name not in present and (data.locked or data.grade or data.task):
-            remarks.append(f"Cell {name} had been deleted; restoring it")
-            earlier = [
-                position(nb, present[other])
-                for other in (*before, exercise_of(name, solution_cells(nb)))
-                if other in present
-            ]
-            cell = deepcopy(original.cell)
-            # A locked cell only: nbgrader tells by its source whether an answer was given.
-            present[name] = marked(cell, DELETED) if data.locked and not problem_of(nb) else cell
-            nb.cells.insert(max(earlier, default=top - 1) + 1, present[name])
-        before.append(name)
+def _deleted(original: Original, *, marks: bool) -> list[NotebookNode]:
+    """What comes back of a cell that had been deleted: nothing of an answer."""
+    data = original.cell.metadata.nbgrader
+    if not (data.locked or data.grade or data.task):
+        return []
+    cell = deepcopy(original.cell)
+    # A locked cell only: nbgrader tells by its source whether an answer was given.
+    return [marked(cell, DELETED) if marks and data.locked else cell]
+
+
+def _joined(
+    gaps: Mapping[str | None, list[NotebookNode]],
+    placed: Mapping[str, list[NotebookNode]],
+    originals: Originals,
+) -> Iterator[NotebookNode]:
+    """All cells in their order."""
+    before: str | None = None
+    put_back: list[str] = []
+    for name in (*originals, None):
+        if name is None or name in gaps:
+            own = gaps[before]
+            code = [place for place, cell in enumerate(own) if cell.cell_type == "code"]
+            # Directly after the cell before; at the top, after its heading. Tests, and what comes after
+            # them, only when the student's code there has run.
+            start = 0 if before else min(code, default=len(own))
+            end = max((place + 1 for place in code), default=start)
+            first = list(takewhile(lambda other: not is_test(originals[other].cell), put_back))
+            yield from own[:start]
+            yield from (cell for other in first for cell in placed[other])
+            yield from own[start:end]
+            yield from (cell for other in put_back[len(first) :] for cell in placed[other])
+            yield from own[end:]
+            yield from placed[name] if name else []
+            before, put_back = name, []
+        elif name in placed:
+            put_back.append(name)
 
 
 def original_cells(notebook: Notebook) -> dict[str, NotebookNode]:
-    """The cells that nbgrader keeps in the gradebook, by grade_id."""
+    """The cells that nbgrader keeps in the gradebook, by grade_id, in the order of the assignment."""
     points = {cell.name: cell.max_score for cell in (*notebook.grade_cells, *notebook.task_cells)}
     tasks = {cell.name for cell in notebook.task_cells}
     solutions = {cell.name for cell in notebook.solution_cells}
     cells = {}
-    for source in notebook.source_cells:
+    for source in _in_order(notebook.source_cells):
         data = {
             "grade_id": source.name,
             "grade": source.name in points and source.name not in tasks,
@@ -134,13 +219,14 @@ def original_cells(notebook: Notebook) -> dict[str, NotebookNode]:
     return cells
 
 
+def _in_order(cells: Sequence[SourceCell]) -> list[SourceCell]:
+    """In the order that ``SaveCellsInOrder`` kept; in the database's, where nbgrader made random ids."""
+    kept = all(int(cell.id[:8], 16) < MOST_CELLS for cell in cells)
+    return sorted(cells, key=lambda cell: cell.id) if kept else list(cells)
+
+
 def marked(original: NotebookNode, remark: str) -> NotebookNode:
     """A code cell with a remark in its first line; any other cell as it is."""
     if original.cell_type == "code":
         original.source = remark + original.source
     return original
-
-
-def position(nb: NotebookNode, cell: NotebookNode) -> int:
-    """Where the cell is in the notebook (equal cells are not the same cell)."""
-    return next(index for index, other in enumerate(nb.cells) if other is cell)

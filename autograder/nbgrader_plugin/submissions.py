@@ -11,8 +11,11 @@ import glob
 import json
 import logging
 import os
+import secrets
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,71 +27,26 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde
-from nbgrader.utils import rmtree
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import parse_utc, rmtree
 
 from . import patches
+from .reading import NotPlain, UnreadableNotebook, read_notebook, read_plain
 
-# What a notebook may have, with its pictures, and in its cells alone.
-MOST_BYTES, MOST_SOURCE = 25_000_000, 2_000_000
 NEW_CELL = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
-
-
-class UnreadableNotebook(Exception):
-    """A submitted notebook that cannot be graded; the message is written for the student."""
-
-
-def read_notebook(path: Path, ours: bool = False) -> NotebookNode:
-    """The notebook at ``path``, its cells rebuilt so that the steps after it meet no malformed ones.
-
-    What grading notes about a notebook is kept only where grading wrote it (``ours``). Raises
-    UnreadableNotebook where there is no notebook to be had.
-    """
-    try:
-        if (size := path.stat().st_size) > MOST_BYTES:
-            raise UnreadableNotebook(
-                f"The file `{path.name}` has {size / 1e6:.0f} MB; at most {MOST_BYTES / 1e6:.0f} MB can be "
-                "graded. Clear its outputs and save it again."
-            )
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        message = f"The submission has no file `{path.name}`."
-        if others := ", ".join(f"`{other.name}`" for other in sorted(path.parent.glob("*.ipynb"))):
-            message += f" It has {others}. Was the notebook renamed? It must keep its name."
-        raise UnreadableNotebook(message) from None
-    except (UnicodeDecodeError, OSError) as error:
-        raise UnreadableNotebook(f"The file `{path.name}` cannot be read as text: {error}.") from None
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UnreadableNotebook(not_json(path.name, text, error)) from None
-    except RecursionError:
-        raise UnreadableNotebook(f"The file `{path.name}` is nested too deeply to be a notebook.") from None
-    try:
-        notebook = nbformat.reads(text, as_version=4)
-        cells = [rebuilt(cell) for cell in notebook.cells]
-    except Exception as error:
-        raise UnreadableNotebook(
-            f"The file `{path.name}` is valid JSON, but it is not a Jupyter notebook "
-            f"({type(error).__name__}: {error})."
-        ) from None
-    if sum(len(cell.source) for cell in cells) > MOST_SOURCE:
-        raise UnreadableNotebook(
-            f"The cells of `{path.name}` hold more than {MOST_SOURCE / 1e6:.0f} MB of text. Data belongs "
-            "into files of its own."
-        )
-    metadata = notebook.get("metadata", {})
-    fresh = new_notebook()
-    fresh.cells = cells
-    kept = ("kernelspec", "autograder") if ours else ("kernelspec",)
-    fresh.metadata.update({key: metadata[key] for key in kept if key in metadata})
-    return valid(fresh)
+TIMESTAMP = "timestamp.txt"
+MOST_TIMESTAMP = 100  # bytes
+SECRET = "submission_secret.txt"
+MOST_SECRET = 1000
+MOST_ID = 128  # characters of a student's id: the gradebook has room for so many
+MOST_ENTRIES = 10_000  # files and folders in a submission that are looked at
 
 
 def rebuilt(cell: Mapping[str, Any]) -> NotebookNode:
     """A new cell with the same type, source and outputs; of the metadata it keeps what nbgrader needs.
 
     nbformat's own functions for new cells check each against the schema, which takes longer than all the
-    rest; ``valid`` checks the whole notebook.
+    rest.
     """
     kind = cell["cell_type"]
     if kind not in NEW_CELL:
@@ -103,37 +61,6 @@ def rebuilt(cell: Mapping[str, Any]) -> NotebookNode:
     elif "attachments" in cell:
         new["attachments"] = cell["attachments"]
     return nbformat.from_dict(new)
-
-
-def valid(notebook: NotebookNode) -> NotebookNode:
-    """The notebook, without its outputs, pictures and metadata if those break the rules of the format."""
-    try:
-        nbformat.validate(notebook)
-    except nbformat.ValidationError:
-        notebook.metadata = NotebookNode()
-        for cell in notebook.cells:
-            cell.pop("attachments", None)
-            if cell.cell_type == "code":
-                cell.outputs = []
-    return notebook
-
-
-def not_json(name: str, text: str, error: json.JSONDecodeError) -> str:
-    """What is wrong with a file that is not JSON, where, and what it may be instead."""
-    if not text.strip():
-        return f"The file `{name}` is empty."
-    line = text.splitlines()[error.lineno - 1 :][:1]
-    found = line[0].strip()[:60] if line else "the end of the file"
-    message = (
-        f"The file `{name}` is not a Jupyter notebook: it is not valid JSON. "
-        f"The first mistake is in line {error.lineno}, column {error.colno}: {error.msg}. "
-        f"There stands: `{found}`. "
-    )
-    if text.lstrip().startswith("<"):
-        return message + "It looks like a web page. Download the notebook file itself."
-    if any(mark in text for mark in ("<<<<<<<", ">>>>>>>")):
-        return message + "It has merge conflict marks from Git (`<<<<<<<`). Resolve the conflict first."
-    return message + "It may have been cut off or edited by hand."
 
 
 class SubmissionExporter(NotebookExporter):
@@ -154,9 +81,14 @@ class SubmissionExporter(NotebookExporter):
 
 
 def read_or_explain(path: Path, log: logging.Logger, ours: bool = False) -> NotebookNode:
-    """The notebook at ``path``; in place of one that cannot be read, a page that says why."""
+    """The notebook at ``path``; in place of one that cannot be read, a page that says why.
+
+    ``ours``: grading itself wrote it, and everything in it is kept.
+    """
+    if ours:
+        return nbformat.read(path, as_version=4)
     try:
-        return read_notebook(path, ours)
+        return read_notebook(path)
     except UnreadableNotebook as error:
         log.warning("%s: %s", path, error)
         return explanation(str(error))
@@ -181,10 +113,11 @@ def problem_of(notebook: NotebookNode) -> str | None:
 
 
 def init_notebooks(self: Autograde) -> None:
-    """For each submission folder: the notebooks it has, and those that the assignment asks for.
+    """For each submission folder: the notebooks that the assignment asks for, whether they are there or not.
 
     It stands for nbgrader's own method, which passes over notebooks that are not there. What an earlier run
-    left unfinished is taken away; nbgrader would pass over it, too.
+    left unfinished is taken away; nbgrader would pass over it, too. ``refused`` gets a sentence for each
+    student id under which nothing is graded.
     """
     wanted = f"{self.coursedir.notebook_id}.ipynb"
     with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
@@ -195,14 +128,17 @@ def init_notebooks(self: Autograde) -> None:
             expected = []
     self.notebooks = []
     self.assignments = {}
+    self.refused = {}
     for folder in patches.submitted_folders(self):
-        if not remove_links(self, Path(folder)):
+        if reason := refusal(student := patches.owner(self, folder)[1]):
+            self.log.error("%s", reason)
+            self.refused[ascii(student)] = reason
             continue
-        found = glob.glob(os.path.join(folder, wanted))
-        notebooks = {*found, *(os.path.join(folder, name) for name in expected)}
-        if notebooks:
-            self.assignments[folder] = sorted(notebooks)
-    if not self.assignments:
+        remove_links(self, Path(folder))
+        names = expected or [os.path.basename(path) for path in glob.glob(f"{glob.escape(folder)}/{wanted}")]
+        if names:
+            self.assignments[folder] = sorted(os.path.join(folder, name) for name in names)
+    if not self.assignments and not self.refused:
         patches.no_notebooks(self)
     if expected and self.coursedir.notebook_id == "*":
         with only_one(Path(self.coursedir.root)) as alone:
@@ -210,16 +146,79 @@ def init_notebooks(self: Autograde) -> None:
                 clear_unfinished(self, [name.removesuffix(".ipynb") for name in expected])
 
 
-def remove_links(self: Autograde, folder: Path) -> bool:
-    """Take symbolic links out of a submission: grading would read, and hand out, what they point to.
+def refusal(student: str) -> str | None:
+    """Why nothing is graded under this student id, if so: ids get into pages, addresses and patterns."""
+    odd = {
+        char
+        for char in student
+        if char in '<>&"`\\{}|*?[]' or unicodedata.category(char)[0] == "C" or not char.isprintable()
+    }
+    if odd:
+        why = f"has characters that no id may have ({' '.join(sorted(map(ascii, odd)))})"
+    elif student != student.strip() or len(student) > MOST_ID:
+        why = f"has spaces around it, or more than {MOST_ID} characters"
+    else:
+        return None
+    name = ascii(student[:MOST_ID])
+    return f"The student id {name} {why}. Nothing of this submission was graded: rename its folder."
 
-    Gives whether anything is left.
+
+def remove_links(self: Autograde, folder: Path) -> None:
+    """Take symbolic links out of a submission: whoever opened one would see what it points to.
+
+    A submission that is a link becomes an empty one.
     """
-    for path in [folder] if folder.is_symlink() else list(folder.rglob("*")):
-        if path.is_symlink():
-            self.log.warning("A symbolic link in a submission was removed: %s", path)
-            path.unlink()
-    return folder.exists()
+    with suppress(OSError):
+        if folder.is_symlink():
+            self.log.warning("A symbolic link in a submission was removed: %s", folder)
+            folder.unlink()
+            folder.mkdir()
+    entries = 0
+    for place, folders, files in os.walk(folder):
+        for path in (Path(place, name) for name in (*folders, *files)):
+            with suppress(OSError):
+                if path.is_symlink():
+                    self.log.warning("A symbolic link in a submission was removed: %s", ascii(str(path)))
+                    path.unlink()
+        entries += len(folders) + len(files)
+        if entries > MOST_ENTRIES:
+            self.log.warning(
+                "%s has more than %s files; the others were not looked at.", folder, MOST_ENTRIES
+            )
+            return
+
+
+def copy_time_and_secret(self: Autograde, assignment: str, student: str) -> None:
+    """Take the time of a submission, and the secret by which its page is found, into its autograded folder.
+
+    Nothing else that was handed in is copied. `nbgrader release_feedback` wants both files of everybody and
+    stops where it cannot read one. What cannot be read is an empty time and a secret that nobody knows.
+    """
+    source = patches.submitted_folder(self, assignment, student)
+    time = read_plain(source / TIMESTAMP, MOST_TIMESTAMP) if timestamp_of(self.coursedir, source) else b""
+    try:
+        secret = read_plain(source / SECRET, MOST_SECRET).decode("ascii")
+    except (NotPlain, OSError, UnicodeError):
+        secret = secrets.token_hex()
+    target = patches.autograded_folder(self, assignment, student)
+    target.mkdir(parents=True, exist_ok=True)
+    (target / TIMESTAMP).write_bytes(time)
+    (target / SECRET).write_text(secret)
+
+
+def timestamp_of(self: CourseDirectory, folder: str | Path) -> datetime | None:
+    """When a submission was handed in, if its folder says so in a way that can be read."""
+    path = Path(folder, TIMESTAMP)
+    try:
+        text = read_plain(path, MOST_TIMESTAMP).decode().strip()
+        return parse_utc(text) if text else None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except Exception as error:  # dates can be wrong in many ways
+        self.log.error(
+            "%s says no time that can be read (%s), so it counts as none.", path, type(error).__name__
+        )
+        return None
 
 
 def clear_unfinished(self: Autograde, expected: list[str]) -> None:

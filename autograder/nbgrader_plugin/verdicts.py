@@ -17,7 +17,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 
 from ..judging.outcome import MIME, Outcome
-from ..roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, exercise_of, is_test, solution_cells
+from ..roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, calls_race, exercise_of, is_test, solution_cells
 from .submissions import problem_of
 
 
@@ -25,11 +25,14 @@ class ReadVerdicts(NbGraderPreprocessor):
     """Leaves in each test cell one number, which nbgrader reads as its points, and a card that says why.
 
     The number is what ``check`` or ``race`` returned, if it is one from 0 to the cell's points; 0 otherwise.
-    Text on stderr stays, as ordinary output.
+    A race counts 0, too, unless all checks of its exercise, wherever they are and whenever they ran, found
+    the answer right. Text on stderr stays, as ordinary output.
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         answers = solution_cells(nb)
+        exercises = nb.metadata.get("autograder", {}).get("names", answers)
+        wrong: dict[str, str] = {}  # exercise → a test of it that did not find the answer right
         for cell in filter(is_test, nb.cells):
             data = cell.metadata.nbgrader
             for output in cell.outputs:
@@ -37,15 +40,27 @@ class ReadVerdicts(NbGraderPreprocessor):
                     output.name = "stdout"
             results = [output for output in cell.outputs if output.output_type == "execute_result"]
             cell.outputs = [output for output in cell.outputs if output not in results]
-            answer = answers.get(exercise_of(data.grade_id, answers) or "")
-            outcome, message = self.objection(cell, results, answer, problem_of(nb))
+            exercise = exercise_of(data.grade_id, exercises) or data.grade_id
+            outcome, message = self.objection(cell, results, answers.get(exercise), problem_of(nb))
             if message:
                 self.log.debug("Cell %s counts 0: %s", data.grade_id, message)
                 cell.outputs.insert(0, card(outcome, message, data.points))
-                count = cell.execution_count
-                results = [new_output("execute_result", {"text/plain": "0.0"}, execution_count=count)]
+                results = [nothing(cell)]
             cell.outputs.append(results[-1])
+            if not found_right(cell):
+                wrong.setdefault(exercise, data.grade_id)
+        for cell in filter(is_test, nb.cells):
+            test = wrong.get(exercise_of(cell.metadata.nbgrader.grade_id, exercises) or "")
+            if test and timed(cell):
+                self.count_nothing(cell, test)
         return nb, resources
+
+    def count_nothing(self, cell: NotebookNode, test: str) -> None:
+        """Take the points for its speed from an answer that a test did not find right."""
+        message = f"This counts 0, because the test `{test}` did not find the answer right. Mend that first."
+        self.log.debug("Cell %s: %s", cell.metadata.nbgrader.grade_id, message)
+        others = [output for output in cell.outputs[:-1] if MIME not in output.get("data", {})]
+        cell.outputs = [card("failed", message, cell.metadata.nbgrader.points), *others, nothing(cell)]
 
     def objection(
         self,
@@ -125,10 +140,34 @@ def outcomes(cell: NotebookNode) -> list[dict[str, Any]]:
     return [data for data in shown if isinstance(data, dict)]
 
 
+def timed(cell: NotebookNode) -> bool:
+    """Whether the cell gives points for a race."""
+    return _points(cell) > 0 and any("laps" in data for data in outcomes(cell))
+
+
+def found_right(cell: NotebookNode) -> bool:
+    """Whether the checks of a test cell found the answer right, if it has any."""
+    cards = outcomes(cell)
+    if calls_race(cell.source):
+        return all(data.get("right", True) for data in cards)
+    if any("right" in data for data in cards):
+        return all(data.get("right", False) for data in cards)
+    return _points(cell) > 0  # something else than check tests here
+
+
+def _points(cell: NotebookNode) -> float:
+    return float(as_text(cell.outputs[-1].data["text/plain"]))
+
+
+def nothing(cell: NotebookNode) -> NotebookNode:
+    """The result of a test cell that counts 0."""
+    return new_output("execute_result", {"text/plain": "0.0"}, execution_count=cell.execution_count)
+
+
 def card(word: str, message: str, max_points: float) -> NotebookNode:
     """An outcome card with 0 points, in the form that ``check`` displays."""
     outcome = Outcome(word, 0, max_points, message)
-    data = {"outcome": word, "points": 0, "max_points": max_points, "message": message}
+    data = {"outcome": word, "points": 0, "max_points": max_points, "message": outcome.summary}
     return new_output("display_data", {"text/plain": outcome.text(), "text/html": outcome.html(), MIME: data})
 
 

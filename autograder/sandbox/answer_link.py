@@ -5,16 +5,17 @@ The proxies (``proxies``) know nothing but this link.
 
 from __future__ import annotations
 
+import os
 import random
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..judging.answer import FailedElsewhere
 from ..judging.calls import AnswerError
 from ..measuring.costs import Costs
-from . import decode
+from ..measuring.countdown import CoreTime, Countdown
+from . import decode, linux
 from .answer_process import AnswerProcess, Connection, Ended
 from .channel import Frame, Gone, Malformed, TooLate
 from .encode import Storage
@@ -37,46 +38,61 @@ class AnswerEnded(RuntimeError):
 
 
 class TimeLeft:
-    """The time of a submission, and of the cell that runs now, in seconds, less waiting for the machine."""
+    """The time of a submission, and of the cell that runs now, in seconds.
+
+    Waiting for the machine, or for one of its cores while others keep it busy, is not part of it.
+    """
 
     def __init__(self, seconds: float) -> None:
-        self._end = self._cell_end = time.monotonic() + seconds
+        # All processes of a submission come from the fork server, as this one does.
+        self.core_time = CoreTime(
+            lambda: [pid for pid in linux.with_descendants(os.getppid()) if not linux.gives_way(pid)]
+        )
+        self._submission = Countdown(seconds, self.core_time)
+        self._cell = Countdown(seconds, self.core_time)
 
     def begin_cell(self, seconds: float) -> None:
-        """A cell begins that may take so long, and a second even where no time is left."""
-        now = time.monotonic()
-        self._cell_end = now + min(seconds, max(self._end - now, 1.0))
+        """A cell begins that may take so long, within the submission's time."""
+        self._cell = Countdown(seconds, self.core_time)
 
     def of_submission(self) -> float:
-        """What is left of the submission's time; below 0 when it is used up."""
-        return self._end - time.monotonic()
+        """What is left of the submission's time; 0 when it is used up."""
+        return self._submission.left()
 
     def of_cell(self) -> float:
-        """What is left of the cell's time, and a little where there is none."""
-        return max(0.05, self._cell_end - time.monotonic())
+        """What is left of the cell's time; 0 when it is used up."""
+        return min(self._cell.left(), self._submission.left())
 
-    def is_over(self) -> bool:
-        """Whether the cell's time is used up."""
-        return time.monotonic() > self._cell_end
+    def of_step(self, seconds: float) -> Callable[[], float]:
+        """A function that says what is left of so many seconds, which begin now."""
+        return Countdown(seconds, self.core_time).left
 
     def allow(self, seconds: float) -> None:
-        """Let the cell take so long from now on, within the submission's time."""
-        self._cell_end = max(self._cell_end, min(self._end, time.monotonic() + seconds))
+        """Let the cell take so long from now on."""
+        if seconds > self._cell.left():
+            self._cell = Countdown(seconds, self.core_time)
 
-    def extend(self, seconds: float) -> None:
+    def put_off(self, seconds: float) -> None:
         """So long was spent waiting for the machine."""
-        self._end += seconds
-        self._cell_end += seconds
+        self._submission.put_off(seconds)
+        self._cell.put_off(seconds)
+
+    def put_off_cell(self, seconds: float) -> None:
+        """So long was spent on what is not the cell's own work, but the submission's."""
+        self._cell.put_off(seconds)
 
 
 class AnswerLink:
     """Asks the process that runs a student's code, within the time of a cell, and reads what it answers.
 
-    ``unusual`` are the words in the student's code for which an instructor looks at counted costs.
+    ``unusual`` are the words in the student's code for which an instructor looks at counted costs, and
+    ``sharing`` those for which at what memory a result shares.
     """
 
-    def __init__(self, process: AnswerProcess, time_left: TimeLeft, unusual: Sequence[str]) -> None:
-        self.process, self.time_left, self._unusual = process, time_left, unusual
+    def __init__(
+        self, process: AnswerProcess, time_left: TimeLeft, unusual: Sequence[str], sharing: Sequence[str]
+    ) -> None:
+        self.process, self.time_left, self._unusual, self._sharing = process, time_left, unusual, sharing
         self.random = random.SystemRandom()
         self._received = 0
 
@@ -88,7 +104,7 @@ class AnswerLink:
     def connection(self) -> Connection:
         """The process, after the last cell. Raises TimeUp or AnswerEnded."""
         try:
-            return self.process.use(self.time_left.of_cell())
+            return self.process.use(self.time_left.of_cell)
         except TooLate:
             raise TimeUp from None
         except Ended as error:
@@ -99,12 +115,12 @@ class AnswerLink:
 
         Raises TimeUp, or AnswerEnded where there is no sound reply.
         """
-        if self.time_left.is_over():
+        if not self.time_left.of_cell():
             raise TimeUp
         connection = self.connection
         try:
-            connection.channel.send(request, files=files, seconds=self.time_left.of_cell())
-            reply, frame = connection.reply(kind, self.time_left.of_cell())
+            connection.channel.send(request, files=files, seconds=self.time_left.of_cell)
+            reply, frame = connection.reply(kind, self.time_left.of_cell)
             self._received += len(frame.payload)
             if self._received > MOST_RECEIVED:
                 raise Ended(f"it gave more than {MOST_RECEIVED >> 30} GiB of results in one cell")
@@ -136,24 +152,23 @@ class AnswerLink:
             raise AnswerError("error", f"the result cannot be read: {error}.") from None
 
     def costs(self, counted: CountedCosts | None, probes: int) -> Costs:
-        """Counted costs, if the count is sound. Raises AnswerError."""
-        if self._unusual:
-            # The count is taken in the student's process, by means that such code can switch off.
-            raise AnswerError(
-                "undecided",
-                f"your code mentions `{min(self._unusual)}`, so your instructor looks at its costs.",
-                right=True,
-            )
+        """Counted costs, with a doubt where the count may not be believed."""
         cost = decode.costs_without_probes(counted, probes)
         if cost is None:
             self.process.suspicious.append(
                 "The counted costs of a call did not hold operations that were surely there."
             )
-            raise AnswerError(
+            problem = AnswerError(
                 "error",
                 "the operations of your function could not be counted: something in your code changes "
                 "how torch is watched.",
             )
+            cost = Costs(doubt=problem)
+        elif self._unusual:
+            # The count is taken in the student's process, by means that such code can switch off.
+            cost.doubt = _look(self._unusual, "its costs")
+        if self._sharing:
+            cost.sharing_doubt = _look(self._sharing, "what memory its result shares")
         return cost
 
     def pass_on(self, said: Said) -> None:
@@ -162,6 +177,11 @@ class AnswerLink:
             print(line, file=sys.stderr)
         for item in decode.outputs(said.printed).items:
             print(item["text"], end="", file=sys.stderr if item["name"] == "stderr" else sys.stdout)
+
+
+def _look(words: Sequence[str], at: str) -> AnswerError:
+    why = f"your code mentions `{min(words)}`, so your instructor looks at {at}."
+    return AnswerError("undecided", why, right=True)
 
 
 def _how(error: Ended | Gone) -> FailedElsewhere:

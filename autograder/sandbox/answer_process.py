@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 
 from . import linux
-from .channel import Channel, Frame, Gone, Malformed, TooLate, pair
+from .channel import Channel, Frame, Gone, Malformed, Patience, TooLate, pair
 from .linux import kill
-from .messages import CellShown, Fork, Hello, RunCell, Shown, Spawn, Spawned, parse
+from .messages import CellShown, Fork, Hello, RunCell, Shown, Spawn, Spawned, TakeFiles, parse
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
-START_SECONDS = 30.0
+START_SECONDS = 300.0  # for what no student's code can slow down
 MOST_MEMORY = 3 << 30  # bytes, of all processes of one set of namespaces
 NUMBER = struct.Struct("<q")
 
@@ -39,19 +40,25 @@ class Connection:
     """One process on the other side of a channel, in namespaces of its own.
 
     ``first`` is the number of the first process there, and ``to_first`` a connection to it (None where the
-    machine has no namespaces). What is suspicious is added to ``suspicious``.
+    machine has no namespaces). What is suspicious is added to ``suspicious``. The process has ``seconds`` to
+    say that it is there.
     """
 
     def __init__(
-        self, channel: Channel, first: int, to_first: socket.socket | None, suspicious: list[str]
+        self,
+        channel: Channel,
+        first: int,
+        to_first: socket.socket | None,
+        suspicious: list[str],
+        seconds: Patience,
     ) -> None:
         self.channel, self.first, self.to_first, self.suspicious = channel, first, to_first, suspicious
-        parse(channel.receive(START_SECONDS), Hello)
+        parse(channel.receive(seconds), Hello)
         self.pid = channel.pid
         self.why = ""
         self._watched = 0.0
 
-    def reply(self, kind: TypeForm[M], seconds: float | None) -> tuple[M, Frame]:
+    def reply(self, kind: TypeForm[M], seconds: Patience) -> tuple[M, Frame]:
         """The reply to what was sent over ``channel``, and the frame with its payload.
 
         Raises TooLate, or Ended where there is no sound reply of this kind: a process that sends one is
@@ -87,6 +94,10 @@ class Connection:
         members = linux.with_descendants(self.first)
         if len(members) > linux.PROCESSES:
             self.end_all(f"it started more than {linux.PROCESSES} processes")
+        if linux.count_threads(members) > linux.THREADS:
+            self.end_all(f"it started more than {linux.THREADS} threads")
+        if linux.count_sockets(self.first) > linux.SOCKETS:
+            self.end_all(f"it opened more than {linux.SOCKETS} sockets")
         if linux.hidden_bytes(members) > linux.DISK:
             self.end_all(f"it kept more than {linux.DISK >> 20} MiB in files without a name")
         if _memory(members, "rss") > MOST_MEMORY and _memory(members, "pss") > MOST_MEMORY:
@@ -124,44 +135,61 @@ def _memory(pids: Sequence[int], kind: str) -> int:
 class AnswerProcess:
     """A process that has run the notebook's cells so far, and is replaced when it is lost.
 
+    The ``files`` are put into its folder before anything runs there. ``shares`` has the names of functions
+    whose results have been seen in the memory of their inputs.
+
     Races are run by copies of it, which are forks. A process with threads cannot be forked safely, so in
     place of a copy of one a fresh process runs the same cells again.
     """
 
-    def __init__(self, forkserver: Channel, suspicious: list[str], assignment: str) -> None:
+    def __init__(
+        self,
+        forkserver: Channel,
+        suspicious: list[str],
+        assignment: str,
+        files: Mapping[str, bytes] | None = None,
+    ) -> None:
         self._forkserver, self.suspicious, self._assignment = forkserver, suspicious, assignment
+        self._files = dict(files or {})
         self.cells: list[str] = []
+        self.shares: set[str] = set()
+        self._took: dict[str, float] = {}  # seconds that each took, when it ran for the first time
         self.connection: Connection | None = None
 
-    def run(self, source: str, seconds: float) -> Sequence[Shown]:
-        """Run a cell; what it showed, as its process tells it.
+    def run(self, source: str, left: Callable[[], float]) -> Sequence[Shown]:
+        """Run a cell within the time that is ``left``; what it showed, as its process tells it.
 
         Raises TooLate or Ended; the cell is undone then.
         """
         try:
-            shown = _run_cell(self.use(seconds), source, seconds)
+            connection, start = self.use(left), time.monotonic()
+            shown = _run_cell(connection, source, left)
         except (TooLate, Ended):
             self.end()
             raise
+        self._took[source] = time.monotonic() - start
         self.cells.append(source)
         return shown
 
-    def use(self, seconds: float) -> Connection:
-        """The process itself, or a fresh one in its state where it was lost. Raises Ended."""
+    def use(self, left: Callable[[], float]) -> Connection:
+        """The process itself, or a fresh one in its state where it was lost. Raises Ended or TooLate."""
         if self.connection is None:
-            self.connection = self._fresh(seconds)
+            self.connection = self._fresh(left)
         return self.connection
 
-    def _fresh(self, seconds: float) -> Connection:
+    def _fresh(self, left: Callable[[], float]) -> Connection:
         """A new process that has run the same cells; those that fail now are left out from now on."""
         while True:
             connection = self._start()
             for source in list(self.cells):
+                before = left()
                 try:
-                    _run_cell(connection, source, seconds)
-                except (TooLate, Ended):
+                    _run_cell(connection, source, left)
+                except (TooLate, Ended) as error:
                     connection.end()
                     kill(connection.first)
+                    if isinstance(error, TooLate) and before < 3 * self._took.get(source, math.inf) + 1:
+                        raise  # there was little time: that says nothing about the cell
                     self.cells.remove(source)
                     break
             else:
@@ -174,28 +202,36 @@ class AnswerProcess:
         with other, first_end:
             self._forkserver.send(Spawn(self._assignment), files=[other.fileno(), first_end.fileno()])
         reply = parse(self._forkserver.receive(START_SECONDS), Spawned)
+        answers = to_first if reply.namespaces else None
         try:
-            return Connection(channel, reply.pid, to_first if reply.namespaces else None, self.suspicious)
+            connection = Connection(channel, reply.pid, answers, self.suspicious, START_SECONDS)
+            if self._files:
+                connection.channel.send(TakeFiles(self._files), seconds=START_SECONDS)
+                connection.reply(Hello, START_SECONDS)
+            return connection
         except (Gone, TooLate, Malformed):
             kill(reply.pid)
             raise Ended("its process could not be started") from None
 
-    def start_copy(self, seconds: float) -> Callable[[], Connection]:
-        """Start a process in the state after the last cell; gives what waits for it. Both raise Ended."""
-        original = self.use(seconds)
+    def start_copy(self, left: Callable[[], float]) -> Callable[[], Connection]:
+        """Start a process in the state after the last cell; gives what waits for it.
+
+        Both raise Ended; TooLate where a fresh process is needed, and the time is not enough for it.
+        """
+        original = self.use(left)
         if _threads(original.pid) != 1:
-            fresh = self._fresh(seconds)
+            fresh = self._fresh(left)
             return lambda: fresh
         channel, other = pair()
         try:
             with other:
-                original.channel.send(Fork(), files=[other.fileno()], seconds=START_SECONDS)
+                original.channel.send(Fork(), files=[other.fileno()], seconds=left)
         except (Gone, TooLate):
             raise Ended("its process was gone") from None
 
         def wait() -> Connection:
             try:
-                return Connection(channel, original.first, original.to_first, self.suspicious)
+                return Connection(channel, original.first, original.to_first, self.suspicious, left)
             except (Gone, TooLate, Malformed):
                 self.end()
                 raise Ended("its process could not be copied") from None
@@ -210,10 +246,10 @@ class AnswerProcess:
             self.connection = None
 
 
-def _run_cell(connection: Connection, source: str, seconds: float) -> Sequence[Shown]:
+def _run_cell(connection: Connection, source: str, left: Callable[[], float]) -> Sequence[Shown]:
     try:
-        connection.channel.send(RunCell(source), seconds=seconds)
-        return connection.reply(CellShown, seconds)[0].outputs
+        connection.channel.send(RunCell(source), seconds=left)
+        return connection.reply(CellShown, left)[0].outputs
     except Gone:
         raise Ended(connection.why) from None
     except TooLate:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from .decode import COLLECTIONS, setting
+from .decode import setting
+from .encode import COLLECTIONS
 from .messages import (
     BytesNode,
     ComplexNode,
@@ -20,6 +21,7 @@ from .messages import (
     GivenArrayNode,
     IntegerNode,
     ObjectNode,
+    ReadyNode,
     ScalarNode,
     SequenceNode,
     SettingNode,
@@ -27,12 +29,14 @@ from .messages import (
     Value,
 )
 
+_PLAIN = (float, int, bool, str, type(None))
+
 
 class Arguments:
     """The other side of ``encode.Inputs``.
 
     ``storages`` are the judge's inputs as uint8 tensors over the mapped memory. ``leaves`` are the tensors
-    that want gradients, by number.
+    that want gradients, by number; ``ready`` what was made before the call that it is for.
     """
 
     def __init__(
@@ -40,6 +44,7 @@ class Arguments:
     ) -> None:
         self._memory, self._places, self._objects = memory, places, objects
         self.leaves: dict[int, torch.Tensor] = {}
+        self.ready: list[Any] = []
         self.storages = [
             torch.frombuffer(memory, dtype=torch.uint8, count=size, offset=offset)
             if size
@@ -49,7 +54,11 @@ class Arguments:
 
     def value(self, node: Value) -> Any:
         """The value of a node."""
+        if type(node) in _PLAIN:
+            return node  # soon: there can be thousands of them, and a race waits
         match node:
+            case ReadyNode():
+                return self.ready[node.number]
             case TensorNode():
                 return self._tensor(node)
             case GivenArrayNode():

@@ -10,8 +10,12 @@ from pathlib import Path
 from ..measuring import store
 
 HOST_PROC = "/host-proc"
+CGROUP = "/answers-cgroup"
 PACKAGE = Path(__file__).resolve().parents[1]
 
+# All but one of control groups: processes could not be moved to a group outside that.
+_NAMESPACES = [f"--unshare-{kind}" for kind in ("user", "ipc", "pid", "net", "uts")]
+_PATH = os.pathsep.join([os.path.dirname(sys.executable), "/usr/local/bin", "/usr/bin", "/bin"])
 _SYSTEM_FOLDERS = ("/bin", "/lib", "/lib32", "/lib64", "/sbin")
 _SYSTEM_FILES = ("ld.so.cache", "passwd", "group", "fonts", "localtime", "alternatives")
 
@@ -29,24 +33,30 @@ def data_folder() -> Path | None:
     return data if data.is_dir() else None
 
 
-def command(program: str) -> list[str]:
-    """The command that runs what follows it inside: Python, torch and this package, read-only; no network."""
+def command(program: str, cgroup: Path | None = None) -> list[str]:
+    """The command that runs what follows it inside: Python, torch and this package, read-only; no network.
+
+    The fork server can put processes into ``cgroup``.
+    """
     folders = dict.fromkeys(
         str(Path(folder).resolve())
         for folder in ("/usr", sys.prefix, sys.base_prefix, sys.exec_prefix, PACKAGE)
     )
     temporary = "/scratch" if any(Path(folder).is_relative_to("/tmp") for folder in folders) else "/tmp"
-    line = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    line = [program, *_NAMESPACES, "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     # Not root in there, not even by name: the kernel refuses namespaces to a root without rights.
     line += ["--uid", "1000", "--gid", "1000", "--clearenv"]
     data = data_folder()
-    private = [temporary, "/dev/shm", HOST_PROC]
-    inside = environment(private, "/data" if data else "", "/cache", namespaces=True)
+    group = CGROUP if cgroup else ""
+    private = [temporary, "/dev/shm", HOST_PROC, *([group] if group else [])]
+    inside = environment(private, "/data" if data else "", "/cache", namespaces=True, cgroup=group)
     for name, value in inside.items():
         line += ["--setenv", name, value]
     line += ["--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev", "--tmpfs", temporary]
     # The kernel allows namespaces their own /proc only where a whole one is in sight; they cover this one.
     line += ["--bind", "/proc", HOST_PROC]
+    if cgroup:
+        line += ["--bind", str(cgroup), CGROUP]
     for folder in _SYSTEM_FOLDERS:
         if os.path.islink(folder):
             line += ["--symlink", os.readlink(folder), folder]
@@ -67,17 +77,21 @@ def command(program: str) -> list[str]:
     return [*line, "--"]
 
 
-def environment(private: list[str], data: str, cache: str, *, namespaces: bool) -> dict[str, str]:
+def environment(
+    private: list[str], data: str, cache: str, *, namespaces: bool, cgroup: str = ""
+) -> dict[str, str]:
     """The environment of the fork server and all that come from it.
 
-    The first of the ``private`` folders is their home; ``namespaces``: submissions are to have their own.
+    The first of the ``private`` folders is their home; ``namespaces``: submissions are to have their own;
+    ``cgroup``: the folder of the control group for processes that run answers.
     """
-    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
-    return threads | {
+    more = _for_torch_compile()
+    more |= {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
+    return more | {
         # malloc keeps no small free pieces for later. Where it does, the place of each array depends on all
         # that its process did before, and the same code takes up to half as long again in another process.
         "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0",
-        "PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/local/bin", "/usr/bin", "/bin"]),
+        "PATH": _PATH,
         "PYTHONPATH": str(PACKAGE.parent),
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -92,4 +106,16 @@ def environment(private: list[str], data: str, cache: str, *, namespaces: bool) 
         "AUTOGRADER_PRIVATE": ":".join(private),
         "AUTOGRADER_DATA": data,
         "AUTOGRADER_NAMESPACES": "yes" if namespaces else "",
+        "AUTOGRADER_CGROUP": cgroup,
+    }
+
+
+def _for_torch_compile() -> dict[str, str]:
+    """What lets torch.compile work inside; without a compiler it gives functions back as they are."""
+    if not any(os.path.exists(f"{folder}/g++") for folder in _PATH.split(os.pathsep)):
+        return {"TORCH_COMPILE_DISABLE": "1"}
+    return {
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no helpers: the process is to be copied
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",  # they have 150 MB
+        "USER": "student",  # its folder has this name
     }

@@ -15,16 +15,22 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Any, Type
 
+# What one cell may show: characters that it prints, bytes of pictures and other displays, outputs of each
+# kind.
 MOST_CHARACTERS = 1_000_000
 MOST_PICTURES = 10 << 20
+MOST_OUTPUTS = {"stream": 300, "display_data": 500, "execute_result": 100, "error": 10}
+LEFT_OUT = "(this cell showed more than a page can hold: the rest was left out)\n"
 
 
 class Outputs:
     """The outputs of a cell, in nbformat's form, and no more of them than a page can hold."""
 
     def __init__(self, most_characters: int = MOST_CHARACTERS) -> None:
-        self.items: list[dict] = []
+        self._items: list[dict] = []
+        self._more: list[str] = []  # text that belongs to the last item
         self._characters, self._pictures = most_characters, MOST_PICTURES
+        self._left = dict(MOST_OUTPUTS)
 
     def stream(self, name: str, text: str) -> None:
         """Text on stdout or stderr; what goes over the limit is left out."""
@@ -32,11 +38,19 @@ class Outputs:
         self._characters -= len(text)
         if not text:
             return
-        last = self.items[-1] if self.items else {}
+        last = self._items[-1] if self._items else {}
         if last.get("output_type") == "stream" and last["name"] == name:
-            last["text"] += text
+            self._more.append(text)
         else:
-            self.items.append({"output_type": "stream", "name": name, "text": text})
+            self._add({"output_type": "stream", "name": name, "text": text})
+
+    @property
+    def items(self) -> list[dict]:
+        """All outputs so far."""
+        if self._more:
+            self._items[-1]["text"] += "".join(self._more)
+            self._more.clear()
+        return self._items
 
     def bundle(self, kind: str, data: dict, metadata: dict | None = None) -> None:
         """A display_data or an execute_result."""
@@ -48,12 +62,11 @@ class Outputs:
             self.stream("stderr", "(a display was too large and was left out)\n")
             return
         self._pictures -= size
-        self.items.append({"output_type": kind, "data": data, "metadata": metadata or {}})
-        if kind == "execute_result":
-            self.items[-1]["execution_count"] = None
+        item = {"output_type": kind, "data": data, "metadata": metadata or {}}
+        self._add(item | {"execution_count": None} if kind == "execute_result" else item)
 
     def error(self, name: str, message: str, traceback: list[str]) -> None:
-        self.items.append(
+        self._add(
             {
                 "output_type": "error",
                 "ename": name,
@@ -61,6 +74,14 @@ class Outputs:
                 "traceback": [line[:5000] for line in traceback[-50:]],
             }
         )
+
+    def _add(self, item: dict) -> None:
+        left = self._left[item["output_type"]]
+        self._left[item["output_type"]] -= 1
+        if left > 0:
+            self.items.append(item)
+        elif left == 0:
+            self.items.append({"output_type": "stream", "name": "stderr", "text": LEFT_OUT})
 
 
 class _Stream(io.TextIOBase):
@@ -105,6 +126,7 @@ class CellShell(InteractiveShell):
 
     kernel = Any(None)  # its presence says that displays are kept
     outputs = Any()
+    files = Any()  # what C code prints on stdout and stderr
 
     display_pub_class = Type(_Publisher)
     displayhook_class = Type(_Hook)
@@ -136,21 +158,28 @@ class CellShell(InteractiveShell):
         """Send prints, also those of C code, into the outputs."""
         before = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = _Stream(self, "stdout"), _Stream(self, "stderr")
-        files = [(number, name, os.memfd_create(name)) for number, name in ((1, "stdout"), (2, "stderr"))]
-        saved = [os.dup(number) for number, _, _ in files]
-        for number, _, file in files:
+        if self.files is None:
+            self.open_files()
+        streams = [(1, "stdout", self.files[0]), (2, "stderr", self.files[1])]
+        saved = [os.dup(number) for number, _, _ in streams]
+        for number, _, file in streams:
+            os.lseek(file, 0, os.SEEK_SET)
             os.dup2(file, number)
         try:
             yield
         finally:
             sys.stdout, sys.stderr = before
-            for (number, name, file), old in zip(files, saved, strict=True):
+            for (number, name, file), old in zip(streams, saved, strict=True):
                 os.dup2(old, number)
                 os.close(old)
                 with suppress(OSError):
                     size = min(os.fstat(file).st_size, MOST_CHARACTERS)
                     self.outputs.stream(name, os.pread(file, size, 0).decode(errors="replace"))
-                os.close(file)
+                    os.ftruncate(file, 0)
+
+    def open_files(self) -> None:
+        """Make the files for what C code prints. Later, a process with a student's code can make none."""
+        self.files = [os.memfd_create(name) for name in ("stdout", "stderr")]
 
 
 def make_shell() -> CellShell:

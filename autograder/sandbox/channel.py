@@ -14,15 +14,20 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import msgspec
 
 MOST_TEXT = 16 << 20
 MOST_BYTES = 256 << 20
+MOST_FILES = 8  # that come with one message
 
 _HEADER = struct.Struct("<QQ")
 _CREDENTIALS = struct.Struct("3i")
 _POLL_SECONDS = 0.05
+
+# How long to wait: so many seconds, for ever (None), or as long as a function says that some are left.
+Patience: TypeAlias = float | Callable[[], float] | None
 
 
 class Gone(Exception):
@@ -56,12 +61,12 @@ class Channel:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
     def send(
-        self, message: object, buffers: Sequence = (), files: Sequence[int] = (), seconds: float | None = None
+        self, message: object, buffers: Sequence = (), files: Sequence[int] = (), seconds: Patience = None
     ) -> None:
         """Send one message. Raises Gone or TooLate."""
         text = msgspec.msgpack.encode(message)
         head = _HEADER.pack(len(text), sum(len(part) for part in buffers)) + text
-        deadline = None if seconds is None else time.monotonic() + seconds
+        left_seconds = _countdown(seconds)
         for number, part in enumerate([head, *buffers]):
             left = memoryview(part).cast("B") if len(part) else memoryview(b"")
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
@@ -70,23 +75,23 @@ class Channel:
                     sent = self.socket.sendmsg([left[: 1 << 20]], ancillary if number == 0 else [])
                     left, ancillary = left[sent:], []
                 except BlockingIOError:
-                    self._wait(select.POLLOUT, deadline, None)
+                    self._wait(select.POLLOUT, left_seconds, None)
                 except OSError as error:
                     raise Gone from error
 
-    def receive(self, seconds: float | None = None, meanwhile: Callable[[], None] | None = None) -> Frame:
+    def receive(self, seconds: Patience = None, meanwhile: Callable[[], None] | None = None) -> Frame:
         """The next frame. ``meanwhile`` is called now and then while nothing comes.
 
         Raises Gone, TooLate or Malformed.
         """
-        deadline = None if seconds is None else time.monotonic() + seconds
+        left = _countdown(seconds)
         files: list[int] = []
         try:
-            text_size, payload_size = _HEADER.unpack(self._read(_HEADER.size, deadline, meanwhile, files))
+            text_size, payload_size = _HEADER.unpack(self._read(_HEADER.size, left, meanwhile, files))
             if text_size > MOST_TEXT or payload_size > MOST_BYTES:
                 raise Malformed(f"a message of {text_size + payload_size:,} bytes, which is too much")
-            text = self._read(text_size, deadline, meanwhile, files)
-            payload = self._read(payload_size, deadline, meanwhile, files)
+            text = self._read(text_size, left, meanwhile, files)
+            payload = self._read(payload_size, left, meanwhile, files)
         except BaseException:
             for file in files:
                 os.close(file)
@@ -100,24 +105,29 @@ class Channel:
         except OSError as error:
             raise Gone from error
 
-    def await_signal(self, seconds: float | None = None, meanwhile: Callable[[], None] | None = None) -> None:
+    def await_signal(self, seconds: Patience = None, meanwhile: Callable[[], None] | None = None) -> None:
         """Wait for a single byte. Raises Gone, TooLate or Malformed."""
-        deadline = None if seconds is None else time.monotonic() + seconds
-        if bytes(self._read(1, deadline, meanwhile, [])) != b"!":
-            raise Malformed("something else than a signal")
+        files: list[int] = []
+        try:
+            if bytes(self._read(1, _countdown(seconds), meanwhile, files)) != b"!":
+                raise Malformed("something else than a signal")
+        finally:
+            for file in files:
+                os.close(file)
 
     def _read(
-        self, size: int, deadline: float | None, meanwhile: Callable | None, files: list[int]
+        self, size: int, left: Callable[[], float], meanwhile: Callable | None, files: list[int]
     ) -> bytearray:
         content = bytearray(size)
         view = memoryview(content)
         while len(view):
             try:
                 number, ancillary, _, _ = self.socket.recvmsg_into(
-                    [view[: 1 << 20]], socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(4 * 8)
+                    [view[: 1 << 20]],
+                    socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(4 * MOST_FILES),
                 )
             except BlockingIOError:
-                self._wait(select.POLLIN, deadline, meanwhile)
+                self._wait(select.POLLIN, left, meanwhile)
                 continue
             except OSError as error:
                 raise Gone from error
@@ -126,19 +136,20 @@ class Channel:
                     files.extend(array.array("i", data[: len(data) // 4 * 4]))
                 elif level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
                     self.pid = _CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0]
+            if len(files) > MOST_FILES:
+                raise Malformed(f"a message with more than {MOST_FILES} open files")
             if not number:
                 raise Gone
             view = view[number:]
         return content
 
-    def _wait(self, event: int, deadline: float | None, meanwhile: Callable | None) -> None:
+    def _wait(self, event: int, left: Callable[[], float], meanwhile: Callable | None) -> None:
         poll = select.poll()
         poll.register(self.socket, event)
         while True:
-            left = math.inf if deadline is None else deadline - time.monotonic()
-            if left <= 0:
+            if (seconds := left()) <= 0:
                 raise TooLate
-            seconds = min(left, _POLL_SECONDS if meanwhile else 3600)
+            seconds = min(seconds, _POLL_SECONDS if meanwhile else 3600)
             if poll.poll(1000 * seconds):
                 return
             if meanwhile:
@@ -146,6 +157,14 @@ class Channel:
 
     def close(self) -> None:
         self.socket.close()
+
+
+def _countdown(seconds: Patience) -> Callable[[], float]:
+    """What is left of these seconds, which begin now."""
+    if callable(seconds):
+        return seconds
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    return lambda: end - time.monotonic()
 
 
 def pair() -> tuple[Channel, socket.socket]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import builtins
 import math
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..judging.answer import FailedElsewhere
 from ..measuring.costs import Costs
 from .cells import Outputs
 from .channel import MOST_BYTES, Malformed
-from .encode import Storage, memory_order
+from .encode import COLLECTIONS, Storage, memory_order
 from .messages import (
     MOST_NODES,
     ArrayNode,
@@ -39,9 +40,9 @@ from .messages import (
     SequenceNode,
     SettingNode,
     Shown,
-    StackNode,
     Stream,
     TensorNode,
+    TensorsNode,
     Value,
 )
 
@@ -49,44 +50,47 @@ if TYPE_CHECKING:
     pass
 
 MOST_DEPTH = 50
+MOST_KEYS = 20_000  # of all dicts and sets in a message: keys can be made to collide
+MOST_OBJECTS = 20_000
 PROBE = "aten.special_bessel_j0"  # an operation of the judge's own, counted beside a call's
-COLLECTIONS: dict[str, type] = {"list": list, "tuple": tuple, "set": set}
 
 M = TypeVar("M")
 
-_BAD_VALUES = (
-    TypeError,
-    ValueError,
-    KeyError,
-    IndexError,
-    RuntimeError,
-    AttributeError,
-    OverflowError,
-    MemoryError,
-)
+_DTYPES = {name: value for name, value in vars(torch).items() if isinstance(value, torch.dtype)}
+_MEMORY_FORMATS = {
+    name: value for name, value in vars(torch).items() if isinstance(value, torch.memory_format)
+}
+_NUMPY_DTYPE = re.compile(r"[<>|=]?[biufc]\d{1,2}")
 
 
 class Reader:
     """Reads the values of one frame: at most ``MOST_NODES`` of them, ``MOST_DEPTH`` deep, ``MOST_BYTES``
     large.
 
-    ``storages`` are the judge's inputs, in whose memory a result may lie. ``make_object`` gives what stands
-    for an object that stays in the other process. ``differentiable`` are the tensors that are part of a
-    graph, by number.
+    ``memory`` holds the values of tensors and arrays. ``storages`` are the judge's inputs, in whose memory a
+    result may lie. ``make_object`` gives what stands for an object that stays in the other process.
+    ``differentiable`` are the tensors that are part of a graph, by number; ``bytes`` how many were read, and
+    ``aliases`` the numbers of the inputs' storages that a result lies in.
     """
 
     def __init__(
-        self, payload: bytearray, storages: Sequence[Storage], make_object: Callable[[ObjectNode], object]
+        self,
+        memory: bytearray | ProcessMemory,
+        storages: Sequence[Storage],
+        make_object: Callable[[ObjectNode], object],
     ) -> None:
-        self._payload, self._storages, self._make_object = payload, storages, make_object
-        self._nodes = self._bytes = 0
+        self._memory, self._storages, self._make_object = memory, storages, make_object
+        self._nodes = self.bytes = self._keys = self._objects = self._spread = 0
+        self.aliases: set[int] = set()
         self.differentiable: dict[int, torch.Tensor] = {}
 
     def value(self, node: Value) -> Any:
         """The value of a node. Raises Malformed."""
         try:
             return self._value(node, 0)
-        except _BAD_VALUES as error:
+        except Malformed:
+            raise
+        except Exception as error:  # numpy and torch raise many kinds
             raise Malformed(f"a value that cannot be read ({type(error).__name__})") from error
 
     def _value(self, node: Value, depth: int) -> Any:
@@ -96,15 +100,18 @@ class Reader:
         match node:
             case TensorNode():
                 return self._tensor(node)
-            case StackNode():
-                return self._stack(node)
+            case TensorsNode():
+                return COLLECTIONS[node.kind](self._tensors(node))
             case ArrayNode():
                 return self._array(node)
             case ScalarNode(value=ArrayNode() as array):
                 return self._array(array)[()]
             case SequenceNode():
+                if node.kind == "set":
+                    self._count_keys(len(node.items))
                 return COLLECTIONS[node.kind](self._value(item, depth + 1) for item in node.items)
             case DictNode():
+                self._count_keys(len(node.items))
                 return {self._value(key, depth + 1): self._value(item, depth + 1) for key, item in node.items}
             case IntegerNode():
                 return int(node.digits, 16)
@@ -115,25 +122,37 @@ class Reader:
             case SettingNode():
                 return setting(node)
             case ObjectNode():
+                self._objects += 1
+                if self._objects > MOST_OBJECTS:
+                    raise Malformed(f"a result with more than {MOST_OBJECTS} objects")
                 return self._make_object(node)
             case None | bool() | int() | float() | str():
                 return node
         raise Malformed("a value of a kind that no result has")
 
+    def _count_keys(self, number: int) -> None:
+        self._keys += number
+        if self._keys > MOST_KEYS:
+            raise Malformed(f"a result with more than {MOST_KEYS} keys")
+
     def _array(self, node: ArrayNode) -> np.ndarray:
-        dtype = np.dtype(node.dtype)
-        if dtype.kind not in "biufc":
+        if not _NUMPY_DTYPE.fullmatch(node.dtype):
             raise Malformed("an array of an unknown type")
+        dtype = np.dtype(node.dtype)
         data = self._data(node.buffer, math.prod(node.shape) * dtype.itemsize)
         return np.frombuffer(data, dtype).reshape(node.shape)
 
-    def _stack(self, node: StackNode) -> list[torch.Tensor]:
+    def _tensors(self, node: TensorsNode) -> Iterator[torch.Tensor]:
         dtype = _dtype(node.dtype)
+        if len(node.shapes) != len(node.starts):
+            raise Malformed("tensors without an address")
         self._nodes += len(node.shapes)
-        sizes = [math.prod(shape) for shape in node.shapes]
-        data = self._data(node.buffer, sum(sizes) * dtype.itemsize)
-        flat = torch.frombuffer(data, dtype=dtype) if len(data) else torch.empty(0, dtype=dtype)
-        return [part.view(shape) for part, shape in zip(flat.split(sizes), node.shapes, strict=True)]
+        if self._nodes > MOST_NODES:
+            raise Malformed("a result with too many parts")
+        for shape, start in zip(node.shapes, node.starts, strict=True):
+            size = math.prod(shape) * dtype.itemsize
+            data = self._data((start, size), size)
+            yield (torch.frombuffer(data, dtype=dtype) if size else torch.empty(0, dtype=dtype)).view(shape)
 
     def _tensor(self, node: TensorNode) -> torch.Tensor:
         dtype, shape, strides = _dtype(node.dtype), node.shape, node.strides
@@ -145,6 +164,7 @@ class Reader:
             raise Malformed(f"a tensor on the device {node.device!r:.20}")
         elif node.storage is not None:
             base = self._storages[node.storage]
+            self.aliases.add(node.storage)
             if node.offset % dtype.itemsize:
                 raise Malformed("a tensor that starts within a number")
             flat = torch.from_numpy(base.memory) if base.tensor is None else base.tensor
@@ -174,36 +194,58 @@ class Reader:
         if values.stride() == tuple(strides):
             return values
         extent = sum((size - 1) * stride for size, stride in zip(sent, strides, strict=True)) + 1
-        if extent * dtype.itemsize > MOST_BYTES:
-            raise Malformed("a tensor that spreads over too much memory")
+        self._spread += extent * dtype.itemsize
+        if self._spread > MOST_BYTES:
+            raise Malformed("tensors that spread over too much memory")
         made = torch.empty(extent, dtype=dtype).as_strided(sent, strides)
         return made.copy_(values).as_strided(shape, strides)
 
     def _data(self, place: Place, size: int) -> memoryview:
         start, length = place
-        if length != size or not 0 <= start <= start + length <= len(self._payload):
+        self.bytes += size
+        if length != size:
             raise Malformed("a tensor whose size does not fit its shape")
-        self._bytes += size
-        if self._bytes > MOST_BYTES:
+        if self.bytes > MOST_BYTES:
             raise Malformed("a result that is too large")
-        return memoryview(self._payload)[start : start + length]
+        data = memoryview(self._memory[start : start + length])
+        if len(data) != size:
+            raise Malformed("a tensor whose values are not all there")
+        return data
+
+
+class ProcessMemory:
+    """The memory of another process, by address. Raises OSError where it cannot be opened."""
+
+    def __init__(self, pid: int) -> None:
+        self._file = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+
+    def __getitem__(self, part: slice) -> bytearray:
+        """The bytes from one address to another. Raises Malformed where there is no such memory."""
+        found = bytearray(part.stop - part.start)
+        try:
+            number = os.preadv(self._file, [found], part.start)
+        except OSError:
+            raise Malformed("a tensor at an address where nothing is") from None
+        return found if number == len(found) else found[:number]
+
+    def close(self) -> None:
+        os.close(self._file)
 
 
 def _dtype(name: str) -> torch.dtype:
-    dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype):
+    if name not in _DTYPES:
         raise Malformed("a tensor of an unknown dtype")
-    return dtype
+    return _DTYPES[name]
 
 
 def setting(node: SettingNode) -> torch.dtype | torch.device | torch.memory_format:
     """A torch dtype, device or memory format. Raises Malformed, or what torch raises for a device."""
     if node.kind == "device":
         return torch.device(node.name)
-    value = getattr(torch, node.name, None)
-    if not isinstance(value, torch.dtype if node.kind == "dtype" else torch.memory_format):
+    known: dict[str, Any] = _DTYPES if node.kind == "dtype" else _MEMORY_FORMATS
+    if node.name not in known:
         raise Malformed(f"a {node.kind} that torch does not have")
-    return value
+    return known[node.name]  # type: ignore[no-any-return]
 
 
 def outputs(shown: Sequence[Shown]) -> Outputs:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cache
+from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -14,19 +17,33 @@ from torch.utils._python_dispatch import _disable_current_modes
 from .messages import (
     ArrayNode,
     BytesNode,
+    CollectionName,
     ComplexNode,
     DictNode,
     GivenArrayNode,
     IntegerNode,
     ObjectNode,
+    ReadyNode,
     ScalarNode,
     SequenceNode,
     SettingNode,
-    StackNode,
     TensorNode,
+    TensorsNode,
     Value,
 )
 from .shared_memory import SharedMemory
+
+# By the names that they have in messages; torch.Size is a tuple, too.
+COLLECTIONS: dict[CollectionName, type] = {
+    "list": list,
+    "size": torch.Size,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+}
+
+
+FEW = 4  # tensors
 
 
 @dataclass
@@ -51,10 +68,8 @@ def simple_node(value: Any, node: Callable[[Any], Value]) -> Value:
     if isinstance(value, dict):
         return DictNode([(node(key), node(item)) for key, item in value.items()])
     if isinstance(value, (list, tuple, set, frozenset)):
-        kind: Literal["list", "tuple", "set"] = (
-            "list" if isinstance(value, list) else "tuple" if isinstance(value, tuple) else "set"
-        )
-        return SequenceNode(kind, [node(item) for item in value])
+        name = next(name for name, kind in COLLECTIONS.items() if isinstance(value, kind))
+        return SequenceNode(name, [node(item) for item in value])
     if isinstance(value, (bytes, bytearray)):
         return BytesNode(bytes(value))
     if isinstance(value, complex):
@@ -72,10 +87,14 @@ class Inputs:
     """Arguments made ready for a process that runs an answer: nodes, and the storages that they need.
 
     ``tensors`` are those that want gradients, in the order of their nodes. ``number_of`` gives the number by
-    which the other process knows an object of its own, or None.
+    which the other process knows an object of its own, or None. ``ready``: tensors and arrays are told before
+    the call, so the nodes only refer to those collected here.
     """
 
-    def __init__(self, number_of: Callable[[object], int | None] = lambda value: None) -> None:
+    def __init__(
+        self, number_of: Callable[[object], int | None] = lambda value: None, ready: list[Value] | None = None
+    ) -> None:
+        self._ready = ready
         self.storages: list[Storage] = []
         self.size = 0
         self.tensors: list[torch.Tensor] = []
@@ -89,14 +108,20 @@ class Inputs:
 
     def _node(self, value: Any) -> Value:
         if isinstance(value, torch.Tensor):
-            return self._tensor(value)
+            return self._made_ready(self._tensor(value))
         if isinstance(value, np.ndarray):
-            return self._array(value)
+            return self._made_ready(self._array(value))
         if isinstance(value, np.generic):
             return ScalarNode(self._array(np.asarray(value)))
         if (number := self._number_of(value)) is not None:
             return ObjectNode(number, type(value).__name__[:80])
         return simple_node(value, self._node)
+
+    def _made_ready(self, node: TensorNode | GivenArrayNode) -> Value:
+        if self._ready is None:
+            return node
+        self._ready.append(node)
+        return ReadyNode(len(self._ready) - 1)
 
     def _array(self, value: np.ndarray) -> GivenArrayNode:
         low, high = array_utils.byte_bounds(value)
@@ -176,26 +201,31 @@ class Results:
         self.size = 0
         self.differentiable: list[torch.Tensor] = []
         self._keep = keep
-        self._ranges = [
-            (number, base.data_ptr(), base.data_ptr() + base.numel())
-            for number, base in enumerate(storages)
-            if base.numel()
+        # They lie one after the other in the same memory; those without a byte are nowhere.
+        self._inputs = [
+            (base.data_ptr(), base.numel(), number) for number, base in enumerate(storages) if base.numel()
         ]
 
     def node(self, value: Any) -> Value:
         """The node of a result; what is no plain value stays here and gets a number."""
-        if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided:
+        if type(value) is float or type(value) is bool or value is None:
+            return value  # soon: there can be thousands of them, and a race waits
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+            if type(value) not in (torch.Tensor, torch.nn.Parameter):  # torchvision has some, or the student
+                with torch._C.DisableTorchFunctionSubclass():
+                    value = value.as_subclass(torch.Tensor)
             return self._tensor(value)
-        if type(value) is np.ndarray and value.dtype.kind in "biufc":
-            return self._array(value)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+            return self._array(np.asarray(value))
         if isinstance(value, np.generic) and value.dtype.kind in "biufc":
             return ScalarNode(self._array(np.asarray(value)))
         if type(value) is str:
             return value.encode("utf-8", "replace").decode()  # a lone surrogate is no text that can be sent
         if isinstance(value, (list, tuple, set, frozenset, dict)) or type(value) in _SIMPLE or value is None:
             return simple_node(value, self.node)
-        if isinstance(value, (int, float, str)):  # an Enum, or a class of the student's own
-            return ObjectNode(None, type(value).__name__[:80])
+        for kind, plain in _PLAIN.items():
+            if isinstance(value, kind):  # an Enum, or a class of the student's own
+                return self.node(plain(value))
         return ObjectNode(self._keep(value), type(value).__name__[:80])
 
     def _array(self, value: np.ndarray) -> ArrayNode:
@@ -210,41 +240,31 @@ class Results:
             self.differentiable.append(tensor)
         if tensor.device.type == "meta":
             return TensorNode(**about, grad=grad)
-        data = tensor.detach().resolve_conj().resolve_neg()
-        if data.numel() and (found := self._alias(data.data_ptr())):
-            return TensorNode(**about, grad=grad, storage=found[0], offset=found[1])
+        data = tensor.detach()
+        if data.is_conj() or data.is_neg():
+            data = data.resolve_conj().resolve_neg()
         if not data.numel():
             return TensorNode(**about, grad=grad, buffer=self._buffer(memoryview(b"")))
+        if found := self._alias(data.data_ptr()):
+            return TensorNode(**about, grad=grad, storage=found[0], offset=found[1])
+        return TensorNode(**about, grad=grad, buffer=self._values(data))
+
+    def _values(self, data: torch.Tensor) -> tuple[int, int]:
+        """Where the values of a tensor are, from the largest stride to the smallest."""
+        strides = list(data.stride())
         for dim, stride in enumerate(data.stride()):
             if stride == 0 and data.shape[dim] > 1:
                 data = data.narrow(dim, 0, 1)
-        flat = data.cpu().permute(memory_order(about["strides"])).contiguous().reshape(-1).view(torch.uint8)
-        return TensorNode(**about, grad=grad, buffer=self._buffer(flat.numpy().data))
-
-    def stacked(self, values: list) -> Value:
-        """The node of a list; plain tensors of one kind, as most calls of a block give, go as one."""
-        first = values[0] if values else None
-        if type(first) is torch.Tensor and all(
-            type(value) is torch.Tensor
-            and value.dtype == first.dtype
-            and value.device.type == "cpu"
-            and value.is_contiguous()
-            and not value.requires_grad
-            and self._alias(value.data_ptr()) is None
-            for value in values
-        ):
-            joined = torch.cat([value.reshape(-1) for value in values]).view(torch.uint8)
-            dtype = str(first.dtype).removeprefix("torch.")
-            return StackNode(
-                dtype, [list(value.shape) for value in values], self._buffer(joined.numpy().data)
-            )
-        return self.node(values)
+        flat = data.cpu().permute(memory_order(strides)).contiguous().reshape(-1).view(torch.uint8)
+        return self._buffer(flat.numpy().data)
 
     def _alias(self, start: int) -> tuple[int, int] | None:
         """The storage of an input that an address lies in, and how far."""
-        return next(
-            ((number, start - low) for number, low, high in self._ranges if low <= start < high), None
-        )
+        before = bisect_right(self._inputs, start, key=itemgetter(0))
+        if not before:
+            return None
+        low, size, number = self._inputs[before - 1]
+        return (number, start - low) if start < low + size else None
 
     def _buffer(self, data: memoryview) -> tuple[int, int]:
         self.buffers.append(data)
@@ -252,6 +272,37 @@ class Results:
         return self.size - len(data), len(data)
 
 
+class ResultsInPlace(Results):
+    """A result whose values stay in this process's memory, where the judge reads them itself."""
+
+    def node(self, value: Any) -> Value:
+        """As above; many tensors of a kind are one node, because a race waits."""
+        if type(value) in (list, tuple) and len(value) >= FEW and set(map(type, value)) == {torch.Tensor}:
+            kinds = {(t.dtype, t.layout, t.is_cpu, t.requires_grad, t.is_conj(), t.is_neg()) for t in value}
+            plain = kinds == {(value[0].dtype, torch.strided, True, False, False, False)}
+            if plain and all(t.is_contiguous() for t in value):
+                starts = [t.data_ptr() for t in value]
+                if not any(self._alias(start) for start in starts):
+                    kind: Literal["list", "tuple"] = "list" if type(value) is list else "tuple"
+                    shapes = [list(t.shape) for t in value]
+                    return TensorsNode(kind, _dtype_name(value[0].dtype), shapes, starts)
+        return super().node(value)
+
+    def _values(self, data: torch.Tensor) -> tuple[int, int]:
+        if data.is_contiguous() and data.device.type == "cpu":
+            return data.data_ptr(), data.nbytes
+        return super()._values(data)
+
+    def _buffer(self, data: memoryview) -> tuple[int, int]:
+        self.buffers.append(data)  # kept until it was read
+        return np.frombuffer(data, np.uint8).__array_interface__["data"][0], len(data)
+
+
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    str: str.__str__,
+}
 _SIMPLE = (bool, int, float, bytes, complex, torch.dtype, torch.device, torch.memory_format)
 
 
@@ -261,9 +312,14 @@ def memory_order(strides: Collection[int]) -> list[int]:
     return sorted(range(len(strides)), key=lambda dim: -strides[dim])
 
 
+@cache
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
 def _about(tensor: torch.Tensor) -> dict[str, Any]:
     return {
-        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "dtype": _dtype_name(tensor.dtype),
         "device": str(tensor.device),
         "shape": list(tensor.shape),
         "strides": list(tensor.stride()),

@@ -14,10 +14,12 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 
-from . import linux
+from . import linux, memory_cgroup, seccomp
 from .answer_process import NUMBER
 from .channel import Channel, Gone, over_file, pair
 from .messages import CheckMachine, Hello, Load, Over, Ready, RunNotebook, Spawn, Spawned, parse
@@ -27,21 +29,25 @@ from .messages import CheckMachine, Hello, Load, Over, Ready, RunNotebook, Spawn
 PRIVATE = os.environ.get("AUTOGRADER_PRIVATE", "").split(":")
 TEMPORARY = PRIVATE[0]
 NAMESPACES = os.environ.get("AUTOGRADER_NAMESPACES") == "yes"
+CGROUP = os.environ.get("AUTOGRADER_CGROUP")
 
 
 def main() -> None:
     """Serve the supervisor over standard input until it goes away."""
     control = over_file(os.dup(0))
+    # Python looks for modules in the folder that it was started in. Only answers may have modules there.
+    sys.path[:] = [folder for folder in sys.path if folder not in ("", os.getcwd())]
     _load(parse(control.receive(), Load))
     linux.make_safe_to_fork()
     linux.set_dumpable(False)
     linux.adopt_orphans()
     used = linux.address_space()
-    namespaces = NAMESPACES and _namespaces_work()
+    namespaces = NAMESPACES and _works(lambda: linux.enter_namespaces(PRIVATE))
+    filtered = seccomp.is_supported() and _works(_restrict)
     # The garbage collector of a fork would touch, and so copy, every page that holds an object.
     gc.collect()
     gc.freeze()
-    control.send(Ready(namespaces))
+    control.send(Ready(namespaces, filtered))
     while True:
         try:
             # Look, but leave the message to the judge.
@@ -50,7 +56,7 @@ def main() -> None:
                 return
         except OSError:
             return
-        _submission(control, namespaces, used)
+        _submission(control, namespaces, filtered, used)
         with suppress(Gone):
             control.send(Over())
 
@@ -59,6 +65,7 @@ def _load(first: Load) -> None:
     """Load what all forks need; what the first notebook needs, the next ones will need, too."""
     import numpy.random  # noqa: F401  numpy loads it at its first use, which would be in every fork
     import torch
+    from tqdm import tqdm
 
     from ..measuring.costs import costs
     from . import judge, self_check, student  # noqa: F401
@@ -67,6 +74,7 @@ def _load(first: Load) -> None:
     front = import_module("autograder")  # what notebooks import; nothing in the package depends on it
     for name in front.__all__:
         getattr(front, name)
+    tqdm.monitor_interval = 0  # no thread beside a progress bar: a process with threads cannot be copied
     shell = make_shell()
     for name in first.modules:
         with suppress(Exception):  # then the cell that needs it will say so
@@ -78,21 +86,28 @@ def _load(first: Load) -> None:
         torch.neg(torch.ones(1, device="meta"))  # so does the first operation there: a thousand modules
 
 
-def _namespaces_work() -> bool:
+def _works(try_it: Callable[[], None]) -> bool:
+    """Whether this machine allows a child of this process to do something."""
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
             linux.set_dumpable(True)
-            linux.enter_namespaces(PRIVATE)
+            try_it()
             status = 0
         except OSError as error:
-            print(f"no namespaces: {error}", file=sys.stderr)
+            print(f"not allowed here: {error}", file=sys.stderr)
         os._exit(status)
     return os.waitpid(pid, 0)[1] == 0
 
 
-def _submission(control: Channel, namespaces: bool, used: int) -> None:
+def _restrict() -> None:
+    """Give up all rights, and most system calls."""
+    linux.drop_rights()
+    seccomp.restrict()
+
+
+def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -> None:
     """Fork a judge for the next message, start processes for it until it ends, and clean up after it."""
     requests, other = pair()
     judge = os.fork()
@@ -105,7 +120,6 @@ def _submission(control: Channel, namespaces: bool, used: int) -> None:
         except Gone:
             pass
         except BaseException:
-            # Nobody reads this pipe before the end, so it must take all.
             traceback.print_exc(limit=-20, file=sys.__stderr__)
         finally:
             os._exit(status)
@@ -116,7 +130,8 @@ def _submission(control: Channel, namespaces: bool, used: int) -> None:
             frame = requests.receive()
             assignment = parse(frame, Spawn).assignment
             to_process, to_judge = frame.files
-            pid = _spawn(assignment, to_process, to_judge, namespaces, used)
+            life = partial(_serve, assignment, to_process, filtered, used)
+            pid = _spawn(life, to_judge, namespaces)
             started.append(pid)
             for file in frame.files:
                 os.close(file)
@@ -161,25 +176,27 @@ def _judge(control: Channel, forkserver: Channel, used: int) -> None:
     Judge(control, forkserver, work).run()
 
 
-def _spawn(assignment: str, file: int, to_judge: int, namespaces: bool, used: int) -> int:
-    """Start a process that serves the judge over ``file``; gives the first process of its namespaces.
+def _spawn(life: Callable[[], None], to_judge: int, namespaces: bool) -> int:
+    """Start a process that leads this life; gives the first process of its namespaces.
 
     Over ``to_judge``, that one tells the judge what happens there.
     """
     if not namespaces:
         pid = os.fork()
         if pid == 0:
-            _serve(assignment, file, used)
+            life()
         return pid
     reading, writing = os.pipe()
     mover = os.fork()
     if mover == 0:
         with suppress(BaseException):
             linux.set_dumpable(True)
+            if CGROUP:
+                memory_cgroup.join(CGROUP)
             linux.enter_namespaces(PRIVATE)
             first = os.fork()
             if first == 0:
-                _first(assignment, file, to_judge, used)
+                _first(life, to_judge)
             os.write(writing, str(first).encode())
         os._exit(0)
     os.close(writing)
@@ -188,7 +205,7 @@ def _spawn(assignment: str, file: int, to_judge: int, namespaces: bool, used: in
         return int(pipe.read() or 0)
 
 
-def _first(assignment: str, file: int, to_judge: int, used: int) -> None:
+def _first(life: Callable[[], None], to_judge: int) -> None:
     """The first process of new namespaces. When it ends, the kernel ends all others.
 
     It ends with the process that runs the code, or when the judge goes away.
@@ -198,7 +215,7 @@ def _first(assignment: str, file: int, to_judge: int, used: int) -> None:
         linux.prepare_first_process()
         main_child = os.fork()
         if main_child == 0:
-            _serve(assignment, file, used)
+            life()
         linux.quiet_files(to_judge)
         judge = socket.socket(fileno=to_judge)
         while True:
@@ -213,7 +230,7 @@ def _first(assignment: str, file: int, to_judge: int, used: int) -> None:
     os._exit(0)
 
 
-def _serve(assignment: str, file: int, used: int) -> None:
+def _serve(assignment: str, file: int, filtered: bool, used: int) -> None:
     """The life of a process that runs a student's code, or the given version."""
     with suppress(BaseException):
         linux.quiet_files(file)
@@ -222,9 +239,13 @@ def _serve(assignment: str, file: int, used: int) -> None:
         linux.drop_rights()
         linux.limit_resources(used)
         _go_to_folder_of(assignment)
+        sys.path.insert(0, "")  # as in a kernel: modules beside the notebook
         from .cells import CellShell
         from .student import Agent
 
+        CellShell.instance().open_files()
+        if filtered:
+            seccomp.restrict()
         channel = over_file(file)
         channel.send(Hello())
         Agent(channel, CellShell.instance()).serve()

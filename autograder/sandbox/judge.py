@@ -7,21 +7,38 @@ The student's cells run in a process of their own (``student``); tests reach wha
 from __future__ import annotations
 
 import ast
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import Any
 
+from ..judging import calls
 from ..measuring.selfcheck import TooNoisy
-from ..roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, unusual_words
+from ..roles import (
+    NOT_RUN,
+    PROCESS_ENDED,
+    TIMED_OUT,
+    defined_names,
+    unusual_words,
+    ways_inside,
+    words_of_sharing,
+)
 from . import decode
 from .answer_link import AnswerLink, TimeLeft, TimeUp
 from .answer_process import AnswerProcess, Ended
 from .cells import CellShell, Outputs
 from .channel import Channel, TooLate
 from .messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming, parse
+from .plan import modules
 from .proxies import Names
 from .timed_race import ERRORS, TimedRace, Turn
+
+MOST_SHOWN = 20_000_000  # characters that all cells of a student may show together
+NO_COMPILER = (
+    "The machine that graded this has no C++ compiler, so torch.compile gave functions back as they were."
+)
 
 
 class Later(BaseException):
@@ -35,16 +52,27 @@ class Judge:
         self._control, self._forkserver, self._work = control, forkserver, work
         self._suspicious: list[str] = []
         self._time = TimeLeft(work.notebook_seconds)
-        self._student = AnswerProcess(forkserver, self._suspicious, work.assignment)
+        calls.core_time = self._time.core_time
+        files = {name: content for name, content in work.files.items() if content is not None}
+        self._student = AnswerProcess(forkserver, self._suspicious, work.assignment, files)
         self._given: AnswerProcess | None = None
         self._given_cells: list[str] = []
-        unusual = {
-            word for cell in work.cells if cell.role == "student" for word in unusual_words(cell.source)
-        }
-        self._link = AnswerLink(self._student, self._time, sorted(unusual))
+        # Here, and not in the grader's process: to parse what a student wrote may take any time.
+        self._looks = looks(work)
+        sources = [cell.source for cell in work.cells if cell.role == "student"]
+        sources += modules(work.files).values()
+        unusual = set(chain(*map(unusual_words, sources), *map(ways_inside, sources)))
+        sharing = set(chain(*map(words_of_sharing, sources)))
+        self._link = AnswerLink(self._student, self._time, sorted(unusual), sorted(sharing))
+        self._remarks = _left_out(work.files)
+        if any("torch.compile" in source for source in sources):
+            calls.CALL_SECONDS = work.cell_seconds  # a first call may compile for half a minute
+            if not shutil.which("g++"):
+                self._remarks += _remark(NO_COMPILER)
         race = TimedRace(self._student, self._given_process, self._time, self._timing, ERRORS[work.races])
-        self._names = race.names = Names(self._link, race.duel)
+        self._names = race.names = Names(self._link, race.duel, released_names(work.cells))
         self._shell: CellShell = CellShell.instance()
+        self._shown = 0
         self._given_up: dict[str | None, str | None] = {}
         self._restarts = 0
         self._waited = 0.0
@@ -56,12 +84,14 @@ class Judge:
             if cell.role == "test" and self._work.only is not None and cell.index not in self._work.only:
                 continue
             start, apart = time.monotonic(), self._seconds["races"] + self._waited
-            self._suspicious.clear()
+            self._suspicious[:] = self._looks.pop(cell.index, [])
             later = False
             try:
                 outputs = self._run(cell)
             except Later:
                 outputs, later = [], True
+            if cell.role != "test":
+                outputs, self._remarks = self._remarks + outputs, []
             kind = "tests" if cell.role == "test" else "cells"
             apart = self._seconds["races"] + self._waited - apart
             self._seconds[kind] += time.monotonic() - start - apart
@@ -88,7 +118,7 @@ class Judge:
             outputs = self._execute(cell.source)
             self._given_cells.append(cell.source)
             with suppress(TooLate, Ended):
-                self._student.run(cell.source, self._time.of_cell())
+                self._student.run(cell.source, self._time.of_cell)
             return outputs
         return self._answer(cell)
 
@@ -100,7 +130,12 @@ class Judge:
             return _problem(NOT_RUN, why)
         limit = self._time.of_cell()
         try:
-            return decode.outputs(self._student.run(cell.source, limit)).items
+            outputs = decode.outputs(self._student.run(cell.source, self._time.of_cell)).items
+            self._shown += len(str(outputs))
+            if self._shown > MOST_SHOWN:
+                most = MOST_SHOWN // 1_000_000
+                return _remark(f"(left out: the cells up to here had shown more than {most} MB)")
+            return outputs
         except TooLate:
             self._restarts += 1
             return _problem(TIMED_OUT, _too_long(limit))
@@ -170,8 +205,56 @@ class Judge:
         go = parse(self._control.receive(), Go)
         waited = time.monotonic() - start
         self._waited += waited
-        self._time.extend(waited)
+        self._time.put_off(waited)
         return go
+
+
+def looks(work: RunNotebook) -> dict[int, list[str]]:
+    """By the index of a cell what is suspicious in its code; with the first one comes what is in files."""
+    found = {
+        cell.index: [f"The code mentions `{word}`." for word in unusual_words(cell.source)]
+        for cell in work.cells
+        if cell.role == "student"
+    }
+    in_files = [
+        f"The file `{name}` mentions `{word}`."
+        for name, source in modules(work.files).items()
+        for word in unusual_words(source)
+    ]
+    if in_files and work.cells:
+        first = work.cells[0].index
+        found[first] = in_files + found.get(first, [])
+    return found
+
+
+def released_names(cells: Iterable[PlannedCell]) -> set[str]:
+    """The names that tests may look up in the answer's process."""
+    found: set[str] = set()
+    for cell in cells:
+        if cell.names is not None:
+            found.update(cell.names)
+        elif cell.role == "student":
+            found |= defined_names(cell.source)
+    return found
+
+
+def _left_out(files: Mapping[str, bytes | None]) -> list[dict[str, Any]]:
+    """The output that tells which of the files beside the notebook are not here; none if all are."""
+    names = sorted(name for name, content in files.items() if content is None)
+    if not names:
+        return []
+    some = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if names[10:] else "")
+    return _remark(
+        f"Not there when this was graded: {some}. Grading takes files beside the notebook, not too many "
+        "and not too large ones: hand in only what the notebook needs."
+    )
+
+
+def _remark(sentence: str) -> list[dict[str, Any]]:
+    """The output that tells a student something."""
+    outputs = Outputs()
+    outputs.stream("stderr", f"{sentence}\n")
+    return outputs.items
 
 
 def _problem(name: str, message: str) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import NoReturn
 
 import psutil
 import torch
@@ -28,22 +29,34 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
 _NOSUID, _NODEV, _NOEXEC, _REC, _PRIVATE = 2, 4, 8, 16384, 1 << 18
-_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 4, 36, 38
+_PR_SET_PTRACER = 0x59616D61
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_MMAP_THRESHOLD = 32 << 20
 
 DISK = 256 << 20  # bytes in /tmp, and again in /dev/shm
+NAMES = 50_000  # files and folders in each of these
+TERMINALS = 8
 FILE = 128 << 20  # bytes in one file
 MEMORY = 2 << 30  # bytes of address space above what the fork server has
 FILES = 512
 PROCESSES = 64
+THREADS = 1000  # of all processes together
+SOCKETS = 1000  # also those that nobody has open, such as queued ones; each may hold some 100 kB
+TCP_BUFFER = "4096 16384 262144"  # bytes: least, at first, most
 
 
 def set_dumpable(value: bool) -> None:
     """Whether other processes of the same user may look into this one's memory."""
     _libc.prctl(_PR_SET_DUMPABLE, int(value), 0, 0, 0)
+
+
+def let_others_read() -> None:
+    """Let other processes of the same user read this one's memory, also where only parents may."""
+    set_dumpable(True)
+    _libc.prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)
 
 
 def adopt_orphans() -> None:
@@ -69,7 +82,9 @@ def enter_namespaces(private: list[str]) -> None:
     _mount("none", "/", None, _REC | _PRIVATE)
     _switch_loopback_on()
     for folder in private:
-        _mount("tmpfs", folder, "tmpfs", _NOSUID | _NODEV, f"size={DISK},mode=1777")
+        _mount("tmpfs", folder, "tmpfs", _NOSUID | _NODEV, f"size={DISK},nr_inodes={NAMES},mode=1777")
+    # The machine has some thousand terminals for everybody.
+    _mount("devpts", "/dev/pts", "devpts", _NOSUID | _NOEXEC, f"newinstance,ptmxmode=0666,max={TERMINALS}")
 
 
 def _switch_loopback_on() -> None:
@@ -85,9 +100,11 @@ def prepare_first_process() -> None:
     except OSError:
         _mount("tmpfs", "/proc", "tmpfs", _NOSUID | _NODEV | _NOEXEC, "size=4k,mode=555")
     # No further namespaces from within, and no shared memory that outlives its processes.
-    for name in ("user/max_user_namespaces", "kernel/shmmni", "kernel/msgmni"):
+    limits = dict.fromkeys(("user/max_user_namespaces", "kernel/shmmni", "kernel/msgmni"), "0")
+    limits |= dict.fromkeys(("net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem"), TCP_BUFFER)
+    for name, value in limits.items():
         with suppress(OSError), open(f"/proc/sys/{name}", "w") as file:
-            file.write("0")
+            file.write(value)
     drop_rights()
 
 
@@ -175,6 +192,13 @@ def state(pid: int) -> str:
         return "X"
 
 
+def states(pid: int) -> str:
+    """The letters of all threads of a process."""
+    with suppress(OSError):
+        return "".join(state(int(thread)) for thread in os.listdir(f"/proc/{pid}/task")) or "X"
+    return "X"
+
+
 def last_pid() -> int:
     """The number of the newest process or thread in this process's namespace."""
     with open("/proc/loadavg") as file:
@@ -192,6 +216,22 @@ def hidden_bytes(pids: list[int]) -> int:
                     if stat.S_ISREG(about.st_mode) and not about.st_nlink:
                         found[about.st_dev, about.st_ino] = about.st_blocks * 512
     return sum(found.values())
+
+
+def count_sockets(pid: int) -> int:
+    """How many sockets there are in the network namespace of a process, also those queued in others."""
+    with suppress(OSError, ValueError), open(f"/proc/{pid}/net/sockstat") as file:
+        return int(file.readline().split()[-1])
+    return 0
+
+
+def count_threads(pids: list[int]) -> int:
+    """How many threads these processes have together."""
+    number = 0
+    for pid in pids:
+        with suppress(OSError):
+            number += len(os.listdir(f"/proc/{pid}/task"))
+    return number
 
 
 def alive(pid: int) -> bool:
@@ -234,18 +274,44 @@ def make_safe_to_fork() -> None:
 
 @contextmanager
 def one_core_kept_free() -> Iterator[int | None]:
-    """Keep this process off one core; gives that core, or None where nobody may pin processes."""
+    """Keep this process off one core, and that core awake: a core that sleeps takes its time to wake up, and
+    may find its caches empty then. Gives the core, or None where there is only one.
+    """
     before = os.sched_getaffinity(0)
-    core = random.choice(sorted(before))  # nobody else knows who is on which
-    try:
-        if len(before) > 1:
-            os.sched_setaffinity(0, before - {core})
-        yield core
-    except PermissionError:
+    if len(before) == 1:
         yield None
+        return
+    core = random.choice(sorted(before))  # nobody else knows who is on which
+    spinner = os.fork()
+    if not spinner:
+        _spin(core)
+    try:
+        os.sched_setaffinity(0, before - {core})
+        yield core
     finally:
-        with suppress(PermissionError):
-            os.sched_setaffinity(0, before)
+        os.sched_setaffinity(0, before)
+        os.kill(spinner, signal.SIGKILL)
+        os.waitpid(spinner, 0)
+
+
+def _spin(core: int) -> NoReturn:
+    """Do nothing on a core, whenever nobody else wants it, until the parent is gone."""
+    try:
+        _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        os.sched_setaffinity(0, {core})
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        while True:
+            pass
+    finally:
+        os._exit(1)
+
+
+def gives_way(pid: int) -> bool:
+    """Whether a process runs only when no other wants its core; it waits for one all the time."""
+    try:
+        return os.sched_getscheduler(pid) == os.SCHED_IDLE
+    except OSError:
+        return False
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:

@@ -23,12 +23,14 @@ M = TypeVar("M")
 
 MOST_NODES = 500_000
 MOST_WORDS = 2000
+MOST_SHOWN = 1000  # outputs of a cell
 
 Size = Annotated[int, Meta(ge=0, lt=1 << 62)]
 Sizes = Annotated[list[Size], Meta(max_length=64)]
 Count = Annotated[int, Meta(ge=0, lt=1 << 60)]
 Name = Annotated[str, Meta(max_length=100)]
 Words = Annotated[str, Meta(max_length=MOST_WORDS)]
+CollectionName = Literal["list", "size", "tuple", "set", "frozenset"]
 Place = tuple[Size, Size]  # where bytes start, and how many there are
 
 
@@ -38,8 +40,8 @@ class Node(Struct, frozen=True, forbid_unknown_fields=True, tag_field="node"):
 
 class TensorNode(Node, frozen=True, tag="tensor"):
     """A tensor without its values. These lie in ``storage``, one of the inputs', from the item (inputs) or
-    byte (results) ``offset`` on, or in ``buffer``, a part of the message's payload, from the largest stride
-    to the smallest.
+    byte (results) ``offset`` on, or in ``buffer``, from the largest stride to the smallest. ``buffer`` is a
+    part of the message's payload; in a race, of the memory of the process that sends it.
     """
 
     dtype: Name
@@ -52,12 +54,19 @@ class TensorNode(Node, frozen=True, tag="tensor"):
     buffer: Place | None = None
 
 
-class StackNode(Node, frozen=True, tag="stack"):
-    """A list of contiguous tensors of one dtype on the CPU, whose values follow one another in ``buffer``."""
+class TensorsNode(Node, frozen=True, tag="tensors"):
+    """Contiguous tensors of one dtype on the CPU, whose values begin at these addresses."""
 
+    kind: Literal["list", "tuple"]
     dtype: Name
     shapes: Annotated[list[Sizes], Meta(max_length=MOST_NODES)]
-    buffer: Place
+    starts: Annotated[list[Size], Meta(max_length=MOST_NODES)]
+
+
+class ReadyNode(Node, frozen=True, tag="ready"):
+    """One of the tensors and arrays that were made ready before a call."""
+
+    number: Size
 
 
 class GivenArrayNode(Node, frozen=True, tag="given array"):
@@ -112,9 +121,9 @@ class SettingNode(Node, frozen=True, tag="setting"):
 
 
 class SequenceNode(Node, frozen=True, tag="sequence"):
-    """A list, tuple or set."""
+    """A list, a torch.Size or another tuple, a set or frozenset."""
 
-    kind: Literal["list", "tuple", "set"]
+    kind: CollectionName
     items: Annotated[list[Value], Meta(max_length=MOST_NODES)]
 
 
@@ -137,7 +146,8 @@ Value: TypeAlias = (
     | float
     | str
     | TensorNode
-    | StackNode
+    | TensorsNode
+    | ReadyNode
     | GivenArrayNode
     | ArrayNode
     | ScalarNode
@@ -157,6 +167,12 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="messag
 
 
 # From the judge to a process that runs an answer.
+
+
+class TakeFiles(Message, frozen=True):
+    """Put these files into your folder, by their paths in it; nothing of the student's runs yet."""
+
+    files: dict[str, bytes]
 
 
 class RunCell(Message, frozen=True):
@@ -208,20 +224,24 @@ class PrepareRace(Message, frozen=True):
 
 
 class RaceInputs(Message, frozen=True):
-    """The inputs of a block of calls, of which those numbered in ``part`` are to be done."""
+    """What the inputs of a race's next call look like. Their values come when it begins.
 
-    calls: list[list[Value]]
+    ``keep``: the results so far are still wanted. ``again``: do the last call once more before.
+    """
+
+    tensors: list[Value]
     places: list[Place]
-    part: list[int]
+    keep: bool
+    again: bool
 
 
-class FetchResults(Message, frozen=True):
-    """The results of the last block, repeated until there are ``number``."""
+class RaceCall(Message, frozen=True):
+    """The next call of a race, now; ``args`` None: do nothing."""
 
-    number: int
+    args: list[Value] | None
 
 
-Request: TypeAlias = RunCell | Fork | Look | Call | Backward | PrepareRace | RaceInputs | FetchResults
+Request: TypeAlias = TakeFiles | RunCell | Fork | Look | Call | Backward | PrepareRace | RaceInputs | RaceCall
 
 # From a process that runs an answer to the judge: not to be trusted.
 
@@ -258,7 +278,7 @@ class Hello(Message, frozen=True):
 class CellShown(Message, frozen=True):
     """The outputs of a cell."""
 
-    outputs: Annotated[list[Shown], Meta(max_length=100_000)]
+    outputs: Annotated[list[Shown], Meta(max_length=MOST_SHOWN)]
 
 
 class Missing(Message, frozen=True):
@@ -291,7 +311,7 @@ class Said(Struct, frozen=True, forbid_unknown_fields=True):
     """What a call warned of, and what it printed."""
 
     warnings: Annotated[list[Words], Meta(max_length=10)] = []
-    printed: Annotated[list[Stream], Meta(max_length=100_000)] = []
+    printed: Annotated[list[Stream], Meta(max_length=MOST_SHOWN)] = []
 
 
 class Returned(Message, frozen=True):
@@ -321,10 +341,10 @@ class RaceReady(Message, frozen=True):
 
 
 class Load(Message, frozen=True):
-    """Load these modules, which the assignment's cells import, and know the sources of its given cells.
+    """Load these modules, which the assignment's given cells import, and know the sources of these cells.
 
     Nothing of a test cell: all processes that run answers are forked from the one that gets this. ``meta``:
-    the assignment uses torch's meta device.
+    the given cells use torch's meta device.
     """
 
     modules: list[str]
@@ -333,32 +353,41 @@ class Load(Message, frozen=True):
 
 
 class Ready(Message, frozen=True):
-    """The fork server is ready; whether every submission can have namespaces of its own."""
+    """The fork server is ready; whether every submission can have namespaces of its own, and whether system
+    calls are filtered.
+    """
 
     namespaces: bool
+    filtered: bool
 
 
 class PlannedCell(Struct, frozen=True, forbid_unknown_fields=True):
-    """A code cell of a notebook: its place, whose it is, and the exercise that a test belongs to."""
+    """A code cell of a notebook: its place, whose it is, and the exercise that a test belongs to.
+
+    ``names`` are those that this exercise was released with, the only ones that tests look up in an answer's
+    process; None: those that the student's cells define.
+    """
 
     index: int
     role: Literal["given", "student", "test"]
     source: str
     grade_id: str | None
     exercise: str | None
+    names: list[str] | None = None
 
 
 class RunNotebook(Message, frozen=True):
     """Run a notebook's cells, and of the tests only those in ``only``, if given.
 
     ``races``: "now", "later" (put right answers off), or "again" (for those that noise left undecided
-    before).
+    before). ``files`` are those beside the notebook, by their paths; None: there is one, but it is left out.
     """
 
     cells: list[PlannedCell]
     only: list[int] | None
     races: Literal["now", "later", "again"]
     assignment: str
+    files: dict[str, bytes | None]
     cell_seconds: float
     notebook_seconds: float
     most_restarts: int
@@ -438,7 +467,7 @@ def parse(frame: Frame, kind: TypeForm[M]) -> M:
     try:
         found: M = _decoder(kind).decode(frame.text)  # type: ignore[arg-type]  # (a type can be hashed)
         return found
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         why = re.sub(r"\s+", " ", str(error))[:200]
         raise Malformed(f"a message that does not fit its schema ({why})") from None
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from contextlib import suppress
+from importlib.util import decode_source
 from typing import TYPE_CHECKING, Any
 
 from ..roles import exercise_of, is_test, nbgrader_data, solution_cells
@@ -15,9 +17,12 @@ if TYPE_CHECKING:
 def plan(notebook: NotebookNode) -> list[dict[str, Any]]:
     """The code cells of a restored notebook as plain data, with the fields of ``messages.PlannedCell``.
 
+    They are in the order in which they run. That is the notebook's, but a student's cell that stands between
+    two tests of an exercise runs before these tests, so that all of them test the same answer.
     "given" cells and "test" cells are the instructor's; whatever else there is counts as the student's.
     """
-    exercises = solution_cells(notebook)
+    names = notebook.metadata.get("autograder", {}).get("names")
+    exercises = solution_cells(notebook) if names is None else names
     cells: list[dict[str, Any]] = []
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
@@ -26,10 +31,45 @@ def plan(notebook: NotebookNode) -> list[dict[str, Any]]:
         role = "test" if is_test(cell) else "given" if data.get("locked") else "student"
         name = data.get("grade_id")
         exercise = (exercise_of(name, exercises) or name) if name and role == "test" else None
-        cells.append(
-            {"index": index, "role": role, "source": cell.source, "grade_id": name, "exercise": exercise}
-        )
-    return cells
+        planned = {
+            "index": index,
+            "role": role,
+            "source": cell.source,
+            "grade_id": name,
+            "exercise": exercise,
+        }
+        if names is not None:
+            planned["names"] = list(names.get(exercise, []))
+        cells.append(planned)
+    ordered: list[dict[str, Any]] = []  # from the end
+    tests: list[dict[str, Any]] = []  # of one exercise, and the student's cells among and before them
+    own: list[dict[str, Any]] = []
+    for planned in reversed(cells):
+        if tests and planned["role"] == "student":
+            own.append(planned)
+            continue
+        if tests and (planned["role"], planned["exercise"]) != ("test", tests[0]["exercise"]):
+            ordered += [*tests, *own]
+            tests, own = [], []
+        (tests if planned["role"] == "test" else ordered).append(planned)
+    return [*ordered, *tests, *own][::-1]
+
+
+def modules(files: Mapping[str, bytes | None]) -> dict[str, str]:
+    """The code of each module among the files beside a notebook, by its name."""
+    return {
+        name: _code(content)
+        for name, content in files.items()
+        if content is not None and name.endswith(".py")
+    }
+
+
+def _code(content: bytes) -> str:
+    """The text of a module, in the encoding that it names; where that fails, Python cannot read it either."""
+    try:
+        return decode_source(content)
+    except (SyntaxError, UnicodeError, LookupError):
+        return content.decode(errors="replace")
 
 
 def imported_modules(sources: list[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -61,10 +61,12 @@ class Proxy:
             if isinstance(reply, Raised):
                 raise decode.error(reply)
             result, reader = link.read(reply.result, frame, self._object, inputs.storages)
+            if reader.aliases and self._target.name:
+                link.process.shares.add(self._target.name)
+            if inputs.tensors and torch.is_grad_enabled():
+                result = _with_graph(link, reply.graph, inputs.tensors, result, reader.differentiable)
         if cost is not None and probes is not None:
             cost.add(link.costs(reply.costs, probes))
-        if inputs.tensors and torch.is_grad_enabled():
-            return _with_graph(link, reply.graph, inputs.tensors, result, reader.differentiable)
         return result
 
     def _object(self, node: ObjectNode) -> ProxyObject:
@@ -84,8 +86,16 @@ class ProxyObject(Proxy):
     def _method(self, name: str, *args: object) -> Any:
         return Proxy(self._link, self._duel, Target(name, self._target.of))(*args)
 
+    # Of a special name, the other process calls what Python calls for it (see ``student.PROTOCOLS``).
+
     def __len__(self) -> int:
         return int(self._method("__len__"))
+
+    def __bool__(self) -> bool:
+        return bool(self._method("__bool__"))
+
+    def __contains__(self, item: object) -> bool:
+        return bool(self._method("__contains__", item))
 
     def __getitem__(self, key: object) -> Any:
         return self._method("__getitem__", key)
@@ -117,14 +127,17 @@ def look_up(link: AnswerLink, duel: Duel, look: Look) -> Any:
 
 
 class Names(dict[str, Any]):
-    """The names of the judge's notebook; a name that only the student defined becomes a proxy."""
+    """The names of the judge's notebook. Of those that it lacks, the ``released`` ones are looked up in the
+    answer's process; a function becomes a proxy.
+    """
 
-    def __init__(self, link: AnswerLink, duel: Duel) -> None:
+    def __init__(self, link: AnswerLink, duel: Duel, released: Collection[str]) -> None:
         super().__init__(__name__="__main__", __builtins__=builtins)
         self._link, self._duel = link, duel
+        self._released = {name for name in released if not hasattr(builtins, name)}
 
     def __missing__(self, name: str) -> Any:
-        if name.startswith("__") or hasattr(builtins, name):
+        if name not in self._released:
             raise KeyError(name)
         try:
             found = look_up(self._link, self._duel, Look(name))

@@ -50,7 +50,7 @@ def _ratios(forkserver: Channel) -> list[float]:
     processes = [AnswerProcess(forkserver, [], "selfcheck") for _ in range(2)]
     try:
         for process in processes:
-            process.run(_CELL, SECONDS)
+            process.run(_CELL, time_left.of_cell)
         with linux.one_core_kept_free() as core:
             sides = {"slow": ("work", processes[0]), "fast": ("work", processes[1])}
             launches = Launches(sides, _matrix, 1.0, None, time_left, core)

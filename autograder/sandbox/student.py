@@ -6,9 +6,10 @@ values itself, takes times from the kernel, and reads every answer as data.
 
 from __future__ import annotations
 
+import functools
 import gc
-import itertools
 import mmap
+import operator
 import os
 import random
 import socket
@@ -22,11 +23,12 @@ import numpy as np
 import torch
 
 from ..judging import calls
-from ..measuring.costs import counting
+from ..measuring.costs import count_in_threads, counting
+from . import linux
 from .arguments import Arguments
 from .cells import CellShell, Outputs
 from .channel import Channel, Frame, Gone
-from .encode import Results
+from .encode import Results, ResultsInPlace
 from .messages import (
     MOST_WORDS,
     Backward,
@@ -35,7 +37,6 @@ from .messages import (
     CountedCosts,
     Display,
     ErrorShown,
-    FetchResults,
     Fork,
     Found,
     Function,
@@ -44,6 +45,7 @@ from .messages import (
     Message,
     Missing,
     PrepareRace,
+    RaceCall,
     RaceInputs,
     RaceReady,
     Raised,
@@ -53,11 +55,24 @@ from .messages import (
     Said,
     Shown,
     Stream,
+    TakeFiles,
     Target,
     parse,
 )
 
 MOST_WARNINGS = 5
+
+# What Python calls for a special method: an object may be iterated because it has `__getitem__`, and is true
+# because it has no `__len__`.
+PROTOCOLS: dict[str, Callable[..., Any]] = {
+    "__bool__": bool,
+    "__contains__": operator.contains,
+    "__getitem__": operator.getitem,
+    "__iter__": iter,
+    "__len__": len,
+    "__next__": next,
+    "__setitem__": operator.setitem,
+}
 
 _NOTHING = object()
 _PROBE = torch.ones(())
@@ -69,15 +84,15 @@ class Agent:
 
     def __init__(self, channel: Channel, shell: CellShell) -> None:
         self.channel, self.shell = channel, shell
+        count_in_threads()
         self.objects: dict[int, object] = {}
         self.graphs: list[tuple[list, list]] = []  # results and inputs of calls that wanted gradients
         self.forks: list[int] = []
         # In a race:
         self.memory: mmap.mmap | None = None
-        self.function: Callable | None = None
-        self.arguments: Arguments | None = None
+        self.function: Callable = no_function
         self.made: list[object] = []
-        self.problem: Raised | None = None
+        self.last: list[Any] | None = None
 
     def serve(self) -> None:
         """Answer until the judge goes away."""
@@ -90,6 +105,15 @@ class Agent:
                 continue
             except Gone:
                 return
+
+    def on_files(self, request: TakeFiles, frame: Frame) -> None:
+        """Put files beside the notebook."""
+        for name, content in request.files.items():
+            if folder := os.path.dirname(name):
+                os.makedirs(folder, exist_ok=True)
+            with open(name, "wb") as file:
+                file.write(content)
+        self.channel.send(Hello())
 
     def on_cell(self, request: RunCell, frame: Frame) -> None:
         """Run a cell of the notebook."""
@@ -187,7 +211,11 @@ class Agent:
         if target.of is None:
             return self.shell.user_ns[target.name]
         found = self.objects[target.of]
-        return found if target.name is None else getattr(found, target.name)
+        if target.name is None:
+            return found
+        if protocol := PROTOCOLS.get(target.name):
+            return functools.partial(protocol, found)
+        return getattr(found, target.name)
 
     def on_backward(self, request: Backward, frame: Frame) -> None:
         """The gradients of the inputs of an earlier call, for given gradients of its results."""
@@ -210,46 +238,49 @@ class Agent:
         except BaseException as error:
             self.channel.send(raised(error))
 
-    # A race: inputs for a block of calls, the block, its results. The judge times each of the three.
+    # A race: one call after the other, each of which the judge gives only when it has the last one's result.
 
     def on_race(self, request: PrepareRace, frame: Frame) -> None:
         """Before a race: map the memory that all inputs will be put into."""
         (file,) = frame.files
         self.memory = mmap.mmap(file, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
         os.close(file)
-        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for the rest of its life)
-        warnings.simplefilter("ignore")
-        torch.set_num_threads(1)
-        gc.disable()
-        self.function = self.shell.user_ns[request.name]
+        if self.function is no_function:
+            linux.let_others_read()  # the judge reads results where they are
+            sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for the rest of its life)
+            warnings.simplefilter("ignore")
+            torch.set_num_threads(1)
+            gc.disable()
+            self.function = self.shell.user_ns[request.name]
         self.channel.send(RaceReady())
 
-    def on_inputs(self, request: RaceInputs, frame: Frame) -> None:
-        assert self.memory is not None and self.function is not None  # on_race came first
-        made: list[object] = []
-        self.made = made
-        arguments = self.arguments = Arguments(self.memory, request.places, self.objects)
-        given_to = [tuple([arguments.value(node) for node in nodes]) for nodes in request.calls]
-        prepared = [given_to[number] for number in request.part]
-        function = self.function
-        self.channel.signal()
-        self.channel.await_signal()
-        try:
-            for given in prepared:
-                made.append(function(*given))
-        except BaseException as error:
-            self.problem = raised(error)
-        self.channel.signal()
+    def on_race_inputs(self, request: RaceInputs, frame: Frame) -> None:
+        """Make the inputs of a call ready, whose values are not there yet."""
+        assert self.memory is not None  # on_race came first
+        if not request.keep:
+            self.made.clear()
+        if request.again and self.last is not None:
+            with suppress(Exception):
+                self.function(*self.last)  # so that the caches hold its code
+        self.arguments = Arguments(self.memory, request.places, self.objects)
+        self.arguments.ready = [self.arguments.value(node) for node in request.tensors]
+        self.channel.send(RaceReady())
 
-    def on_fetch(self, request: FetchResults, frame: Frame) -> None:
-        if self.problem:
-            self.channel.send(self.problem)
+    def on_race_call(self, request: RaceCall, frame: Frame) -> None:
+        """Do one call. Its result stays where it is, for the judge to read, until the next one."""
+        if request.args is None:
+            self.channel.send(Found(None))
             return
-        assert self.arguments is not None  # on_inputs came first
-        results = Results(self.arguments.storages, self.keep)
-        made = itertools.islice(itertools.cycle(self.made), request.number if self.made else 0)
-        node = results.stacked(list(made))
-        self.channel.send(Found(node), results.buffers)
+        try:
+            self.last = [self.arguments.value(node) for node in request.args]
+            result = self.function(*self.last)
+            results = ResultsInPlace(self.arguments.storages, self.keep)
+            node = results.node(result)
+            self.made.append((result, results))
+        except BaseException as error:
+            self.channel.send(raised(error))
+            return
+        self.channel.send(Found(node))
 
     @contextmanager
     def listening(self, said: list[str]) -> Iterator[None]:
@@ -264,15 +295,21 @@ class Agent:
 
 
 _METHODS = {
+    TakeFiles: "on_files",
     RunCell: "on_cell",
     Fork: "on_fork",
     Look: "on_look",
     Call: "on_call",
     Backward: "on_backward",
     PrepareRace: "on_race",
-    RaceInputs: "on_inputs",
-    FetchResults: "on_fetch",
+    RaceInputs: "on_race_inputs",
+    RaceCall: "on_race_call",
 }
+
+
+def no_function(*_: object) -> None:
+    """What stands for the function of a race until there is one."""
+    raise RuntimeError("no race was prepared")
 
 
 @contextmanager

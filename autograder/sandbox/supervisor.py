@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import socket
@@ -9,21 +10,25 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from threading import Lock
-from typing import Any, Literal
+from pathlib import Path
+from threading import Event, Lock
+from typing import IO, Any, Literal
 
 import msgspec
+import psutil
 
 from ..judging.outcome import MIME
 from ..measuring import store
+from ..measuring.countdown import CoreTime, Countdown
 from ..measuring.decide import Strays
-from ..roles import unusual_words
-from . import bubblewrap
+from . import bubblewrap, memory_cgroup
 from .channel import Channel, Gone, Malformed, TooLate, over_file
 from .machine_lock import MachineLock
 from .messages import (
+    MOST_WORDS,
     CellDone,
     CheckMachine,
     Finished,
@@ -43,18 +48,26 @@ from .plan import imported_modules
 ANSWER_SECONDS = 120.0
 GRACE_SECONDS = 60.0
 MOST_RESTARTS = 10
+# A machine that is too noisy to time races measures itself again, and all races together wait so long for it.
+AGAIN_SECONDS, QUIET_SECONDS = 20.0, 600.0
 
 NO_SANDBOX = (
     "bubblewrap was not found, so submissions run without a sandbox: with limits on time and memory, but "
     "with this account's files and network in reach. On Debian and Ubuntu: apt install bubblewrap."
 )
 BROKEN_SANDBOX = "bubblewrap is there, but it cannot start a sandbox on this machine: {}"
+NO_FILTER = (
+    "this machine does not let processes give up system calls (seccomp), so a student's code may make all "
+    "that it has the rights for."
+)
 NO_NAMESPACES = (
     "this machine does not allow namespaces inside the sandbox, so the sandbox is started anew for each "
     "submission, which takes some seconds."
 )
 
 Races = Literal["now", "later", "again"]
+
+log = logging.getLogger(__name__)
 
 
 class SandboxError(Exception):
@@ -107,6 +120,7 @@ class Sandbox:
 
     ``require``: raise SandboxError where there is no bubblewrap; otherwise ``warning`` says what is missing.
     ``strays`` watches the launches of all races.
+    ``notice`` says what this machine does not bound even so.
     """
 
     def __init__(self, *, require: bool = False) -> None:
@@ -123,10 +137,18 @@ class Sandbox:
             self._bubblewrap, self.warning = None, BROKEN_SANDBOX.format(reason)
         if require and self.warning:
             raise SandboxError(self.warning)
+        self._group: Path | None = None
+        self.notice: str | None = None
+        if self._bubblewrap and not memory_cgroup.delegated():
+            self.notice = memory_cgroup.NO_CGROUP
         self._machine = MachineLock()
         self._busy = Lock()  # one notebook at a time, however many threads a worker has
-        self._stopped = self._ready = self._namespaces = False
+        self._stopped = Event()
+        self._ready = self._namespaces = False
+        self._may_wait = QUIET_SECONDS
+        self._core_time = CoreTime(self._members)
         self._process: subprocess.Popen[bytes] | None = None
+        self._said: IO[bytes] | None = None  # what the processes wrote on stderr: a file, which is never full
         self._control: Channel | None = None
         self._temporary: str | None = None
 
@@ -143,6 +165,7 @@ class Sandbox:
         assignment: str,
         races: Races = "now",
         only: list[int] | None = None,
+        files: dict[str, bytes | None] | None = None,
         cell_seconds: float = 60,
         notebook_seconds: float = 600,
         most_restarts: int = MOST_RESTARTS,
@@ -150,10 +173,14 @@ class Sandbox:
         """Run a notebook's cells, as ``plan`` gives them; ``only`` these tests, if given.
 
         With ``races="later"`` right answers are not timed, but put on the list ``waiting``; "again" is for
-        races that noise left undecided before. Raises SandboxError where no process can be started.
+        races that noise left undecided before. ``files`` are put beside the student's cells, by their paths;
+        of one that is None, the student is told that it was left out. Raises SandboxError where no process
+        can be started.
         """
         planned = msgspec.convert(cells, list[PlannedCell])
-        work = RunNotebook(planned, only, races, assignment, cell_seconds, notebook_seconds, most_restarts)
+        work = RunNotebook(
+            planned, only, races, assignment, files or {}, cell_seconds, notebook_seconds, most_restarts
+        )
         with self._busy:
             return self._run(work)
 
@@ -162,19 +189,13 @@ class Sandbox:
         executed = Executed(
             sandboxed=bool(self._bubblewrap), sources={cell.index: cell.source for cell in work.cells}
         )
-        executed.events += [
-            {"cell": cell.grade_id, "what": f"The code mentions `{word}`."}
-            for cell in work.cells
-            if cell.role == "student"
-            for word in unusual_words(cell.source)
-        ]
         self._machine.share()
         finished = False
         try:
             control = self._start(work.cells)
             racing = work.races != "later" and any("race(" in cell.source for cell in work.cells)
-            if racing and self.noise is None:
-                self._check_machine(control)
+            if racing and (self.noise is None or self._noisy):
+                self._check_until_quiet(control)
             finished = self._follow(control, work, executed)
         except (Gone, TooLate, Malformed):
             self.close()
@@ -194,12 +215,12 @@ class Sandbox:
     def _follow(self, control: Channel, work: RunNotebook, executed: Executed) -> bool:
         """Have the judge work, and take what it says; whether it came to its end."""
         names = {cell.index: cell.grade_id for cell in work.cells}
-        control.send(work, seconds=ANSWER_SECONDS)
-        deadline = time.monotonic() + work.notebook_seconds + GRACE_SECONDS
+        control.send(work, seconds=self._within(ANSWER_SECONDS))
+        countdown = Countdown(work.notebook_seconds + GRACE_SECONDS, self._core_time)
         finished = False
         kinds = CellDone | WantTiming | TimingDone | Finished | Over
         while True:
-            frame = control.receive(max(1.0, deadline - time.monotonic()))
+            frame = control.receive(countdown.left)
             said = parse(frame, kinds)
             match said:
                 case CellDone():
@@ -212,20 +233,44 @@ class Sandbox:
                         self._machine.release()
                         self._machine.share()
                         self.strays.add(said.logs)
-                    deadline += time.monotonic() - before
-                    control.send(Go(self._noisy, self.strays.are_rare), seconds=ANSWER_SECONDS)
+                    countdown.put_off(time.monotonic() - before)
+                    go = Go(self._noisy, self.strays.are_rare)
+                    control.send(go, seconds=self._within(ANSWER_SECONDS))
                 case Finished():
                     finished, executed.seconds = True, dict(said.seconds)
                 case _:
                     return finished
 
+    def _within(self, seconds: float) -> Callable[[], float]:
+        """What is left of so many seconds, which begin now; what waits for a busy machine has longer."""
+        return Countdown(seconds, self._core_time).left
+
+    def _members(self) -> list[int]:
+        """The processes of this sandbox."""
+        with suppress(psutil.Error):
+            if self._process is not None:
+                known = psutil.Process(self._process.pid)
+                return [known.pid, *(child.pid for child in known.children(recursive=True))]
+        return []
+
+    def _check_until_quiet(self, control: Channel) -> None:
+        """Let the machine measure itself, again and again until it is quiet enough to judge, or too late."""
+        self._check_machine(control)
+        while self._noisy and self._may_wait > 0 and not self._stopped.is_set():
+            log.warning("Races wait: %s The next look is in %g s.", self._noisy, AGAIN_SECONDS)
+            self._may_wait -= AGAIN_SECONDS
+            self._machine.release()
+            self._stopped.wait(AGAIN_SECONDS)
+            self._machine.share()
+            self._check_machine(control)
+
     def _check_machine(self, control: Channel) -> None:
-        """Let the machine measure itself, before it judges for the first time."""
+        """Let the machine measure itself."""
         self._machine.take()
         try:
-            control.send(CheckMachine(), seconds=ANSWER_SECONDS)
-            checked = parse(control.receive(ANSWER_SECONDS), MachineChecked)
-            control.receive(ANSWER_SECONDS)  # that it is over
+            control.send(CheckMachine(), seconds=self._within(ANSWER_SECONDS))
+            checked = parse(control.receive(self._within(ANSWER_SECONDS)), MachineChecked)
+            control.receive(self._within(ANSWER_SECONDS))  # that it is over
         finally:
             self._machine.release()
             self._machine.share()
@@ -239,17 +284,20 @@ class Sandbox:
         command = [sys.executable, "-m", "autograder.sandbox.forkserver"]
         environment: dict[str, str] = {}
         if self._bubblewrap:
-            command = [*bubblewrap.command(self._bubblewrap), *command]
+            if parent := memory_cgroup.delegated():
+                self._group = memory_cgroup.make(parent, f"answers-{os.getpid()}-{id(self)}")
+            command = [*bubblewrap.command(self._bubblewrap, self._group), *command]
         else:
             self._temporary = tempfile.mkdtemp(prefix="grading-")
             data, cache = bubblewrap.data_folder(), os.environ.get("XDG_CACHE_HOME", "")
             environment = bubblewrap.environment([self._temporary], str(data or ""), cache, namespaces=False)
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (for as long as they live)
         with other:
             self._process = subprocess.Popen(
                 command,
                 stdin=other.fileno(),
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
+                stderr=self._said,
                 env=environment,
                 cwd=self._temporary,
             )
@@ -257,7 +305,7 @@ class Sandbox:
 
     def _start(self, cells: list[PlannedCell]) -> Channel:
         """Have a fork server that is ready; a new one loads what the given cells import."""
-        if self._stopped:
+        if self._stopped.is_set():
             raise SandboxError("the sandbox was stopped.")
         if self._process is None or self._process.poll() is not None:
             self.close()
@@ -265,25 +313,33 @@ class Sandbox:
         assert self._control and self._process
         if not self._ready:
             try:
-                sources = [cell.source for cell in cells if cell.role != "student"]
+                # Nothing of a test: what the fork server knows is in the memory of all answers' processes.
                 given = [cell.source for cell in cells if cell.role == "given"]
-                meta = any("meta" in source for source in sources)
-                load = Load(imported_modules(sources), given, meta)
-                self._control.send(load, seconds=ANSWER_SECONDS)
-                ready = parse(self._control.receive(ANSWER_SECONDS), Ready)
+                load = Load(imported_modules(given), given, any("meta" in source for source in given))
+                self._control.send(load, seconds=self._within(ANSWER_SECONDS))
+                ready = parse(self._control.receive(self._within(ANSWER_SECONDS)), Ready)
             except (Gone, TooLate, Malformed):
                 self._process.kill()
-                said = (self._process.communicate()[1] or b"").decode(errors="replace").strip().splitlines()
-                why = said[-1] if said else "no reason given"
+                self._process.wait()
+                why = self._last_words()
                 raise SandboxError(f"the process that runs submissions could not be started: {why}") from None
             self._ready, self._namespaces = True, ready.namespaces
             if self._bubblewrap and not self._namespaces:
                 self.warning = NO_NAMESPACES
+            elif self._bubblewrap and not ready.filtered:
+                self.warning = NO_FILTER
         return self._control
+
+    def _last_words(self) -> str:
+        """The last line that the processes wrote on stderr."""
+        assert self._said
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - MOST_WORDS))
+        said = self._said.read().decode(errors="replace").strip().splitlines()
+        return said[-1] if said else "no reason given"
 
     def stop(self) -> None:
         """From another thread: end what runs, and start nothing any more."""
-        self._stopped = True
+        self._stopped.set()
         if process := self._process:
             process.kill()
 
@@ -298,9 +354,14 @@ class Sandbox:
                     self._process.wait(2)
             self._process.kill()
             self._process.wait()
-            if self._process.stderr:
-                self._process.stderr.close()
             self._process = None
+        if self._said:
+            self._said.close()
+            self._said = None
+        if self._group:
+            with suppress(OSError):
+                self._group.rmdir()
+            self._group = None
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None

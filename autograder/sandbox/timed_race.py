@@ -2,11 +2,11 @@
 
 Both sides are copies of processes that were forked from the same one, pinned to the same core, and stopped
 while the other runs. The same code in two processes can differ by tens of per cent, for as long as they live,
-so the unit of evidence is the *launch*: copy both sides in random order, warm up, time a few
-pairs of blocks, keep one ratio. The judge makes all inputs, a different one for each call, and reads the
-kernel's CPU clocks of everything that lives in a side's namespaces. Both sides take the inputs of all calls
-and hand over as many results; what the answer's side needs for that beyond the other is added to its calls,
-so nothing is gained by computing early or late.
+so the unit of evidence is the *launch*: copy both sides in random order, warm up, time a few pairs of blocks,
+keep one ratio. The judge makes all inputs, a different one for each call. It gives the values of one input at
+a time, and reads the result where it lies, in the side's memory; and from the one to the other it counts the
+CPU time of everything that lives in the side's namespaces. So nothing is gained by computing several calls at
+once, early or late.
 """
 
 from __future__ import annotations
@@ -23,23 +23,25 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..judging.calls import AnswerError
 from ..judging.values import difference
 from ..measuring.clocks import BLOCK_SECONDS, BlockSearch
-from ..measuring.decide import decide
+from ..measuring.decide import FAR, decide
 from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, log_ratios, ratio_of_logs
+from ..measuring.selfcheck import TooNoisy
 from . import decode, linux
 from .answer_link import TimeLeft
 from .answer_process import AnswerProcess, Connection, Ended
 from .channel import Gone, Malformed, TooLate
 from .encode import Inputs
 from .messages import (
-    FetchResults,
     Found,
     ObjectNode,
     PrepareRace,
+    RaceCall,
     RaceInputs,
     RaceReady,
     Raised,
@@ -55,17 +57,21 @@ ERRORS = {"now": 8.4e-4, "later": 8.4e-4, "again": 1.6e-4}
 PAIRS, WARM_UPS = 3, 1
 MOST_LAUNCHES = 80
 CALL_SECONDS = 10.0
-MOST_CALLS = 200
-MOST_INPUT_BYTES = 32 << 20
-# The results of a turn's calls are there at once. More than this, and they lie in new memory, which has to be
-# got from the kernel and cleared; but a turn of a single short call finds the caches cold.
-MOST_OUTPUT_BYTES = 8 << 20
+STOPPING_SECONDS = 1e-3  # that a process may take from where it counts as stopped; it is charged for them
+COPY_SECONDS = 60.0  # for a copy of a process; one with threads runs all its cells again
+MOST_CALLS = 50
+MOST_INPUT_BYTES = MOST_OUTPUT_BYTES = 32 << 20
 MOST_MAKING = 0.06  # seconds for the inputs of one block
-FEW_CALLS, FEW_MAKING = 16, 0.02  # what it is worth to have blocks of equal length
-MOST_TURNS = 8
-FEW_WAITS = 3  # a side that only computes waits for the signal to start, to be let go on, and after the end
-# What a side may spend on inputs and results beyond what the other side needs for as many.
-SLACK_FACTOR, SLACK_SECONDS = 1.2, 30e-6
+WAITS, FEW_WAITS = 2, 3  # in each call a side waits to get ready, and for its inputs; and now and then
+# What a side may spend on getting ready for its inputs, as a multiple of what the other does, and beyond it.
+MUCH, MUCH_SECONDS = 1.5, 2e-5
+MOST_THROWN_AWAY = 8  # launches, and more than are kept: then the machine is too busy
+SHORT = 5e-3  # seconds of the given version: a call that is so short feels what its caches hold
+IDLE_CALLS = 15  # calls that do nothing, to see what a call costs beside its work
+STILL = 1e-4  # CPU seconds that a side may take for being stopped and let go on
+
+# Overwritten before each block, so that no side finds in the caches what the other has left there.
+_SWEEP = np.zeros(8 << 20, np.uint8)
 
 SIDES = ("slow", "fast")  # the given version, and the answer
 
@@ -123,22 +129,25 @@ class TimedRace:
         with self._timing() as turn, linux.one_core_kept_free() as core:
             for name, side in processes.items():
                 with _told(name):
-                    side[1].use(self._time.of_cell())
-            launches = Launches(processes, on, threshold, tolerance, self._time, core)
+                    side[1].use(self._time.of_cell)
+            shares = target.name in self._answer.shares  # when it was checked
+            launches = Launches(processes, on, threshold, tolerance, self._time, core, shares)
             launches.plan()
             decision = decide(launches.ratios(), self._error, strays_are_rare=turn.strays_are_rare)
             turn.logs = [math.log(ratio * threshold) for ratio in decision.ratios]
         if not turn.logs:
             raise DuelError("there was no time left for this race.")
         ratio = ratio_of_logs(turn.logs)
-        return Verdict(decision.word, ratio, threshold, launches.seconds, "cpu", turn.logs)
+        return Verdict(
+            decision.word, ratio, threshold, launches.seconds, "cpu", turn.logs, launches.thrown_away
+        )
 
 
 class Launches:
     """Launches of both sides, one after the other; ``seconds`` per call of each side, a figure a pair.
 
     ``processes`` has for each side the name of its function, and the process to copy. On the core ``core``
-    (None: any).
+    (None: any). ``shares``: an answer's result may share memory with its input.
     """
 
     def __init__(
@@ -149,11 +158,16 @@ class Launches:
         tolerance: float | None,
         time_left: TimeLeft,
         core: int | None,
+        shares: bool = False,
     ) -> None:
+        self._shares = shares
         self._processes, self._on, self._threshold, self._tolerance = processes, on, threshold, tolerance
         self._time, self._core = time_left, core
-        self._turns: list[tuple[int, int]] = []  # of a block: how many calls each side does in one go
-        self._idle = 0.0  # CPU seconds of a turn without calls
+        self._calls: dict[str, int] = {}
+        self._idle = 0.0  # CPU seconds of a call that does nothing
+        self._again = True  # short calls follow one of the same kind
+        self._usual = 0.0  # CPU seconds of a call of the given version, before the launches
+        self.thrown_away = 0
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
 
     def plan(self) -> None:
@@ -167,154 +181,179 @@ class Launches:
         making = (time.process_time() - start) / 2
         if difference(first, second) is None:
             raise ValueError("`on` makes the same inputs each time: an answer could keep its results.")
-        name, process = self._processes["slow"]
         with _told("slow"):
-            copy = process.start_copy(self._time.of_cell())
-        slow = Side("slow", name, process, copy, self._core, self._time)
+            copy = self._processes["slow"][1].start_copy(self._time.of_step(COPY_SECONDS))
+        slow = self._side("slow", copy)
         try:
-            block, nothing = TurnInputs([second]), TurnInputs([])
-            slow.reserve(block)
-            slow.run(block, [0])
-            _, size = slow.results(1)
-            in_turn = min(
-                MOST_CALLS, MOST_INPUT_BYTES / max(block.inputs.size, 1), MOST_OUTPUT_BYTES / max(size, 1)
+            inputs = GivenInputs(second)
+            slow.reserve([inputs])
+            done = slow.run([inputs, inputs])
+            most = min(
+                MOST_CALLS,
+                MOST_MAKING / max(making, 1e-6),
+                MOST_INPUT_BYTES / max(inputs.inputs.size, 1),
+                MOST_OUTPUT_BYTES / max(done.results[0].bytes, 1),
             )
-            in_turn = max(1, int(in_turn))
-            most = max(1, int(min(MOST_TURNS * in_turn, MOST_CALLS, MOST_MAKING / max(making, 1e-6))))
-            search, seconds, idle = BlockSearch(most), 0.0, []
-            while not search.found or not seconds:
-                seconds = 0.0
-                for number in _split(search.calls, in_turn):
-                    block = TurnInputs([self._inputs() for _ in range(number)])
-                    slow.reserve(block)
-                    idle.append(slow.run(nothing, []).calls)
-                    seconds += max(slow.run(block, block.all).calls - min(idle), 1e-9)
-                search.take(seconds)
+            most = max(1, int(most))
+            idle = slow.run([inputs] * (1 + IDLE_CALLS), again=True, work=False).results[1:]
+            self._idle = median(call.seconds for call in idle)
+            search = BlockSearch(most)
+            took: list[float] = []
+            while not search.found or len(took) < PAIRS:
+                block = self._block(search.calls)
+                slow.reserve(block)
+                done = slow.run(block, again=self._again)
+                seconds = max(done.seconds, 1e-9)
+                self._again = seconds / search.calls < SHORT
+                if search.found:
+                    took.append(seconds)
+                else:
+                    search.take(seconds)
         finally:
             slow.kill()
             slow.await_end()
-        self._idle = min(idle)
+        seconds = median(took)
+        self._usual = seconds / search.calls - self._idle
         enough = math.ceil(BLOCK_SECONDS * self._threshold * search.calls / seconds)
-        # What a block costs once, such as finding the caches cold, weighs on both sides alike where their
-        # blocks are equally long: those of an answer that is just fast enough, as far as that is cheap.
-        equal = math.ceil(search.calls * self._threshold)
-        equal = min(equal, FEW_CALLS, int(FEW_MAKING / max(making, 1e-6)))
-        fast = max(search.calls, min(most, max(enough, equal)))
-        if fast <= in_turn:
-            self._turns = [(search.calls, fast)]
-        else:
-            self._turns = [(number, number) for number in _split(fast, in_turn)]
+        self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, enough))}
 
     def ratios(self) -> Iterator[float]:
         """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
         ending: list[Side] = []
+        kept = 0
         try:
             for _ in range(MOST_LAUNCHES):
-                if self._time.is_over():
+                if not self._time.of_cell():
                     return
-                sides: dict[str, Side] = {}
+                sides: list[Side] = []
+                pairs: list[dict[str, float]] = []
+                start = time.monotonic()
                 try:
-                    names = random.sample(SIDES, 2)
                     # Both at once, while the last ones end: that takes longer than all that is timed.
                     copies = []
-                    for name in names:
+                    for name in random.sample(SIDES, 2):
                         with _told(name):
-                            copies.append(self._processes[name][1].start_copy(self._time.of_cell()))
+                            left = self._time.of_step(COPY_SECONDS)
+                            copies.append((name, self._processes[name][1].start_copy(left)))
                     for side in ending:
                         side.await_end()
-                    for name, copy in zip(names, copies, strict=True):
-                        sides[name] = Side(name, *self._processes[name], copy, self._core, self._time)
-                    pairs = []
-                    for _ in range(WARM_UPS + PAIRS):
-                        # The first turn, of a single call, finds the caches cold, and does not count.
-                        turns = [self._turn(*calls) for calls in ((1, 1), *self._turns)]
-                        pair = {name: Done() for name in SIDES}
-                        for name in random.sample(SIDES, 2):
-                            sides[name].reserve(*turns)
-                            for turn in turns:
-                                part = turn.part if name == "slow" else turn.all
-                                spent = sides[name].run(turn, part)
-                                pair[name].changed.append(sides[name].changed_inputs())
-                                # All results at once: whoever computes them only now has to compute them all.
-                                results, _ = sides[name].results(len(turn.all), spent)
-                                pair[name].results.append(results)
-                                pair[name].spent.append(spent)
-                        self._compare(turns, pair["fast"], pair["slow"])
-                        pairs.append({name: done.spent[1:] for name, done in pair.items()})
+                    for name, copy in copies:
+                        sides.append(self._side(name, copy))
+                    self._time.put_off_cell(time.monotonic() - start)  # some copies run all cells again
+                    for number in range(WARM_UPS + PAIRS):
+                        inputs = self._block(self._calls["fast"])
+                        part = random.sample(range(len(inputs)), 1 + self._calls["slow"])
+                        done: dict[str, Block] = {}
+                        for side in random.sample(sides, 2):
+                            side.reserve(inputs)
+                            block = inputs if side.name == "fast" else [inputs[which] for which in part]
+                            done[side.name] = side.run(block, number < WARM_UPS, self._again)
+                        self._compare(done["fast"], done["slow"], part)
+                        pairs.append(self._per_call(done))
                 finally:
-                    ending = list(sides.values())
+                    ending = sides
                     for side in ending:
                         side.kill()
-                yield self._ratio(pairs[WARM_UPS:]) / self._threshold
+                pairs = pairs[WARM_UPS:]
+                if median(seconds["slow"] for seconds in pairs) > FAR * self._usual:
+                    self.thrown_away += 1  # something beside it made the given version slow
+                    if self.thrown_away > max(MOST_THROWN_AWAY, kept):
+                        raise TooNoisy(
+                            f"in {self.thrown_away} of {self.thrown_away + kept} launches the given version "
+                            f"took more than {FAR:g} times as long as before them."
+                        )
+                    continue
+                kept += 1
+                yield self._ratio(pairs) / self._threshold
         finally:
             for side in ending:
                 side.await_end()
 
+    def _side(self, name: str, copy: Callable[[], Connection]) -> Side:
+        return Side(name, *self._processes[name], copy, self._core, self._time)
+
     def _inputs(self) -> tuple:
         return fresh_inputs(self._on, secrets.randbits(63), "cpu")
 
-    def _turn(self, slow: int, fast: int) -> TurnInputs:
-        inputs = [self._inputs() for _ in range(fast)]
-        return TurnInputs(inputs, random.sample(range(fast), slow))
+    def _block(self, calls: int) -> list[GivenInputs]:
+        """Inputs for so many calls, and one before them."""
+        return [GivenInputs(self._inputs()) for _ in range(1 + calls)]
 
-    def _compare(self, turns: Sequence[TurnInputs], fast: Done, slow: Done) -> None:
-        """Raise AnswerError where the answer's results are not those of the given version."""
-        if any(changed and not allowed for changed, allowed in zip(fast.changed, slow.changed, strict=True)):
-            raise AnswerError("failed", "a call changed its input, which must be left alone.")
-        for turn, got, expected in zip(turns, fast.results, slow.results, strict=True):
-            if not isinstance(got, list) or len(got) != len(turn.all):
-                raise AnswerError("failed", "not all results were there when the calls had ended.")
-            for place, which in enumerate(turn.part):
-                pair = got[which], expected[place]
-                if not _identical(*pair) and (found := difference(*pair, None, self._tolerance)):
-                    raise AnswerError("failed", f"a result was wrong while it was timed: {found}")
+    def _compare(self, fast: Block, slow: Block, part: Sequence[int]) -> None:
+        """Raise AnswerError where the answer's results, or what else it did, are not as the given version's.
 
-    def _ratio(self, pairs: Sequence[Mapping[str, list[Spent]]]) -> float:
+        The given version did the calls in ``part``.
+        """
+        for expected, which in zip(slow.results, part, strict=True):
+            got = fast.results[which]
+            pair = got.value, expected.value
+            if not _identical(*pair) and (found := difference(*pair, None, self._tolerance)):
+                raise AnswerError("failed", f"a result was wrong while it was timed: {found}")
+            if got.changed_input and not expected.changed_input:
+                raise AnswerError("failed", "a call changed its input, which must be left alone.")
+            if got.shares_input and not (expected.shares_input or self._shares):
+                raise AnswerError(
+                    "failed", "a result shares memory with its input, and did not when it was checked."
+                )
+        if fast.changed and not slow.changed:
+            raise AnswerError("failed", "a call changed the result of the one before.")
+
+    def _per_call(self, done: Mapping[str, Block]) -> dict[str, float]:
+        """Seconds per call of each side."""
+        per_call = {name: done[name].seconds / self._calls[name] for name in SIDES}
+        per_call = {name: max(seconds - self._idle, seconds / 2) for name, seconds in per_call.items()}
+        # The values of its inputs are not there while it gets ready; so there is nothing to do but that.
+        ready = {name: done[name].ready / self._calls[name] for name in SIDES}
+        per_call["fast"] += max(0.0, ready["fast"] - MUCH * ready["slow"] - MUCH_SECONDS)
+        return {name: max(seconds, 1e-9) for name, seconds in per_call.items()}
+
+    def _ratio(self, pairs: Sequence[Mapping[str, float]]) -> float:
         """The median over pairs of given / answer; keeps the seconds per call of both."""
-        usual = median(turn.around for pair in pairs for turn in pair["slow"])
-        more = median(turn.around for pair in pairs for turn in pair["fast"])
-        more = max(0.0, more - SLACK_FACTOR * usual - SLACK_SECONDS)
-        slow, fast = (
-            [self._per_call(pair[name], which) for pair in pairs] for which, name in enumerate(SIDES)
-        )
-        fast = [
-            seconds + more * len(self._turns) / sum(calls for _, calls in self._turns) for seconds in fast
-        ]
-        self.seconds["slow"] += slow
-        self.seconds["fast"] += fast
-        return math.exp(median(log_ratios(slow, fast)))
-
-    def _per_call(self, turns: list[Spent], side: int) -> float:
-        took = sum(turn.calls - self._idle for turn in turns)
-        return max(took, 1e-9) / sum(calls[side] for calls in self._turns)
+        taken = {name: [pair[name] for pair in pairs] for name in SIDES}
+        for name in SIDES:
+            self.seconds[name] += taken[name]
+        return math.exp(median(log_ratios(taken["slow"], taken["fast"])))
 
 
-class TurnInputs:
-    """The inputs of some calls, ready for both sides; ``part`` are the given version's calls."""
+class GivenInputs:
+    """The inputs of one call, ready to be given to either side."""
 
-    def __init__(self, calls: list[tuple], part: list[int] | None = None) -> None:
-        self._calls = calls  # the memory that is compared with what the sides have left of it
-        self.inputs = Inputs()
-        self.nodes: list[list[Value]] = [[self.inputs.node(value) for value in given] for given in calls]
-        self.all = list(range(len(calls)))
-        self.part = self.all if part is None else part
+    def __init__(self, values: tuple) -> None:
+        self._values = values  # the memory that is compared with what a side has left of it
+        self.tensors: list[Value] = []
+        self.inputs = Inputs(ready=self.tensors)
+        self.nodes = [self.inputs.node(value) for value in values]
 
 
 @dataclass
-class Spent:
-    """CPU seconds of a side for one turn: the calls, and the inputs and results around them."""
+class Result:
+    """One call: its result as it came and as it was read, its bytes, and what it did to its inputs.
 
-    calls: float
-    around: float
+    ``seconds`` of CPU time from when the inputs were there until the result was read, the same for getting
+    ready, and of wall time.
+    """
+
+    node: Value
+    value: Any
+    bytes: int
+    shares_input: bool
+    changed_input: bool = False
+    seconds: float = 0.0
+    ready: float = 0.0
+    wall: float = 0.0
 
 
 @dataclass
-class Done:
-    """What a side did in a block, turn by turn: what it took, its results, whether it changed its inputs."""
+class Block:
+    """Calls that were done: CPU seconds of all but the first, and for getting ready; the results of all.
 
-    spent: list[Spent] = field(default_factory=list)
-    results: list[Any] = field(default_factory=list)
-    changed: list[bool] = field(default_factory=list)
+    ``changed``: a result was changed by a later call.
+    """
+
+    seconds: float
+    ready: float
+    results: list[Result]
+    changed: bool
 
 
 class Side:
@@ -339,109 +378,148 @@ class Side:
             os.sched_setaffinity(self._copy.pid, {core})
         self._shares_namespaces = original.first == self._copy.first
         self._own = {self._copy.first, self._copy.pid, original.pid}
-        self._stopped = [pid for pid in linux.with_descendants(original.first) if pid != self._copy.pid]
+        others = {*linux.with_descendants(original.first), *linux.with_descendants(self._copy.first)}
+        others.discard(self._copy.pid)
         if self._copy.to_first is not None:
-            self._stopped.remove(original.first)  # it is ours, and answers
+            others -= {original.first, self._copy.first}  # they are ours, and answer
+        self._stopped = sorted(others)
         for pid in self._stopped:
             linux.send_signal(pid, signal.SIGSTOP)
+        left = time_left.of_step(CALL_SECONDS)
+        while not self._others_are_stopped() and left():
+            pass
+        # Processes that were there before, and do nothing, cost nothing.
+        self._at_rest = {pid: _cpu_seconds_of(pid) for pid in self._stopped if pid not in self._own}
         self._newest = self._copy.newest_process()
-        self._inputs = Inputs()
-        self._memory: SharedMemory | None = None
+        self._inputs: SharedMemory | None = None
+        self._memory: decode.ProcessMemory | None = None
+        self._when_stopped: float | None = None
 
-    def reserve(self, *turns: TurnInputs) -> None:
-        """Have memory for the inputs of a turn, which the side has mapped."""
-        size = max(turn.inputs.size for turn in turns)
-        if self._memory is not None and self._memory.size >= size:
+    def reserve(self, block: Sequence[GivenInputs]) -> None:
+        """Have memory for the inputs of each of these calls, which the side has mapped."""
+        size = max(given.inputs.size for given in block)
+        if self._inputs is not None and self._inputs.size >= size:
             return
-        self._close_memory()
-        self._memory = SharedMemory(2 * size)
+        self._close()
+        self._inputs = SharedMemory(2 * size)
         with self._running():
             prepare = PrepareRace(self._function)
-            self._copy.channel.send(prepare, files=[self._memory.file], seconds=CALL_SECONDS)
-            self._copy.reply(RaceReady, CALL_SECONDS)
+            seconds = self._time.of_step(CALL_SECONDS)
+            self._copy.channel.send(prepare, files=[self._inputs.file], seconds=seconds)
+            self._copy.reply(RaceReady, seconds)
+        try:
+            self._memory = decode.ProcessMemory(self._copy.pid)
+        except OSError:
+            raise DuelError(f"the memory of {self.name!r} cannot be read.") from None
 
-    def run(self, turn: TurnInputs, part: list[int]) -> Spent:
-        """Give it the inputs of all calls, and let it do ``part`` of them."""
-        if self._memory is None:
-            raise RuntimeError("no memory was reserved for these inputs")
-        self._inputs = inputs = turn.inputs
-        inputs.fill(self._memory)
-        start = self._cpu_seconds()
-        with self._running():
-            self._copy.channel.send(RaceInputs(turn.nodes, inputs.places(), part), seconds=CALL_SECONDS)
-            self._copy.channel.await_signal(CALL_SECONDS, self._copy.watch)
-        ready = self._cpu_seconds()
-        self._expect_nobody_else()
-        waits = linux.voluntary_switches(self._copy.pid)
-        wall = time.monotonic()
-        with self._running():
-            self._copy.channel.signal()
-            seconds = min(CALL_SECONDS * max(1, len(part)), self._time.of_cell())
-            self._copy.channel.await_signal(max(0.1, seconds), self._copy.watch)
-        wall = time.monotonic() - wall
-        took = self._cpu_seconds() - ready
-        waits = linux.voluntary_switches(self._copy.pid) - waits
-        if waits > FEW_WAITS or self._is_new():
-            took = max(took, wall)  # it waited, or somebody else worked: then the time that passed counts
-        return Spent(took, ready - start)
+    def run(
+        self, block: Sequence[GivenInputs], keep: bool = False, again: bool = False, work: bool = True
+    ) -> Block:
+        """Have it do these calls, one after the other: it gets ready, its inputs come, and its result is read
+        before anything else happens. The first call is not timed.
 
-    def results(self, number: int, spent: Spent | None = None) -> tuple[Any, int]:
-        """Its results, repeated until there are ``number``, and their bytes; what that took is added to
-        ``spent``.
+        ``keep``: each result stays until the last call was done, and not only until the next one. ``again``:
+        before each call that is timed it does the last one once more, so that the caches hold its code.
+        ``work`` False: the calls do nothing.
         """
-        start = self._cpu_seconds()
+        assert self._inputs is not None  # reserve came first
+        _SWEEP[:] += 1
+        results: list[Result] = []
         with self._running():
-            self._copy.channel.send(FetchResults(number), seconds=CALL_SECONDS)
-            reply, frame = self._copy.reply(Found | Raised, CALL_SECONDS)
-        if spent is not None:
-            spent.around += self._cpu_seconds() - start
-        self._expect_nobody_else()
+            waits = linux.voluntary_switches(self._copy.pid)
+            for number, given in enumerate(block):
+                seconds, start = self._time.of_step(CALL_SECONDS), self._cpu_seconds()
+                places = given.inputs.places()
+                message = RaceInputs(given.tensors, places, keep and number > 0, again and number > 0)
+                self._copy.channel.send(message, seconds=seconds)
+                self._copy.reply(RaceReady, seconds)
+                given.inputs.fill(self._inputs)
+                ready, wall = self._cpu_seconds(), time.monotonic()
+                self._copy.channel.send(RaceCall(given.nodes if work else None), seconds=seconds)
+                result = self._result(given.inputs, seconds)
+                result.wall, result.seconds = time.monotonic() - wall, self._cpu_seconds() - ready
+                result.ready = ready - start
+                result.changed_input = given.inputs.changed(self._inputs)
+                results.append(result)
+                if number == 0:
+                    if not self._others_are_stopped():
+                        self._refuse()
+                    self._is_new()  # what began in the first call is not looked at
+            waits = linux.voluntary_switches(self._copy.pid) - waits
+        timed = results[1:]
+        took, wall = sum(result.seconds for result in timed), sum(result.wall for result in timed)
+        if waits > WAITS * len(block) + FEW_WAITS or self._is_new():
+            took = max(took, wall)  # it waited, or somebody else worked: then the time that passed counts
+        ready = sum(result.ready for result in timed)
+        return Block(took, ready, results, keep and any(map(self._was_changed, results)))
+
+    def _was_changed(self, result: Result) -> bool:
+        """Whether a result is no longer what it was."""
+        if result.shares_input:
+            return False  # the next input came there
+        assert self._memory is not None
+        try:
+            now = decode.Reader(self._memory, [], _opaque).value(result.node)
+        except Malformed:
+            return True
+        return not _identical(now, result.value) and difference(now, result.value, None, None) is not None
+
+    def _result(self, inputs: Inputs, seconds: Callable[[], float]) -> Result:
+        """The result of a call, read where it lies."""
+        assert self._memory is not None  # reserve came first
+        reply, _ = self._copy.reply(Found | Raised, seconds)
         if isinstance(reply, Raised):
             raise DuelError(f"{self.name!r} raised {reply.told}")
+        reader = decode.Reader(self._memory, inputs.storages, _opaque)
         try:
-            values = decode.Reader(frame.payload, self._inputs.storages, _opaque).value(reply.value)
+            value = reader.value(reply.value)
         except Malformed as error:
             self._process.suspicious.append(f"The answer's process sent {error}.")
             raise AnswerError("failed", f"a result cannot be read: {error}.") from None
-        return values, len(frame.payload)
-
-    def changed_inputs(self) -> bool:
-        """Whether a call wrote into its inputs."""
-        return self._memory is not None and self._inputs.changed(self._memory)
+        return Result(reply.value, value, reader.bytes, bool(reader.aliases))
 
     def _is_new(self) -> bool:
         """Whether there was a new process or thread since the last look."""
         before, self._newest = self._newest, self._copy.newest_process()
         return self._newest != before
 
-    def _expect_nobody_else(self) -> None:
-        """Our code starts no process to take inputs or give results, and nobody else there runs."""
-        if self._is_new() or any(linux.state(pid) not in "TtZX" for pid in self._stopped):
-            self._process.suspicious.append(
-                "In a race, another process of the answer worked beside the calls."
-            )
-            raise AnswerError("failed", "not timed, because another process worked beside the calls.")
+    def _refuse(self) -> None:
+        self._process.suspicious.append("In a race, another process of the answer worked beside the calls.")
+        raise AnswerError("failed", "not timed, because another process worked beside the calls.")
+
+    def _others_are_stopped(self) -> bool:
+        """Whether nobody else runs who was there before the launch."""
+        return all(linux.state(pid) in "TtZX" for pid in self._stopped)
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """Let the side go on for the length of the block, and stop it again."""
+        """Let the side go on for the length of the block, and stop it again, with all its threads."""
+        if self._when_stopped is not None and self._cpu_seconds() > self._when_stopped + STILL:
+            self._refuse()  # it did not stay stopped
         self._signal(signal.SIGCONT)
         try:
             yield
         except TooLate:
-            raise DuelError(f"{self.name!r} did not return within {CALL_SECONDS:g} s a call.") from None
+            why = f"{self.name!r} did not return within {CALL_SECONDS:g} s a call."
+            if self._at_rest:
+                self._process.suspicious.append(
+                    "In a race, the answer did not return, and had other processes."
+                )
+                why += " Other processes of its own are stopped in a race: it must not wait for them."
+            raise DuelError(why) from None
         except (Ended, Gone) as error:
             raise DuelError(f"{self.name!r} ended its process{f': {error}' if str(error) else ''}.") from None
         except Malformed as error:
             self._process.suspicious.append(f"The answer's process sent {error}.")
             raise DuelError(f"{self.name!r} sent {error}.") from None
         self._signal(signal.SIGSTOP)
-        deadline = time.monotonic() + CALL_SECONDS
-        while (state := linux.state(self._copy.pid)) not in "TZX":
-            if time.monotonic() > deadline:
+        left = self._time.of_step(CALL_SECONDS)
+        while set(states := linux.states(self._copy.pid)) - set("TZX"):
+            if not left():
                 raise DuelError(f"{self.name!r} could not be stopped.")
-        if state != "T":
+        if "T" not in states:
             raise DuelError(f"{self.name!r} ended its process.")
+        self._when_stopped = self._cpu_seconds()
 
     def _signal(self, number: int) -> None:
         try:
@@ -455,18 +533,21 @@ class Side:
         for pid in linux.with_descendants(self._copy.first):
             if pid == self._copy.first and self._copy.to_first is not None:
                 continue
-            if pid not in self._own and linux.alive(pid):
+            if pid not in self._own and linux.alive(pid) and not self._rests(pid):
                 self._process.suspicious.append("In a race, the answer had another process running.")
                 raise AnswerError(
                     "failed", "not timed, because your code keeps another process running beside the calls."
                 )
-            with suppress(OSError):
-                total += linux.cpu_seconds(pid)
+            total += _cpu_seconds_of(pid)
         return total
+
+    def _rests(self, pid: int) -> bool:
+        """Whether a process was there before the launch, and has done nothing since but stop."""
+        return pid in self._at_rest and _cpu_seconds_of(pid) - self._at_rest[pid] < STOPPING_SECONDS
 
     def kill(self) -> None:
         """Have it ended, on any core, and let the others in its namespaces go on."""
-        self._close_memory()
+        self._close()
         with suppress(OSError):
             os.sched_setaffinity(self._copy.pid, range(os.cpu_count() or 1))
         self._copy.end()
@@ -479,16 +560,19 @@ class Side:
         """Wait until it is gone: giving back its memory takes as long as forking it."""
         self._copy.await_end()
 
-    def _close_memory(self) -> None:
-        if self._memory:
+    def _close(self) -> None:
+        if self._inputs is not None:
+            self._inputs.close()
+        if self._memory is not None:
             self._memory.close()
-            self._memory = None
+        self._inputs = self._memory = None
 
 
-def _split(calls: int, most: int) -> list[int]:
-    """So many calls, in parts of at most ``most``, which are about equally large."""
-    parts = math.ceil(calls / most)
-    return [calls // parts + (part < calls % parts) for part in range(parts)]
+def _cpu_seconds_of(pid: int) -> float:
+    """CPU seconds of a process so far; 0 when it is gone."""
+    with suppress(OSError):
+        return linux.cpu_seconds(pid)
+    return 0.0
 
 
 @contextmanager

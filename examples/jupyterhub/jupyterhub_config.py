@@ -12,6 +12,9 @@ c = get_config()  # noqa: F821  (JupyterHub defines it)
 
 # Only this machine. For more, put TLS in front first.
 c.JupyterHub.bind_url = "http://127.0.0.1:8000"
+# Each server has a domain of its own, such as ada.localhost. Pages of one domain can use each other: one
+# that a student makes would reach the server of whoever opens it.
+c.JupyterHub.subdomain_host = "http://localhost:8000"
 
 # A password for all students, and one for the instructor: enough for a demonstration, not for a class.
 c.JupyterHub.authenticator_class = "shared-password"

@@ -98,7 +98,7 @@ check(
 )
 
 # %% id="one_hot_race" role="test"
-race(one_hot, against=one_hot_slow, on=many_labels, at_least={"cpu": 20, "cuda": 20}, points=2)
+race(one_hot, against=one_hot_slow, on=many_labels, at_least={"cpu": 15, "cuda": 20}, points=2)
 
 # %% [markdown]
 # ## 2. A positional table
@@ -288,7 +288,7 @@ check(wrap, like=wrap_slow, on=[every_other, transposed, truth_values], shares=T
 ### END HIDDEN TESTS
 
 # %% id="wrap_race" role="test"
-race(wrap, against=wrap_slow, on=large_array, at_least={"cpu": 20}, points=1)
+race(wrap, against=wrap_slow, on=large_array, at_least={"cpu": 7}, points=1)
 
 # %% [markdown]
 # ## 4. A batch of pictures
@@ -359,7 +359,7 @@ check(stack_images, like=stack_images_slow, on=[wide_pictures, one_picture, cut_
 ### END HIDDEN TESTS
 
 # %% id="stack_images_race" role="test"
-race(stack_images, against=stack_images_slow, on=pictures, at_least={"cpu": 20}, points=2)
+race(stack_images, against=stack_images_slow, on=pictures, at_least={"cpu": 12}, points=2)
 
 # %% [markdown]
 # ## 5. Rows of different lengths

@@ -182,7 +182,7 @@ race(
     picture_gradients,
     against=picture_gradients_slow,
     on=many_pictures,
-    at_least={"cpu": 4, "cuda": 4},
+    at_least={"cpu": 2.5, "cuda": 4},
     points=3,
 )
 

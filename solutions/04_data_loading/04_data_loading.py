@@ -114,7 +114,7 @@ check(
 ### END HIDDEN TESTS
 
 # %% id="collate_race" role="test"
-race(collate, against=collate_slow, on=one_batch, at_least={"cpu": 5}, points=2)
+race(collate, against=collate_slow, on=one_batch, at_least={"cpu": 2.5}, points=2)
 
 # %% [markdown]
 # ## 2. Crop a whole batch
@@ -512,7 +512,7 @@ check(send, like=send_slow, on=[wide_batch, one_picture], points=1)
 ### END HIDDEN TESTS
 
 # %% id="send_race" role="test"
-race(send, against=send_slow, on=small_batch, at_least={"cpu": 8, "cuda": 8}, points=2)
+race(send, against=send_slow, on=small_batch, at_least={"cpu": 3, "cuda": 8}, points=2)
 
 # %% [markdown]
 # ## Done

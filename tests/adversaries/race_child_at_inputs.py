@@ -1,17 +1,18 @@
-"""Has a child compute everything while the inputs are taken, before the timed block begins.
+"""Has a child compute the result while the inputs are taken, before the function is called.
 
 # points: total_race=0
+# suspicious: yes
 """
 
 # %% total answer
-import mmap
 import os
 import sys
 
 import torch
 
-shared = torch.frombuffer(mmap.mmap(-1, 200 * 400 * 4), dtype=torch.float32).view(200, 400)
+shared = torch.empty(400).share_memory_()
 student = next(module for name, module in sys.modules.items() if name.endswith("sandbox.student"))
+value = student.Arguments.value
 
 
 def slowly(x):
@@ -19,22 +20,19 @@ def slowly(x):
     return torch.stack(rows) if rows else x.sum(dim=1)
 
 
-total = slowly
+def taken(self, node):
+    x = value(self, node)
+    if sys._getframe(2).f_code.co_name == "on_race_call":
+        child = os.fork()
+        if child == 0:
+            shared[: len(x)] = slowly(x)
+            os._exit(0)
+        os.waitpid(child, 0)
+    return x
 
 
-def on_inputs(self, request, frame):
-    self.arguments = student.Arguments(self.memory, request.places, self.objects)
-    calls = [self.arguments.value(nodes[0]) for nodes in request.calls]
-    child = os.fork()
-    if child == 0:
-        for number, x in enumerate(calls):
-            shared[number, : len(x)] = slowly(x)
-        os._exit(0)
-    os.waitpid(child, 0)
-    self.channel.signal()
-    self.channel.await_signal()
-    self.made = [shared[number, : len(calls[number])] for number in request.part]
-    self.channel.signal()
+student.Arguments.value = taken
 
 
-student.Agent.on_inputs = on_inputs
+def total(x):
+    return shared[: len(x)].clone() if sys._getframe(1).f_code.co_name == "on_race_call" else slowly(x)

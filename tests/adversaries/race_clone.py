@@ -1,8 +1,8 @@
-"""Computes outside its own CPU clock: a child that shares its memory does the whole block, and is gone by
-the end.
+"""Computes outside its own CPU clock: a child that shares its memory does the work of each call, and
+is gone by its end.
 
 clone(CLONE_VM | CLONE_VFORK) stops the caller once until the child has ended, and the child's time is
-nobody's. The protocol is served by a busy loop, so that this is the only time that the process waits.
+nobody's. Messages are awaited by a busy loop, so that this is the only time that the process waits.
 
 # points: total_race=0
 # suspicious: yes
@@ -13,10 +13,9 @@ import ctypes
 import gc
 import mmap
 import os
-import socket
-import time
+import select
 
-from autograder.sandbox.student import Arguments
+from autograder.sandbox.student import Arguments, Found, ResultsInPlace
 
 
 def total(x):
@@ -34,26 +33,21 @@ def in_a_child(work):
     os.waitpid(libc.clone(entry, ctypes.c_void_p(top), 0x100 | 0x4000 | 17, None), 0)
 
 
-def on_inputs(self, request, frame):
-    arguments = self.arguments = Arguments(self.memory, request.places, self.objects)
-    prepared = [tuple(map(arguments.value, nodes)) for nodes in request.calls]
-    self.made = []
-    connection = self.channel.socket
-    self.channel.signal()
-    while True:
-        try:
-            connection.recv(1, socket.MSG_DONTWAIT)
-            break
-        except BlockingIOError:
-            pass
-    if request.part:
-        in_a_child(lambda: self.made.extend(total(x) for (x,) in prepared))
-    self.channel.signal()
-    end = time.perf_counter() + 2e-4
-    while time.perf_counter() < end:
+def on_race_call(self, request, frame):
+    self.made.clear()
+    node = None
+    if request.call:
+        arguments = Arguments(self.memory, request.places, self.objects)
+        (x,) = map(arguments.value, request.args)
+        results = ResultsInPlace(arguments.storages, self.keep)
+        in_a_child(lambda: self.made.append(total(x)))
+        node = results.node(self.made[-1])
+        self.made.append(results)
+    self.channel.send(Found(node))
+    while not select.select([self.channel.socket], [], [], 0)[0]:
         pass
 
 
 for found in gc.get_objects():
     if type(found).__name__ == "Agent":
-        type(found).on_inputs = on_inputs
+        type(found).on_race_call = on_race_call

@@ -1,4 +1,4 @@
-"""Gives an empty result in the timed block, and computes only the one that is asked for afterwards.
+"""Gives an empty result when it is timed, and computes it when it is read.
 
 What it computes takes about 1.5 times as long as asked for, so it must not get full points.
 
@@ -11,7 +11,7 @@ import sys
 
 from autograder.sandbox import encode
 
-real, waiting = encode.Results.node, {}
+real, waiting = encode.ResultsInPlace.node, {}
 
 
 def columns(x):
@@ -27,11 +27,11 @@ def node(self, value):
     return real(self, value)
 
 
-encode.Results.node = node
+encode.ResultsInPlace.node = node
 
 
 def total(x):
-    if sys._getframe(1).f_code.co_name != "on_inputs":
+    if sys._getframe(1).f_code.co_name != "on_race_call":
         return columns(x)
     promise = object()
     waiting[id(promise)] = x

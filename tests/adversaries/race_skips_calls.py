@@ -12,6 +12,6 @@ number = 0
 def total(x):
     global number
     number += 1
-    if sys._getframe(1).f_code.co_name == "on_inputs" and number % 2:
+    if sys._getframe(1).f_code.co_name == "on_race_call" and number % 2:
         return x.new_zeros(len(x))
     return x.sum(dim=1)

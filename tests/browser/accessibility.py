@@ -8,7 +8,7 @@ ours as a whole.
 from __future__ import annotations
 
 from axe_playwright_python.sync_playwright import Axe
-from notebook import menu
+from lab_notebook import menu
 from playwright.sync_api import Page, expect
 
 IN_LAB = [

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from accessibility import findings, findings_in_both_themes
+from lab_notebook import Notebook, menu
 from lab_server import environment
-from notebook import Notebook, menu
 from playwright.sync_api import FrameLocator, Locator, Page, expect
 
 ASSIGNMENT = "01_tensor_creation"
@@ -21,6 +21,8 @@ WRONG = "return torch.eye(classes, device=labels.device)[labels]"
 RIGHT = """\
 table = torch.zeros(len(labels), classes, device=labels.device)
 return table.scatter_(1, labels[:, None], 1)"""
+# Typeset, it would look like what it is not.
+FORMULA = r'raise ValueError(r"$\text{passed}$ \(\text{passed}\) $$\text{passed}$$")'
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +71,10 @@ def solve(page: Page, screenshot) -> None:
     notebook.run(CHECK)
     expect(notebook.card(CHECK)).to_contain_text("not attempted")
 
-    notebook.replace_line("def one_hot(", "raise NotImplementedError", WRONG)
+    notebook.replace_line("def one_hot(", "raise NotImplementedError", FORMULA)
+    run_tests(notebook)
+    expect(notebook.card(CHECK)).to_contain_text("$$\\text{passed}$$")
+    notebook.replace_line("def one_hot(", "raise ValueError", WRONG)
     run_tests(notebook)
     expect(notebook.card(CHECK)).to_contain_text("passed: right in 2 cases. (1 of 1 points)")
     expect(notebook.card(RANGE)).to_contain_text(
@@ -153,8 +158,6 @@ def see_progress(page: Page) -> None:
 
 def read_feedback(page: Page, course: Path, screenshot) -> None:
     (feedback,) = (course / "feedback").glob(f"*/{ASSIGNMENT}/{ASSIGNMENT}.html")
-    # nbconvert's page asks another site for MathJax; tests do without the network.
-    page.route(re.compile("^https://"), lambda route: route.fulfill(body=""))
     page.goto(feedback.as_uri())
     cards = page.get_by_role("status")
     expect(cards.nth(0)).to_contain_text("passed: right in 2 cases. (1 of 1 points)")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from accessibility import findings_in_both_themes
-from notebook import Notebook
+from lab_notebook import Notebook
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.slow

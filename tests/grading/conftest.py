@@ -38,7 +38,7 @@ class Lent:
     """A sandbox that does not end with the pool that it is lent to."""
 
     def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox, self.warning = sandbox, sandbox.warning
+        self._sandbox, self.warning, self.notice = sandbox, sandbox.warning, sandbox.notice
 
     def run(self, cells: list[dict], **settings: Any) -> Executed:
         return self._sandbox.run(cells, **settings)

@@ -16,6 +16,8 @@ gets a short one. The cells, read as ``answers`` reads them:
 - ``# %% notebook edit`` is what the student did to the file: it is run here, with the names ``notebook``,
   ``cell`` (the cell of a grade_id), ``path`` (of the notebook) and ``handed_in`` (the folder of all
   submissions).
+
+In a cell, ``# IPython: %timeit f()`` stands for a line that is no Python.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import nbformat
@@ -47,6 +49,7 @@ MARK = "adversary-was-here"  # the name of every file that an adversary tries to
 TIME_LIMIT, ENDLESS_LIMIT = 60, 5  # seconds for a cell
 DYING_SECONDS = 10
 PR_SET_CHILD_SUBREAPER = 36  # of prctl, see its manual page
+NO_PYTHON = re.compile(r"(?m)^# IPython: ")
 LAST = "zz_honest"  # graded after all the others
 
 
@@ -117,7 +120,7 @@ def read(path: Path) -> Adversary:
     suspicious = re.search(r"(?m)^# suspicious: (yes|no)$", said)
     return Adversary(
         path.stem,
-        read_answers(path),
+        [replace(part, code=NO_PYTHON.sub("", part.code or "")) for part in read_answers(path)],
         points,
         below,
         suspicious and suspicious[1] == "yes",
@@ -148,6 +151,7 @@ def grade(folder: Path, root: Path, adversaries: dict[str, Adversary], secrets: 
     source = ASSIGNMENT.read_text(encoding="utf-8")
     for name in ("solution", "hidden"):
         source = source.replace(f"TOKEN-{name.upper()}", secrets[name])
+    source = source.replace("TOKEN_MODULE", secrets["module"])
     script = folder / "source" / "assignment.py"
     script.parent.mkdir()
     script.write_text(source)

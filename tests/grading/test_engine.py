@@ -12,10 +12,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import nbformat
 import pytest
 from grading_class import RACE, STUDENTS, Instant, a_class, configure, grades, half_written
 from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
 from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
 from autograder.authoring.scratch_course import ScratchCourse
@@ -24,7 +24,7 @@ from autograder.class_grading.command import main
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Summary, grade
 from autograder.class_grading.grader import Grader
-from autograder.nbgrader_plugin import execute, restore
+from autograder.nbgrader_plugin import execute, reading, restore, verdicts
 from autograder.nbgrader_plugin.submissions import only_one
 from autograder.sandbox import Executed
 
@@ -159,13 +159,48 @@ def test_one_that_cannot_be_run_does_not_stop_the_others(course: ScratchCourse) 
     assert run().graded == ["dalia"]
 
 
-def test_one_that_nbgrader_cannot_grade_does_not_stop_the_others(course: ScratchCourse) -> None:
-    Path("submitted/emeka/traps/timestamp.txt").write_text("some day")
-    configure(course, "c.Autograde.exclude_overwriting = {}")
+def test_one_that_nbgrader_cannot_grade_does_not_stop_the_others(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = verdicts.SaveVerdicts.preprocess
+
+    def stumble(self: object, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        if resources["nbgrader"]["student"] == "emeka":
+            raise ValueError("no such day")
+        return real(self, nb, resources)
+
+    monkeypatch.setattr(verdicts.SaveVerdicts, "preprocess", stumble)
     summary = run()
     assert list(summary.failed) == ["emeka"]
     assert "nbgrader could not grade it" in summary.failed["emeka"]
     assert len(summary.graded) == len(STUDENTS) - 1
+
+
+def test_cells_that_cannot_be_put_together_do_not_stop_the_others(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = engine.plan
+
+    def stumble(nb: NotebookNode) -> list[dict]:
+        if whose(nb) == "fumi":
+            raise KeyError("no such cell")
+        return real(nb)
+
+    monkeypatch.setattr(engine, "plan", stumble)
+    summary = run()
+    assert summary.failed == {"fumi": "its cells could not be put together: KeyError: 'no such cell'"}
+    assert len(summary.graded) == len(STUDENTS) - 1
+
+
+def test_a_folder_that_no_student_can_have_does_not_stop_the_others(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_in(course, "traps", "new\nline", answered(course.released("traps")))
+    summary = run()
+    assert list(summary.failed) == [r"'new\nline'"]
+    assert sorted(summary.graded) == sorted(STUDENTS)
+    assert run().failed == summary.failed
+    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
 
 
 def whose(given: object) -> str:
@@ -187,11 +222,12 @@ def test_a_submission_is_read_restored_and_planned_once(
 
         monkeypatch.setattr(place, name, counted)
 
-    for place, name in [(nbformat, "reads"), (restore, "restore"), (engine, "plan"), (execute, "plan")]:
+    for place, name in [(reading, "notebook_of"), (restore, "restore"), (engine, "plan"), (execute, "plan")]:
         count(place, name)
     run(Instant(undecided=1))
     assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
-    assert calls == {(name, student): 1 for name in ("reads", "restore", "plan") for student in STUDENTS}
+    steps = ("notebook_of", "restore", "plan")
+    assert calls == {(name, student): 1 for name in steps for student in STUDENTS}
 
 
 def test_outputs_of_other_cells_are_refused(course: ScratchCourse) -> None:
@@ -371,7 +407,8 @@ def test_a_full_disk(course: ScratchCourse, full_for: str) -> None:
     size = 1000
     if full_for == "the notebooks":
         size = 2 * Path("gradebook.db").stat().st_size
-        long = answered(course.released("traps"), double="# " + "x" * size + "\ndef double(x): return 2 * x")
+        long = answered(course.released("traps"))
+        long.cells += [new_code_cell("#" * reading.MOST_CELL)] * (size // reading.MOST_CELL + 1)
         shutil.rmtree("submitted/ada")
         hand_in(course, "traps", "ada", long)
     script = SMALL_FILES.format(tests=str(Path(__file__).parent), size=size)
@@ -461,3 +498,17 @@ def test_what_failed_is_kept_for_the_report(course: ScratchCourse) -> None:
     record = json.loads(Path(".grading/traps.json").read_text())
     assert record["failed"] == {"dalia": "it broke"}
     assert record["seconds"] > 0
+
+
+@pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "ada\n\u202e"])
+def test_a_student_id_with_markup_is_refused_and_costs_nobody_else(
+    course: ScratchCourse, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree("submitted/ada", Path("submitted", name))
+    summary = run()
+    assert sorted(summary.graded) == sorted(STUDENTS)
+    (sentence,) = summary.failed.values()
+    assert sentence.startswith(f"The student id {name!a} has characters that no id may have")
+    assert grades(course).keys() == set(STUDENTS)
+    assert main(["traps"]) == 1  # something is left
+    assert f"failed: {name!a}: The student id" in capsys.readouterr().out

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from autograder.sandbox import Executed, Sandbox
+from autograder.sandbox import Executed, Sandbox, supervisor
+from autograder.sandbox.channel import Channel
 from autograder.sandbox.machine_lock import MachineLock
 
 pytestmark = pytest.mark.slow
@@ -29,6 +32,10 @@ def double(x):
 
 def sums_slow(rows):
     return torch.stack([row.sum() for row in rows])
+
+
+def copied_slow(rows):
+    return torch.stack([row.clone() for row in rows])
 """
 
 
@@ -68,7 +75,8 @@ def test_values_of_all_kinds_go_in_and_come_back(box: Sandbox) -> None:
         "[None, True, 3, 10**30, 2.5, float('inf'), 'é', b'raw', 1j, torch.float16, torch.device('meta'), "
         "np.float32(1.5), {'a': (1, [2])}, torch.arange(6).view(2, 3).T, torch.ones(2, 1).expand(2, 4), "
         "torch.tensor(7.0), torch.empty(0, 3), torch.zeros(2, 2, dtype=torch.bfloat16), "
-        "torch.empty(3, 5, device='meta'), np.arange(6.0).reshape(2, 3)[:, ::-1]]"
+        "torch.empty(3, 5, device='meta'), np.arange(6.0).reshape(2, 3)[:, ::-1], "
+        "torch.ones(2, 3).shape, {frozenset({1, 2}): {3}}]"
     )
     compare = f"""
 sent, got = {values}, same({values})
@@ -96,9 +104,114 @@ class Counter:
     assert results(run(box, student, test + values)) == ["(11, 10, 30, 10, 1, 'Counter')"]
 
 
+def test_results_of_special_kinds_are_what_they_are_in_a_notebook(box: Sandbox) -> None:
+    student = """
+from collections import Counter, OrderedDict, defaultdict, namedtuple
+from enum import Enum, IntEnum
+class Size(IntEnum): LARGE = 3
+class Name(str, Enum): ADA = 'ada'
+class Mine(torch.Tensor): pass
+Pair = namedtuple('Pair', 'a b')
+def mappings(): return [Counter('aab'), OrderedDict(b=1, a=2), defaultdict(list, a=[1])]
+def tuples(): return [Pair(1, 2), torch.tensor([[3, 4]]).max(dim=1)[:], torch.ones(2, 3).shape]
+def numbers_(): return [Size.LARGE, Name.ADA, np.float32(0.5), np.bool_(True), np.str_('x'), True]
+def arrays(): return [torch.arange(3).as_subclass(Mine), np.matrix([[1, 2]]), np.ma.array([1, 2])]
+def parameter(): return torch.nn.Parameter(torch.ones(2))
+"""
+    tests = [
+        "mappings() == [{'a': 2, 'b': 1}, {'b': 1, 'a': 2}, {'a': [1]}], list(mappings()[1])",
+        "tuples()[0], tuples()[1][1].tolist(), tuples()[2], type(tuples()[2]).__name__",
+        "numbers_()",
+        "[type(value).__name__ for value in arrays()], arrays()[0].tolist(), arrays()[1].tolist()",
+        "parameter().requires_grad, type(parameter()).__name__",
+    ]
+    assert results(run(box, student, *tests)) == [
+        "(True, ['b', 'a'])",
+        "((1, 2), [1], torch.Size([2, 3]), 'Size')",
+        "[3, 'ada', np.float32(0.5), np.True_, 'x', True]",
+        "(['Tensor', 'ndarray', 'ndarray'], [0, 1, 2], [[1, 2]])",
+        "(False, 'Tensor')",
+    ]
+
+
+def test_objects_keep_to_the_protocols_of_python(box: Sandbox) -> None:
+    student = """
+class Items:
+    def __init__(self, *items): self.items = items
+    def __getitem__(self, number): return self.items[number]
+class Empty:
+    def __len__(self): return 0
+class Steps:
+    def __iter__(self): yield 1; yield 2
+    def __contains__(self, item): return item == 'all'
+"""
+    test = "i, e, s = Items(3, 4), Empty(), Steps()\n"
+    values = "(list(i), 4 in i, 5 in i, bool(i), bool(e), list(s), 'all' in s, 1 in s, list(iter(s)), i[1])"
+    without = "try: len(i)\nexcept TypeError as error: print(error)"
+    executed = run(box, student, test + values, without)
+    assert results(executed)[0] == "([3, 4], True, False, True, False, [1, 2], True, False, [1, 2], 4)"
+    assert "object of type 'Items' has no len()" in str(executed.outputs[3])
+
+
+def test_files_are_put_beside_the_cells_and_only_there(box: Sandbox) -> None:
+    student = """
+import helpers, parts.more
+try: import large
+except ImportError: pass
+def double(x): return helpers.double(x)
+def known(): return sorted(path.name for path in __import__('pathlib').Path().iterdir() if path.is_file())
+"""
+    files = {
+        "helpers.py": b"def double(x): return 2 * x",
+        "parts/__init__.py": b"",
+        "parts/more.py": b"import ctypes",
+        "large.py": None,
+        "torch.py": b"raise SystemExit",
+        "json.py": b"mine = True",
+    }
+    judge = "import importlib.util, os\nos.listdir(), importlib.util.find_spec('helpers')"
+    executed = run(box, student, "check(double, like=double, on=numbers, points=1)", judge, files=files)
+    # `double` is the student's here: the given cells define none
+    assert results(executed) == ["1", "([], None)"]
+    assert "Not there when this was graded: large.py." in executed.outputs[0][0]["text"]
+    assert "The file `parts/more.py` mentions `ctypes`." in [event["what"] for event in executed.events]
+    die = "import os\ndef die(): os._exit(1)\ndef again(): import helpers; return helpers.double(4)"
+    assert results(run(box, die, "die()", "again()", files=files))[1] == "8"
+
+
 def test_a_process_that_a_test_costs_is_brought_back_to_the_state_after_the_cells(box: Sandbox) -> None:
     student = "import os\nn = 0\ndef count():\n    global n\n    n += 1\n    return n\ndef die(): os._exit(1)"
     assert results(run(box, student, "count(); count()", "die()", "count()"))[::2] == ["2", "1"]
+
+
+def test_a_cell_is_not_left_out_because_there_was_no_time_to_run_it_again(box: Sandbox) -> None:
+    student = "import os, time\ntime.sleep(1)\ndef die(): os._exit(1)\ndef three(): return 3"
+    late = "import time\ntry: die()\nexcept RuntimeError: time.sleep(2.7)\nthree()"
+    executed = run(box, student, late, "three()", cell_seconds=3)
+    assert results(executed)[0].startswith("TimeLimit: ")
+    assert results(executed)[1] == "3"
+
+
+def test_a_busy_machine_does_not_use_up_the_time_of_a_cell(box: Sandbox) -> None:
+    student = """
+import time
+def count():
+    end = time.process_time() + 1.5
+    while time.process_time() < end: pass
+    return 3
+count()
+"""
+    alone = run(box, student, "count()", cell_seconds=2)
+    assert results(alone) == ["3"]
+    burn = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(burn) for _ in range(4 * (os.cpu_count() or 1))]
+    try:
+        busy = run(box, student, "count()", cell_seconds=2)
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert (busy.outputs[1], results(busy)) == (alone.outputs[1], ["3"])
 
 
 def test_gradients_aliasing_changes_and_layout_are_seen(box: Sandbox) -> None:
@@ -132,6 +245,89 @@ def test_costs_are_counted_where_the_work_is_done(box: Sandbox) -> None:
         "costs(lambda x: wasteful(wasteful(x)).neg(), torch.rand(8)).figure('operations')",
     ]
     assert results(run(box, student, *tests)) == ["'4'", "0", "9"]
+
+
+def test_result_and_costs_are_those_of_one_call(box: Sandbox) -> None:
+    student = """
+seen = []
+def double(x):
+    seen.append(x.numpy().tobytes())
+    return 2 * x if seen.count(seen[-1]) == 1 else x
+def wasteful(x):
+    seen.append(x.numpy().tobytes())
+    return (x.clone() + x.clone()) * 1 if seen.count(seen[-1]) == 1 else x
+"""
+    tests = [
+        "check(double, like=lambda x: 2 * x, on=numbers, at_most={'operations': 1}, shares=False, points=1)",
+        "check(wasteful, like=lambda x: 2 * x, on=numbers, at_most={'operations': 1}, points=1)",
+        "len(seen) - len(set(seen))",
+    ]
+    assert results(run(box, student, *tests)) == ["1", "0", "0"]
+
+
+def test_the_work_of_threads_is_counted(box: Sandbox) -> None:
+    student = """
+import queue, threading
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(1)
+pool.submit(print).result()
+todo, done = queue.Queue(), queue.Queue()
+def work():
+    while True: done.put(todo.get().clone().clone())
+threading.Thread(target=work, daemon=True).start()
+def pooled(x): return pool.submit(lambda: x.clone() + 1).result()
+def queued(x):
+    todo.put(x)
+    return done.get()
+"""
+    tests = [f"costs({name}, torch.rand(8)).operations.total()" for name in ("pooled", "queued")]
+    assert results(run(box, student, *tests)) == ["2", "2"]
+
+
+FORGING_COSTS = [
+    "import collections\ncollections.Counter.__setitem__ = lambda *_: None",
+    "watching = vars(torch.utils)['_python' + '_dispatch']",
+    "%time 1\nimport importlib",
+]
+FORGING_BOTH = [
+    "from autograder.sandbox import encode",
+    "import sys\nloaded = sys.modules['autograder.' + 'sandbox.encode']",
+]
+
+
+@pytest.mark.parametrize("forge", [*FORGING_COSTS, *FORGING_BOTH])
+def test_costs_and_sharing_need_a_look_where_code_could_forge_them(box: Sandbox, forge: str) -> None:
+    student = f"import torch\ndef twice(x): return 2 * x\n{forge}"
+    asked = ["at_most={'copies': 0}", "shares=False", "gradients=True"]
+    tests = [f"check(twice, like=double, on=numbers, {more}, points=1)" for more in asked]
+    executed = run(box, student, *tests)
+    found = [(shown["outcome"], shown["right"]) for shown in (card(executed, index) for index in (2, 3, 4))]
+    assert found[0] in [("undecided", True), ("error", False)]
+    assert found[1] == (("undecided", True) if forge in FORGING_BOTH else ("passed", True))
+    assert found[2] == ("passed", True)
+
+
+def test_tests_look_up_the_names_of_the_release_and_no_others(box: Sandbox) -> None:
+    student = (
+        "def answer(x): return 2 * x\ndef check(*_, points, **__): return points\nlike = on = helper = print"
+    )
+    sources = [
+        ("test", "check(answer, like=1, on=2, points=1)"),
+        ("given", GIVEN),
+        ("test", "check(answer, like=lambda x: 2 * x, on=numbers, points=1)"),
+        ("test", "helper(1)"),
+        ("test", "print(repr('x')) or 3"),
+    ]
+    cells = [
+        {"index": i, "role": role, "source": source, "grade_id": f"t{i}", "exercise": "e"}
+        | {"names": ["answer", "print"] if role == "test" else []}
+        for i, (role, source) in enumerate([("student", student), *sources])
+    ]
+    outputs = box.run(cells, assignment="here").outputs
+    assert outputs[1][-1]["evalue"] == "name 'check' is not defined"
+    assert outputs[3][-1]["data"]["text/plain"] == "1"
+    assert outputs[4][-1]["evalue"] == "name 'helper' is not defined"
+    assert [outputs[5][0]["text"], outputs[5][-1]["data"]["text/plain"]] == ["'x'\n", "3"]
 
 
 def test_errors_warnings_and_prints_come_across(box: Sandbox) -> None:
@@ -349,6 +545,16 @@ def test_a_race_is_not_won_by(box: Sandbox, trick: str) -> None:
     assert float(results(executed)[0]) <= 0.2
 
 
+def test_what_a_result_shares_in_a_race_is_what_it_shares_in_a_check(box: Sandbox) -> None:
+    copied = "race(copied, against=copied_slow, on=numbers, at_least={'cpu': 4}, points=2)"
+    only_timed = "rows if sys._getframe(1).f_code.co_name == 'on_race_call' else rows.clone()"
+    always = run(box, "def copied(rows): return rows", copied)
+    never = run(box, "def copied(rows): return rows.clone()", copied)
+    trick = run(box, f"import sys\n\ndef copied(rows): return {only_timed}", copied)
+    assert [card(done)["outcome"] for done in (always, never, trick)] == ["passed", "passed", "failed"]
+    assert "shares memory with its input" in card(trick)["message"]
+
+
 def test_races_can_wait_for_a_second_pass(box: Sandbox) -> None:
     student = "def sums(rows): return rows.sum(1)"
     wrong = "def sums(rows): return rows.sum(0)"
@@ -357,6 +563,37 @@ def test_races_can_wait_for_a_second_pass(box: Sandbox) -> None:
     both = first.merged(run(box, student, SUMS, "1", only=[2]))
     assert (both.waiting, results(both)) == ([], ["2", "1"])
     assert run(box, wrong, SUMS, races="later").waiting == []  # nothing to time
+
+
+class Noisy(Sandbox):
+    """A machine that finds itself too noisy when it looks for the first time."""
+
+    times = 1
+
+    def _check_machine(self, control: Channel) -> None:
+        super()._check_machine(control)
+        self.times -= 1
+        if self.times >= 0:
+            self._noisy = "this machine is too noisy to judge."
+
+
+def test_races_wait_until_a_noisy_machine_is_quiet(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(supervisor, "AGAIN_SECONDS", 0.1)
+    with Noisy() as box:
+        executed = run(box, "def sums(rows): return rows.sum(1)", SUMS)
+    assert (card(executed)["outcome"], results(executed)) == ("passed", ["2"])
+    assert caplog.text.count("Races wait: this machine is too noisy to judge.") == 1
+
+
+def test_races_do_not_wait_for_ever_but_the_next_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "QUIET_SECONDS", 0)
+    student = "def sums(rows): return rows.sum(1)"
+    with Noisy() as box:
+        first, second = run(box, student, SUMS), run(box, student, SUMS)
+    assert (card(first)["outcome"], first.undecided) == ("undecided", [2])
+    assert card(second)["outcome"] == "passed"
 
 
 def test_waiting_for_the_machine_is_not_the_time_of_a_submission(box: Sandbox) -> None:
@@ -450,5 +687,5 @@ def test_from_a_test_to_the_other_process_it_is_five_calls_at_most(box: Sandbox)
     ]
     most, seen = eval(results(run(box, student, *tests))[-1])
     assert most <= 5, [step for step in seen if step[1] > 5]
-    kinds = {"Call", "Backward", "Look", "Fork", "PrepareRace", "RaceInputs", "FetchResults"}
+    kinds = {"Call", "Backward", "Look", "Fork", "PrepareRace", "RaceCall"}
     assert kinds <= {kind for kind, _ in seen}

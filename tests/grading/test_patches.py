@@ -32,9 +32,15 @@ def test_other_arguments_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert "has no Gradebook(db_url, course_id, authenticator), no folder migrations" in str(refused.value)
 
 
+def test_the_formgraders_own_clicks_are_allowed() -> None:
+    pages = [path.read_text() for path in patches.TEMPLATES.rglob("*") if path.is_file()]
+    found = {code for page in pages for code in re.findall(r'(?i)\son[a-z]+="([^"]*)"', page)}
+    assert found == set(patches.CLICKS)
+
+
 def test_one_file_has_all_of_it(root: Path) -> None:
     private = "|".join(name for _, name in NAMES if name.startswith("_"))
-    replaced = r"patch\.object\(Gradebook|(?<!\.)\b(Autograde|BaseConverter|Gradebook)\.\w+ = "
+    replaced = r"patch\.object\(Gradebook|(?<!\.)\b(Autograde|Base\w+|Gradebook|\w+Handler)\.\w+ = "
     found = {
         path.relative_to(root / "autograder").as_posix()
         for path in (root / "autograder").rglob("*.py")

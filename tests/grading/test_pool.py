@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ class Watched:
 
     def __init__(self, act: Callable[[str], None] = lambda job: None, warning: str | None = None) -> None:
         self.act, self.warning, self.ran = act, warning, list[str]()
+        self.notice: str | None = None
         self.stopped = threading.Event()
 
     def run(self, cells: list[dict], *, name: str) -> Executed:
@@ -93,5 +95,9 @@ def test_what_a_sandbox_lacks_is_a_warning_or_an_error() -> None:
     lacking = Watched(warning="bubblewrap was not found")
     with pool(lacking, Watched(), lacking) as made:
         assert made.warnings == ["bubblewrap was not found"]
+    unbounded = Watched()
+    unbounded.notice = "there is no control group"
+    with contextlib.closing(LocalPool([unbounded], require=True)) as made:
+        assert made.warnings == ["there is no control group"]
     with pytest.raises(PoolError, match="This machine cannot run submissions: bubblewrap was not found"):
         LocalPool([lacking], require=True)

@@ -114,3 +114,68 @@ def test_hidden_lines_are_taken_out_of_every_output() -> None:
     )
     assert first.outputs[2].data["text/html"] == "<b>(hidden test)</b>"
     assert second.outputs[0].text == "import torch"  # no secret: it stands in a visible cell
+
+
+LAPS: dict[str, object] = {"laps": [{"device": "cpu"}]}
+CHECKED: dict[str, object] = {"outcome": "passed", "points": 1, "right": True}
+WRONG: dict[str, object] = {"outcome": "failed", "points": 0, "right": False}
+
+
+def points_of(*tests: tuple[str, str, tuple[NotebookNode, ...]]) -> list[float]:
+    """The points, out of 3 each, of tests: their names, sources and outputs."""
+    cells = [cell("pad", ""), cell("crop", "")]
+    cells += [cell(name, source, *outputs, points=3) for name, source, outputs in tests]
+    notebook = new_notebook(cells=cells)
+    ReadVerdicts().preprocess(notebook, {})
+    return [determine_grade(test)[0] for test in notebook.cells[2:]]
+
+
+def race(name: str, points: str = "3", **data: object) -> tuple[str, str, tuple[NotebookNode, ...]]:
+    shown = card(**{"outcome": "passed", "points": float(points)} | LAPS | data)
+    return name, "race(f)", (shown, result(points))
+
+
+def checked(name: str, data: dict[str, object]) -> tuple[str, str, tuple[NotebookNode, ...]]:
+    return name, "check(f)", (card(**data), result(str(data["points"])))
+
+
+@pytest.mark.parametrize("name", ["pad_first", "pad_zz"])  # before it or after it: the place does not matter
+def test_a_race_counts_only_where_the_checks_of_its_exercise_found_the_answer_right(name: str) -> None:
+    for tests in [race("pad_race"), checked(name, WRONG)], [checked(name, WRONG), race("pad_race")]:
+        assert points_of(*tests) == [0, 0]
+    assert points_of(race("pad_race"), checked(name, CHECKED)) == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("test", "points"),
+    [
+        (checked("pad_check", WRONG | {"outcome": "not attempted"}), 0),
+        (("pad_check", "check(f)", (error("TimeLimit", "too long"),)), 0),
+        (("pad_check", "check(f)", (card(**CHECKED), card(**WRONG), result("0"))), 0),
+        (("pad_check", "my_own_test()", (result("0"),)), 0),
+        (("pad_check", "my_own_test()", (result("0.5"),)), 3),
+        (checked("pad_check", WRONG | {"right": True}), 3),  # right, with too high costs
+        (checked("pad_check", WRONG | {"outcome": "undecided", "right": True}), 3),
+        (checked("crop_check", WRONG), 3),
+        (race("pad_race_2", "0", outcome="failed"), 3),
+        (("pad_race_2", "race(f)", (card(outcome="undecided", points=0), result("0"))), 3),
+    ],
+)
+def test_what_costs_the_points_of_a_race(
+    test: tuple[str, str, tuple[NotebookNode, ...]], points: float
+) -> None:
+    assert points_of(race("pad_race"), test)[0] == points
+
+
+def test_a_race_without_its_device_needs_a_right_answer_too() -> None:
+    missing = race("pad_race", outcome="not available", laps=[])
+    assert points_of(missing, checked("pad_check", WRONG)) == [0, 0]
+    assert points_of(missing, checked("pad_check", CHECKED)) == [3, 1]
+
+
+def test_the_card_says_which_test_found_a_wrong_answer() -> None:
+    cells = [cell("pad", ""), cell("pad_race", "race(f)", *race("pad_race")[2], points=3)]
+    cells.append(cell("pad_hidden", "check(f)", card(**WRONG), result("0"), points=3))
+    ReadVerdicts().preprocess(new_notebook(cells=cells), {})
+    cards = [output.data[MIME] for output in cells[1].outputs if MIME in output.data]
+    assert [(shown["outcome"], "`pad_hidden`" in shown["message"]) for shown in cards] == [("failed", True)]

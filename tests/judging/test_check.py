@@ -112,6 +112,27 @@ def test_counted_costs_are_demanded(capsys):
     assert "right, but with 2 operations; at most 1 operations allowed" in capsys.readouterr().out
 
 
+def test_result_sharing_and_costs_are_those_of_one_call():
+    seen = set()
+
+    def first_time(right, again):
+        """An answer that is ``right`` for inputs never seen before, and does ``again`` for others."""
+
+        def answer(numbers):
+            content = numbers.detach().numpy().tobytes()
+            if content in seen:
+                return again(numbers)
+            seen.add(content)
+            return right(numbers)
+
+        return answer
+
+    wasteful = first_time(lambda numbers: numbers.clone() + numbers.clone(), lambda numbers: numbers)
+    assert lookup(wasteful, at_most={"operations": 1}).word == "failed"
+    several = {"at_most": {"operations": 1, "copies": 0}, "shares": False, "gradients": True}
+    assert lookup(first_time(double, lambda numbers: 1 / 0), **several).passed
+
+
 def test_a_backward_pass_that_fails_is_an_error_of_the_answer(capsys):
     def overwritten(numbers):
         root = numbers.sqrt()

@@ -1,4 +1,5 @@
 import contextlib
+import math
 import re
 import sys
 
@@ -59,6 +60,14 @@ def test_points_grow_with_the_logarithm_of_the_ratio():
     outcome = run(takes(0.01), against=takes(0.02), at_least={"cpu": 16}, points=4)
     assert outcome.word == "failed"
     assert outcome.points == pytest.approx(1, abs=0.1), "twice as fast is a quarter of the way from 1 to 16"
+
+
+def test_what_is_undecided_gets_points_for_what_was_shown(monkeypatch):
+    logs = [math.log(ratio) for ratio in (2, 3, 4, 5, 8)]
+    verdict = duel.Verdict("undecided", duel.ratio_of_logs(logs), 16, {"slow": [1], "fast": [1]}, "cpu", logs)
+    monkeypatch.setattr("autograder.judging.answer.duel_here", lambda *_, **__: verdict)
+    outcome = run(fast, at_least={"cpu": 16}, points=4)
+    assert (outcome.word, outcome.points) == ("undecided", 1), "twice as fast was shown, four times was seen"
 
 
 def test_a_wrong_answer_is_not_timed(capsys):

@@ -77,6 +77,31 @@ def test_the_text_names_what_was_done_most():
     assert "120 kB allocated" in text
 
 
+def test_operations_of_threads_count_where_threads_are_watched():
+    program = """
+import threading
+import torch
+from concurrent.futures import ThreadPoolExecutor
+from autograder.measuring.costs import count_in_threads, costs
+
+def alone():
+    thread = threading.Thread(target=lambda: torch.ones(3) + 1)
+    thread.start()
+    thread.join()
+
+print(costs(alone).operations.total())
+count_in_threads()
+pool = ThreadPoolExecutor(1)
+pool.submit(print, end="").result()
+torch.ones(3) + 1
+print(costs(lambda: pool.submit(torch.neg, torch.ones(3)).result()).operations.total())
+print(costs(alone).operations.total())
+pool.submit(torch.neg, torch.ones(3)).result()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "2", "2"]
+
+
 def test_counting_does_not_load_the_compiler():
     """That would take a second at the first count of every notebook, and of every class that is graded."""
     program = (

@@ -1,0 +1,155 @@
+"""Turns what students wrote into HTML that can do nothing but be read: rendered, then held to an allow-list.
+
+Nothing that it lets through runs, loads anything, has a style or a name, or lies over another part of a page.
+Formulas stay as they were written: what typesets them could draw anything anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape, unescape
+
+from bleach.css_sanitizer import CSSSanitizer
+from bleach.sanitizer import Cleaner
+from markupsafe import Markup
+from mistune import import_plugin
+from nbconvert.filters.markdown_mistune import InvalidNotebook, IPythonRenderer, MarkdownWithMath
+from pygments.token import STANDARD_TYPES
+
+# What one text may have. The time to render it grows with their squares; longer ones are shown as written.
+MOST_CHARACTERS, MOST_TAGS = 20_000, 500
+MOST_PICTURES = 20_000_000  # bytes
+
+PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
+LINK = re.compile(r"(?:https?://|mailto:|#).*", re.IGNORECASE)
+# The rest of Pygments' languages is only for those who look for a slow one.
+LANGUAGES = {
+    "python",
+    "python3",
+    "py",
+    "ipython",
+    "ipython3",
+    "pycon",
+    "bash",
+    "sh",
+    "console",
+    "json",
+    "cpp",
+}
+CODE_CLASSES = {"highlight", *STANDARD_TYPES.values()}
+
+TEXT = "a abbr b blockquote br caption code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li"
+TEXT += " mark ol p pre q s samp small span strike strong sub summary sup table tbody td tfoot th thead tr tt"
+TEXT += " u ul"
+CARD = "b div table td tr"
+CARD_STYLES = (
+    "background border border-left color font-size height line-height margin max-width overflow padding"
+)
+CARD_STYLES += " text-align white-space width"
+
+
+class TooMuch(Exception):
+    """A text has more in it than a page can take."""
+
+
+def safe_markdown(source: str, attachments: dict[str, dict[str, str]] | None = None) -> Markup:
+    """A student's Markdown as HTML; what cannot be rendered is shown as it was written."""
+    try:
+        check_size(source)
+        plugins = [import_plugin(name) for name in ("strikethrough", "table", "url", "def_list")]
+        return _clean(MarkdownWithMath(_Renderer(attachments or {}), plugins=plugins).render(source))
+    except Exception:  # of a parser that reads what was made for it to stumble over
+        return as_written(source)
+
+
+def safe_html(html: str) -> Markup:
+    """HTML with all but what is allowed taken out. Raises TooMuch."""
+    check_size(html)
+    return _clean(html)
+
+
+def safe_card(html: str) -> Markup:
+    """The HTML of an outcome's card, with its colours."""
+    styles = CSSSanitizer(allowed_css_properties=CARD_STYLES.split())
+    attributes = {"*": ["style"], "div": ["role"], "table": ["aria-label"]}
+    return Markup(Cleaner(CARD.split(), attributes, css_sanitizer=styles, strip=True).clean(html))
+
+
+def as_written(text: str) -> Markup:
+    """A text as it is."""
+    return Markup("<pre>{}</pre>").format(text)
+
+
+def check_size(text: str) -> None:
+    """Raises TooMuch for a text that would take too long to read."""
+    if text_size(text) > MOST_CHARACTERS or len(re.findall("<[A-Za-z]", text)) > MOST_TAGS:
+        raise TooMuch
+
+
+def text_size(text: str) -> int:
+    """How long a text is, in characters, without the pictures in it."""
+    return len(text) - sum(len(picture[0]) for picture in PICTURE.finditer(text))
+
+
+class _Renderer(IPythonRenderer):
+    """nbconvert's, without anchors, styles and files beside the notebook, and with an end to its pictures."""
+
+    def __init__(self, attachments: dict[str, dict[str, str]]) -> None:
+        super().__init__(escape=False, exclude_anchor_links=True, attachments=attachments)
+        self._left = MOST_PICTURES
+
+    def image(self, text: str, url: str, title: str | None = None) -> str:
+        try:
+            return self._counted(super().image(text, url, title))
+        except InvalidNotebook:  # there is no such attachment
+            return escape(text)
+
+    def link(self, text: str, url: str, title: str | None = None) -> str:
+        return self._counted(super().link(text, url, title))
+
+    def _counted(self, html: str) -> str:
+        # One long address can stand behind many short references.
+        self._left -= len(html)
+        if self._left < 0:
+            raise TooMuch
+        return html
+
+    def block_code(self, code: str, info: str | None = None) -> str:
+        language = (info or "").split(maxsplit=1)[:1]
+        return super().block_code(code, language[0] if set(language) & LANGUAGES else None)
+
+    def table_cell(self, text: str, align: str | None = None, head: bool = False) -> str:
+        tag = "th" if head else "td"
+        return f"<{tag}{f' align={align}' if align else ''}>{text}</{tag}>"
+
+
+def _clean(html: str) -> Markup:
+    protocols = ("http", "https", "mailto", "data")
+    return Markup(Cleaner(TEXT.split(), _allowed, protocols, strip=True).clean(html))
+
+
+def _allowed(tag: str, name: str, value: str) -> bool:
+    """Whether an element may have an attribute with this value."""
+    value = unescape(value)  # bleach leaves entities as they are
+    match tag, name:
+        case "a", "href":
+            return LINK.fullmatch(value) is not None
+        case "img", "src":
+            return PICTURE.fullmatch(value) is not None
+        case (("a" | "abbr" | "img"), "title"):
+            return True
+        case "img", "alt":
+            return True
+        case "img", ("width" | "height"):
+            return re.fullmatch(r"\d{1,4}(px|%)?", value) is not None
+        case (("div" | "pre" | "code" | "span"), "class"):
+            return CODE_CLASSES.issuperset(value.split())
+        case (("td" | "th"), ("colspan" | "rowspan")):
+            return re.fullmatch(r"\d{1,2}", value) is not None
+        case (("td" | "th"), "align"):
+            return value in ("left", "center", "right")
+        case "ol", "start":
+            return value.isdecimal()
+        case "details", "open":
+            return True
+    return False

@@ -1,0 +1,168 @@
+"""nbgrader's two pages about a submission, feedback and formgrader, with nothing in them that acts by itself.
+
+What a student wrote goes through ``markdown``; outputs stand in boxes that say what they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from jinja2 import BaseLoader
+from markupsafe import Markup, escape
+from nbconvert.exporters import HTMLExporter
+from nbformat import NotebookNode
+from traitlets import default
+
+from ..judging.outcome import MIME
+from ..roles import is_test, nbgrader_data
+from . import patches
+from .markdown import TooMuch, as_written, safe_card, safe_html, safe_markdown, text_size
+from .verdicts import as_text
+
+VERDICT = "Result of the test"
+OF_A_TEST = {"error": "Error while the test ran", "execute_result": "Points"}
+MOST_MARKDOWN = 100_000  # characters in all cells of a page; the rest is shown as it was written
+BASE64 = re.compile(r"[A-Za-z0-9+/=\s]+")
+GRADE_ID = re.compile(r"[\w-]+")
+NBGRADER_DATA = ("grade_id", "grade", "solution", "task", "locked", "points")
+# What of the formgrader's own entries a student or a file system may have named.
+NAMES = ("assignment_id", "notebook_id", "student", "first_name", "last_name", "notebook_path")
+
+
+class SubmissionPage(HTMLExporter):
+    """A page about a submission; ``kind`` is the name of nbgrader's template."""
+
+    kind: str
+
+    @default("template_name")
+    def _template_name_default(self) -> str:
+        return self.kind
+
+    @default("extra_template_basedirs")
+    def _extra_template_basedirs_default(self) -> list[str]:
+        return [str(patches.TEMPLATES)]
+
+    @default("extra_loaders")
+    def _extra_loaders_default(self) -> list[BaseLoader]:
+        return [patches.templates(self.kind)]
+
+    @default("default_preprocessors")
+    def _default_preprocessors_default(self) -> list[str]:
+        return []  # some obey the tags of cells, others the first line of their source
+
+    def _init_preprocessors(self) -> None:
+        super()._init_preprocessors()
+        self.register_preprocessor(harmless)
+
+    def default_filters(self) -> Iterator[tuple[str, Any]]:
+        """nbconvert's filters, with other ones for Markdown."""
+        yield from super().default_filters()
+        # A cell is HTML already; a comment is Markdown.
+        yield "markdown2html", lambda text: text if isinstance(text, Markup) else safe_markdown(text)
+        yield "strip_files_prefix", lambda html: html  # no link leads to a file
+        yield "label", _label
+
+    def from_notebook_node(
+        self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """The page, and what nbconvert notes about it."""
+        nb.metadata = NotebookNode()  # with a language, a title, widgets
+        html, resources = super().from_notebook_node(nb, resources, **options)
+        return html.encode("utf-8", "replace").decode(), resources
+
+
+class FeedbackPage(SubmissionPage):
+    """The page that a student gets."""
+
+    kind = "feedback"
+
+
+class FormgraderPage(SubmissionPage):
+    """The page on which an instructor looks at a submission, changes points and writes comments."""
+
+    kind = "formgrade"
+
+    def from_notebook_node(
+        self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """The page, and what nbconvert notes about it."""
+        resources = dict(resources or {})
+        resources.update({name: str(escape(resources[name])) for name in NAMES if resources.get(name)})
+        return super().from_notebook_node(nb, resources, **options)
+
+
+def harmless(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+    """A preprocessor that makes every cell anew of what a page may show; raw cells are left out."""
+    left = MOST_MARKDOWN
+    cells = []
+    for number, cell in enumerate(nb.cells):
+        made = NotebookNode(id=str(number), cell_type=cell.cell_type, metadata=NotebookNode())
+        data = nbgrader_data(cell)
+        if GRADE_ID.fullmatch(str(data.get("grade_id"))):
+            made.metadata.nbgrader = NotebookNode({key: data[key] for key in NBGRADER_DATA if key in data})
+        if cell.cell_type == "markdown":
+            left -= text_size(cell.source)
+            made.source = (
+                safe_markdown(cell.source, cell.get("attachments")) if left >= 0 else as_written(cell.source)
+            )
+        elif cell.cell_type == "code":
+            count = cell.get("execution_count")
+            made.execution_count = count if isinstance(count, int) else None
+            made.source = cell.source
+            made.outputs = [plain for output in cell.outputs if (plain := _plain(output, is_test(cell)))]
+        else:
+            continue
+        cells.append(made)
+    nb.cells = cells
+    return nb, resources
+
+
+def _plain(output: NotebookNode, test: bool) -> NotebookNode | None:
+    """An output with nothing but what a page may show; None where that is nothing."""
+    made = NotebookNode(output_type=output.output_type)
+    if output.output_type == "stream":
+        made.update(name="stderr" if output.name == "stderr" else "stdout", text=as_text(output.text))
+        return made
+    if output.output_type == "error":
+        made.update(ename="", evalue="", traceback=list(map(str, output.traceback)))
+        return made
+    made.metadata = NotebookNode(verdict=test and isinstance(output.data.get(MIME), dict))
+    if made.metadata.verdict:
+        made.data = NotebookNode({"text/html": str(safe_card(as_text(output.data.get("text/html", ""))))})
+    else:
+        made.data = _shown(output.data)
+    if output.output_type == "execute_result":
+        made.execution_count = None
+    return made if made.data else None
+
+
+def _label(output: NotebookNode, cell: NotebookNode) -> str:
+    """What the box around an output says that it is."""
+    if not is_test(cell):
+        return "Output of this cell"
+    if output.get("metadata", {}).get("verdict"):
+        return VERDICT
+    return OF_A_TEST.get(output.output_type, "Printed while the test ran")
+
+
+def _shown(data: Mapping[str, Any]) -> NotebookNode:
+    """The one form of a display that a page shows: the first of these that there is and that may be shown."""
+    found = {kind: as_text(value) for kind, value in data.items() if isinstance(value, (str, list))}
+    for kind in ("text/html", "text/markdown", "image/png", "image/jpeg", "text/latex", "text/plain"):
+        if kind not in found:
+            continue
+        if kind == "text/html":
+            with suppress(TooMuch):
+                html = safe_html(found[kind])
+                if html.striptags() or "<img" in html:
+                    return NotebookNode({kind: str(html)})
+        elif kind == "text/markdown":
+            return NotebookNode({"text/html": str(safe_markdown(found[kind]))})
+        elif not kind.startswith("image/"):
+            return NotebookNode({"text/plain": found[kind]})
+        elif BASE64.fullmatch(found[kind]):
+            return NotebookNode({kind: found[kind]})
+    return NotebookNode()

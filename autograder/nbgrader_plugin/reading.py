@@ -1,0 +1,276 @@
+"""The one place where a submitted file is read: only a plain file, and of it only what grading needs.
+
+Whatever the bytes are, ``read_notebook`` gives a notebook of sound cells or raises UnreadableNotebook with a
+sentence for the student. Cells get new ids and lose their outputs; of the metadata only the names of
+nbgrader's cells are kept, which RestoreCells looks up in the gradebook.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_notebook
+
+from ..show import visible
+
+MOST_BYTES = 25_000_000  # of a notebook with its pictures
+MOST_PARTS = 2_000_000  # objects and arrays in its JSON; each takes ten times the memory of its text
+MOST_CELLS = 1000
+MOST_CELL = 100_000  # characters in a cell
+MOST_SOURCE = 2_000_000  # in all cells
+MOST_TEXT = 200_000  # in all that hold no code: some texts take long to be made into a page
+MOST_NAME = 200  # characters of a grade_id, or of the name of an attached picture
+MOST_DIGITS = 18  # of a whole number; no number in a notebook counts for anything but its format
+FORMATS = (3, 4)
+
+_KINDS = (
+    (stat.S_ISLNK, "a link to something else"),
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (lambda mode: not stat.S_ISREG(mode), "a device"),
+)
+
+
+class UnreadableNotebook(Exception):
+    """A submitted notebook that cannot be graded; the message is Markdown, written for the student."""
+
+
+def quoted(text: str) -> str:
+    """The beginning of a text as Markdown code: nothing in it is taken for Markdown or HTML."""
+    # A formula begins before a code ends.
+    line = re.sub(r"\$|\\(?=[\\(\[]|begin)", lambda mark: f"\\x{ord(mark[0]):x}", text)
+    line = " ".join(visible(line).split())[:200]
+    ticks = "`" * max((len(run) + 1 for run in re.findall("`+", line)), default=1)
+    return f"{ticks} {line} {ticks}" if "`" in line else f"`{line}`"
+
+
+class NotPlain(Exception):
+    """Something handed in that is no file of its own; the text says what it is."""
+
+
+class TooLarge(NotPlain):
+    """A file of more bytes than are read; the text says of how many."""
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """The content of a file of at most ``most`` bytes, which has this one name.
+
+    Nothing else is opened: a link leads elsewhere, and a pipe or a device may never end. Raises NotPlain, or
+    OSError where it cannot be read.
+    """
+    _require_plain(path.lstat(), most)
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        _require_plain(os.fstat(file.fileno()), most)
+        content = file.read(most + 1)  # it may grow meanwhile
+    if len(content) > most:
+        raise TooLarge(f"more than {most / 1e6:.0f} MB")
+    return content
+
+
+def _require_plain(found: os.stat_result, most: int) -> None:
+    for is_kind, what in _KINDS:
+        if is_kind(found.st_mode):
+            raise NotPlain(f"{what}, and no file of its own")
+    if found.st_nlink > 1:
+        raise NotPlain("a file with a second name (a hard link), and no file of its own")
+    if found.st_size > most:
+        raise TooLarge(f"{found.st_size / 1e6:.0f} MB")
+
+
+def read_notebook(path: Path) -> NotebookNode:
+    """The submitted notebook at ``path``. Raises UnreadableNotebook, and nothing else."""
+    name = path.name
+    try:
+        return notebook_of(read_plain(path, MOST_BYTES).decode("utf-8-sig"), name)
+    except UnreadableNotebook:
+        raise
+    except FileNotFoundError:
+        message = f"The submission has no file {quoted(name)}."
+        if others := ", ".join(map(quoted, _other_notebooks(path))):
+            message += f" It has {others}. Was the notebook renamed? It must keep its name."
+    except TooLarge as error:
+        message = (
+            f"The file {quoted(name)} has {error}; at most {MOST_BYTES / 1e6:.0f} MB can be graded. "
+            "Clear its outputs and save it again."
+        )
+    except NotPlain as error:
+        message = f"{quoted(name)} is {error}."
+    except UnicodeDecodeError as error:
+        message = f"The file {quoted(name)} cannot be read as text: {quoted(str(error))}."
+    except OSError as error:
+        message = f"The file {quoted(name)} cannot be read: {error.strerror}."
+    except Exception as error:  # whatever it is, it must cost this submission alone
+        message = f"The file {quoted(name)} cannot be read as a notebook ({type(error).__name__})."
+    raise UnreadableNotebook(message)
+
+
+def _other_notebooks(path: Path) -> list[str]:
+    """The names of a few other notebooks in the same folder."""
+    with suppress(OSError):
+        return sorted(other.name for other in islice(path.parent.glob("*.ipynb"), 1000))[:5]
+    return []
+
+
+def notebook_of(text: str, name: str) -> NotebookNode:
+    """The notebook that a text holds; ``name`` is that of its file. Raises UnreadableNotebook."""
+    if text.count("{") + text.count("[") > MOST_PARTS:
+        raise UnreadableNotebook(
+            f"The file {quoted(name)} has too many parts. Clear its outputs and save it again."
+        )
+    try:
+        data = json.loads(text, parse_int=_number)
+    except json.JSONDecodeError as error:
+        raise UnreadableNotebook(_not_json(name, text, error)) from None
+    except RecursionError:
+        raise UnreadableNotebook(f"The file {quoted(name)} is nested too deeply to be a notebook.") from None
+    fresh = new_notebook()
+    try:
+        fresh.cells = _cells(data)
+    except ValueError as error:
+        raise UnreadableNotebook(
+            f"The file {quoted(name)} is valid JSON, but it is not a Jupyter notebook that can be graded: "
+            f"{error}."
+        ) from None
+    size = sum(len(cell.source) for cell in fresh.cells)
+    text_size = sum(len(cell.source) for cell in fresh.cells if cell.cell_type != "code")
+    if size > MOST_SOURCE or text_size > MOST_TEXT:
+        raise UnreadableNotebook(
+            f"The cells of {quoted(name)} hold more than {MOST_SOURCE:,} characters, or those without code "
+            f"more than {MOST_TEXT:,}. Data belongs into files of its own."
+        )
+    return fresh
+
+
+def _number(digits: str) -> int:
+    """A whole number. Python refuses those of thousands of digits, and nobody needs them."""
+    return int(digits) if len(digits) <= MOST_DIGITS else 0
+
+
+def _cells(data: Any) -> list[NotebookNode]:
+    """The cells of a notebook's JSON, rebuilt. Raises ValueError, with what is wrong."""
+    if not isinstance(data, dict):
+        raise ValueError(f"its outermost part is {_kind(data)}, and no object")
+    version = data.get("nbformat")
+    if type(version) is not int:
+        raise ValueError("it does not say in which version of the format it is")
+    if version not in FORMATS:
+        raise ValueError(f"it is in version {version} of the format, and only {FORMATS} can be graded")
+    cells = data.get("cells") if version == 4 else _cells_of_3(data)
+    if not isinstance(cells, list):
+        raise ValueError("it has no list of cells")
+    if len(cells) > MOST_CELLS:
+        raise ValueError(f"it has {len(cells)} cells, and at most {MOST_CELLS} can be graded")
+    return [_cell(cell, number) for number, cell in enumerate(cells, 1)]
+
+
+def _cells_of_3(data: dict[str, Any]) -> list[Any] | None:
+    """The cells of a notebook in version 3 of the format, as version 4 has them."""
+    sheets = data.get("worksheets")
+    if not isinstance(sheets, list):
+        return None
+    found = [cells for sheet in sheets if isinstance(cells := _inside(sheet, "cells"), list)]
+    return [_from_3(cell) if isinstance(cell, dict) else cell for cells in found for cell in cells]
+
+
+def _from_3(cell: dict[str, Any]) -> dict[str, Any]:
+    kind = cell.get("cell_type")
+    return {
+        **cell,
+        "cell_type": "markdown" if kind in ("heading", "html") else kind,
+        "source": cell.get("input") if kind == "code" else cell.get("source"),
+    }
+
+
+def _cell(cell: Any, number: int) -> NotebookNode:
+    """A new cell with the same type and source, and the name that nbgrader knows it by."""
+    if not isinstance(cell, dict):
+        raise ValueError(f"its cell {number} is {_kind(cell)}, and no cell")
+    kind = cell.get("cell_type")
+    if kind not in ("code", "markdown", "raw"):
+        raise ValueError(f"its cell {number} is neither code nor Markdown nor raw text")
+    source = _joined(cell.get("source"))
+    if source is None:
+        raise ValueError(f"the source of its cell {number} is no text")
+    if len(source) > MOST_CELL:
+        raise ValueError(
+            f"its cell {number} has {len(source)} characters, and at most {MOST_CELL} can be graded"
+        )
+    name = _inside(cell, "metadata", "nbgrader", "grade_id")
+    known = isinstance(name, str) and 0 < len(name) <= MOST_NAME and name == sound(name)
+    new: dict[str, Any] = {
+        "id": uuid4().hex[:8],
+        "cell_type": kind,
+        "metadata": {"nbgrader": {"grade_id": name}} if known else {},
+        "source": sound(source),
+    }
+    if kind == "code":
+        new |= {"execution_count": None, "outputs": []}
+    elif pictures := _attachments(cell.get("attachments")):
+        new["attachments"] = pictures
+    return nbformat.from_dict(new)
+
+
+def _attachments(found: Any) -> dict[str, dict[str, str]]:
+    """The pictures in a text cell: for each name the data by their type. What is malformed is left out."""
+    return {
+        sound(name): {sound(kind): sound(text) for kind, text in joined.items() if text is not None}
+        for name, bundle in (found.items() if isinstance(found, dict) else ())
+        if isinstance(bundle, dict) and len(name) <= MOST_NAME
+        for joined in [{kind: _joined(data) for kind, data in bundle.items()}]
+    }
+
+
+def _joined(value: Any) -> str | None:
+    """The text of a field that may be a list of lines; None for anything else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "".join(value)
+    return None
+
+
+def _inside(value: Any, *names: str) -> Any:
+    """What lies within objects by these names; None where there is no such thing."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _kind(value: Any) -> str:
+    """What JSON calls a value."""
+    kinds = {dict: "an object", list: "an array", str: "a text", bool: "true or false", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+def sound(text: str) -> str:
+    """The same text, as any program takes it: lone surrogates and null characters are replaced."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def _not_json(name: str, text: str, error: json.JSONDecodeError) -> str:
+    """What is wrong with a file that is not JSON, where, and what it may be instead."""
+    if not text.strip():
+        return f"The file {quoted(name)} is empty."
+    start = text.rfind("\n", 0, error.pos) + 1
+    found = text[start : start + 200].split("\n")[0].strip()[:60] or "the end of the file"
+    message = (
+        f"The file {quoted(name)} is not a Jupyter notebook: it is not valid JSON. "
+        f"The first mistake is in line {error.lineno}, column {error.colno}: {error.msg}. "
+        f"There stands: {quoted(found)}. "
+    )
+    if text.lstrip().startswith("<"):
+        return message + "It looks like a web page. Download the notebook file itself."
+    if any(mark in text for mark in ("<<<<<<<", ">>>>>>>")):
+        return message + "It has merge conflict marks from Git (`<<<<<<<`). Resolve the conflict first."
+    return message + "It may have been cut off or edited by hand."

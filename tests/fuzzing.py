@@ -1,0 +1,390 @@
+"""Properties that must hold for whatever comes from outside, with Hypothesis's strategies that make it.
+
+Two boundaries: a submitted file, from its bytes to the notebook that is graded; and what a process that runs
+an answer sends to the judge. The fast tests try each a little (``test_fuzzing.py``), ``make fuzz`` for as
+long as one likes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import struct
+import tempfile
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import nbformat
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from nbformat import NotebookNode
+
+from autograder.authoring.builder import build
+from autograder.nbgrader_plugin.execute import put_outputs
+from autograder.nbgrader_plugin.feedback import HideTests
+from autograder.nbgrader_plugin.patches import remove_hidden_tests
+from autograder.nbgrader_plugin.restore import Original, restore
+from autograder.nbgrader_plugin.submissions import problem_of, read_or_explain
+from autograder.nbgrader_plugin.verdicts import ReadVerdicts
+from autograder.roles import is_test, unusual_words
+from autograder.sandbox import Executed, decode, plan
+from autograder.sandbox.channel import Channel, Frame, Gone, Malformed, TooLate
+from autograder.sandbox.encode import Inputs
+from autograder.sandbox.messages import (
+    CellShown,
+    ErrorShown,
+    Found,
+    Function,
+    Hello,
+    Missing,
+    RaceReady,
+    Raised,
+    Returned,
+    parse,
+)
+
+TRAPS = Path(__file__).resolve().parent / "grading" / "traps.py"
+REPLIES = Returned | Raised | Found | Function | Missing | CellShown | Hello | RaceReady
+LOG = logging.getLogger("fuzzing")
+LOG.setLevel(logging.CRITICAL + 1)
+
+
+@dataclass(frozen=True)
+class Property:
+    """What must hold for everything that a strategy makes."""
+
+    holds: Callable[[Any], None]
+    given: st.SearchStrategy
+
+
+# A submitted file.
+
+
+@cache
+def notebook() -> NotebookNode:
+    """A notebook with answers, as it is handed in."""
+    handed_in = build(TRAPS)
+    for cell in handed_in.cells:
+        remove_hidden_tests(cell)
+    return handed_in
+
+
+@cache
+def originals() -> dict[str, Original]:
+    """Its cells, as the gradebook would give them."""
+    return {
+        cell.metadata.nbgrader.grade_id: Original(cell, cell.source)
+        for cell in build(TRAPS).cells
+        if "nbgrader" in cell.metadata
+    }
+
+
+@cache
+def file() -> Path:
+    """A file to write submissions to."""
+    return Path(tempfile.mkdtemp(prefix="fuzzing-")) / "traps.ipynb"
+
+
+def is_graded(content: bytes) -> None:
+    """A file with any content becomes a notebook with the tests' cells, or a page that says why not."""
+    file().write_bytes(content)
+    read = read_or_explain(file(), LOG)
+    nbformat.validate(read)
+    restore(read, originals())
+    cells = [] if problem_of(read) else plan(read)
+    msgspec.msgpack.encode(cells)
+    for cell in cells:
+        if cell["role"] == "student":
+            unusual_words(cell["source"])
+    put_outputs(read, Executed(sources={cell["index"]: cell["source"] for cell in cells}), LOG)
+    read, _ = ReadVerdicts().preprocess(read, {})
+    assert sum(map(is_test, read.cells)) == sum(map(is_test, notebook().cells))
+    assert all("0.0" in str(cell.outputs[-1]) for cell in filter(is_test, read.cells))
+    read, _ = HideTests().preprocess(read, {})
+    assert "secret_cases" not in nbformat.writes(read).encode().decode()
+
+
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=20)  # lone surrogates, too
+ODD_LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), TEXTS,
+    st.sampled_from([10**30, -1, "\0", "code", "markdown", "raw", "double", "square_check", {}, [], [{}], 4]),
+)  # fmt: skip
+ODD_VALUES = st.recursive(
+    ODD_LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=10,
+)
+
+
+def places(value: Any, way: tuple = ()) -> Iterator[tuple]:
+    """The ways to all values within a JSON value."""
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield (*way, key)
+        yield from places(value[key], (*way, key))
+
+
+@st.composite
+def notebooks(draw: st.DrawFn) -> bytes:
+    """A submission with odd values anywhere, and then with damage to its bytes."""
+    data = json.loads(json.dumps(notebook()))
+    for _ in range(draw(st.integers(0, 4))):
+        ways = list(places(data))
+        if not ways:
+            break
+        *way, last = ways[draw(st.integers(0, len(ways) - 1))]
+        inside = data
+        for step in way:
+            inside = inside[step]
+        if draw(st.booleans()):
+            inside[last] = deepcopy(draw(ODD_VALUES))  # it may be changed in the next round
+        elif isinstance(inside, dict):
+            inside[draw(TEXTS)] = inside.pop(last)
+        else:
+            inside.insert(last, deepcopy(inside[draw(st.integers(0, len(inside) - 1))]))
+    content = json.dumps(data).encode()
+    return draw(damaged(content)) if draw(st.integers(0, 3)) == 0 else content
+
+
+RAW = st.one_of(
+    st.binary(max_size=30),
+    st.integers(1, 6000).map(lambda number: b"9" * number),
+    st.integers(1, 6000).map(lambda number: b"[" * number),
+    st.integers(1, 6000).map(lambda number: b'{"cells":' * number),
+    st.sampled_from([b"NaN", b"-Infinity", b"1e999", b"\\ud800", b"\\u0000", b"null", b"\xef\xbb\xbf", b'"']),
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """Bytes of which some are cut out, replaced or doubled."""
+    for _ in range(draw(st.integers(1, 3))):
+        start, end = sorted(draw(st.tuples(*[st.integers(0, len(content))] * 2)))
+        end = draw(st.sampled_from([start, min(start + 1, len(content)), end]))
+        middle = draw(RAW | st.just(content[start:end] * 2))
+        content = content[:start] + middle + content[end:]
+    return content[: draw(st.integers(0, len(content)))] if draw(st.integers(0, 4)) == 0 else content
+
+
+# What comes over the wire.
+
+
+def is_read(sent: tuple[bytes, bytes]) -> None:
+    """Any message is refused by ``Malformed``, or can be read and used."""
+    text, payload = sent
+    given = Inputs()
+    given.node([torch.arange(6.0).view(2, 3), np.arange(4), torch.zeros(0)])
+    try:
+        message = parse(Frame(bytearray(text), bytearray(payload)), REPLIES)
+        match message:
+            case Returned(result=value, costs=counted):
+                if counted is not None:
+                    decode.costs_without_probes(counted, 3)
+                use(decode.Reader(bytearray(payload), given.storages, made).value(value))
+            case Found(value=value):
+                use(decode.Reader(bytearray(payload), given.storages, made).value(value))
+            case Raised():
+                assert isinstance(decode.error(message), Exception)
+            case CellShown(outputs=shown):
+                for item in decode.outputs(shown).items:
+                    nbformat.validate(nbformat.from_dict(item), "output", version=4, version_minor=5)
+    except Malformed as error:
+        assert 0 < len(str(error)) < 1000
+
+
+def made(node: msgspec.Struct) -> object:
+    """What stands for an object of the other process."""
+    return type(decode.class_name(node.type), (), {})()
+
+
+def use(value: Any) -> None:
+    """Touch all of a value: its memory must be there."""
+    if isinstance(value, torch.Tensor):
+        if value.device.type == "cpu" and value.numel() < 1_000_000:
+            value.clone()
+    elif isinstance(value, np.ndarray):
+        value.copy()
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            use(key)
+            use(item)
+    elif isinstance(value, (list, tuple, set)):
+        for item in value:
+            use(item)
+
+
+SIZES = st.integers(0, 8) | st.sampled_from([-1, 64, 1 << 20, 1 << 31, (1 << 62) - 1, 1 << 63])
+SEVERAL = st.lists(SIZES, max_size=4)
+NAMES = st.sampled_from(
+    ["float32", "int64", "bool", "complex64", "bfloat16", "float8_e4m3fn", "quint8", "load", "_inductor",
+     "cpu", "meta", "cuda", "cuda:99", "|O8", "<f4", "=i8", "(2,)i4", "i4,,", "", "channels_last", "bits8",
+     "ValueError", "KeyError", "UnicodeDecodeError", "BaseExceptionGroup", "SystemExit"]
+) | TEXTS  # fmt: skip
+PLACES = st.tuples(SIZES, SIZES).map(list) | st.none()
+WORDS = st.text(max_size=20)
+
+
+def node(tag: str, **fields: st.SearchStrategy) -> st.SearchStrategy:
+    """A node of the wire's schema, with any values in its fields."""
+    return st.fixed_dictionaries({"node": st.just(tag), **fields})
+
+
+ARRAYS = node("array", dtype=NAMES, shape=SEVERAL, buffer=PLACES)
+GIVEN_ARRAYS = node(
+    "given array",
+    dtype=NAMES,
+    shape=SEVERAL,
+    strides=SEVERAL,
+    storage=SIZES,
+    offset=SIZES,
+    writeable=st.booleans(),
+)
+TENSORS = node(
+    "tensor", dtype=NAMES, device=st.just("cpu") | NAMES, shape=SEVERAL, strides=SEVERAL,
+    grad=SIZES | st.none(), storage=SIZES | st.none(), offset=SIZES, buffer=PLACES,
+)  # fmt: skip
+STACKS = node("stack", dtype=NAMES, shapes=st.lists(SEVERAL, max_size=4), buffer=PLACES)
+
+
+@st.composite
+def fitting(draw: st.DrawFn) -> dict:
+    """A tensor or array whose sizes fit the payload, as most do."""
+    shape = draw(st.lists(st.integers(0, 3), max_size=3))
+    count = int(np.prod(shape)) if shape else 1
+    dtype, size = draw(st.sampled_from([("float32", 4), ("int64", 8), ("bool", 1), ("bfloat16", 2)]))
+    strides = draw(st.lists(st.integers(0, 12) | SIZES, min_size=len(shape), max_size=len(shape)))
+    sent = int(np.prod([1 if stride == 0 else n for n, stride in zip(shape, strides, strict=True)] or [1]))
+    if draw(st.booleans()):
+        kind = draw(st.sampled_from(["<f4", "<i8", "|b1", "<c8"]))
+        return {"node": "array", "dtype": kind, "shape": shape, "buffer": [0, count * int(kind[-1])]}
+    tensor = {"node": "tensor", "dtype": dtype, "device": "cpu", "shape": shape, "strides": strides}
+    if draw(st.booleans()):
+        return tensor | {"storage": draw(st.integers(0, 3)), "offset": draw(st.integers(0, 40))}
+    return tensor | {"buffer": [draw(st.integers(0, 8)), sent * size]}
+
+
+def sequence(items: list) -> dict:
+    """The node of a list."""
+    return {"node": "sequence", "kind": "list", "items": items}
+
+
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(-(1 << 63), (1 << 64) - 1), st.floats(), WORDS, fitting(), ARRAYS,
+    GIVEN_ARRAYS, TENSORS, STACKS, node("scalar", value=ARRAYS | GIVEN_ARRAYS),
+    node("integer", digits=WORDS | st.integers().map(hex)), node("bytes", data=st.binary(max_size=20)),
+    node("complex", real=st.floats(), imaginary=st.floats()),
+    node("setting", kind=st.sampled_from(["dtype", "device", "memory_format", "x"]), name=NAMES),
+    node("object", number=SIZES | st.none(), type=NAMES),
+)  # fmt: skip
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        node("sequence", kind=st.sampled_from(["list", "tuple", "set"]), items=st.lists(inner, max_size=4))
+        | node("dict", items=st.lists(st.tuples(inner, inner).map(list), max_size=4))
+    ),
+    max_leaves=8,
+)
+RESULTS = st.one_of(fitting(), st.lists(fitting(), max_size=3).map(sequence), VALUES)
+COUNTS = st.dictionaries(NAMES, SIZES, max_size=3)
+COSTS = st.none() | st.fixed_dictionaries(
+    {
+        "operations": COUNTS | st.just({decode.PROBE: 3}), "views": COUNTS,
+        **dict.fromkeys(("bytes", "peak_bytes", "copies", "transfers", "syncs"), SIZES),
+    }
+)  # fmt: skip
+STREAMS = st.fixed_dictionaries(
+    {"message": st.just("Stream"), "name": st.sampled_from(["stdout", "stderr", "x"]), "text": WORDS}
+)
+SHOWN = st.one_of(
+    STREAMS,
+    st.fixed_dictionaries(
+        {
+            "message": st.just("Display"),
+            "kind": st.sampled_from(["display_data", "execute_result", "error"]),
+            "data": st.dictionaries(st.sampled_from(["text/plain", "image/png", "text/html"]), WORDS),
+        }
+    ),
+    st.fixed_dictionaries(
+        {"message": st.just(ErrorShown.__name__), "name": WORDS, "text": WORDS, "traceback": st.lists(WORDS)}
+    ),
+)
+SAID = st.fixed_dictionaries(
+    {"warnings": st.lists(WORDS, max_size=11), "printed": st.lists(STREAMS, max_size=3)}
+)
+MESSAGES = st.one_of(
+    st.fixed_dictionaries(
+        {"message": st.just("Returned"), "result": RESULTS},
+        optional={"graph": SIZES, "costs": COSTS, "said": SAID},
+    ),
+    st.fixed_dictionaries({"message": st.just("Found"), "value": VALUES}),
+    st.fixed_dictionaries(
+        {"message": st.just("Raised"), "types": st.lists(NAMES), "by_torch": st.booleans()}
+        | dict.fromkeys(("text", "told"), WORDS)
+    ),
+    st.fixed_dictionaries({"message": st.just("CellShown"), "outputs": st.lists(SHOWN, max_size=5)}),
+    ODD_VALUES.map(str),
+)  # fmt: skip
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> tuple[bytes, bytes]:
+    """An encoded message and its payload; some with damage."""
+    text = draw(MESSAGES.map(encoded))
+    if draw(st.integers(0, 3)) == 0:
+        text = draw(damaged(text))
+    return text, draw(st.binary(max_size=16) | st.just(bytes(range(256))))
+
+
+def encoded(message: object) -> bytes:
+    """A message as the wire has it; without numbers that it has no place for."""
+    try:
+        return msgspec.msgpack.encode(message)
+    except (OverflowError, UnicodeEncodeError):
+        return b"\xc1"
+
+
+def is_received(sent: tuple[bytes, int]) -> None:
+    """Any bytes, with any number of open files, give a frame or one of the channel's three errors."""
+    content, number = sent
+    mine, other = socket.socketpair()
+    before = len(os.listdir("/proc/self/fd"))
+    with mine:
+        channel = Channel(mine)
+        with other:
+            files = [0] * number
+            socket.send_fds(other, [content or b"\0"], files)
+        try:
+            frame = channel.receive(seconds=5)
+            for received in frame.files:
+                os.close(received)
+        except (Gone, TooLate, Malformed) as error:
+            assert len(str(error)) < 1000
+        assert len(os.listdir("/proc/self/fd")) == before - 1
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> tuple[bytes, int]:
+    """What may come over a connection: often a head that says how much follows."""
+    sizes = st.integers(0, 40) | st.sampled_from([1 << 24, 1 << 28, 1 << 40, (1 << 64) - 1])
+    head = struct.pack("<QQ", draw(sizes), draw(sizes)) if draw(st.booleans()) else b""
+    return head + draw(st.binary(max_size=80)), draw(st.integers(0, 20))
+
+
+PROPERTIES = {
+    "a submitted file is graded": Property(is_graded, notebooks()),
+    "a message is read": Property(is_read, frames()),
+    "bytes are received": Property(is_received, streams()),
+}
+# What broke one of them once, or might have.
+FOUND: dict[str, list] = {
+    "a submitted file is graded": [b"", b"\0", b"9" * 5000, b"[" * 100_000, b'{"cells": [], "nbformat": 4}'],
+    "a message is read": [],
+    "bytes are received": [(b"", 0), (b"\0" * 16, 20)],
+}

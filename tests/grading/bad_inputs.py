@@ -1,0 +1,364 @@
+"""What may lie in a submission's folder in place of a notebook, or beside one: each case is one student's.
+
+``WRONG`` cases are no notebook that can be graded: 0 points, and a page that says why. ``ODD`` ones hold
+right answers, which must count. ``NAMELESS`` are folders that no student can have.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+from pretend_class import RIGHT, answered
+
+Content = Callable[[NotebookNode], bytes]
+Place = Callable[[Path, bytes], None]
+
+
+def text(notebook: object) -> bytes:
+    """A notebook's JSON, whatever is in it."""
+    return json.dumps(notebook).encode()
+
+
+def with_(**fields: object) -> Content:
+    """Right answers in a notebook with other values in some of its outermost fields."""
+    return lambda release: text({**answered(release), **fields})
+
+
+def with_cells(change: Callable[[list], object]) -> Content:
+    """Right answers in a notebook with other cells."""
+
+    def made(release: NotebookNode) -> bytes:
+        notebook = json.loads(text(answered(release)))
+        notebook["cells"] = change(notebook["cells"])
+        return text(notebook)
+
+    return made
+
+
+def with_first(**fields: object) -> Content:
+    """The same with a first cell that has these fields."""
+    plain = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": ""}
+    return with_cells(lambda cells: [{**plain, **fields}, *cells])
+
+
+def with_raw(value: str) -> Content:
+    """The same with a text in place of a value that JSON has no way to make from Python."""
+    return lambda release: with_(metadata={"x": "HERE"})(release).replace(b'"HERE"', value.encode())
+
+
+def with_answer(code: str) -> Content:
+    """Right answers, and something beside the first one."""
+    return lambda release: text(answered(release, double=f"{RIGHT['double']}\n{code}"))
+
+
+def version_3(release: NotebookNode) -> bytes:
+    """The same in version 3 of the format, which had worksheets."""
+    cells = [{**cell, "input": cell["source"], "language": "python"} for cell in answered(release).cells]
+    return text({"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": cells}]})
+
+
+def spoiled_names(release: NotebookNode) -> bytes:
+    """Names of cells that are none, in cells of the student's own."""
+    notebook = json.loads(text(answered(release)))
+    for name in (None, 7, [], {}, "", "\0", "\ud800", "x" * 1_000_000, {"grade_id": []}, True):
+        cell = new_code_cell("1")
+        notebook["cells"].append({**cell, "metadata": {"nbgrader": {"grade_id": name, "solution": True}}})
+    return text(notebook)
+
+
+def spoiled_metadata(release: NotebookNode) -> bytes:
+    """Metadata of all wrong types, in cells of the student's own and in one answer's."""
+    notebook = json.loads(text(answered(release)))
+    for metadata in (None, 7, [], "text", {"nbgrader": []}, {"nbgrader": "x"}, {"nbgrader": {"points": {}}}):
+        notebook["cells"].append({**new_code_cell("1"), "metadata": metadata})
+    return text(notebook)
+
+
+def attachments(release: NotebookNode) -> bytes:
+    """Attached pictures that are none."""
+    notebook = json.loads(text(answered(release)))
+    for found in (7, [], "x", {"a": 7}, {"a": {"image/png": {}}}, {"\ud800": {"image/png": "x"}}, {"a": []}):
+        notebook["cells"].append({**new_markdown_cell("!"), "attachments": found})
+    return text(notebook)
+
+
+def duplicates(release: NotebookNode) -> bytes:
+    """Cells with the same ids, and keys that are there twice."""
+    notebook = answered(release)
+    for cell in notebook.cells:
+        cell.id = "same"
+    return text(notebook).replace(b'"cell_type": "code"', b'"source": 7, "id": 7, "cell_type": "code"')
+
+
+def many_outputs(release: NotebookNode) -> bytes:
+    """More outputs than a page can hold, and some that are none."""
+    notebook = json.loads(text(answered(release)))
+    output = {"output_type": "stream", "name": "stdout", "text": "x"}
+    notebook["cells"][1]["outputs"] = [output] * 100_000
+    notebook["cells"][3]["outputs"] = [7, None, {"output_type": []}, {"data": 1}]
+    return text(notebook)
+
+
+DEEP, LONG = 100_000, 30_000
+ODD: dict[str, Content] = {
+    "format_3": version_3,
+    "five_thousand_digits": with_raw("9" * 5000),
+    "a_million_digits": with_raw(f"-{'1' * 1_000_000}"),
+    "infinity": with_raw('[NaN, Infinity, -Infinity, 1e999, "\\ud800"]'),
+    "names": spoiled_names,
+    "metadata": spoiled_metadata,
+    "attachments": attachments,
+    "duplicates": duplicates,
+    "outputs": many_outputs,
+    "metadata_of_the_notebook": with_(metadata=[{"autograder": {"finished": "2030"}}]),
+    "surrogates": with_answer("# \ud800 \udfff are no characters"),
+    "nothing_else": with_(metadata=None, nbformat_minor="many"),
+    "more_kinds_of_lines": with_answer("x = '\u2028 \x0b \x0c \x85'"),
+}
+# What stands beside right answers cannot be run or parsed; the exercise is lost, and no other.
+ONE_LOST: dict[str, Content] = {
+    "null_character": with_answer("x = '\0'\n\0"),
+    "signs": with_answer(f"x = {'-' * LONG}1"),
+    "sums": with_answer(f"x = {'1+' * LONG}1"),
+    "brackets": with_answer(f"x = {'(' * LONG}"),
+    "attributes": with_answer(f"x = a{'.a' * LONG}"),
+    "long_number": with_answer(f"x = {'9' * LONG}"),
+    "odd_texts": with_answer("\n".join(['"\\d"'] * 15_000) + "\n)"),
+    "blank_lines": with_answer(" \n" * LONG + ")"),
+}
+WRONG: dict[str, Content] = {
+    "format_2": with_(nbformat=2),
+    "format_99": with_(nbformat=99),
+    "format_3_without_sheets": with_(nbformat=3),
+    "format_true": with_(nbformat=True),
+    "format_text": with_(nbformat="4"),
+    "format_huge": lambda release: text(release).replace(b'"nbformat": 4', b'"nbformat": ' + b"4" * 5000),
+    "cells_object": with_(cells={}),
+    "cells_number": with_(cells=7),
+    "cells_null": with_(cells=None),
+    "cells_no_objects": with_cells(lambda cells: [7, None, *cells]),
+    "cells_many": with_cells(lambda cells: cells * 5000),
+    "cell_type": with_first(cell_type=["code"]),
+    "cell_type_unknown": with_first(cell_type="heading"),
+    "source_numbers": with_first(source=[1, 2]),
+    "source_object": with_first(source={"a": "b"}),
+    "source_null": with_first(source=None),
+    "source_long": with_first(source="x" * 110_000),
+    "texts": with_cells(lambda cells: [*cells, *[{"cell_type": "markdown", "source": "[" * 90_000}] * 3]),
+    "nested": lambda release: b"[" * DEEP + b"]" * DEEP,
+    "nested_objects": lambda release: b'{"cells":' * DEEP,
+    "parts": lambda release: b"[" + b"[]," * 5_000_000 + b"[]]",
+    "number": lambda release: b"9" * 5000,
+    "null": lambda release: b"null",
+    "nulls": lambda release: bytes(1000),
+    "lines": lambda release: b"\n" * 20_000_000 + b"x",
+    "utf_16": lambda release: text(release).decode().encode("utf-16"),
+    "not_utf_8": lambda release: text(release)[:500] + b"\xff\xc0\xed\xa0\x80" + text(release)[500:],
+}
+
+
+def folder_in_place(path: Path, right: bytes) -> None:
+    path.mkdir()
+    (path / path.name).write_bytes(right)
+
+
+def pipe_in_place(path: Path, right: bytes) -> None:
+    os.mkfifo(path)
+
+
+def socket_in_place(path: Path, right: bytes) -> None:
+    here = os.getcwd()
+    os.chdir(path.parent)  # the path of a socket must be short
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def link_to_the_gradebook(path: Path, right: bytes) -> None:
+    path.symlink_to(path.parents[3] / "gradebook.db")
+
+
+def endless_device(path: Path, right: bytes) -> None:
+    os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # as /dev/zero
+
+
+def second_name(path: Path, right: bytes) -> None:
+    (path.parents[3] / "right.ipynb").write_bytes(right)
+    os.link(path.parents[3] / "right.ipynb", path)
+
+
+def larger_than_any_disk(path: Path, right: bytes) -> None:
+    path.write_bytes(right)
+    os.truncate(path, 1 << 40)
+
+
+def nothing_may_be_read(path: Path, right: bytes) -> None:
+    path.write_bytes(right)
+    path.chmod(0)
+
+
+def submission_is_a_file(path: Path, right: bytes) -> None:
+    path.parent.rmdir()
+    path.parent.write_bytes(right)
+
+
+def submission_is_a_pipe(path: Path, right: bytes) -> None:
+    path.parent.rmdir()
+    os.mkfifo(path.parent)
+
+
+def submission_is_a_link(path: Path, right: bytes) -> None:
+    path.parent.rmdir()
+    elsewhere = path.parents[3] / "elsewhere"
+    elsewhere.mkdir(exist_ok=True)
+    (elsewhere / path.name).write_bytes(right)
+    path.parent.symlink_to(elsewhere)
+
+
+IN_PLACE: dict[str, Place] = {
+    function.__name__: function
+    for function in (
+        folder_in_place, pipe_in_place, socket_in_place, link_to_the_gradebook, second_name,
+        larger_than_any_disk, submission_is_a_file, submission_is_a_pipe, submission_is_a_link,
+    )
+}  # fmt: skip
+if os.geteuid() == 0:  # nobody else can make one
+    IN_PLACE["endless_device"] = endless_device
+else:  # nothing is forbidden to root
+    IN_PLACE["nothing_may_be_read"] = nothing_may_be_read
+
+
+def pipes_beside(path: Path, right: bytes) -> None:
+    for name in ("data.csv", "timestamp.txt", "helpers.py", "submission_secret.txt"):
+        os.mkfifo(path.with_name(name))
+
+
+def socket_beside(path: Path, right: bytes) -> None:
+    socket_in_place(path.with_name("socket"), right)
+
+
+def folders_beside(path: Path, right: bytes) -> None:
+    for name in (
+        "timestamp.txt",
+        "submission_secret.txt",
+        f"{path.stem}.html",
+        "empty",
+        f"{path.stem}_files",
+    ):
+        path.with_name(name).mkdir()
+    (path.with_name(f"{path.stem}.html") / "page.html").write_text("mine")
+
+
+def links_beside(path: Path, right: bytes) -> None:
+    gradebook = path.parents[3] / "gradebook.db"
+    os.link(gradebook, path.with_name("hard.db"))
+    path.with_name("soft.db").symlink_to(gradebook)
+    path.with_name("loop").symlink_to(path.parent)
+    path.with_name("timestamp.txt").symlink_to(gradebook)
+
+
+def names_beside(path: Path, right: bytes) -> None:
+    for name in (
+        b"a\nb.ipynb",
+        b"\xff\xfe.ipynb",
+        b"`x`.ipynb",
+        b"<b>.ipynb",
+        b"*.ipynb",
+        b"x" * 249 + b".ipynb",
+    ):
+        Path(os.fsdecode(os.fsencode(path.parent) + b"/" + name)).write_bytes(right)
+
+
+def nested_beside(path: Path, right: bytes) -> None:
+    folder = path.parent
+    for _ in range(100):
+        folder = folder / "deeper"
+    folder.mkdir(parents=True)
+    (folder / path.name).write_bytes(right)
+
+
+def nothing_beside_may_be_read(path: Path, right: bytes) -> None:
+    path.with_name("closed").mkdir()
+    for name in ("data.csv", "timestamp.txt", "closed/x"):
+        path.with_name(name).write_text("2030-01-01 10:00:00 UTC")
+        path.with_name(name).chmod(0)
+    path.with_name("closed").chmod(0)
+
+
+TIMES = {
+    "words": b"some day",
+    "binary": bytes(range(256)),
+    "digits": b"2030-01-01 10:00:00 " + b"9" * 5000,
+    "year": b"99999999999999-01-01 10:00:00 UTC",
+    "zone": b"0001-01-01 00:00:00 +9999",
+    "long": b"2030-01-01 10:00:00 UTC" + b" " * 1_000_000,
+    "empty": b"",
+}
+
+
+SECRETS = {"binary": bytes(range(256)), "long": b"x" * 1_000_000, "other": "\u00e9".encode()}
+
+
+def beside(name: str, content: bytes) -> Place:
+    return lambda path, right: path.with_name(name).write_bytes(content) and None
+
+
+BESIDE: dict[str, Place] = {
+    function.__name__: function
+    for function in (
+        pipes_beside, socket_beside, folders_beside, links_beside, names_beside, nested_beside,
+        *([] if os.geteuid() == 0 else [nothing_beside_may_be_read]),
+    )
+}  # fmt: skip
+BESIDE |= {f"time_{name}": beside("timestamp.txt", content) for name, content in TIMES.items()}
+BESIDE |= {f"secret_{name}": beside("submission_secret.txt", content) for name, content in SECRETS.items()}
+
+NAMELESS = [
+    b"a\nb",
+    b"\xff\xfe",
+    b" space",
+    b"space ",
+    b"[a]",
+    b"st*r",
+    b"what?",
+    b"x" * 200,
+    b"\xe2\x80\xae",
+    b"\x1b",
+]
+
+
+def hand_in_all(submitted: Path, assignment: str, release: NotebookNode) -> None:
+    """A class of all cases, and ``aa_right`` and ``zz_right``, graded before and after them."""
+    right = text(answered(release))
+
+    def place(student: str | bytes, made: Place) -> None:
+        folder = Path(os.fsdecode(os.fsencode(submitted) + b"/" + os.fsencode(student))) / assignment
+        folder.mkdir(parents=True)
+        made(folder / f"{assignment}.ipynb", right)
+
+    for student in ("aa_right", "zz_right", *NAMELESS):
+        place(student, lambda path, right: path.write_bytes(right) and None)
+    for student, content in {**ODD, **ONE_LOST, **WRONG}.items():
+        place(
+            student,
+            lambda path, right, content=content: path.write_bytes(content(deepcopy(release))) and None,
+        )
+    for student, made in IN_PLACE.items():
+        place(student, made)
+    for student, made in BESIDE.items():
+
+        def with_right(path: Path, right: bytes, made: Place = made) -> None:
+            path.write_bytes(right)
+            made(path, right)
+
+        place(student, with_right)

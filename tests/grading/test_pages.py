@@ -1,0 +1,247 @@
+"""What nbgrader's pages show of a notebook, without a browser: nothing but what the allow-list has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup, Tag
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
+
+from autograder.nbgrader_plugin import patches
+from autograder.nbgrader_plugin.markdown import safe_markdown
+from autograder.nbgrader_plugin.pages import FeedbackPage, FormgraderPage
+from autograder.nbgrader_plugin.submissions import explanation, read_or_explain, refusal
+from autograder.nbgrader_plugin.verdicts import card
+
+EVIL = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
+ABOUT: dict[str, dict[str, Any]] = {
+    "feedback": {"nbgrader": {"notebook": "n", "score": 0, "max_score": 1, "late_penalty": 0}},
+    "formgrade": {
+        **{"submission_id": "1", "assignment_id": "a", "notebook_id": "n", "base_url": "", "index": 0},
+        **{"total": 1, "student": EVIL, "first_name": EVIL, "last_name": EVIL, "notebook_path": EVIL},
+    },
+}
+TEST = {"grade_id": "f_check", "grade": True, "solution": False, "locked": True, "points": 1}
+PNG = "iVBORw0KGgo="
+
+
+def with_grades(nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+    """What GetGrades does, with a comment."""
+    for cell in nb.cells:
+        if "nbgrader" in cell.metadata:
+            cell.metadata.nbgrader.update(score=0, comment=f"*Good* {EVIL}")
+    return nb, resources
+
+
+@pytest.fixture(params=[FeedbackPage, FormgraderPage], scope="module")
+def page(request: pytest.FixtureRequest) -> Callable[..., BeautifulSoup]:
+    """Makes a page about a notebook with these cells and this metadata."""
+    exporter = request.param()
+    exporter.register_preprocessor(with_grades)
+
+    def make(*cells: NotebookNode, **metadata: object) -> BeautifulSoup:
+        notebook = new_notebook(cells=list(cells), metadata=metadata)
+        return BeautifulSoup(exporter.from_notebook_node(notebook, ABOUT[exporter.kind])[0], "html.parser")
+
+    return make
+
+
+def test_cell(*outputs: NotebookNode) -> NotebookNode:
+    return new_code_cell("check(f)", metadata={"nbgrader": TEST}, outputs=list(outputs))
+
+
+test_cell.__test__ = False  # type: ignore[attr-defined]
+
+
+def acts(page: BeautifulSoup) -> list[Tag]:
+    """The elements that run or load something, but for nbgrader's own."""
+    return [
+        tag
+        for tag in page.find_all(True)
+        if (
+            tag.name in ("script", "iframe", "object", "embed", "base", "form")
+            and tag.get("nonce") != patches.MARK
+        )
+        or any(name.startswith("on") and value not in patches.CLICKS for name, value in tag.attrs.items())
+        or not str(tag.get("src", "data:")).startswith(("data:image/", "/formgrader/static/", "data:"))
+    ]
+
+
+def test_markdown_and_comments_go_through_one_filter(page: Callable[..., BeautifulSoup]) -> None:
+    answer = new_code_cell("f = 1", metadata={"nbgrader": {**TEST, "solution": True, "grade": False}})
+    made = page(new_markdown_cell(f"**bold** {EVIL}"), answer)
+    assert acts(made) == []
+    assert made.strong.text == "bold"
+    assert made.textarea or made.find(class_="panel-footer").em.text == "Good"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("<b id=total_check name=x onclick=y style='position:fixed'>a</b>", "<b>a</b>"),
+        ("<div class='modal'>a</div> <span class='k btn'>b</span>", "<div>a</div> <span>b</span>"),
+        ("x <span class='k'>a</span>", '<span class="k">a</span>'),
+        ("<a id=x target=y href='https://a.b' title=t>a</a>", '<a href="https://a.b" title="t">a</a>'),
+        ("[a](http://a.b)", '<a href="http://a.b">a</a>'),
+        ("[a](mailto:a@b.c)", '<a href="mailto:a@b.c">a</a>'),
+        ("[a](#b)", '<a href="#b">a</a>'),
+        *(
+            (f"[a]({address})", "<a>a</a>")
+            for address in ("javascript:x", "//a.b", "/a", "a.html", "data:,a")
+        ),
+        *((f"<a href='{address}'>a</a>", "<a>a</a>") for address in ("java&Tab;script:x", "file:///a")),
+        *((f"<img src='data:image/{kind};base64,AA=='>", f"image/{kind}") for kind in ("png", "jpeg")),
+        *((f"<img src='data:image/{kind};base64,AA=='>", f"image/{kind}") for kind in ("gif", "webp")),
+        *((f"![a]({address})", '<img alt="a">') for address in ("https://a.b/c.png", "c.png")),
+        ("![a](data:image/svg+xml;base64,AA==)", '<img alt="a">'),
+        (
+            "<details open id=x><summary>a</summary>b</details>",
+            "<details open><summary>a</summary>b</details>",
+        ),
+        ("a <svg><style>b</style></svg><form action=c><input name=d></form>", "<p>a b\n</p>"),
+        ("# A title", "<h1>A title</h1>"),
+    ],
+)
+def test_what_markdown_may_have(written: str, shown: str) -> None:
+    assert shown in safe_markdown(written)
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ({"text/html": f"<b id=x style='color:red' class=y>bold</b>{EVIL}"}, "<b>bold</b>"),
+        ({"text/html": "<script>1</script>" * 501, "text/plain": "plain"}, "<pre>plain</pre>"),
+        ({"text/html": "<style></style><div id=plot></div>", "text/plain": "plain"}, "<pre>plain</pre>"),
+        ({"text/markdown": f"*a* {EVIL}", "text/plain": "plain"}, "<em>a</em>"),
+        ({"text/latex": "$\\text{passed}$ <b>"}, "$\\text{passed}$ &lt;b&gt;"),
+        ({"image/svg+xml": f"<svg>{EVIL}</svg>", "text/plain": "plain"}, "<pre>plain</pre>"),
+        ({"application/javascript": "alert(1)", "text/plain": "plain"}, "<pre>plain</pre>"),
+        ({"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "p"}, "<pre>p</pre>"),
+        ({"application/pdf": "x", "text/vnd.mermaid": EVIL, "text/plain": "plain"}, "<pre>plain</pre>"),
+        ({"image/png": 'x" onerror="alert(1)', "text/plain": "plain"}, "<pre>plain</pre>"),
+        ({"image/png": PNG}, f"data:image/png;base64,{PNG}"),
+        ({"text/plain": f"\x1b[31mred\x1b[0m {EVIL}"}, '<span class="ansi-red-fg">red</span>'),
+    ],
+)
+@pytest.mark.parametrize("kind", ["display_data", "execute_result"])
+def test_each_kind_of_output(
+    kind: str, data: dict[str, Any], shown: str, page: Callable[..., BeautifulSoup]
+) -> None:
+    for cell in (test_cell(), new_code_cell("1")):
+        cell.outputs = [new_output(kind, data, metadata={"text/html": {"isolated": True}, "filenames": data})]
+        made = page(cell, widgets={"application/vnd.jupyter.widget-state+json": {"state": {"x": 1}}})
+        assert acts(made) == []
+        (box,) = made.find_all(class_="box")
+        assert shown in str(box)
+
+
+def test_each_box_says_what_it_is(page: Callable[..., BeautifulSoup]) -> None:
+    said = new_output("stream", name="stdout", text="✓ passed")
+    forged = card("passed", "right", 1)
+    error = new_output("error", ename="E", evalue=EVIL, traceback=[EVIL])
+    number = new_output("execute_result", {"text/plain": "0"})
+    made = page(
+        test_cell(said, error, card("failed", "wrong", 1), number), new_code_cell("1", outputs=[said, forged])
+    )
+    labels = [
+        (box.find(class_="box-label").text, bool(box.find(role="status")))
+        for box in made.find_all(class_="box")
+    ]
+    assert labels == [
+        ("Printed while the test ran", False),
+        ("Error while the test ran", False),
+        ("Result of the test", True),
+        ("Points", False),
+        ("Output of this cell", False),
+        ("Output of this cell", False),
+    ]
+    assert acts(made) == []
+
+
+def test_a_card_keeps_its_colours(page: Callable[..., BeautifulSoup]) -> None:
+    made = page(test_cell(card("failed", EVIL, 1)))
+    (status,) = made.find_all(role="status")
+    assert "background: #fdeceb" in status["style"] or "background:#fdeceb" in status["style"]
+    assert EVIL in status.text
+
+
+def test_metadata_and_raw_cells_are_left_out(page: Callable[..., BeautifulSoup]) -> None:
+    cell = new_code_cell(
+        "%%html\n1", metadata={"tags": [EVIL], "magics_language": EVIL, "nbgrader": {"grade_id": EVIL}}
+    )
+    raw = [new_raw_cell("raw-cell", metadata={"raw_mimetype": kind}) for kind in ("", "text/html")]
+    language = {"name": EVIL, "pygments_lexer": EVIL, "mimetype": EVIL}
+    made = page(
+        cell, *raw, language_info=language, title=EVIL, kernelspec={"name": EVIL, "display_name": EVIL}
+    )
+    assert acts(made) == []
+    assert "raw-cell" not in str(made)
+
+
+def test_names_are_text(page: Callable[..., BeautifulSoup]) -> None:
+    assert acts(page()) == []
+
+
+def test_the_feedback_page_has_a_policy() -> None:
+    exporter = FeedbackPage()
+    made = BeautifulSoup(exporter.from_notebook_node(new_notebook(), ABOUT["feedback"])[0], "html.parser")
+    assert made.find_all("script") == []
+    policy = made.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"]
+    assert policy.startswith("default-src 'none';") and "script-src" not in policy
+    assert [tag for tag in made.find_all(True) if tag.get("href") and not tag["href"].startswith("#")] == []
+
+
+@pytest.mark.parametrize("text", ["**a " * 20_000, "<b x=1>" * 600, "![](attachment:x.png)", "\ud800"])
+def test_what_cannot_be_rendered_is_shown_as_written(text: str) -> None:
+    assert "script" not in safe_markdown(text)
+    attached = {"x.png": {"image/png": "A" * 30_000_000}}
+    assert BeautifulSoup(safe_markdown(text, attached), "html.parser").text.strip() == text.strip()
+
+
+def test_what_a_broken_file_says_is_quoted(tmp_path: Path) -> None:
+    line = "``` </code> **30 of 30** [x](https://x.invalid) " + EVIL
+    (tmp_path / "n.ipynb").write_text(line)
+    (tmp_path / "` **all** <b>.ipynb").write_text("{}")
+    for name in (
+        "$",
+        "$ **30 of 30** $",
+        "\\\\(",
+        "\\\\) **30 of 30**",
+        "\\begin{a}",
+        "\\end{a} **30 of 30**",
+    ):
+        (tmp_path / f"{name}.ipynb").write_text("")
+    problems = [
+        read_or_explain(tmp_path / name, _Silent())
+        for name in ("n.ipynb", "missing.ipynb", "` **all** <b>.ipynb")
+    ]
+    for notebook in problems:
+        made = BeautifulSoup(safe_markdown(notebook.cells[0].source), "html.parser")
+        assert {tag.name for tag in made.find_all(True)} <= {"h1", "p", "code", "strong"}
+        assert {tag.text for tag in made.find_all("strong")} == {"0 points", "What to do:"}
+
+
+class _Silent:
+    def warning(self, *_: object) -> None: ...
+
+
+def test_a_problem_is_one_line() -> None:
+    (cell,) = explanation("a").cells
+    assert cell.source.count("a\n\nSo every exercise") == 1
+
+
+@pytest.mark.parametrize("name", ["ada", "o'brien", "ada.l@example.org", "李", "Ada L_12", "a+b-c"])
+def test_ids_that_people_have_are_taken(name: str) -> None:
+    assert refusal(name) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["<b>", 'a"', "a&b", "a\nb", "\u202eada", "a\x1b[2J", "\udcff", "a\\", "a`", "{a}"]
+)
+def test_ids_with_markup_are_refused(name: str) -> None:
+    sentence = refusal(name)
+    assert sentence and sentence.isascii() and sentence.isprintable()

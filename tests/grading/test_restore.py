@@ -1,0 +1,197 @@
+"""Whatever a submission did to its cells, those of the assignment are put back, in their order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.api import Gradebook
+
+from autograder.nbgrader_plugin.restore import (
+    CHANGED,
+    Original,
+    SaveCellsInOrder,
+    original_cells,
+    restore,
+)
+from autograder.roles import defined_names, nbgrader_data
+from autograder.sandbox import plan
+
+ORDER = [
+    ("setup", "given", "from autograder import check"),
+    ("a_given", "given", "def a_slow(x): pass"),
+    ("a", "answer", "def a(x):\n    raise NotImplementedError"),
+    ("a_check", "test", "check(a)"),
+    ("a_race", "test", "race(a)"),
+    ("b_given", "given", "def b_slow(x): pass"),
+    ("b", "answer", "class b:\n    pass\nLIMIT = 3"),
+    ("b_check", "test", "check(b)"),
+]
+NAMES = [name for name, _, _ in ORDER]
+
+
+def cell(name: str, role: str, source: str) -> NotebookNode:
+    data = {
+        "grade_id": name,
+        "grade": role == "test",
+        "solution": role == "answer",
+        "task": False,
+        "locked": role != "answer",
+        "cell_type": "code",
+        "checksum": "",
+        "schema_version": 3,
+    }
+    return new_code_cell(source, metadata={"nbgrader": data | ({"points": 1} if role == "test" else {})})
+
+
+ORIGINALS = {name: Original(cell(name, role, source), source) for name, role, source in ORDER}
+
+
+def own(text: str) -> NotebookNode:
+    """A student's own cell."""
+    return new_markdown_cell(text) if text.startswith("#") else new_code_cell(text)
+
+
+def notebook(*cells: str) -> NotebookNode:
+    """A notebook with these cells: the assignment's by their name, or ``name=source``; others are own."""
+    made = []
+    for text in cells:
+        name, _, source = text.partition("=")
+        if name in ORIGINALS:
+            one = deepcopy(ORIGINALS[name].cell)
+            one.id = f"cell{len(made)}"
+            one.source = source or one.source
+            made.append(one)
+        else:
+            made.append(own(text))
+    return new_notebook(cells=made)
+
+
+def texts(cells: Iterable[NotebookNode]) -> list[str]:
+    """The cells as ``notebook`` takes them, without sources of the assignment's."""
+    return [nbgrader_data(cell).get("grade_id") or cell.source for cell in cells]
+
+
+def restored(*cells: str) -> list[str]:
+    nb = notebook(*cells)
+    restore(nb, ORIGINALS)
+    return texts(nb.cells)
+
+
+def test_cells_in_order_stay_where_they_are_with_those_of_the_student_among_them() -> None:
+    cells = ["# Title", "x0", "setup", "# A", "a_given", "x1", "a", "x2", "a_check", "x3", "# note", "a_race"]
+    cells += ["# B", "b_given", "b", "x4", "b_check", "x5", "# end"]
+    assert restored(*cells) == cells
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_the_assignments_cells_are_there_once_unchanged_and_in_order(seed: int) -> None:
+    draw = random.Random(seed)
+    nb = notebook(*NAMES, "x0", "x1", "# x2")
+    draw.shuffle(nb.cells) if seed % 3 else nb.cells.sort(key=lambda each: each.cell_type)
+    for each in list(nb.cells):
+        what = draw.randrange(9)
+        if what == 0:
+            nb.cells.remove(each)
+        elif what == 1:
+            nb.cells.insert(draw.randrange(len(nb.cells) + 1), deepcopy(each))
+        elif what == 2:
+            each.metadata["nbgrader"] = {"grade_id": draw.choice([*NAMES, "mine", 7, None])}
+        elif what == 3:
+            each.cell_type, each.metadata["nbgrader"] = "raw", nbgrader_data(each) | {"locked": False}
+        elif what == 4:
+            each.source = f"changed {draw.random()}"
+    before = [each.source for each in nb.cells if not nbgrader_data(each)]
+    restore(nb, ORIGINALS)
+    found = [each for each in nb.cells if nbgrader_data(each)]
+    names = texts(found)
+    assert [name for name in NAMES if ORIGINALS[name].cell.metadata.nbgrader.locked or name in names] == names
+    for each, name in zip(found, names, strict=True):
+        original = ORIGINALS[name].cell
+        assert each.metadata == original.metadata and each.cell_type == "code"
+        if original.metadata.nbgrader.locked:
+            assert each.source.split(" before grading.\n")[-1] == original.source
+    after = [each.source for each in nb.cells]
+    assert all(source in after for source in before)  # nothing of the student's own is lost
+
+
+def test_what_was_moved_deleted_or_copied() -> None:
+    # A deleted test comes after the student's code, a deleted given cell before it.
+    assert restored("setup", "a_given", "a", "x1", "# B", "b_given", "b", "b_check") == (
+        ["setup", "a_given", "a", "x1", "a_check", "a_race", "# B", "b_given", "b", "b_check"]
+    )
+    assert restored("# Title", "x0", "a_given", "a", "a_check", "a_race", "x1", "b", "b_check")[:3] == (
+        ["# Title", "setup", "x0"]
+    )
+    # An answer takes along what stands before it; a locked cell does not.
+    assert restored("setup", "a_given", "a_check", "a_race", "b_given", "b", "b_check", "helper", "a") == (
+        ["setup", "a_given", "helper", "a", "a_check", "a_race", "b_given", "b", "b_check"]
+    )
+    assert restored("helper", "a_race", "x0", *NAMES[:4], *NAMES[5:]) == (
+        ["helper", "x0", *NAMES[:4], "a_race", *NAMES[5:]]
+    )
+    # Of copies, the one that is in order counts; the others are the student's own.
+    nb = notebook(*NAMES, "setup", "a=def a(x): return 'a try'", "a_check")
+    restore(nb, ORIGINALS)
+    assert texts(nb.cells)[: len(NAMES)] == NAMES
+    assert "a try" in nb.cells[len(NAMES) + 1].source
+    # A whole exercise that was moved stays together.
+    swapped = ["setup", "b_given", "help_b", "b", "b_check", "a_given", "help_a", "a", "a_check", "a_race"]
+    assert restored(*swapped) == (
+        ["setup", "a_given", "help_a", "a", "a_check", "a_race", "b_given", "help_b", "b", "b_check"]
+    )
+
+
+def test_a_changed_locked_cell_is_put_back_and_marked() -> None:
+    nb = notebook("setup=check = print", *NAMES[1:])
+    remarks = restore(nb, ORIGINALS)
+    assert nb.cells[0].source == CHANGED + ORIGINALS["setup"].cell.source
+    assert remarks == ["Cell setup had been changed; restoring it"]
+
+
+def test_tests_know_the_names_that_their_exercise_was_released_with() -> None:
+    nb = notebook(*[name for name in NAMES if name != "a"], "b=def check(): pass\ndef helper(): pass")
+    restore(nb, ORIGINALS)
+    names = {planned["grade_id"]: planned["names"] for planned in plan(nb) if planned["role"] == "test"}
+    assert names == {"a_check": ["a"], "a_race": ["a"], "b_check": ["LIMIT", "b"]}
+    assert {planned["exercise"] for planned in plan(nb)} == {"a", "b", None}
+
+
+def test_all_tests_of_an_exercise_test_the_same_answer() -> None:
+    nb = notebook(
+        "setup", "x0", "a", "x1", "a_check", "x2", "# note", "x3", "a_race", "x4", "b_given", "b", "x5"
+    )
+    restore(nb, ORIGINALS)
+    order = [planned["grade_id"] or planned["source"] for planned in plan(nb)]
+    assert " ".join(order) == "setup a_given x0 a x1 x2 x3 a_check a_race x4 b_given b x5 b_check"
+    assert [nb.cells[planned["index"]].source for planned in plan(nb)] == [
+        planned["source"] for planned in plan(nb)
+    ]
+
+
+def test_names_of_a_cell() -> None:
+    source = "%time 1\nimport os\nfrom a import b as c\nx, (y, *z) = 1, (2, 3)\nif x:\n    def f(p): q = p\n"
+    source += "class K:\n    k = 1\nasync def g(): pass"
+    assert defined_names(source) == {"x", "y", "z", "f", "K", "g"}
+    assert defined_names("no code at all") == set()
+
+
+def test_the_gradebook_keeps_the_order_also_when_the_assignment_is_made_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'gradebook.db'}"
+    resources = {"nbgrader": {"notebook": "n", "assignment": "h", "db_url": url}}
+    with Gradebook(url) as gradebook:
+        gradebook.add_assignment("h")
+    SaveCellsInOrder().preprocess(notebook(*NAMES), resources)
+    with Gradebook(url) as gradebook:
+        assert list(original_cells(gradebook.find_notebook("n", "h"))) == NAMES
+        gradebook.add_student("s")
+        gradebook.add_submission("h", "s")  # from now on, nbgrader changes the rows that there are
+    other = [*NAMES[5:], *NAMES[:5]]
+    SaveCellsInOrder().preprocess(notebook("# Title", *other), resources)
+    with Gradebook(url) as gradebook:
+        assert list(original_cells(gradebook.find_notebook("n", "h"))) == other

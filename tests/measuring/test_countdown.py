@@ -1,0 +1,86 @@
+"""Time limits on a busy machine: waiting for a core is given back, and nothing else is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from autograder.measuring.countdown import MOST_STRETCH, CoreTime, Countdown
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel tells it on Linux")
+
+SECONDS = 0.8
+
+
+@pytest.fixture
+def neighbours() -> Iterator[list[int]]:
+    """Three processes that never rest, on the one core that this process may use meanwhile."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    time.sleep(0.2)
+    yield [process.pid for process in started]
+    for process in started:
+        process.kill()
+        process.wait()
+    os.sched_setaffinity(0, before)
+
+
+def work_until_over(countdown: Countdown) -> float:
+    """Compute until the time is over; the CPU seconds that this process had."""
+    start = time.process_time()
+    while countdown.left():
+        pass
+    return time.process_time() - start
+
+
+def test_who_waits_for_a_core_gets_the_time_back(neighbours: list[int]) -> None:
+    assert work_until_over(Countdown(SECONDS, CoreTime())) > 0.7 * SECONDS
+
+
+def test_what_processes_take_from_each_other_is_not_given_back(neighbours: list[int]) -> None:
+    all_of_them = CoreTime(lambda: [os.getpid(), *neighbours])
+    assert work_until_over(Countdown(SECONDS, all_of_them)) < 0.7 * SECONDS
+
+
+def test_who_sleeps_gets_nothing_back() -> None:
+    start, countdown = time.monotonic(), Countdown(SECONDS, CoreTime())
+    while countdown.left():
+        time.sleep(0.01)
+    assert SECONDS <= time.monotonic() - start < 3 * SECONDS
+
+
+def test_it_ends_however_long_somebody_waits() -> None:
+    class AlwaysWaiting(CoreTime):
+        def seconds(self) -> tuple[float, float]:
+            return 0.0, 2 * time.monotonic()
+
+    start, countdown = time.monotonic(), Countdown(SECONDS / MOST_STRETCH, AlwaysWaiting())
+    while countdown.left():
+        time.sleep(0.001)
+    assert SECONDS <= time.monotonic() - start < 3 * SECONDS
+
+
+def test_it_can_be_put_off() -> None:
+    countdown = Countdown(SECONDS, CoreTime())
+    countdown.put_off(100)
+    assert 100 < countdown.left() <= 100 + SECONDS
+
+
+def test_threads_count_and_so_do_those_that_have_ended() -> None:
+    core_time = CoreTime()
+    before, _ = core_time.seconds()
+    burn = "import time\nwhile time.process_time() < 0.4: pass"
+    with subprocess.Popen([sys.executable, "-c", burn]) as process:
+        of_both = CoreTime(lambda: [os.getpid(), process.pid])
+        while process.poll() is None:
+            time.sleep(0.05)
+            of_both.seconds()
+    time.sleep(0.3)
+    assert of_both.seconds()[0] - before > 0.2
+    assert CoreTime(lambda: [1 << 30]).seconds() == (0, 0)

@@ -1,0 +1,25 @@
+"""A short run of each property that ``make fuzz`` tries for longer, and of all that it found."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from fuzzing import FOUND, PROPERTIES
+from hypothesis import HealthCheck, example, given, settings
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sandbox needs Linux")
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_it_holds(name: str) -> None:
+    checked = given(PROPERTIES[name].given)(PROPERTIES[name].holds)
+    for found in FOUND[name]:
+        checked = example(found)(checked)
+    settings(
+        max_examples=60,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )(checked)()

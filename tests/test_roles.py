@@ -1,0 +1,65 @@
+"""Signs in a student's code that its counted costs, or what it shares, may be made up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autograder.roles import ways_inside, words_of_sharing
+
+ROOT = Path(__file__).resolve().parents[1]
+OURS = [*ROOT.glob("solutions/*/*.py"), *ROOT.glob("tests/answers/*.py"), *ROOT.glob("exercises/*/*.ipynb")]
+
+
+@pytest.mark.parametrize(
+    ("source", "signs"),
+    [
+        ("torch.Tensor.clone = f", {"torch.Tensor.clone"}),
+        ("from collections import Counter as C\nC.__setitem__ = f", {"C.__setitem__"}),
+        ("import torch.nn.functional as F\nF.relu += 1", {"F.relu"}),
+        ("def f(x): return vars(x), x.__dict__, eval('1')", {"vars", "__dict__", "eval"}),
+        ("import sys\nx = sys.modules['a']", {"sys.modules"}),
+        ("%%writefile a.py\nimport importlib", {"importlib"}),
+        ("x['__builtins__'], getattr(f, '__globals__')", {"__builtins__", "__globals__"}),
+        ("f(globals=eval(globals()))", {"eval", "globals"}),
+        ("%time torch.sum = f", {"torch.sum"}),
+        ("%timeit -n1 exec(x)\n!python -m inspect", {"exec", "inspect"}),
+        ("this is no Python: exec(x), sys.modules", {"exec", "sys.modules"}),
+    ],
+)
+def test_ways_to_change_what_is_counted(source: str, signs: set[str]) -> None:
+    assert ways_inside(source) == signs
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import sys\nif 'google.colab' in sys.modules: pass",
+        "torch.backends.cudnn.benchmark = True\nmodel.eval()\ngetattr(torch, kind)",
+        "self.x = layer.weight.data = 1\nN_CLASSES = 3\n%timeit f(N_CLASSES)",
+        "'vars(x)'  # eval(x)",
+        "Timer('f()', globals=globals()).timeit()",
+        "messages = ['a'.encode()]",
+    ],
+)
+def test_what_is_no_sign(source: str) -> None:
+    assert ways_inside(source) == words_of_sharing(source) == set()
+
+
+def test_what_could_change_what_is_said_of_shared_memory() -> None:
+    assert words_of_sharing("from autograder.sandbox import encode as e, student\nimport mmap") == {
+        "autograder.sandbox.encode",
+        "mmap",
+    }
+    assert words_of_sharing("student.Results._alias = f") == {"Results", "_alias"}
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_the_courses_own_answers_and_cells_have_no_signs(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    cells = [text]
+    if path.suffix == ".ipynb":
+        cells = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    assert [ways_inside(cell) | words_of_sharing(cell) for cell in cells] == [set()] * len(cells)
