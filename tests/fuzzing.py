@@ -45,6 +45,7 @@ from autograder.sandbox.messages import (
     Function,
     Hello,
     Missing,
+    ObjectNode,
     RaceReady,
     Raised,
     Returned,
@@ -199,7 +200,7 @@ def is_read(sent: tuple[bytes, bytes]) -> None:
         assert 0 < len(str(error)) < 1000
 
 
-def made(node: msgspec.Struct) -> object:
+def made(node: ObjectNode) -> object:
     """What stands for an object of the other process."""
     return type(decode.class_name(node.type), (), {})()
 
