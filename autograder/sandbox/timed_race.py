@@ -243,7 +243,7 @@ class Launches:
                     for number in range(WARM_UPS + PAIRS):
                         inputs = self._block(self._calls["fast"])
                         part = random.sample(range(len(inputs)), 1 + self._calls["slow"])
-                        done: dict[str, Block] = {}
+                        done: dict[str, Done] = {}
                         for side in random.sample(sides, 2):
                             side.reserve(inputs)
                             block = inputs if side.name == "fast" else [inputs[which] for which in part]
@@ -279,7 +279,7 @@ class Launches:
         """Inputs for so many calls, and one before them."""
         return [GivenInputs(self._inputs()) for _ in range(1 + calls)]
 
-    def _compare(self, fast: Block, slow: Block, part: Sequence[int]) -> None:
+    def _compare(self, fast: Done, slow: Done, part: Sequence[int]) -> None:
         """Raise AnswerError where the answer's results, or what else it did, are not as the given version's.
 
         The given version did the calls in ``part``.
@@ -298,7 +298,7 @@ class Launches:
         if fast.changed and not slow.changed:
             raise AnswerError("failed", "a call changed the result of the one before.")
 
-    def _per_call(self, done: Mapping[str, Block]) -> dict[str, float]:
+    def _per_call(self, done: Mapping[str, Done]) -> dict[str, float]:
         """Seconds per call of each side."""
         per_call = {name: done[name].seconds / self._calls[name] for name in SIDES}
         per_call = {name: max(seconds - self._idle, seconds / 2) for name, seconds in per_call.items()}
@@ -344,7 +344,7 @@ class Result:
 
 
 @dataclass
-class Block:
+class Done:
     """Calls that were done: CPU seconds of all but the first, and for getting ready; the results of all.
 
     ``changed``: a result was changed by a later call.
@@ -414,7 +414,7 @@ class Side:
 
     def run(
         self, block: Sequence[GivenInputs], keep: bool = False, again: bool = False, work: bool = True
-    ) -> Block:
+    ) -> Done:
         """Have it do these calls, one after the other: it gets ready, its inputs come, and its result is read
         before anything else happens. The first call is not timed.
 
@@ -451,7 +451,7 @@ class Side:
         if waits > WAITS * len(block) + FEW_WAITS or self._is_new():
             took = max(took, wall)  # it waited, or somebody else worked: then the time that passed counts
         ready = sum(result.ready for result in timed)
-        return Block(took, ready, results, keep and any(map(self._was_changed, results)))
+        return Done(took, ready, results, keep and any(map(self._was_changed, results)))
 
     def _was_changed(self, result: Result) -> bool:
         """Whether a result is no longer what it was."""
