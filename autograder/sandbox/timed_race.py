@@ -68,7 +68,6 @@ MUCH, MUCH_SECONDS = 1.5, 2e-5
 MOST_THROWN_AWAY = 8  # launches, and more than are kept: then the machine is too busy
 SHORT = 5e-3  # seconds of the given version: a call that is so short feels what its caches hold
 IDLE_CALLS = 15  # calls that do nothing, to see what a call costs beside its work
-STILL = 1e-4  # CPU seconds that a side may take for being stopped and let go on
 
 # Overwritten before each block, so that no side finds in the caches what the other has left there.
 _SWEEP = np.zeros(8 << 20, np.uint8)
@@ -494,7 +493,7 @@ class Side:
     @contextmanager
     def _running(self) -> Iterator[None]:
         """Let the side go on for the length of the block, and stop it again, with all its threads."""
-        if self._when_stopped is not None and self._cpu_seconds() > self._when_stopped + STILL:
+        if self._when_stopped is not None and self._cpu_seconds() > self._when_stopped + STOPPING_SECONDS:
             self._refuse()  # it did not stay stopped
         self._signal(signal.SIGCONT)
         try:
