@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import warnings
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from ..sandbox import Sandbox, SandboxError
 from .pool import LocalPool, Pool, PoolError, cores
@@ -35,11 +37,12 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("--workers is for this machine; a scheduler has its own")
     try:
         with ExitStack() as ending:
+            stop_if_asked = ending.enter_context(interrupts())
             number = 0 if options.scheduler else options.workers or cores()
             sandboxes = [ending.enter_context(Sandbox()) for _ in range(number)]
             for sandbox in sandboxes:  # torch is loaded there while nbgrader is loaded here
                 sandbox.begin()
-            return _grade(options, sandboxes)
+            return _grade(options, sandboxes, stop_if_asked)
     except SandboxError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -48,7 +51,31 @@ def main(argv: list[str] | None = None) -> int:
         return 130
 
 
-def _grade(options: argparse.Namespace, sandboxes: list[Sandbox]) -> int:
+@contextmanager
+def interrupts() -> Iterator[Callable[[], None]]:
+    """Gives a function that raises KeyboardInterrupt if Ctrl-C was pressed.
+
+    It has raised it where it came, too; but where Python runs callbacks of a library, that is ignored.
+    """
+    asked = False
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        asked = True
+        raise KeyboardInterrupt
+
+    def stop_if_asked() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield stop_if_asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _grade(options: argparse.Namespace, sandboxes: list[Sandbox], stop_if_asked: Callable[[], None]) -> int:
     from sqlalchemy.exc import SAWarning
 
     from .course import Course, GradingError
@@ -66,7 +93,13 @@ def _grade(options: argparse.Namespace, sandboxes: list[Sandbox]) -> int:
 
     try:
         with Course(options.assignment, options.db) as course, course.locked():
-            summary = grade(course, students=options.student, force=options.force, connect=connect)
+            summary = grade(
+                course,
+                students=options.student,
+                force=options.force,
+                connect=connect,
+                between=stop_if_asked,
+            )
             print(tell(course, summary))
     except (GradingError, PoolError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -56,8 +56,11 @@ def grade(
     force: bool = False,
     connect: Callable[[bool], Pool],
     say: Callable[[str], None] = print,
+    between: Callable[[], None] = lambda: None,
 ) -> Summary:
     """Grade the submissions of the course's assignment that are still to be graded.
+
+    ``between`` is called after each of them; what it raises stops the run.
 
     Raises GradingError or PoolError where that cannot go on. What was graded until then is kept, and the
     next run goes on from there.
@@ -80,6 +83,7 @@ def grade(
                     for done in by_submission(run_all(pool, jobs, settings)):
                         finish(course, done, summary)
                         progress.step()
+                        between()
     except BaseException as error:
         summary.stopped = "Stopped by hand." if isinstance(error, KeyboardInterrupt) else str(error)
         raise
