@@ -30,7 +30,7 @@ WORKER_SECONDS = 60  # how long to wait for a worker to appear or to come back
 SETTLE_SECONDS = 10  # how long to wait for one that may time, after the first has come
 LOST_SECONDS = 15  # how long to wait for a scheduler that does not answer
 TIMING = "timing"
-DEATHS = 3  # a task that ended so many workers is not tried again
+DEATHS = 3  # how often a task is tried whose workers died
 
 WORKERS_DIED = (
     "The worker processes that ran it died, one after another. Look at the memory of the machine, then try "
@@ -117,7 +117,7 @@ class DaskPool:
                 if future.status not in ("cancelled", "lost"):
                     return job, Executed.from_dict(future.result(timeout=SCHEDULER_SECONDS))
             except KilledWorker:
-                return job, WORKERS_DIED
+                pass  # by this one, or by another that was waiting on the same workers: once more will tell
             except (CancelledError, CommClosedError, *TIMEOUTS):
                 sleep(1)  # a client takes a moment to see that its scheduler is gone
             except Exception as error:
