@@ -98,23 +98,6 @@ class Channel:
             raise
         return Frame(text, payload, files)
 
-    def signal(self) -> None:
-        """Send a single byte: the quickest message there is. Raises Gone."""
-        try:
-            self.socket.send(b"!")
-        except OSError as error:
-            raise Gone from error
-
-    def await_signal(self, seconds: Patience = None, meanwhile: Callable[[], None] | None = None) -> None:
-        """Wait for a single byte. Raises Gone, TooLate or Malformed."""
-        files: list[int] = []
-        try:
-            if bytes(self._read(1, _countdown(seconds), meanwhile, files)) != b"!":
-                raise Malformed("something else than a signal")
-        finally:
-            for file in files:
-                os.close(file)
-
     def _read(
         self, size: int, left: Callable[[], float], meanwhile: Callable | None, files: list[int]
     ) -> bytearray:

@@ -527,7 +527,7 @@ class Side:
             raise DuelError(f"{self.name!r} ended its process.") from None
 
     def _cpu_seconds(self) -> float:
-        """CPU seconds of all processes in its namespaces so far. The side itself is stopped."""
+        """CPU seconds of all processes in its namespaces so far. The side itself is stopped, or waits."""
         total = 0.0
         for pid in linux.with_descendants(self._copy.first):
             if pid == self._copy.first and self._copy.to_first is not None:
