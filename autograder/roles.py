@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import symtable
 import warnings
@@ -35,6 +36,8 @@ UNUSUAL = {
 # Not what tells about the machine.
 PROCESSES = re.compile(r"/proc/(?!(?:cpuinfo|loadavg|meminfo|stat|uptime|version)\b)")
 NAME = re.compile(r"[A-Za-z_][\w.]*")
+# No dotted name that is looked for has more, and all beginnings of a long one would take minutes.
+MOST_PARTS = 8
 
 
 def unusual_words(source: str) -> list[str]:
@@ -43,9 +46,9 @@ def unusual_words(source: str) -> list[str]:
 
 
 def _parts(name: str) -> list[str]:
-    """A dotted name, its parts, and its beginnings."""
+    """A dotted name's parts, and its beginnings, the name itself among them if it is not too long."""
     parts = name.split(".")
-    return parts + [".".join(parts[:end]) for end in range(2, len(parts) + 1)]
+    return parts + [".".join(parts[:end]) for end in range(2, min(len(parts), MOST_PARTS) + 1)]
 
 
 # By these, code could change how its own calls are watched. Much innocent code has them, too.
@@ -115,7 +118,7 @@ def _words(source: str) -> set[str]:
             case ast.ImportFrom():
                 found.update(part for one in node.names for part in _parts(f"{node.module}.{one.name}"))
             case ast.Attribute():
-                found |= {node.attr} if id(node) in asked else {node.attr, _dotted(node)}
+                found |= {node.attr} if id(node) in asked else {node.attr, _dotted(node, MOST_PARTS)}
             case ast.Name():
                 found.add(node.id)
             case ast.Constant(value=str(text)) if PROCESSES.search(text):
@@ -180,10 +183,10 @@ def _names(text: str) -> Iterator[str]:
         yield from _parts(name)
 
 
-def _dotted(node: ast.expr) -> str:
-    """``a.b.c`` as text; other parts are left out."""
+def _dotted(node: ast.expr, most: float = math.inf) -> str:
+    """``a.b.c`` as text, of at most so many parts from its end; parts of other kinds are left out."""
     parts: list[str] = []
-    while isinstance(node, ast.Attribute):
+    while isinstance(node, ast.Attribute) and len(parts) < most:
         parts.append(node.attr)
         node = node.value
     return ".".join(reversed([*parts, node.id] if isinstance(node, ast.Name) else parts))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
-from autograder.roles import ways_inside, words_of_sharing
+from autograder.roles import unusual_words, ways_inside, words_of_sharing
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = [*ROOT.glob("solutions/*/*.py"), *ROOT.glob("tests/answers/*.py"), *ROOT.glob("exercises/*/*.ipynb")]
@@ -46,6 +47,18 @@ def test_ways_to_change_what_is_counted(source: str, signs: set[str]) -> None:
 )
 def test_what_is_no_sign(source: str) -> None:
     assert ways_inside(source) == words_of_sharing(source) == set()
+
+
+@pytest.mark.parametrize("code", ["x = a{}", "x = a{} +", "a{} = 1"])
+def test_long_chains_of_names_take_no_longer_than_their_length(code: str) -> None:
+    def seconds(parts: int) -> float:
+        source, start = code.format(".a" * parts), time.process_time()
+        for look in (unusual_words, ways_inside, words_of_sharing):
+            look(source)
+        return time.process_time() - start
+
+    short = min(seconds(1500) for _ in range(3))
+    assert min(seconds(15_000) for _ in range(3)) < 40 * short  # ten times as long; not a hundred times
 
 
 def test_what_could_change_what_is_said_of_shared_memory() -> None:
