@@ -10,6 +10,7 @@ from statistics import median
 
 from ..measuring.clocks import devices
 from ..measuring.costs import costs
+from ..measuring.decide import SAME
 from ..measuring.duel import DuelError, Verdict, fresh_inputs
 from ..measuring.limits import limit
 from ..measuring.selfcheck import TooNoisy
@@ -22,6 +23,8 @@ from .values import difference
 # So often an answer is called before it is timed: what its first calls do, such as compile, is no part of the
 # race. torch.compile takes the second call to see that sizes change.
 WARM_UPS = 3
+# What a verdict means for the answer: the ratio asked for, to within 3 %, is fast enough.
+WORDS = {"faster": "passed", "as fast": "passed", "slower": "failed", "undecided": "undecided"}
 # Less than 40 % faster counts as no faster: the given version itself, handed in, has come out 31 % faster.
 NO_FASTER = 1.4
 
@@ -95,7 +98,7 @@ class _Lap:
 
     @property
     def word(self) -> str:
-        return {"faster": "passed", "slower": "failed", "undecided": "undecided"}[self.verdict.word]
+        return WORDS[self.verdict.word]
 
     @property
     def share(self) -> float:
@@ -180,7 +183,9 @@ def _bars(lap: _Lap, prefix: str) -> list[Bar]:
 def _sentence(lap: _Lap) -> str:
     ratio = lap.verdict.ratio
     clock = {"cpu": "CPU clock, one thread", "cuda": "CUDA events", "wall": "wall clock"}[lap.verdict.clock]
-    return (
+    said = (
         f"{times(ratio.median)} as fast as given on {lap.device}, {times(lap.verdict.threshold)} asked for "
         f"({times(ratio.low)} to {times(ratio.high)}; {clock})."
     )
+    near = f" That is what was asked for, to within {SAME - 1:.0%}: it counts in full."
+    return said + (near if lap.verdict.word == "as fast" else "")

@@ -11,18 +11,20 @@ from math import comb, log
 from statistics import median
 from typing import Literal
 
-Word = Literal["faster", "slower", "undecided"]
+Word = Literal["faster", "as fast", "slower", "undecided"]
 
 # A stray is a ratio that is too high, or too low, by more than the factor FAR. Where a stray of each kind has
 # a probability of at most RARE, a ratio beyond FAR says much more than its sign.
 FAR, RARE = 1.5, 0.05
+SAME = 1.03  # a ratio within this factor of 1 is a result of its own
 SHARE = 0.2  # of the evidence that rests on strays being rare
 STAKE = 0.95  # of that, on the next ratio being beyond FAR
 
 
 @dataclass(frozen=True)
 class Decision:
-    """``word`` is "faster" (the median ratio is above 1), "slower" (below 1) or "undecided".
+    """``word`` is "faster" (the median ratio is above 1), "slower" (below 1), "as fast" (within a factor of
+    ``SAME``) or "undecided".
 
     ``ratios`` are those that it rests on, in their order.
     """
@@ -32,10 +34,10 @@ class Decision:
 
 
 def decide(ratios: Iterable[float], error: float, *, strays_are_rare: bool = False) -> Decision:
-    """Take ratios until they show whether the true one is above or below 1.
+    """Take ratios until they show whether the true one is above or below 1, or so near that it is the same.
 
     ``ratios`` are independent measurements, one a launch: how many times as fast, over how many times as
-    fast was asked for. They are taken one at a time, and no more than are needed. Each of the two wrong
+    fast was asked for. They are taken one at a time, and no more than are needed. Each of the three wrong
     verdicts has a probability of at most ``error``, however many ratios there are; if they run out before,
     the verdict is "undecided". Raises ValueError for an ``error`` that is not between 0 and 1.
 
@@ -47,14 +49,15 @@ def decide(ratios: Iterable[float], error: float, *, strays_are_rare: bool = Fal
     the probability that it ever reaches 1 / ``error`` is at most ``error`` (Ville's inequality; Ramdas and
     others, Game-theoretic statistics and safe anytime-valid inference, 2023). A ratio of exactly 1 counts for
     neither side. Three ratios beyond ``FAR`` are enough for 1 in 1,000, without the second assumption eleven
-    equal signs.
+    equal signs. "As fast" needs evidence against both "above ``SAME``" and "below 1 / ``SAME``".
     """
     if not 0 < error < 1:
         raise ValueError(f"the bound on errors is a probability between 0 and 1, not {error!r}.")
     seen: list[float] = []
-    above = below = far_above = far_below = 0
+    above = below = far_above = far_below = under_most = over_least = 0
     for ratio in ratios:
         seen.append(ratio)
+        under_most, over_least = under_most + (ratio < SAME), over_least + (ratio > 1 / SAME)
         above, far_above = above + (ratio > 1), far_above + (ratio > FAR)
         below, far_below = below + (ratio < 1), far_below + (ratio < 1 / FAR)
         faster, slower = evidence_of_signs(above, below), evidence_of_signs(below, above)
@@ -65,6 +68,8 @@ def decide(ratios: Iterable[float], error: float, *, strays_are_rare: bool = Fal
             return Decision("faster", seen)
         if slower >= 1 / error:
             return Decision("slower", seen)
+        if all(evidence_of_signs(n, len(seen) - n) >= 1 / error for n in (under_most, over_least)):
+            return Decision("as fast", seen)
     return Decision("undecided", seen)
 
 

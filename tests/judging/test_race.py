@@ -70,6 +70,15 @@ def test_what_is_undecided_gets_points_for_what_was_shown(monkeypatch):
     assert (outcome.word, outcome.points) == ("undecided", 1), "twice as fast was shown, four times was seen"
 
 
+def test_what_is_as_fast_as_asked_for_counts_in_full_and_says_so(monkeypatch, capsys):
+    logs = [math.log(ratio) for ratio in (3.95, 3.98, 3.99)]
+    verdict = duel.Verdict("as fast", duel.ratio_of_logs(logs), 4, {"slow": [1], "fast": [1]}, "cpu", logs)
+    monkeypatch.setattr("autograder.judging.answer.duel_here", lambda *_, **__: verdict)
+    outcome = run(fast, at_least={"cpu": 4}, points=4)
+    assert (outcome.word, outcome.points) == ("passed", 4)
+    assert "what was asked for, to within 3%: it counts in full" in capsys.readouterr().out
+
+
 def test_a_wrong_answer_is_not_timed(capsys):
     seen = []
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from autograder.measuring.decide import FAR, RARE, Strays, decide, evidence_of_signs, evidence_of_size
+from autograder.measuring.decide import FAR, RARE, SAME, Strays, decide, evidence_of_signs, evidence_of_size
 
 
 def test_eleven_equal_signs_are_enough_for_one_in_a_thousand():
@@ -86,10 +86,37 @@ def test_strays_are_forgotten_when_the_machine_has_changed():
     assert watch.are_rare
 
 
-def test_ratios_of_one_count_for_neither_side_and_the_end_leaves_it_open():
-    assert decide([1.0] * 100, 1e-3).word == "undecided"
+def test_ratios_of_one_count_for_neither_side():
     assert decide(itertools.chain([2.0] * 10, [1.0] * 5), 1e-3).word == "undecided"
     assert decide([], 1e-3).ratios == []
+
+
+def test_a_ratio_near_one_is_a_result_too():
+    assert decide([1.0] * 100, 1e-3) == decide([1.0] * 11, 1e-3)
+    assert decide([1.0] * 11, 1e-3).word == "as fast"
+    turns = itertools.cycle([1.02, 1 / 1.02])
+    assert decide(itertools.islice(turns, 80), 1e-3, strays_are_rare=True).word == "as fast"
+    assert decide([1.02] * 80, 1e-3).word == "faster"  # both were shown
+    turns = itertools.cycle([1.1, 1 / 1.1])
+    assert decide(itertools.islice(turns, 80), 1e-3).word == "undecided"
+
+
+@pytest.mark.parametrize("true", [SAME, 1 / SAME])
+def test_what_is_just_too_far_away_is_called_as_fast_less_often_than_the_bound(true):
+    source = random.Random(7)
+    words = [
+        decide((true * source.lognormvariate(0, 0.02) for _ in range(80)), 0.05).word for _ in range(2000)
+    ]
+    assert words.count("as fast") < 0.05 * 2000
+
+
+@pytest.mark.parametrize("true", [0.95, 0.97, 0.985, 1.0, 1.015, 1.03, 1.05])
+def test_less_than_one_race_in_a_hundred_stays_open_whatever_the_ratio(true):
+    source = random.Random(7)
+    words = [
+        decide((true * source.lognormvariate(0, 0.02) for _ in range(120)), 1e-3).word for _ in range(500)
+    ]
+    assert words.count("undecided") < 5
 
 
 @pytest.mark.parametrize("error", [0, 1, -1, float("nan")])
