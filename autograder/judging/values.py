@@ -127,6 +127,8 @@ def _tensor_difference(
             return None
         if tolerance is None:
             tolerance = TOLERANCE.get(got.dtype, 1e-4)
+        if _surely_near(got, exact, tolerance):
+            return None
         wide = torch.complex128 if got.is_complex() else torch.float64
         got, exact = got.to(wide), exact.to(wide)
         finite = exact[torch.isfinite(exact)].abs()
@@ -144,6 +146,19 @@ def _tensor_difference(
         f"{where}{list(index) if index else ''} is {_figure(got[index])}, expected {_figure(exact[index])}.\n"
         f"{wrong.sum().item():,} of {wrong.numel():,} values differ ({share:.0%})."
     )
+
+
+def _surely_near(got: torch.Tensor, exact: torch.Tensor, tolerance: float) -> bool:
+    """Whether no two numbers are further apart than ``tolerance`` times the root mean square.
+
+    Then they do not differ; and this takes a tenth of the time of looking at each. False where any number is
+    not finite.
+    """
+    if got.dtype != exact.dtype or got.dtype not in (torch.float32, torch.float64):
+        return False
+    norm = torch.linalg.vector_norm
+    apart = norm(got - exact, ord=math.inf).item()
+    return apart <= 0.9 * tolerance * norm(exact).item() / math.sqrt(exact.numel())
 
 
 def _number_difference(

@@ -51,6 +51,11 @@ class TimeLeft:
         self._submission = Countdown(seconds, self.core_time)
         self._cell = Countdown(seconds, self.core_time)
 
+    @property
+    def whole_cell(self) -> float:
+        """What the cell had at its beginning."""
+        return self._cell.seconds
+
     def begin_cell(self, seconds: float) -> None:
         """A cell begins that may take so long, within the submission's time."""
         self._cell = Countdown(seconds, self.core_time)

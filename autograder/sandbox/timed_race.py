@@ -54,8 +54,9 @@ from .shared_memory import SharedMemory
 # is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
 ERRORS = {"now": 8.4e-4, "later": 8.4e-4, "again": 1.6e-4}
 
-PAIRS, WARM_UPS = 3, 1
-MOST_LAUNCHES = 80
+PAIRS = 3
+FIRST_CALLS = 8  # at most, of a launch: they warm up, and their results are looked at again
+MOST_LAUNCHES = 120
 CALL_SECONDS = 10.0
 STOPPING_SECONDS = 1e-3  # that a process may take from where it counts as stopped; it is charged for them
 COPY_SECONDS = 60.0  # for a copy of a process; one with threads runs all its cells again
@@ -197,17 +198,17 @@ class Launches:
             idle = slow.run([inputs] * (1 + IDLE_CALLS), again=True, work=False).results[1:]
             self._idle = median(call.seconds for call in idle)
             search = BlockSearch(most)
-            took: list[float] = []
+            took: list[float] = []  # by blocks of so many calls
             while not search.found or len(took) < PAIRS:
-                block = self._block(search.calls)
+                calls = search.calls
+                block = self._block(calls)
                 slow.reserve(block)
-                done = slow.run(block, again=self._again)
-                seconds = max(done.seconds, 1e-9)
-                self._again = seconds / search.calls < SHORT
-                if search.found:
-                    took.append(seconds)
-                else:
-                    search.take(seconds)
+                took.append(max(slow.run(block, again=self._again).seconds, 1e-9))
+                self._again = took[-1] / calls < SHORT
+                if not search.found:
+                    search.take(took[-1])
+                if search.calls != calls:
+                    took.clear()
         finally:
             slow.kill()
             slow.await_end()
@@ -239,21 +240,24 @@ class Launches:
                     for name, copy in copies:
                         sides.append(self._side(name, copy))
                     self._time.put_off_cell(time.monotonic() - start)  # some copies run all cells again
-                    for number in range(WARM_UPS + PAIRS):
-                        inputs = self._block(self._calls["fast"])
-                        part = random.sample(range(len(inputs)), 1 + self._calls["slow"])
+                    calls = {name: min(self._calls[name], FIRST_CALLS) for name in SIDES}
+                    for warm_up in (True,) + (False,) * PAIRS:
+                        inputs = self._block(calls["fast"])
+                        part = random.sample(range(len(inputs)), 1 + calls["slow"])
                         done: dict[str, Done] = {}
                         for side in random.sample(sides, 2):
                             side.reserve(inputs)
                             block = inputs if side.name == "fast" else [inputs[which] for which in part]
-                            done[side.name] = side.run(block, number < WARM_UPS, self._again)
+                            done[side.name] = side.run(block, warm_up, self._again and not warm_up)
                         self._compare(done["fast"], done["slow"], part)
-                        pairs.append(self._per_call(done))
+                        if warm_up:
+                            calls = self._calls | {"fast": self._enough(done["fast"])}
+                        else:
+                            pairs.append(self._per_call(done, calls))
                 finally:
                     ending = sides
                     for side in ending:
                         side.kill()
-                pairs = pairs[WARM_UPS:]
                 if median(seconds["slow"] for seconds in pairs) > FAR * self._usual:
                     self.thrown_away += 1  # something beside it made the given version slow
                     if self.thrown_away > max(MOST_THROWN_AWAY, kept):
@@ -297,12 +301,18 @@ class Launches:
         if fast.changed and not slow.changed:
             raise AnswerError("failed", "a call changed the result of the one before.")
 
-    def _per_call(self, done: Mapping[str, Done]) -> dict[str, float]:
+    def _enough(self, first: Done) -> int:
+        """Calls for a block of an answer, after its ``first``: a slow one needs no more than the given."""
+        least = min(result.seconds for result in first.results[1:])
+        enough = math.ceil(1.25 * BLOCK_SECONDS / max(least, 1e-9))
+        return max(self._calls["slow"], min(enough, self._calls["fast"]))
+
+    def _per_call(self, done: Mapping[str, Done], calls: Mapping[str, int]) -> dict[str, float]:
         """Seconds per call of each side."""
-        per_call = {name: done[name].seconds / self._calls[name] for name in SIDES}
+        per_call = {name: done[name].seconds / calls[name] for name in SIDES}
         per_call = {name: max(seconds - self._idle, seconds / 2) for name, seconds in per_call.items()}
         # The values of its inputs are not there while it gets ready; so there is nothing to do but that.
-        ready = {name: done[name].ready / self._calls[name] for name in SIDES}
+        ready = {name: done[name].ready / calls[name] for name in SIDES}
         per_call["fast"] += max(0.0, ready["fast"] - MUCH * ready["slow"] - MUCH_SECONDS)
         return {name: max(seconds, 1e-9) for name, seconds in per_call.items()}
 
@@ -368,6 +378,7 @@ class Side:
         time_left: TimeLeft,
     ) -> None:
         self.name, self._function, self._process, self._time = name, function, process, time_left
+        self._call_seconds = min(CALL_SECONDS, time_left.whole_cell)
         with _told(name):
             self._copy = copy()
         original = process.connection
@@ -384,7 +395,7 @@ class Side:
         self._stopped = sorted(others)
         for pid in self._stopped:
             linux.send_signal(pid, signal.SIGSTOP)
-        left = time_left.of_step(CALL_SECONDS)
+        left = time_left.of_step(self._call_seconds)
         while not self._others_are_stopped() and left():
             pass
         # Processes that were there before, and do nothing, cost nothing.
@@ -392,7 +403,7 @@ class Side:
         self._newest = self._copy.newest_process()
         self._inputs: SharedMemory | None = None
         self._memory: decode.ProcessMemory | None = None
-        self._when_stopped: float | None = None
+        self._when_stopped: dict[int, float] = {}
 
     def reserve(self, block: Sequence[GivenInputs]) -> None:
         """Have memory for the inputs of each of these calls, which the side has mapped."""
@@ -403,7 +414,7 @@ class Side:
         self._inputs = SharedMemory(2 * size)
         with self._running():
             prepare = PrepareRace(self._function)
-            seconds = self._time.of_step(CALL_SECONDS)
+            seconds = self._time.of_step(self._call_seconds)
             self._copy.channel.send(prepare, files=[self._inputs.file], seconds=seconds)
             self._copy.reply(RaceReady, seconds)
         try:
@@ -427,16 +438,16 @@ class Side:
         with self._running():
             waits = linux.voluntary_switches(self._copy.pid)
             for number, given in enumerate(block):
-                seconds, start = self._time.of_step(CALL_SECONDS), self._cpu_seconds()
+                seconds, start = self._time.of_step(self._call_seconds), self._own_seconds()
                 places = given.inputs.places()
                 message = RaceInputs(given.tensors, places, keep and number > 0, again and number > 0)
                 self._copy.channel.send(message, seconds=seconds)
                 self._copy.reply(RaceReady, seconds)
                 given.inputs.fill(self._inputs)
-                ready, wall = self._cpu_seconds(), time.monotonic()
+                ready, wall = self._own_seconds(), time.monotonic()
                 self._copy.channel.send(RaceCall(given.nodes if work else None), seconds=seconds)
                 result = self._result(given.inputs, seconds)
-                result.wall, result.seconds = time.monotonic() - wall, self._cpu_seconds() - ready
+                result.wall, result.seconds = time.monotonic() - wall, self._own_seconds() - ready
                 result.ready = ready - start
                 result.changed_input = given.inputs.changed(self._inputs)
                 results.append(result)
@@ -444,13 +455,15 @@ class Side:
                     if not self._others_are_stopped():
                         self._refuse()
                     self._is_new()  # what began in the first call is not looked at
+                    before = self._of_all()
+            beside = _more(before, self._of_all(), but=self._copy.pid)
             waits = linux.voluntary_switches(self._copy.pid) - waits
         timed = results[1:]
         took, wall = sum(result.seconds for result in timed), sum(result.wall for result in timed)
         if waits > WAITS * len(block) + FEW_WAITS or self._is_new():
             took = max(took, wall)  # it waited, or somebody else worked: then the time that passed counts
         ready = sum(result.ready for result in timed)
-        return Done(took, ready, results, keep and any(map(self._was_changed, results)))
+        return Done(took + beside, ready, results, keep and any(map(self._was_changed, results)))
 
     def _was_changed(self, result: Result) -> bool:
         """Whether a result is no longer what it was."""
@@ -493,13 +506,13 @@ class Side:
     @contextmanager
     def _running(self) -> Iterator[None]:
         """Let the side go on for the length of the block, and stop it again, with all its threads."""
-        if self._when_stopped is not None and self._cpu_seconds() > self._when_stopped + STOPPING_SECONDS:
+        if self._when_stopped and _more(self._when_stopped, self._of_all()) > STOPPING_SECONDS:
             self._refuse()  # it did not stay stopped
         self._signal(signal.SIGCONT)
         try:
             yield
         except TooLate:
-            why = f"{self.name!r} did not return within {CALL_SECONDS:g} s a call."
+            why = f"{self.name!r} did not return within {self._call_seconds:g} s a call."
             if self._at_rest:
                 self._process.suspicious.append(
                     "In a race, the answer did not return, and had other processes."
@@ -512,13 +525,13 @@ class Side:
             self._process.suspicious.append(f"The answer's process sent {error}.")
             raise DuelError(f"{self.name!r} sent {error}.") from None
         self._signal(signal.SIGSTOP)
-        left = self._time.of_step(CALL_SECONDS)
+        left = self._time.of_step(self._call_seconds)
         while set(states := linux.states(self._copy.pid)) - set("TZX"):
             if not left():
                 raise DuelError(f"{self.name!r} could not be stopped.")
         if "T" not in states:
             raise DuelError(f"{self.name!r} ended its process.")
-        self._when_stopped = self._cpu_seconds()
+        self._when_stopped = self._of_all()
 
     def _signal(self, number: int) -> None:
         try:
@@ -526,9 +539,13 @@ class Side:
         except ProcessLookupError:
             raise DuelError(f"{self.name!r} ended its process.") from None
 
-    def _cpu_seconds(self) -> float:
-        """CPU seconds of all processes in its namespaces so far. The side itself is stopped, or waits."""
-        total = 0.0
+    def _own_seconds(self) -> float:
+        """CPU seconds of the process that does the calls so far. It is stopped, or waits."""
+        return _cpu_seconds_of(self._copy.pid)
+
+    def _of_all(self) -> dict[int, float]:
+        """CPU seconds so far of each process in its namespaces. Refuses the race where one should not be."""
+        found: dict[int, float] = {}
         for pid in linux.with_descendants(self._copy.first):
             if pid == self._copy.first and self._copy.to_first is not None:
                 continue
@@ -537,8 +554,8 @@ class Side:
                 raise AnswerError(
                     "failed", "not timed, because your code keeps another process running beside the calls."
                 )
-            total += _cpu_seconds_of(pid)
-        return total
+            found[pid] = _cpu_seconds_of(pid)
+        return found
 
     def _rests(self, pid: int) -> bool:
         """Whether a process was there before the launch, and has done nothing since but stop."""
@@ -572,6 +589,12 @@ def _cpu_seconds_of(pid: int) -> float:
     with suppress(OSError):
         return linux.cpu_seconds(pid)
     return 0.0
+
+
+def _more(before: Mapping[int, float], after: Mapping[int, float], but: int = 0) -> float:
+    """CPU seconds that processes took between two looks at them, all ``but`` one."""
+    new = (after[pid] - before.get(pid, 0.0) for pid in after if pid != but)
+    return sum(max(0.0, seconds) for seconds in new)
 
 
 @contextmanager
