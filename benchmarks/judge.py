@@ -2,12 +2,14 @@
 data/judge.json.
 
 True ratios are made by construction: the given version repeats a unit of work m times, the answer 10 times,
-and twice as fast is asked for; so the true ratio over the one asked for is m / 20. Our verdicts are races
-through the whole sandbox, as in grading, each of a submission of its own. From the launches of a cell more
-verdicts are drawn with replacement. The other judges' verdicts are all real, each in a fresh process.
+and twice as fast is asked for; so the true ratio over the one asked for is m / 20. And identical code on both
+sides must come out equal, in every single grading. Our verdicts are races through the whole sandbox, as in
+grading, each of a submission of its own; the other judges' verdicts are real, too, each in a fresh process.
+From our launches in a cell more verdicts are drawn with replacement.
 
-    python benchmarks/judge.py           # about a quarter of an hour; leave the machine alone
-    python benchmarks/judge.py --quick   # a small sample in a minute, for a look and for the tests
+    python benchmarks/judge.py               # one and a half hours; leave the machine alone
+    python benchmarks/judge.py --minutes 30  # so long; the next call goes on, if the judge is the same
+    python benchmarks/judge.py --quick       # a small sample in a minute, for a look and for the tests
 """
 
 from __future__ import annotations
@@ -18,15 +20,19 @@ import os
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
+import ast
+import hashlib
 import json
 import math
 import pickle
 import random
 import subprocess
 import sys
+import tempfile
 import time
 import timeit
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
@@ -37,7 +43,7 @@ from torch.utils.benchmark import Timer
 from tqdm import tqdm
 
 from autograder.judging.outcome import MIME
-from autograder.measuring.decide import Word, decide
+from autograder.measuring.decide import decide
 from autograder.measuring.device import provenance
 from autograder.measuring.duel import fresh_inputs, interleave
 from autograder.sandbox import Sandbox, linux
@@ -47,8 +53,11 @@ ROOT = Path(__file__).resolve().parents[1]
 OURS = "the judge that grades"
 ANSWERED, ASKED = 10, 2
 GIVEN = (16, 18, 22, 25)
-# Real verdicts of ours, by the distance of the true ratio from the one asked for, in per cent.
-EACH = {10: 1, 20: 5, 25: 5}
+LOADS = ("quiet", "busy")
+ROUNDS = 50  # real verdicts of ours in each cell
+OTHERS_EVERY = 5  # rounds, the other judges give theirs
+SAME_ROUNDS = 20  # gradings of each kind of identical code
+DRAWN = 2000
 
 # Kind of work -> its input, with a part for each unit; and a unit. All results stay until the end, and the
 # parts are taken in an order that jumps: so the last unit finds its memory as cold as the first, and ten of
@@ -68,6 +77,47 @@ WORKS = {
     "pure Python": (
         f"torch.rand({PARTS}, 5, generator=generator).tolist()",
         "sum(x * x for x in part * 1000)",
+    ),
+}
+
+# Kind of work -> its input, and the code that both sides have in common. 15 % are asked for.
+SAME_ASKED = 1.15
+SAME = {
+    "temporaries": (
+        "torch.rand(200_000, generator=generator)",
+        "((given + 1) * (given - 1)).exp().mean()",
+    ),
+    "big results": ("torch.rand(2_000_000, generator=generator)", "given + 1"),
+    "allocation": (
+        "torch.rand(1, generator=generator)",
+        "[torch.empty(1_000_000).fill_(1) for _ in range(4)]",
+    ),
+    "lists of tensors": (
+        "[torch.rand(30, 40, generator=generator) for _ in range(200)]",
+        "[one * 2 for one in given]",
+    ),
+    "convolution": (
+        "torch.rand(4, 3, 64, 64, generator=generator)",
+        "torch.nn.functional.conv2d(given, given[:, :, :3, :3])",
+    ),
+    "gather": (
+        "torch.randint(100_000, (200_000,), generator=generator)",
+        "torch.arange(100_000)[given].sum()",
+    ),
+    "bincount": ("torch.randint(1000, (100_000,), generator=generator)", "torch.bincount(given)"),
+    "pure Python": ("torch.rand(200, generator=generator).tolist()", "sum(x * x for x in given * 10)"),
+    "dictionary": (
+        "torch.randint(1000, (3000,), generator=generator).tolist()",
+        "sum({key: key for key in given}.values())",
+    ),
+    "small operations": (
+        "torch.rand(64, generator=generator)",
+        "[given.add(1) for _ in range(20)][-1]",
+    ),
+    "sorting": ("torch.rand(50_000, generator=generator)", "given.sort().values"),
+    "gradients": (
+        "torch.rand(256, 256, generator=generator)",
+        "torch.autograd.grad((leaf := given.clone().requires_grad_()).tanh().sum(), leaf)[0]",
     ),
 }
 
@@ -93,7 +143,19 @@ ANSWER = f"""
 def answer(given):
     return repeated({ANSWERED}, given)
 """
-TEST = f"race(answer, against=given_version, on=inputs, at_least={{'cpu': {ASKED}}}, points=1)"
+TEST = "race(answer, against=given_version, on=inputs, at_least={{'cpu': {asked}}}, points=1)"
+SAME_NOTEBOOK = """
+import torch
+from autograder import race
+
+
+def inputs(generator, device):
+    return {input}
+
+
+def given_version(given):
+    return {code}
+"""
 
 
 # What people use today. Each takes two callables (given, answer), the inputs, and the stored time of the
@@ -168,7 +230,7 @@ def load(kind: str) -> Iterator[None]:
     number = 2 * len(os.sched_getaffinity(0)) if kind == "busy" else 0
     noise = [subprocess.Popen([sys.executable, "-c", BURSTS]) for _ in range(number)]
     try:
-        time.sleep(0.5 if noise else 0)
+        time.sleep(0.1 if noise else 0)
         yield
     finally:
         for process in noise:
@@ -176,41 +238,23 @@ def load(kind: str) -> Iterator[None]:
             process.wait()
 
 
-def our_cell(box: Sandbox, work: str, given: int, verdicts: int, drawn: int) -> dict:
-    """Real verdicts of one cell, each of a submission of its own; and verdicts drawn from their launches."""
-    source = NOTEBOOK.format(input=WORKS[work][0], unit=WORKS[work][1], times=given, step=STEP, parts=PARTS)
-    roles = [("given", source), ("student", ANSWER), ("test", TEST)]
+def grade(box: Sandbox, given: str, answer: str, asked: float) -> dict:
+    """One real verdict, of a submission of its own: the word, the seconds, and the logs of the launches."""
+    roles = [("given", given), ("student", answer), ("test", TEST.format(asked=asked))]
     cells = [
         {"index": i, "role": role, "source": source, "grade_id": f"c{i}", "exercise": f"c{i}"}
         for i, (role, source) in enumerate(roles)
     ]
-    words, took, ratios = [], [], []
-    for _ in range(verdicts):
-        done = box.run(cells, assignment="bench", cell_seconds=600)
-        card = next(output["data"][MIME] for output in done.outputs[2] if MIME in output.get("data", {}))
-        words.append({"passed": "faster", "failed": "slower"}.get(card["outcome"], "undecided"))
-        took.append(done.seconds["races"])
-        ratios.append([math.exp(log) / ASKED for log in card["laps"][0]["logs"]])
-    pool = [ratio for launches in ratios for ratio in launches]
-    source_of_chance = random.Random(0)
-    more = [
-        decide(
-            (source_of_chance.choice(pool) for _ in range(MOST_LAUNCHES)),
-            ERRORS["now"],
-            strays_are_rare=box.strays.are_rare,
-        ).word
-        for _ in range(drawn)
-    ]
-    row = row_of(words, took, given, len(pool))
-    wrong: Word = "slower" if given > ASKED * ANSWERED else "faster"
-    row |= {
-        "drawn": drawn,
-        "drawn_wrong": more.count(wrong),
-        "drawn_undecided": more.count("undecided"),
-        # what single submissions measured, over the true ratio
-        "measured": [round(median(launches) / row["ratio"], 3) for launches in ratios],
-    }
-    return row
+    done = box.run(cells, assignment="bench", cell_seconds=600)
+    card = next(output["data"][MIME] for output in done.outputs[2] if MIME in output.get("data", {}))
+    word = {"passed": "faster", "failed": "slower"}.get(card["outcome"], "undecided")
+    logs = card["laps"][0]["logs"] if card["laps"] else []
+    return {"word": word, "seconds": done.seconds["races"], "logs": [round(log, 4) for log in logs]}
+
+
+def notebook(work: str, given: int) -> str:
+    """The given cells of a race whose given version repeats its work so often."""
+    return NOTEBOOK.format(input=WORKS[work][0], unit=WORKS[work][1], times=given, step=STEP, parts=PARTS)
 
 
 def callables(work: str, given: int) -> tuple[Callable, Callable, Callable]:
@@ -218,54 +262,140 @@ def callables(work: str, given: int) -> tuple[Callable, Callable, Callable]:
     asked for.
     """
     names: dict[str, Callable] = {}
-    source = NOTEBOOK.format(input=WORKS[work][0], unit=WORKS[work][1], times=given, step=STEP, parts=PARTS)
-    exec(source.replace("from autograder import race", ""), names)
+    exec(notebook(work, given).replace("from autograder import race", ""), names)
     repeated = names["repeated"]
     return names["given_version"], lambda values: repeated(ASKED * ANSWERED, values), names["inputs"]
 
 
-def other_cell(judge: Callable, work: str, given: int, stored: float, verdicts: int) -> dict:
-    """Real verdicts of one of the other judges."""
-    results = [in_fresh_process(judge, *callables(work, given), stored) for _ in range(verdicts)]
-    words = ["faster" if log >= 0 else "slower" for log, _ in results]
-    return row_of(words, [seconds for _, seconds in results], given, 0)
+def measure(log: Path, rounds: int, givens: tuple[int, ...], loads: Sequence[str], until: float) -> bool:
+    """Add verdicts to the log until each cell has ``rounds``; whether that was before ``until``.
+
+    In every round, in random order: one of each cell, and a grading of each kind of identical code.
+    """
+    linux.make_safe_to_fork()
+    records = read(log)
+    stored = {tuple(one["stored"]): one["seconds"] for one in records if "stored" in one}
+    cells = [(work, kind, given) for work in WORKS for kind in loads for given in givens]
+    there = {(one["round"], *one["cell"]) for one in records if one.get("judge") == OURS}
+    plan = [(number, *cell) for number in range(rounds) for cell in cells]
+    plan += [(number, kind, "same", 0) for number in range(min(rounds, SAME_ROUNDS)) for kind in SAME]
+    random.Random(0).shuffle(plan)
+    plan.sort(key=lambda one: one[0])
+    left = [one for one in plan if one not in there]
+    with log.open("a") as file, Sandbox() as box:
+
+        def keep(record: dict) -> None:
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+
+        for work in WORKS:
+            for given in givens:
+                if (work, given) not in stored:
+                    seconds, _ = in_fresh_process(quiet_time, *callables(work, given)[::2])
+                    stored[work, given] = seconds
+                    keep({"stored": [work, given], "seconds": seconds})
+        for number, work, kind, given in tqdm(left, unit="verdict", desc="judging the judges"):
+            if time.monotonic() > until:
+                return False
+            about = {"round": number, "cell": [work, kind, given]}
+            if kind == "same":
+                body, code = SAME_NOTEBOOK.format(input=SAME[work][0], code=SAME[work][1]), SAME[work][1]
+                answer = f"def answer(given):\n    return {code}\n"
+                keep(about | {"judge": OURS} | grade(box, body, answer, SAME_ASKED))
+                continue
+            with load(kind):
+                if number % OTHERS_EVERY == 0:
+                    for judge, function in OTHERS.items():
+                        both = callables(work, given)
+                        ratio, seconds = in_fresh_process(function, *both, stored[work, given])
+                        word = "faster" if ratio >= 0 else "slower"
+                        keep(about | {"judge": judge, "word": word, "seconds": seconds, "logs": []})
+                keep(about | {"judge": OURS} | grade(box, notebook(work, given), ANSWER, ASKED))
+        keep({"machine": provenance("cpu") | {"noise": box.noise}})
+    return True
 
 
-def row_of(words: list[str], took: list[float], given: int, launches: int) -> dict:
+def read(log: Path) -> list[dict]:
+    """What a log holds so far."""
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def fingerprint() -> str:
+    """What changes with the code of the judge, and with this benchmark's; not with words about it."""
+    folders = [ROOT / "autograder" / name for name in ("sandbox", "judging", "measuring")]
+    found = hashlib.sha256()
+    for path in [Path(__file__), *(path for folder in folders for path in sorted(folder.glob("*.py")))]:
+        found.update(ast.unparse(without_docstrings(ast.parse(path.read_text()))).encode())
+    return found.hexdigest()[:12]
+
+
+def without_docstrings(tree: ast.Module) -> ast.Module:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(tree):
+        if isinstance(node, kinds) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return tree
+
+
+def table_of(records: list[dict], drawn: int) -> dict:
+    """The published table: a row for each judge and cell, and one for each kind of identical code."""
+    cells: defaultdict[tuple, list[dict]] = defaultdict(list)
+    for one in records:
+        if "cell" in one:
+            cells[(one["judge"], *one["cell"])].append(one)
+    rows, same = [], []
+    for (judge, work, kind, given), found in cells.items():
+        if kind == "same":
+            gradings = sorted(math.exp(median(one["logs"])) for one in found)
+            same.append(
+                {
+                    "work": work,
+                    "gradings": len(gradings),
+                    "least": round(gradings[0], 3),
+                    "median": round(median(gradings), 3),
+                    "most": round(gradings[-1], 3),
+                    "wrong": [one["word"] for one in found].count("faster"),
+                }
+            )
+        else:
+            row = row_of([one["word"] for one in found], [one["seconds"] for one in found], given)
+            if judge == OURS:
+                row |= drawn_from([one["logs"] for one in found], given, drawn)
+            rows.append({"judge": judge, "work": work, "load": kind} | row)
+    machine = next(one["machine"] for one in reversed(records) if "machine" in one)
+    return {"machine": machine, "date": date.today().isoformat(), "rows": rows, "same": same}
+
+
+def drawn_from(logs: list[list[float]], given: int, drawn: int) -> dict:
+    """What single submissions measured, and verdicts that are drawn from the launches of all of them."""
+    true = given / (ASKED * ANSWERED)
+    pool = [math.exp(log) / ASKED for launches in logs for log in launches]
+    source = random.Random(0)
+    words = [
+        decide((source.choice(pool) for _ in range(MOST_LAUNCHES)), ERRORS["now"], strays_are_rare=True).word
+        for _ in range(drawn)
+    ]
+    measured = sorted(math.exp(median(launches)) / ASKED / true for launches in logs)
+    return {
+        "launches": len(pool),
+        "drawn": drawn,
+        "drawn_wrong": words.count("slower" if true > 1 else "faster"),
+        "drawn_undecided": words.count("undecided"),
+        # over the true ratio: the least, the median and the most of what single submissions measured
+        "measured": [round(one, 3) for one in (measured[0], median(measured), measured[-1])],
+    }
+
+
+def row_of(words: list[str], took: list[float], given: int) -> dict:
     """Counts and times of a cell."""
-    wrong = {True: "slower", False: "faster"}[given > ASKED * ANSWERED]
     return {
         "ratio": given / (ASKED * ANSWERED),
         "verdicts": len(words),
-        "wrong": words.count(wrong),
+        "wrong": words.count("slower" if given > ASKED * ANSWERED else "faster"),
         "undecided": words.count("undecided"),
-        "launches": launches,
         "median_s": round(median(took), 4),
         "p95_s": round(sorted(took)[int(0.95 * (len(took) - 1))], 4),
     }
-
-
-def measure(loads: list[str], each: dict[int, int], drawn: int, others: int, givens: tuple[int, ...]) -> dict:
-    """The whole table; ``each`` real verdicts of ours a cell, ``others`` of each other judge."""
-    linux.make_safe_to_fork()
-    stored = {
-        (work, given): in_fresh_process(quiet_time, *callables(work, given)[::2])[0]
-        for work in WORKS
-        for given in givens
-    }
-    rows = []
-    cells = [(kind, work, given) for kind in loads for work in WORKS for given in givens]
-    with Sandbox() as box:
-        for kind, work, given in tqdm(cells, unit="cell", desc="judging the judges"):
-            distance = round(100 * abs(given / (ASKED * ANSWERED) - 1))
-            about = {"work": work, "load": kind}
-            with load(kind):
-                rows.append({"judge": OURS} | about | our_cell(box, work, given, each[distance], drawn))
-                for judge, function in OTHERS.items():
-                    found = other_cell(function, work, given, stored[work, given], others)
-                    rows.append({"judge": judge} | about | found)
-        machine = provenance("cpu") | {"noise": box.noise}
-    return {"machine": machine, "date": date.today().isoformat(), "rows": rows}
 
 
 def quiet_time(function: Callable, inputs: Callable) -> float:
@@ -296,6 +426,11 @@ def summary(table: dict) -> str:
                 lines.append(
                     f"{judge:34}{kind:7}{distance:>9}{number:10,}{wrong:9.2%}{undecided:11.2%}{seconds:10.2f}"
                 )
+    for row in table["same"]:
+        lines.append(
+            f"identical code, {row['work']:18} {row['gradings']:3} gradings, from {row['least']:.3f} to "
+            f"{row['most']:.3f}, median {row['median']:.3f}"
+        )
     return "\n".join(lines)
 
 
@@ -341,14 +476,24 @@ def draw(table: dict, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small sample in under a minute")
+    parser.add_argument("--quick", action="store_true", help="a small sample in a minute")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop then; the next call goes on")
     parser.add_argument("--output", type=Path, default=ROOT / "data" / "judge.json")
     parser.add_argument("--chart", type=Path, default=ROOT / "docs" / "judge.png")
     options = parser.parse_args()
+    until = time.monotonic() + 60 * options.minutes
+    (ROOT / "build").mkdir(exist_ok=True)
+    log = ROOT / "build" / f"judge-{fingerprint()}.jsonl"
     if options.quick:
-        table = measure(["quiet"], dict.fromkeys(EACH, 1), drawn=200, others=1, givens=(16, 25))
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "judge.jsonl"
+            measure(log, 1, (GIVEN[0], GIVEN[-1]), ("quiet",), until)
+            table = table_of(read(log), drawn=200)
+    elif measure(log, ROUNDS, GIVEN, LOADS, until):
+        table = table_of(read(log), DRAWN)
     else:
-        table = measure(["quiet", "busy"], EACH, drawn=2000, others=2, givens=GIVEN)
+        print(f"Not done yet; what was measured is in {log}, and the next call goes on.")
+        return
     options.output.write_text(json.dumps(table, indent=1).replace("\n   ", " ").replace("\n  }", " }") + "\n")
     draw(table, options.chart)
     print(summary(table))

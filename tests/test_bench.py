@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-KEYS = {"judge", "work", "load", "ratio", "verdicts", "wrong", "undecided", "launches", "median_s", "p95_s"}
+KEYS = {"judge", "work", "load", "ratio", "verdicts", "wrong", "undecided", "median_s", "p95_s"}
 OURS = "the judge that grades"
-DRAWN = {"drawn", "drawn_wrong", "drawn_undecided", "measured"}
+DRAWN = {"launches", "drawn", "drawn_wrong", "drawn_undecided", "measured"}
 
 
 @pytest.mark.machine
@@ -18,30 +18,40 @@ def test_a_quick_benchmark_of_the_judges_writes_its_table_and_chart(tmp_path):
     command = [sys.executable, "benchmarks/judge.py", "--quick", "--output", table, "--chart", chart]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     content = json.loads(table.read_text())
-    assert content.keys() == {"machine", "date", "rows"}
+    assert content.keys() == {"machine", "date", "rows", "same"}
     ours = [row for row in content["rows"] if row["judge"] == OURS]
     assert all(row.keys() == KEYS | DRAWN for row in ours)
     assert all(row.keys() == KEYS for row in content["rows"] if row not in ours)
     assert len({row["judge"] for row in content["rows"]}) == 5
     assert len({row["work"] for row in ours}) == 5
     assert chart.read_bytes().startswith(b"\x89PNG")
-    assert sum(row["wrong"] for row in ours) == 0
+    assert sum(row["wrong"] for row in [*ours, *content["same"]]) == 0
+    assert len(content["same"]) >= 12
 
 
 def test_the_published_table_keeps_the_promise():
     content = json.loads((ROOT / "data" / "judge.json").read_text())
-    ours = [row for row in content["rows"] if row["launches"]]
-    assert {row["load"] for row in ours} == {"quiet", "busy"}
+    ours = [row for row in content["rows"] if row["judge"] == OURS]
+    cells = {(row["work"], row["load"], row["ratio"]) for row in ours}
+    assert len(cells) == len({row["work"] for row in ours}) * 2 * 4 >= 40
+    assert {ratio for _, _, ratio in cells} == {0.8, 0.9, 1.1, 1.25}
+    assert sum(row["verdicts"] for row in ours) >= 2000
+    assert [row for row in ours if row["wrong"]] == []
     for row in ours:
-        # Those that are drawn from recorded launches; a table from before the real ones were told apart has
-        # no more.
-        number = row.get("drawn", row["verdicts"])
-        wrong, undecided = (row.get(f"drawn_{name}", row[name]) for name in ("wrong", "undecided"))
-        assert number >= 1000
-        if row["ratio"] != 1 and abs(row["ratio"] - 1) >= 0.1 - 1e-9:
-            assert wrong < number / 1000, row
+        assert row["drawn"] >= 1000
+        assert row["drawn_wrong"] < row["drawn"] / 1000, row
         if row["ratio"] in (0.8, 1.25):
-            assert undecided < number / 100, row
+            assert row["drawn_undecided"] < row["drawn"] / 100, row
+
+
+def test_the_published_gradings_of_identical_code_keep_the_promise():
+    same = json.loads((ROOT / "data" / "judge.json").read_text())["same"]
+    assert len({row["work"] for row in same}) >= 12
+    for row in same:
+        assert row["gradings"] >= 20, row
+        assert row["wrong"] == 0, row
+        assert 0.93 <= row["least"] <= row["most"] <= 1.07, row
+        assert 0.98 <= row["median"] <= 1.02, row
 
 
 def test_the_published_figures_for_a_class_keep_the_promises():
