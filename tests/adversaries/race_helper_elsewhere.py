@@ -6,6 +6,7 @@ from any of them.
 
 # points: total_race=0
 # suspicious: yes
+# endless
 """
 
 # %% total answer

@@ -15,7 +15,8 @@ from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 from autograder.authoring.builder import build, solution_sources
 from autograder.authoring.scratch_course import CommandFailed, ScratchCourse
 from autograder.class_grading.pool import LocalPool, Pool
-from autograder.sandbox import Executed, Sandbox, plan
+from autograder.sandbox import Executed, Sandbox
+from autograder.sandbox.plan import imported_modules, plan
 
 
 @contextmanager
@@ -51,9 +52,13 @@ class Lent:
 def one_sandbox(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Callable[[bool], Pool]]:
     """A pool of one sandbox, which all tests of this process share: it takes long to start."""
     with not_waiting_for(tmp_path_factory.mktemp("locks")), Sandbox() as sandbox:
-        # It loads what the first notebook imports, so that is all that any chapter does.
-        given = [cell for source in solution_sources(root) for cell in plan(build(source))[:1]]
-        sandbox.run(given, assignment="all")
+        # It loads what the first notebook needs, so that is all that any chapter does.
+        chapters = [plan(build(source)) for source in solution_sources(root)]
+        given = [cell["source"] for cells in chapters for cell in cells if cell["role"] == "given"]
+        lines = [f"import {name}" for name in imported_modules(given)]
+        lines.append("torch.neg(torch.ones(1, device='meta'))")
+        first = {"index": 0, "role": "given", "source": "\n".join(lines), "grade_id": "all"}
+        sandbox.run([first | {"exercise": None}], assignment="all")
         yield lambda require: LocalPool([Lent(sandbox)], require=require)
 
 

@@ -19,7 +19,7 @@ from nbformat.v4 import new_code_cell
 from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import engine
+from autograder.class_grading import dask_pool, engine
 from autograder.class_grading.command import main
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Summary, grade
@@ -379,7 +379,10 @@ def test_a_gradebook_that_cannot_be_written(
 
 
 @pytest.mark.slow
-def test_no_scheduler(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_scheduler(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_pool, "SCHEDULER_SECONDS", 1)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
