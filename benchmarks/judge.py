@@ -7,8 +7,8 @@ sides must come out equal, in every single grading. Our verdicts are races throu
 grading, each of a submission of its own; the other judges' verdicts are real, too, each in a fresh process.
 From our launches in a cell more verdicts are drawn with replacement.
 
-    python benchmarks/judge.py               # one and a half hours; leave the machine alone
-    python benchmarks/judge.py --minutes 30  # so long; the next call goes on, if the judge is the same
+    python benchmarks/judge.py               # half an hour; leave the machine alone
+    python benchmarks/judge.py --minutes 10  # so long; the next call goes on, if the judge is the same
     python benchmarks/judge.py --quick       # a small sample in a minute, for a look and for the tests
 """
 
@@ -54,7 +54,7 @@ OURS = "the judge that grades"
 ANSWERED, ASKED = 10, 2
 GIVEN = (16, 18, 22, 25)
 LOADS = ("quiet", "busy")
-ROUNDS = 50  # real verdicts of ours in each cell
+ROUNDS = 10  # real verdicts of ours in each cell
 OTHERS_EVERY = 5  # rounds, the other judges give theirs
 SAME_ROUNDS = 20  # gradings of each kind of identical code
 DRAWN = 2000
@@ -248,7 +248,9 @@ def grade(box: Sandbox, given: str, answer: str, asked: float) -> dict:
     done = box.run(cells, assignment="bench", cell_seconds=600)
     card = next(output["data"][MIME] for output in done.outputs[2] if MIME in output.get("data", {}))
     word = {"passed": "faster", "failed": "slower"}.get(card["outcome"], "undecided")
-    logs = card["laps"][0]["logs"] if card["laps"] else []
+    if not card.get("laps"):
+        raise RuntimeError(f"a race was not run: {card['message']}\n{given}")
+    logs = card["laps"][0]["logs"]
     return {"word": word, "seconds": done.seconds["races"], "logs": [round(log, 4) for log in logs]}
 
 
@@ -267,8 +269,11 @@ def callables(work: str, given: int) -> tuple[Callable, Callable, Callable]:
     return names["given_version"], lambda values: repeated(ASKED * ANSWERED, values), names["inputs"]
 
 
-def measure(log: Path, rounds: int, givens: tuple[int, ...], loads: Sequence[str], until: float) -> bool:
-    """Add verdicts to the log until each cell has ``rounds``; whether that was before ``until``.
+def measure(
+    log: Path, rounds: int, same: int, givens: Sequence[int], loads: Sequence[str], until: float
+) -> bool:
+    """Add verdicts to the log until each cell has ``rounds``, and each kind of identical code ``same``;
+    whether that was before ``until``.
 
     In every round, in random order: one of each cell, and a grading of each kind of identical code.
     """
@@ -278,7 +283,7 @@ def measure(log: Path, rounds: int, givens: tuple[int, ...], loads: Sequence[str
     cells = [(work, kind, given) for work in WORKS for kind in loads for given in givens]
     there = {(one["round"], *one["cell"]) for one in records if one.get("judge") == OURS}
     plan = [(number, *cell) for number in range(rounds) for cell in cells]
-    plan += [(number, kind, "same", 0) for number in range(min(rounds, SAME_ROUNDS)) for kind in SAME]
+    plan += [(number, kind, "same", 0) for number in range(same) for kind in SAME]
     random.Random(0).shuffle(plan)
     plan.sort(key=lambda one: one[0])
     left = [one for one in plan if one not in there]
@@ -342,7 +347,7 @@ def table_of(records: list[dict], drawn: int) -> dict:
     cells: defaultdict[tuple, list[dict]] = defaultdict(list)
     for one in records:
         if "cell" in one:
-            cells[(one["judge"], *one["cell"])].append(one)
+            cells[tuple([one["judge"], *one["cell"]])].append(one)
     rows, same = [], []
     for (judge, work, kind, given), found in cells.items():
         if kind == "same":
@@ -487,9 +492,9 @@ def main() -> None:
     if options.quick:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "judge.jsonl"
-            measure(log, 1, (GIVEN[0], GIVEN[-1]), ("quiet",), until)
+            measure(log, 1, 1, (GIVEN[0], GIVEN[-1]), ("quiet",), until)
             table = table_of(read(log), drawn=200)
-    elif measure(log, ROUNDS, GIVEN, LOADS, until):
+    elif measure(log, ROUNDS, SAME_ROUNDS, GIVEN, LOADS, until):
         table = table_of(read(log), DRAWN)
     else:
         print(f"Not done yet; what was measured is in {log}, and the next call goes on.")

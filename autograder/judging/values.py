@@ -158,7 +158,8 @@ def _surely_near(got: torch.Tensor, exact: torch.Tensor, tolerance: float) -> bo
         return False
     norm = torch.linalg.vector_norm
     apart = norm(got - exact, ord=math.inf).item()
-    return apart <= 0.9 * tolerance * norm(exact).item() / math.sqrt(exact.numel())
+    scale = norm(exact).item() / math.sqrt(exact.numel())
+    return bool(apart <= 0.9 * tolerance * scale)
 
 
 def _number_difference(
