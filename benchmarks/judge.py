@@ -247,11 +247,11 @@ def grade(box: Sandbox, given: str, answer: str, asked: float) -> dict:
     ]
     done = box.run(cells, assignment="bench", cell_seconds=600)
     card = next(output["data"][MIME] for output in done.outputs[2] if MIME in output.get("data", {}))
-    word = {"passed": "faster", "failed": "slower"}.get(card["outcome"], "undecided")
     if not card.get("laps"):
         raise RuntimeError(f"a race was not run: {card['message']}\n{given}")
-    logs = card["laps"][0]["logs"]
-    return {"word": word, "seconds": done.seconds["races"], "logs": [round(log, 4) for log in logs]}
+    (lap,) = card["laps"]
+    logs = [round(log, 4) for log in lap["logs"]]
+    return {"word": lap["word"], "seconds": done.seconds["races"], "logs": logs}
 
 
 def notebook(work: str, given: int) -> str:
@@ -359,7 +359,7 @@ def table_of(records: list[dict], drawn: int) -> dict:
                     "least": round(gradings[0], 3),
                     "median": round(median(gradings), 3),
                     "most": round(gradings[-1], 3),
-                    "wrong": [one["word"] for one in found].count("faster"),
+                    "wrong": wrong([one["word"] for one in found], "slower"),
                 }
             )
         else:
@@ -384,11 +384,16 @@ def drawn_from(logs: list[list[float]], given: int, drawn: int) -> dict:
     return {
         "launches": len(pool),
         "drawn": drawn,
-        "drawn_wrong": words.count("slower" if true > 1 else "faster"),
+        "drawn_wrong": wrong(words, "faster" if true > 1 else "slower"),
         "drawn_undecided": words.count("undecided"),
         # over the true ratio: the least, the median and the most of what single submissions measured
         "measured": [round(one, 3) for one in (measured[0], median(measured), measured[-1])],
     }
+
+
+def wrong(words: Sequence[str], right: str) -> int:
+    """How many verdicts are neither right nor open; all cells are further away than what counts as equal."""
+    return sum(word not in (right, "undecided") for word in words)
 
 
 def row_of(words: list[str], took: list[float], given: int) -> dict:
@@ -396,7 +401,7 @@ def row_of(words: list[str], took: list[float], given: int) -> dict:
     return {
         "ratio": given / (ASKED * ANSWERED),
         "verdicts": len(words),
-        "wrong": words.count("slower" if given > ASKED * ANSWERED else "faster"),
+        "wrong": wrong(words, "faster" if given > ASKED * ANSWERED else "slower"),
         "undecided": words.count("undecided"),
         "median_s": round(median(took), 4),
         "p95_s": round(sorted(took)[int(0.95 * (len(took) - 1))], 4),

@@ -157,6 +157,7 @@ def _judge(laps: list[_Lap], points: float, remarks: list[str], tip: Callable[[_
             {
                 "device": lap.device,
                 "clock": lap.verdict.clock,
+                "word": lap.verdict.word,
                 "ratio": lap.verdict.ratio.median,
                 "interval": [lap.verdict.ratio.low, lap.verdict.ratio.high],
                 "required": lap.verdict.threshold,
