@@ -54,7 +54,7 @@ OURS = "the judge that grades"
 ANSWERED, ASKED = 10, 2
 GIVEN = (16, 18, 22, 25)
 LOADS = ("quiet", "busy")
-ROUNDS = 10  # real verdicts of ours in each cell
+ROUNDS = 5  # real verdicts of ours in each cell
 OTHERS_EVERY = 5  # rounds, the other judges give theirs
 SAME_ROUNDS = 20  # gradings of each kind of identical code
 DRAWN = 2000
@@ -214,9 +214,10 @@ def in_fresh_process(function: Callable, *given: object) -> tuple[float, float]:
 
 
 BURSTS = """
-import random, time
+import os, random, time
 block = bytearray(4_000_000)
-while True:
+parent = os.getppid()
+while os.getppid() == parent:  # it may be killed
     end = time.perf_counter() + random.uniform(0.005, 0.05)
     while time.perf_counter() < end:
         sum(range(2000)); block[:] = bytes(4_000_000)
@@ -359,7 +360,7 @@ def table_of(records: list[dict], drawn: int) -> dict:
                     "least": round(gradings[0], 3),
                     "median": round(median(gradings), 3),
                     "most": round(gradings[-1], 3),
-                    "wrong": wrong([one["word"] for one in found], "slower"),
+                    "wrong": wrong([one["word"] for one in found], False),
                 }
             )
         else:
@@ -384,16 +385,16 @@ def drawn_from(logs: list[list[float]], given: int, drawn: int) -> dict:
     return {
         "launches": len(pool),
         "drawn": drawn,
-        "drawn_wrong": wrong(words, "faster" if true > 1 else "slower"),
+        "drawn_wrong": wrong(words, true > 1),
         "drawn_undecided": words.count("undecided"),
         # over the true ratio: the least, the median and the most of what single submissions measured
         "measured": [round(one, 3) for one in (measured[0], median(measured), measured[-1])],
     }
 
 
-def wrong(words: Sequence[str], right: str) -> int:
-    """How many verdicts are neither right nor open; all cells are further away than what counts as equal."""
-    return sum(word not in (right, "undecided") for word in words)
+def wrong(words: Sequence[str], passes: bool) -> int:
+    """How many verdicts give points that they should not, or do not give those that they should."""
+    return sum(words.count(word) for word in (("slower",) if passes else ("faster", "as fast")))
 
 
 def row_of(words: list[str], took: list[float], given: int) -> dict:
@@ -401,7 +402,7 @@ def row_of(words: list[str], took: list[float], given: int) -> dict:
     return {
         "ratio": given / (ASKED * ANSWERED),
         "verdicts": len(words),
-        "wrong": wrong(words, "faster" if given > ASKED * ANSWERED else "slower"),
+        "wrong": wrong(words, given > ASKED * ANSWERED),
         "undecided": words.count("undecided"),
         "median_s": round(median(took), 4),
         "p95_s": round(sorted(took)[int(0.95 * (len(took) - 1))], 4),
