@@ -11,7 +11,8 @@ LONGEST = [
     "tests/grading/test_isolated.py",
     "tests/grading/test_new_chapter.py",
     "tests/grading/test_all_answers.py",
-    "tests/grading/test_engine.py",
+    "tests/grading/test_grading.py",
+    "tests/grading/test_bad_inputs.py",
     "tests/browser/test_class.py",
     "course/",
 ]

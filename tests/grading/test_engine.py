@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import sqlite3
@@ -16,7 +15,7 @@ import pytest
 from grading_class import RACE, STUDENTS, Instant, a_class, configure, grades, half_written
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
-from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
+from pretend_class import answered, hand_in
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import dask_pool, engine
@@ -424,33 +423,6 @@ def test_a_full_disk(course: ScratchCourse, full_for: str) -> None:
     assert not autograded("ada").exists()
     assert sorted(run().graded) == sorted(STUDENTS)
     assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
-
-
-@pytest.mark.slow
-def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_path: Path, root: Path) -> None:
-    """Real workers and sandboxes, a class of every kind of trouble."""
-    course = a_class(tmp_path, root, students=())
-    configure(course, f"c.RunEveryCell.timeout = {TIME_LIMIT}")
-    for student, content in submissions(course.released("traps")).items():
-        hand_in(course, "traps", student, content)
-    done = command(course, "grade", "traps")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(traps.points)} graded, 0 skipped (graded before), 0 failed" in done.stdout
-    assert f"grading: {len(traps.points)} of {len(traps.points)} submissions" in done.stderr
-    assert course.points("traps") == traps.points
-    again = command(course, "grade", "traps")
-    assert again.returncode == 0
-    assert "Nothing was left to do" in again.stdout
-
-
-def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "autograder", *arguments],
-        cwd=course.folder,
-        env={**os.environ, "JUPYTER_CONFIG_DIR": str(course.folder / "jupyter")},
-        capture_output=True,
-        text=True,
-    )
 
 
 def test_the_sandbox_is_required(

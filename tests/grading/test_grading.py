@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+from grading_class import a_class, configure
 from nbgrader.api import Gradebook
-from pretend_class import TIME_LIMIT, Graded, api, find, submissions
+from pretend_class import TIME_LIMIT, Graded, api, find, hand_in, submissions
+
+from autograder.authoring.scratch_course import ScratchCourse
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 
@@ -159,6 +166,31 @@ def test_the_instructor_sees_the_hidden_tests_and_the_tracebacks(traps: Graded) 
 def test_students_get_the_notebook_only(traps: Graded) -> None:
     released = traps.course.folder / "exercises" / "traps"
     assert [path.name for path in released.iterdir()] == ["traps.ipynb"]
+
+
+def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_path: Path, root: Path) -> None:
+    course = a_class(tmp_path, root, students=())
+    configure(course, f"c.RunEveryCell.timeout = {TIME_LIMIT}")
+    for student, content in submissions(course.released("traps")).items():
+        hand_in(course, "traps", student, content)
+    done = command(course, "grade", "traps")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(traps.points)} graded, 0 skipped (graded before), 0 failed" in done.stdout
+    assert f"grading: {len(traps.points)} of {len(traps.points)} submissions" in done.stderr
+    assert course.points("traps") == traps.points
+    again = command(course, "grade", "traps")
+    assert again.returncode == 0
+    assert "Nothing was left to do" in again.stdout
+
+
+def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "autograder", *arguments],
+        cwd=course.folder,
+        env={**os.environ, "JUPYTER_CONFIG_DIR": str(course.folder / "jupyter")},
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.mark.parametrize("student", ["cut_off", "missing"])
