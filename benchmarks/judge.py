@@ -55,7 +55,7 @@ ANSWERED, ASKED = 10, 2
 GIVEN = (16, 18, 22, 25)
 LOADS = ("quiet", "busy")
 ROUNDS = 5  # real verdicts of ours in each cell
-OTHERS_EVERY = 5  # rounds, the other judges give theirs
+OTHERS_EVERY = 1  # rounds, the other judges give theirs
 SAME_ROUNDS = 20  # gradings of each kind of identical code
 DRAWN = 2000
 
@@ -350,7 +350,10 @@ def table_of(records: list[dict], drawn: int) -> dict:
         if "cell" in one:
             cells[tuple([one["judge"], *one["cell"]])].append(one)
     rows, same = [], []
-    for (judge, work, kind, given), found in cells.items():
+    names = [OURS, *OTHERS, *SAME, *WORKS, *LOADS, "same", *GIVEN, 0]
+    rank = {name: number for number, name in enumerate(names)}
+    for key in sorted(cells, key=lambda key: [rank[name] for name in key]):
+        (judge, work, kind, given), found = key, cells[key]
         if kind == "same":
             gradings = sorted(math.exp(median(one["logs"])) for one in found)
             same.append(
@@ -452,11 +455,11 @@ def draw(table: dict, path: Path) -> None:
 
     colours = ("#0072B2", "#E69F00", "#CC79A7", "#56B4E9", "#D55E00")
     loads = list(dict.fromkeys(row["load"] for row in table["rows"]))
-    figure = Figure(figsize=(9, 3.8), dpi=110, layout="constrained")
+    figure = Figure(figsize=(9, 4.7), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(loads), sharey=True, squeeze=False)[0]
     for panel, kind in zip(panels, loads, strict=True):
         for colour, marker, judge in zip(colours, "os^Dv", (OURS, *OTHERS), strict=True):
-            points = []
+            points, number = [], 0
             for given in GIVEN:
                 cells = [
                     row
@@ -464,6 +467,7 @@ def draw(table: dict, path: Path) -> None:
                     if (row["judge"], row["load"], row["ratio"]) == (judge, kind, given / (ASKED * ANSWERED))
                 ]
                 if cells:
+                    number = sum(c["verdicts"] for c in cells)
                     points.append(
                         (
                             given / (ASKED * ANSWERED),
@@ -471,7 +475,13 @@ def draw(table: dict, path: Path) -> None:
                         )
                     )
             weight = {"lw": 3, "ms": 7, "zorder": 5} if judge == OURS else {"lw": 1.4, "ms": 5}
-            panel.plot(*zip(*points, strict=True), color=colour, marker=marker, label=judge, **weight)
+            panel.plot(
+                *zip(*points, strict=True),
+                color=colour,
+                marker=marker,
+                label=f"{judge} ({number} a point)",
+                **weight,
+            )
         title = {"quiet": "quiet machine", "busy": "two busy processes per core"}[kind]
         panel.set_title(title, fontsize=10)
         panel.set_xlabel("true ratio / ratio asked for")
@@ -480,7 +490,9 @@ def draw(table: dict, path: Path) -> None:
         for side in ("top", "right"):
             panel.spines[side].set_visible(False)
     panels[0].set_ylabel("wrong verdicts")
-    panels[0].legend(fontsize=8, frameon=False)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=9, frameon=False
+    )
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, facecolor="white", metadata={"Software": None})
 
