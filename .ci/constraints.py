@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from importlib.metadata import distributions
 
+from packaging.specifiers import SpecifierSet
+
 LEFT_OUT = {"autograder", "pip"}
 HEADER = "# Versions of everything that CI installs, for Python 3.11 and newer. Made by `make constraints`."
 
@@ -14,8 +16,18 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def condition(requires: str) -> str:
+    """The marker of a package that does not take every 3.11: elsewhere, the newest that does is installed."""
+    needed = SpecifierSet(requires)
+    if "3.11.0" in needed:
+        return ""
+    parts = (f'python_full_version {one.operator} "{one.version}"' for one in sorted(needed, key=str))
+    return f"; {' and '.join(parts)}"
+
+
 if __name__ == "__main__":
-    versions = {canonical(package.metadata["Name"]): package.version for package in distributions()}
+    packages = {canonical(package.metadata["Name"]): package for package in distributions()}
     print(HEADER)
-    for name in sorted(versions.keys() - LEFT_OUT):
-        print(f"{name}=={versions[name]}")
+    for name in sorted(packages.keys() - LEFT_OUT):
+        requires = packages[name].metadata["Requires-Python"] or ""
+        print(f"{name}=={packages[name].version}{condition(requires)}")
