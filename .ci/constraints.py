@@ -29,5 +29,5 @@ if __name__ == "__main__":
     packages = {canonical(package.metadata["Name"]): package for package in distributions()}
     print(HEADER)
     for name in sorted(packages.keys() - LEFT_OUT):
-        requires = packages[name].metadata["Requires-Python"] or ""
+        requires = packages[name].metadata.get("Requires-Python", "")
         print(f"{name}=={packages[name].version}{condition(requires)}")

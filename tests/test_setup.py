@@ -298,7 +298,7 @@ def test_every_python_3_11_takes_the_constraints():
     """Debian's is 3.11.2, and some packages ask for a later one."""
     for requirement in map(Requirement, pins()):
         try:
-            needed = metadata.distribution(requirement.name).metadata["Requires-Python"] or ""
+            needed = metadata.distribution(requirement.name).metadata.get("Requires-Python", "")
         except metadata.PackageNotFoundError:
             continue
         if "3.11.0" not in SpecifierSet(needed):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
@@ -40,6 +42,17 @@ def configure(course: ScratchCourse, line: str) -> None:
     """Add a line to the course's nbgrader_config.py."""
     with (course.folder / "nbgrader_config.py").open("a") as file:
         file.write(f"{line}\n")
+
+
+def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the course's own command there."""
+    return subprocess.run(
+        [sys.executable, "-m", "autograder", *arguments],
+        cwd=course.folder,
+        env={**os.environ, "JUPYTER_CONFIG_DIR": str(course.folder / "jupyter")},
+        capture_output=True,
+        text=True,
+    )
 
 
 def pretend(

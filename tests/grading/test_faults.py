@@ -15,20 +15,21 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from grading_class import (
+from grading_class import (  # fmt: skip
     STUDENTS,
     Instant,
     Pretending,
     a_class,
+    command,
     deadly_to_all,
     grades,
     half_written,
     pretend_slowly,
-)  # fmt: skip
+)
 from nbgrader.api import Gradebook
 from postgres import Postgres
 from pretend_class import find
-from test_engine import RIGHT, command
+from test_engine import RIGHT
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.command import main

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from grading_class import a_class, configure
+from grading_class import a_class, command, configure
 from nbgrader.api import Gradebook
 from pretend_class import TIME_LIMIT, Graded, api, find, hand_in, submissions
-
-from autograder.authoring.scratch_course import ScratchCourse
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 
@@ -181,16 +176,6 @@ def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_pat
     again = command(course, "grade", "traps")
     assert again.returncode == 0
     assert "Nothing was left to do" in again.stdout
-
-
-def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "autograder", *arguments],
-        cwd=course.folder,
-        env={**os.environ, "JUPYTER_CONFIG_DIR": str(course.folder / "jupyter")},
-        capture_output=True,
-        text=True,
-    )
 
 
 @pytest.mark.parametrize("student", ["cut_off", "missing"])
