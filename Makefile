@@ -33,8 +33,8 @@ COURSE = $(if $(BUNDLE),--no-index --find-links wheels --editable '.[course]',--
 LAB_FLAGS = $(if $(filter Linux,$(shell uname -s)),$(if $(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser))
 LAB_FLAGS += $(if $(filter 0,$(shell id -u)),--allow-root)
 
-# Test processes, each with whole files, the longest first (conftest.py). Many tests wait, so there are more
-# processes than most machines have cores.
+# Test processes, each with whole files, the longest first (conftest.py). Some tests wait, so there is one process
+# more than most machines have cores.
 SHARED = --dist loadfile --no-loadscope-reorder --numprocesses
 # How many of the longest steps are shown; 0 shows all.
 DURATIONS = 15
@@ -64,7 +64,7 @@ lab: $(READY) ## install what is needed and open the course in JupyterLab
 
 # In notebooks, comparisons and races are short: the tests look at what the cells say, and not at their figures.
 test: check ## install what is needed and run all tests
-	AUTOGRADER_SECONDS=0.1 $(RUN) -m pytest --nbval-lax -m "slow and not machine" --durations=$(DURATIONS) $(SHARED) 4 \
+	AUTOGRADER_SECONDS=0.1 $(RUN) -m pytest --nbval-lax -m "slow and not machine" --durations=$(DURATIONS) $(SHARED) 3 \
 		tests course solutions
 
 check: $(READY) ## the part of the tests that takes seconds: style, types, imports, drift, leaks, fast tests
