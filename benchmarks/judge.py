@@ -55,7 +55,6 @@ ANSWERED, ASKED = 10, 2
 GIVEN = (16, 18, 22, 25)
 LOADS = ("quiet", "busy")
 ROUNDS = 5  # real verdicts of ours in each cell
-OTHERS_EVERY = 1  # rounds, the other judges give theirs
 SAME_ROUNDS = 20  # gradings of each kind of identical code
 DRAWN = 2000
 
@@ -310,12 +309,11 @@ def measure(
                 keep(about | {"judge": OURS} | grade(box, body, answer, SAME_ASKED))
                 continue
             with load(kind):
-                if number % OTHERS_EVERY == 0:
-                    for judge, function in OTHERS.items():
-                        both = callables(work, given)
-                        ratio, seconds = in_fresh_process(function, *both, stored[work, given])
-                        word = "faster" if ratio >= 0 else "slower"
-                        keep(about | {"judge": judge, "word": word, "seconds": seconds, "logs": []})
+                for judge, function in OTHERS.items():
+                    both = callables(work, given)
+                    ratio, seconds = in_fresh_process(function, *both, stored[work, given])
+                    word = "faster" if ratio >= 0 else "slower"
+                    keep(about | {"judge": judge, "word": word, "seconds": seconds, "logs": []})
                 keep(about | {"judge": OURS} | grade(box, notebook(work, given), ANSWER, ASKED))
         keep({"machine": provenance("cpu") | {"noise": box.noise}})
     return True

@@ -299,7 +299,6 @@ def _spin(core: int) -> NoReturn:
     try:
         _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         os.sched_setaffinity(0, {core})
-        os.nice(19)
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         while True:
             pass

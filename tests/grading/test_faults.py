@@ -15,7 +15,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from grading_class import (  # fmt: skip
+from grading_class import (
     STUDENTS,
     Instant,
     Pretending,
