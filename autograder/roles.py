@@ -8,6 +8,7 @@ import re
 import symtable
 import warnings
 from collections.abc import Iterable, Iterator
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ def _parts(name: str) -> list[str]:
     parts = name.split(".")
     return parts + [".".join(parts[:end]) for end in range(2, min(len(parts), MOST_PARTS) + 1)]
 
+
+# Python 3.11 counts the depth of all threads' trees in one place, and fails now and then where two build one
+# (github.com/python/cpython/issues/106905). What ``catch_warnings`` puts back belongs to all threads, too.
+PARSING = Lock()
 
 # By these, code could change how its own calls are watched. Much innocent code has them, too.
 INSIDE = {
@@ -132,16 +137,16 @@ def _words(source: str) -> set[str]:
 
 def defined_names(source: str) -> set[str]:
     """The names that a cell's code defines at its top level, imported ones left out."""
-    code = next((text for text in (source, _without_commands(source)) if _parsed(text)), "")
+    code = next((text for text in (source, _without_commands(source)) if parsed(text)), "")
     symbols = symtable.symtable(code, "<cell>", "exec").get_symbols()
     return {symbol.get_name() for symbol in symbols if symbol.is_assigned() and not symbol.is_imported()}
 
 
 def _python(source: str) -> tuple[ast.Module, str]:
     """A cell's Python code, and the text in it that is none: lines for IPython, or all of it."""
-    if tree := _parsed(source):
+    if tree := parsed(source):
         return tree, ""
-    if tree := _parsed(_without_commands(source)):
+    if tree := parsed(_without_commands(source)):
         return tree, "\n".join(line for line in source.splitlines() if _is_command(line))
     return ast.Module([], []), source
 
@@ -162,13 +167,13 @@ def _python_in(command: str) -> str:
     """The code that a line for IPython has IPython run, as in `%timeit f()`; `pass` where there is none."""
     line = command.lstrip()
     code = re.sub(r"^%+\w+( +-\w+)* *", "", line)
-    return command[: -len(line)] + (code if code != line and code and _parsed(code) else "pass")
+    return command[: -len(line)] + (code if code != line and code and parsed(code) else "pass")
 
 
-def _parsed(source: str) -> ast.Module | None:
+def parsed(source: str) -> ast.Module | None:
     """The code as a tree; None where it is no Python."""
     try:
-        with warnings.catch_warnings():
+        with PARSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # thousands of them, if the source has so many odd texts
             tree = ast.parse(source)
             symtable.symtable(source, "<cell>", "exec")  # finds what cannot be compiled

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from contextlib import suppress
 from importlib.util import decode_source
 from typing import TYPE_CHECKING, Any
 
-from ..roles import exercise_of, is_test, nbgrader_data, solution_cells
+from ..roles import exercise_of, is_test, nbgrader_data, parsed, solution_cells
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -75,11 +74,10 @@ def _code(content: bytes) -> str:
 def imported_modules(sources: list[str]) -> list[str]:
     """The modules that these cells import."""
     found: set[str] = set()
-    for source in sources:
-        with suppress(SyntaxError):  # IPython's own commands
-            for node in ast.walk(ast.parse(source)):
-                if isinstance(node, ast.Import):
-                    found.update(alias.name for alias in node.names)
-                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    found.add(node.module)
+    for tree in filter(None, map(parsed, sources)):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module)
     return sorted(found)
