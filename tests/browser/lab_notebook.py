@@ -9,6 +9,15 @@ from playwright.sync_api import Locator, Page, expect
 # Nobody presses Tab more often than this to reach what is in the cell that they are in.
 MOST_TABS = 10
 
+# JupyterLab's status bar may still speak of the notebook that was in front before, and a cell that is run before
+# its own kernel is connected is not run at all.
+KERNEL_IS_CONNECTED = """async () => {
+    const path = decodeURIComponent(location.pathname.split("/lab/tree/")[1]);
+    const sessions = await (await fetch("/api/sessions")).json();
+    const kernels = sessions.filter(session => session.path === path).map(session => session.kernel);
+    return kernels.some(kernel => kernel.connections > 0 && kernel.execution_state === "idle");
+}"""
+
 
 def menu(page: Page, *path: str) -> None:
     """Click through JupyterLab's menu."""
@@ -26,6 +35,7 @@ class Notebook:
         self.page = page
         self.panel = page.locator(".jp-NotebookPanel:visible")
         expect(self.panel.get_by_role("heading", name=title)).to_be_visible()
+        page.wait_for_function(KERNEL_IS_CONNECTED, polling=200)
         self.wait_until_idle()
 
     def wait_until_idle(self) -> None:
