@@ -9,8 +9,8 @@ from playwright.sync_api import Locator, Page, expect
 # Nobody presses Tab more often than this to reach what is in the cell that they are in.
 MOST_TABS = 10
 
-# JupyterLab's status bar may still speak of the notebook that was in front before, and a cell that is run before
-# its own kernel is connected is not run at all.
+# JupyterLab's status bar may still speak of the notebook that was in front before, and a cell that is run
+# before its own kernel is connected is not run at all.
 KERNEL_IS_CONNECTED = """async () => {
     const path = decodeURIComponent(location.pathname.split("/lab/tree/")[1]);
     const sessions = await (await fetch("/api/sessions")).json();
