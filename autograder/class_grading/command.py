@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from ..sandbox import Sandbox, SandboxError
-from .pool import LocalPool, Pool, PoolError, cores
+from ..sandbox.machine_lock import cores
+from .pool import LocalPool, Pool, PoolError
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -38,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         with ExitStack() as ending:
             stop_if_asked = ending.enter_context(interrupts())
-            number = 0 if options.scheduler else options.workers or cores()
+            number = 0 if options.scheduler else options.workers or len(cores())
             sandboxes = [ending.enter_context(Sandbox()) for _ in range(number)]
             for sandbox in sandboxes:  # torch is loaded there while nbgrader is loaded here
                 sandbox.begin()

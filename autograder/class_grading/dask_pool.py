@@ -1,7 +1,6 @@
 """A class graded by the workers of a Dask scheduler, on this machine or on others. Only --scheduler loads it.
 
-Timing a race asks for the worker's resource ``timing``, which one worker on each machine has. A worker only
-talks to its Sandbox, whose processes do the work.
+A worker only talks to its Sandbox, whose processes do the work.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic, sleep
 from typing import Any
-from uuid import uuid4
 
 import dask
 from distributed import Client, Future, KilledWorker, Worker, get_worker, rpc
@@ -27,9 +25,7 @@ from .pool import PoolError, first_line, not_run
 
 SCHEDULER_SECONDS = 10
 WORKER_SECONDS = 60  # how long to wait for a worker to appear or to come back
-SETTLE_SECONDS = 10  # how long to wait for one that may time, after the first has come
 LOST_SECONDS = 15  # how long to wait for a scheduler that does not answer
-TIMING = "timing"
 DEATHS = 3  # how often a task is tried whose workers died
 
 WORKERS_DIED = (
@@ -82,28 +78,16 @@ class DaskPool:
                 "scheduler`, or leave --scheduler out to use this machine alone."
             ) from None
         try:
-            self.workers, self.timers = self._count()
+            self.workers = self._count()
             self.warnings = self._prepare(require)
         except BaseException:
             self.close()
             raise
 
-    def start(
-        self, job: Any, cells: list[dict], *, timing: bool, tries: int = DEATHS, **settings: Any
-    ) -> None:
+    def start(self, job: Any, cells: list[dict], *, tries: int = DEATHS, **settings: Any) -> None:
         """Run cells; ``wait`` will give the job when it is done."""
-        future = self._client.submit(
-            self._run,
-            cells,
-            **settings,
-            key=f"{'timing' if timing else 'checks'}-{uuid4()}",
-            resources={TIMING: 1} if timing else None,
-            priority=10 if timing else 0,
-            pure=False,
-        )
-        again = None
-        if tries > 1:
-            again = partial(self.start, job, cells, timing=timing, tries=tries - 1, **settings)
+        future = self._client.submit(self._run, cells, **settings, pure=False)
+        again = partial(self.start, job, cells, tries=tries - 1, **settings) if tries > 1 else None
         future.add_done_callback(lambda done: self._finished.put((job, done, again)))
 
     def wait(self) -> tuple[Any, Executed | str]:
@@ -155,8 +139,8 @@ class DaskPool:
     def _workers(self) -> dict[str, dict]:
         return self._client.scheduler_info(n_workers=-1)["workers"]
 
-    def _count(self) -> tuple[int, int]:
-        """Wait for workers; how many there are, and how many of them may time."""
+    def _count(self) -> int:
+        """Wait for workers; how many there are."""
         with suppress(OSError, *TIMEOUTS):
             self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
         found = self._workers()
@@ -164,16 +148,7 @@ class DaskPool:
             raise PoolError(
                 f"The scheduler {self.name} has no workers. Start some: dask worker {self.name} --nthreads 1"
             )
-        deadline = monotonic() + SETTLE_SECONDS
-        while not (timers := _timers(found)) and monotonic() < deadline:
-            sleep(0.5)
-            found = self._workers()
-        if not timers:
-            raise PoolError(
-                f"No worker of {self.name} may time races. Start one worker on each machine with "
-                f'--resources "{TIMING}=1".'
-            )
-        return sum(worker["nthreads"] for worker in found.values()), timers
+        return sum(worker["nthreads"] for worker in found.values())
 
     def _prepare(self, require: bool) -> list[str]:
         """Make every worker's Sandbox; the warnings they have."""
@@ -195,11 +170,6 @@ class DaskPool:
         """Let go of the scheduler; its workers stay."""
         with suppress(Exception):
             self._client.close(timeout=2)
-
-
-def _timers(workers: dict[str, dict]) -> int:
-    """How many of the workers may time."""
-    return sum(int(worker["resources"].get(TIMING, 0)) for worker in workers.values())
 
 
 async def _answer(scheduler: str) -> None:

@@ -1,13 +1,12 @@
 """Grades a whole class: submissions run in parallel in a pool of workers, one process writes the grades.
 
 For each submission the cells run in a worker's sandbox; then nbgrader's own Autograde, in this process, takes
-their outputs in place of running anything. Races are timed apart, one at a time on each machine.
+their outputs in place of running anything. What noise left undecided is timed once more at the end.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -123,61 +122,41 @@ def cells_of(prepared: Prepared) -> list[dict]:
 
 
 def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[Job]:
-    """Run all jobs; gives each when it is done, those that noise left undecided last.
-
-    Two stages: answers are checked on every worker; then races are timed, on the workers that may.
-    """
+    """Run all jobs; gives each when it is done, those that noise left undecided last."""
 
     def start(job: Job, **how: Any) -> None:
         pool.start(job, job.cells, files=extra_files(job.submission.folder), **how, **settings)
 
     todo = iter(jobs)
-    races: deque[tuple[Job, list[int]]] = deque()
-    again: list[tuple[Job, list[int]]] = []
-    checking = timing = 0
+    again: list[Job] = []
+    running = 0
     while True:
-        while timing < pool.timers and races:
-            job, cells = races.popleft()
-            start(job, timing=True, races="now", only=cells)
-            timing += 1
-        while checking < 2 * pool.workers and (new := next(todo, None)):
+        while running < 2 * pool.workers and (new := next(todo, None)):
             if not new.cells:
                 yield new
                 continue
-            start(new, timing=False, races="later")
-            checking += 1
-        if not checking and not timing:
+            start(new, races="now")
+            running += 1
+        if not running:
             break
         job, result = pool.wait()
-        if job.executed is None:
-            checking -= 1
-        else:
-            timing -= 1
-        executed = put_result(job, result)
-        if executed and executed.waiting:
-            races.append((job, executed.waiting))
-        elif executed and executed.undecided:
-            again.append((job, executed.undecided))
+        running -= 1
+        if isinstance(result, str):
+            job.failure = result
+            yield job
+            continue
+        job.executed = result
+        if result.undecided:
+            again.append(job)
         else:
             yield job
-    for job, cells in again:  # nothing else runs now
-        start(job, timing=True, races="again", only=cells)
-        put_result(*pool.wait())
-        job.failure = None  # what is still undecided is for the instructor to decide
+    for job in again:  # nothing else runs now
+        assert job.executed  # it ran
+        start(job, races="again", only=job.executed.undecided)
+        _, result = pool.wait()
+        if isinstance(result, Executed):  # else what is undecided is for the instructor to decide
+            job.executed = job.executed.merged(result)
         yield job
-
-
-def put_result(job: Job, result: Executed | str) -> Executed | None:
-    """Put a result into its job; all that running it gave until now, or nothing where it failed."""
-    if isinstance(result, str):
-        job.failure = result
-        return None
-    waiting = job.executed.waiting if job.executed else None
-    job.executed = job.executed.merged(result) if job.executed else result
-    if waiting and job.executed.waiting == waiting:
-        job.failure = "Its races could not be timed: the judging process ended before its work was done."
-        return None
-    return job.executed
 
 
 def by_submission(jobs: Iterable[Job]) -> Iterator[list[Job]]:

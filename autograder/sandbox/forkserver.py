@@ -169,7 +169,7 @@ def _judge(control: Channel, forkserver: Channel, used: int) -> None:
 
     work = parse(control.receive(), RunNotebook | CheckMachine)
     if isinstance(work, CheckMachine):
-        control.send(check_machine(forkserver))
+        control.send(check_machine(forkserver, work.cores))
         return
     _go_to_folder_of(work.assignment)
     linux.limit_memory(used + 2 * linux.MEMORY)

@@ -41,10 +41,6 @@ NO_COMPILER = (
 )
 
 
-class Later(BaseException):
-    """This race is to be timed in a later pass."""
-
-
 class Judge:
     """Runs the cells of one submission; says after each what it showed."""
 
@@ -85,17 +81,13 @@ class Judge:
                 continue
             start, apart = time.monotonic(), self._seconds["races"] + self._waited
             self._suspicious[:] = self._looks.pop(cell.index, [])
-            later = False
-            try:
-                outputs = self._run(cell)
-            except Later:
-                outputs, later = [], True
+            outputs = self._run(cell)
             if cell.role != "test":
                 outputs, self._remarks = self._remarks + outputs, []
             kind = "tests" if cell.role == "test" else "cells"
             apart = self._seconds["races"] + self._waited - apart
             self._seconds[kind] += time.monotonic() - start - apart
-            self._control.send(CellDone(cell.index, outputs, list(dict.fromkeys(self._suspicious)), later))
+            self._control.send(CellDone(cell.index, outputs, list(dict.fromkeys(self._suspicious))))
         self._student.end()
         if self._given:
             self._given.end()
@@ -184,11 +176,9 @@ class Judge:
 
     @contextmanager
     def _timing(self) -> Iterator[Turn]:
-        """Have the machine alone. Raises Later, or TooNoisy where the machine cannot judge."""
-        if self._work.races == "later":
-            raise Later
+        """Have cores for a race. Raises TooNoisy where the machine cannot judge."""
         go = self._wait_for(WantTiming())
-        start, turn = time.monotonic(), Turn(go.strays_are_rare)
+        start, turn = time.monotonic(), Turn(go.cores, go.strays_are_rare)
         try:
             if go.noisy:
                 raise TooNoisy(go.noisy)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import random
 import resource
 import signal
 import socket
@@ -273,20 +272,20 @@ def make_safe_to_fork() -> None:
 
 
 @contextmanager
-def one_core_kept_free() -> Iterator[int | None]:
-    """Keep this process off one core, and that core awake: a core that sleeps takes its time to wake up, and
-    may find its caches empty then. Gives the core, or None where there is only one.
+def first_kept_free(cores: list[int]) -> Iterator[int | None]:
+    """Keep this process on these cores, but off the first, and that one awake: a core that sleeps takes its
+    time to wake up, and may find its caches empty then. Gives it, or None where there is no other.
     """
-    before = os.sched_getaffinity(0)
-    if len(before) == 1:
+    core, *others = cores
+    if not others:
         yield None
         return
-    core = random.choice(sorted(before))  # nobody else knows who is on which
+    before = os.sched_getaffinity(0)
     spinner = os.fork()
     if not spinner:
         _spin(core)
     try:
-        os.sched_setaffinity(0, before - {core})
+        os.sched_setaffinity(0, others)
         yield core
     finally:
         os.sched_setaffinity(0, before)

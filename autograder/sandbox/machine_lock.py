@@ -1,39 +1,77 @@
-"""Who may use this machine now: many that check answers, or one that times them."""
+"""Who works on which of this machine's cores."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import random
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
+
+LOOK_SECONDS = 0.02
+_SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
 
 class MachineLock:
-    """A lock that all graders of one user on one machine share; it ends with the process that holds it."""
+    """The machine's cores, which all graders of one user share; those of a process end with it."""
 
     def __init__(self) -> None:
-        folder = Path(tempfile.gettempdir())
-        # Whoever wants to time holds the queue, so that nobody new begins to check meanwhile.
-        self._queue, self._machine = (
-            os.open(
-                folder / f"autograder-{os.getuid()}-{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-            )
-            for name in ("queue", "machine")
-        )
+        self._cores = cores()
+        self._queue, *self._locks = map(_lock_file, ["queue", *map(str, range(len(self._cores)))])
+        self._held: list[int] = []
 
-    def share(self) -> None:
-        """Use the machine together with others; waits while somebody times."""
-        fcntl.flock(self._queue, fcntl.LOCK_SH)
-        fcntl.flock(self._machine, fcntl.LOCK_SH)
-        fcntl.flock(self._queue, fcntl.LOCK_UN)
-
-    def take(self) -> None:
-        """Have the machine alone: wait until nobody else works, and keep others from starting."""
-        fcntl.flock(self._machine, fcntl.LOCK_UN)
+    def take(self, number: int | None = None) -> list[int]:
+        """Wait for so many cores (None: for all; no more than there are), and have them in place of those
+        that it had. Whoever comes first is served first.
+        """
+        self.release()
+        wanted = len(self._locks) if number is None else min(number, len(self._locks))
         fcntl.flock(self._queue, fcntl.LOCK_EX)
-        fcntl.flock(self._machine, fcntl.LOCK_EX)
+        try:
+            while not self._grab(wanted):
+                time.sleep(LOOK_SECONDS)
+        finally:
+            fcntl.flock(self._queue, fcntl.LOCK_UN)
+        return [self._cores[place] for place in self._held]
+
+    def _grab(self, wanted: int) -> bool:
+        """Have more of what is free now; whether that is enough."""
+        for place in random.sample(range(len(self._locks)), len(self._locks)):
+            if place not in self._held and len(self._held) < wanted:
+                with suppress(BlockingIOError):
+                    fcntl.flock(self._locks[place], fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._held.append(place)
+        return len(self._held) == wanted
 
     def release(self) -> None:
-        """Let everybody else use the machine."""
-        fcntl.flock(self._machine, fcntl.LOCK_UN)
-        fcntl.flock(self._queue, fcntl.LOCK_UN)
+        """Give them back."""
+        while self._held:
+            fcntl.flock(self._locks[self._held.pop()], fcntl.LOCK_UN)
+
+
+def cores() -> list[int]:
+    """The cores that this process may use, by its affinity and its container's limit; of those that share a
+    core's arithmetic units (hyper-threads) only one.
+    """
+    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+    found = list({_siblings(core): core for core in reversed(allowed)}.values())
+    with suppress(OSError, ValueError):  # there is no limit
+        group = Path("/proc/self/cgroup").read_text().strip().rpartition(":")[2].strip("/")
+        quota, period = map(int, Path("/sys/fs/cgroup", group, "cpu.max").read_text().split())
+        found = random.sample(found, min(len(found), max(1, quota // period)))
+    return sorted(found)
+
+
+def _siblings(core: int) -> str:
+    """What is the same for two cores that are one."""
+    try:
+        return Path(_SIBLINGS.format(core)).read_text()
+    except OSError:
+        return str(core)
+
+
+def _lock_file(name: str) -> int:
+    path = Path(tempfile.gettempdir()) / f"autograder-{os.getuid()}-{name}.lock"
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -379,13 +379,13 @@ class PlannedCell(Struct, frozen=True, forbid_unknown_fields=True):
 class RunNotebook(Message, frozen=True):
     """Run a notebook's cells, and of the tests only those in ``only``, if given.
 
-    ``races``: "now", "later" (put right answers off), or "again" (for those that noise left undecided
-    before). ``files`` are those beside the notebook, by their paths; None: there is one, but it is left out.
+    ``races``: "now", or "again" (for those that noise left undecided before). ``files`` are those beside the
+    notebook, by their paths; None: there is one, but it is left out.
     """
 
     cells: list[PlannedCell]
     only: list[int] | None
-    races: Literal["now", "later", "again"]
+    races: Literal["now", "again"]
     assignment: str
     files: dict[str, bytes | None]
     cell_seconds: float
@@ -394,7 +394,9 @@ class RunNotebook(Message, frozen=True):
 
 
 class CheckMachine(Message, frozen=True):
-    """Let the machine measure itself."""
+    """Let the machine measure itself, on the first of these cores."""
+
+    cores: list[int]
 
 
 class MachineChecked(Message, frozen=True):
@@ -411,23 +413,23 @@ class MachineChecked(Message, frozen=True):
 
 
 class WantTiming(Message, frozen=True):
-    """The judge wants the machine for itself."""
-
-
-class TimingDone(Message, frozen=True):
-    """Others may use the machine again; ``logs`` are the log-ratios of the race's launches."""
-
-    logs: list[float]
+    """The judge wants cores for a race."""
 
 
 class Go(Message, frozen=True):
-    """The judge may go on; ``noisy`` says why this machine cannot judge, if it cannot.
-
-    ``strays_are_rare`` as in ``decide``.
+    """The judge may time a race on the first of ``cores``, and work on the others; ``noisy`` says why this
+    machine cannot judge, if it cannot. ``strays_are_rare`` as in ``decide``.
     """
 
+    cores: list[int]
     noisy: str | None
     strays_are_rare: bool
+
+
+class TimingDone(Message, frozen=True):
+    """Others may use the cores; ``logs`` are the log-ratios of the race's launches."""
+
+    logs: list[float]
 
 
 class CellDone(Message, frozen=True):
@@ -436,7 +438,6 @@ class CellDone(Message, frozen=True):
     index: int
     outputs: list[dict[str, Any]]
     events: list[str]
-    later: bool = False
 
 
 class Finished(Message, frozen=True):

@@ -27,14 +27,14 @@ def work(matrix):
 """
 
 
-def check_machine(forkserver: Channel) -> MachineChecked:
-    """The noise of this machine as the judge sees it, and the machine's limits."""
+def check_machine(forkserver: Channel, cores: list[int]) -> MachineChecked:
+    """The machine's noise as the judge sees it on the first of these cores, and the machine's limits."""
     noise: dict[str, Any] | None = None
     noisy = None
     logs: list[float] = []
 
     def measure() -> list[float]:
-        logs[:] = _ratios(forkserver)
+        logs[:] = _ratios(forkserver, cores)
         return logs
 
     try:
@@ -44,14 +44,14 @@ def check_machine(forkserver: Channel) -> MachineChecked:
     return MachineChecked(noise, noisy, logs, limits.kept_as("cpu", 1), limits.rates("cpu", 1))
 
 
-def _ratios(forkserver: Channel) -> list[float]:
+def _ratios(forkserver: Channel, cores: list[int]) -> list[float]:
     """Log-ratios of identical functions, one a launch."""
     time_left = TimeLeft(SECONDS)
     processes = [AnswerProcess(forkserver, [], "selfcheck") for _ in range(2)]
     try:
         for process in processes:
             process.run(_CELL, time_left.of_cell)
-        with linux.one_core_kept_free() as core:
+        with linux.first_kept_free(cores) as core:
             sides = {"slow": ("work", processes[0]), "fast": ("work", processes[1])}
             launches = Launches(sides, _matrix, 1.0, None, time_left, core)
             launches.plan()

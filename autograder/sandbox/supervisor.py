@@ -45,6 +45,8 @@ from .messages import (
 )
 from .plan import imported_modules
 
+# Cores for a submission whose answers are checked; and for a race: both sides on one, the judge on the other.
+CHECKING, RACING = 1, 2
 ANSWER_SECONDS = 120.0
 GRACE_SECONDS = 60.0
 MOST_RESTARTS = 10
@@ -65,7 +67,7 @@ NO_NAMESPACES = (
     "submission, which takes some seconds."
 )
 
-Races = Literal["now", "later", "again"]
+Races = Literal["now", "again"]
 
 log = logging.getLogger(__name__)
 
@@ -78,14 +80,12 @@ class SandboxError(Exception):
 class Executed:
     """What running a notebook gave.
 
-    ``outputs`` has nbformat outputs by the index of their cell. ``waiting`` are the cells whose race is still
-    to be timed, ``undecided`` those whose race noise left open. ``events`` are suspicious things, each with
-    the ``cell`` it happened in (its grade_id, or None) and ``what`` it was. ``seconds`` were spent on
-    "cells", "tests", "races" and in "total".
+    ``outputs`` has nbformat outputs by the index of their cell. ``undecided`` are the cells whose race noise
+    left open. ``events`` are suspicious things, each with the ``cell`` it happened in (its grade_id, or None)
+    and ``what`` it was. ``seconds`` were spent on "cells", "tests", "races" and in "total".
     """
 
     outputs: dict[int, list[dict]] = field(default_factory=dict)
-    waiting: list[int] = field(default_factory=list)
     undecided: list[int] = field(default_factory=list)
     events: list[dict] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -102,10 +102,9 @@ class Executed:
 
     def merged(self, later: Executed) -> Executed:
         """This pass with the tests that a later pass ran."""
-        ran = [cell for cell in self.waiting + self.undecided if cell in later.outputs]
+        ran = [cell for cell in self.undecided if cell in later.outputs]
         return Executed(
             self.outputs | {cell: later.outputs[cell] for cell in ran},
-            [cell for cell in self.waiting if cell not in ran],
             [cell for cell in self.undecided if cell not in ran] + later.undecided,
             self.events + [event for event in later.events if event not in self.events],
             {name: self.seconds.get(name, 0) + later.seconds.get(name, 0) for name in later.seconds},
@@ -172,10 +171,10 @@ class Sandbox:
     ) -> Executed:
         """Run a notebook's cells, as ``plan`` gives them; ``only`` these tests, if given.
 
-        With ``races="later"`` right answers are not timed, but put on the list ``waiting``; "again" is for
-        races that noise left undecided before. ``files`` are put beside the student's cells, by their paths;
-        of one that is None, the student is told that it was left out. Raises SandboxError where no process
-        can be started.
+        Answers are checked on one core, and raced on two; ``races="again"`` is for races that noise left
+        undecided before, and has the machine alone. ``files`` are put beside the student's cells, by their
+        paths; of one that is None, the student is told that it was left out. Raises SandboxError where no
+        process can be started.
         """
         planned = msgspec.convert(cells, list[PlannedCell])
         work = RunNotebook(
@@ -189,11 +188,11 @@ class Sandbox:
         executed = Executed(
             sandboxed=bool(self._bubblewrap), sources={cell.index: cell.source for cell in work.cells}
         )
-        self._machine.share()
+        self._machine.take(CHECKING)
         finished = False
         try:
             control = self._start(work.cells)
-            racing = work.races != "later" and any("race(" in cell.source for cell in work.cells)
+            racing = any("race(" in cell.source for cell in work.cells)
             if racing and (self.noise is None or self._noisy):
                 self._check_until_quiet(control)
             finished = self._follow(control, work, executed)
@@ -227,14 +226,13 @@ class Sandbox:
                     _take(executed, said, names[said.index])
                 case WantTiming() | TimingDone():
                     before = time.monotonic()
-                    if isinstance(said, WantTiming):
-                        self._machine.take()
-                    else:
-                        self._machine.release()
-                        self._machine.share()
+                    if isinstance(said, TimingDone):
                         self.strays.add(said.logs)
+                        cores = self._machine.take(CHECKING)
+                    else:
+                        cores = self._machine.take(None if work.races == "again" else RACING)
                     countdown.put_off(time.monotonic() - before)
-                    go = Go(self._noisy, self.strays.are_rare)
+                    go = Go(cores, self._noisy, self.strays.are_rare)
                     control.send(go, seconds=self._within(ANSWER_SECONDS))
                 case Finished():
                     finished, executed.seconds = True, dict(said.seconds)
@@ -261,19 +259,17 @@ class Sandbox:
             self._may_wait -= AGAIN_SECONDS
             self._machine.release()
             self._stopped.wait(AGAIN_SECONDS)
-            self._machine.share()
             self._check_machine(control)
 
     def _check_machine(self, control: Channel) -> None:
         """Let the machine measure itself."""
-        self._machine.take()
+        cores = self._machine.take()
         try:
-            control.send(CheckMachine(), seconds=self._within(ANSWER_SECONDS))
+            control.send(CheckMachine(cores), seconds=self._within(ANSWER_SECONDS))
             checked = parse(control.receive(self._within(ANSWER_SECONDS)), MachineChecked)
             control.receive(self._within(ANSWER_SECONDS))  # that it is over
         finally:
-            self._machine.release()
-            self._machine.share()
+            self._machine.take(CHECKING)
         store.write(checked.limits_name, checked.limits)
         self.strays.add(checked.logs, true=0.0)
         self.noise, self._noisy = checked.noise or {"noisy": checked.noisy}, checked.noisy
@@ -369,9 +365,6 @@ class Sandbox:
 
 def _take(executed: Executed, done: CellDone, name: str | None) -> None:
     """What one cell showed."""
-    if done.later:
-        executed.waiting.append(done.index)
-        return
     executed.outputs[done.index] = done.outputs
     executed.events += [{"cell": name, "what": what} for what in done.events]
     for output in done.outputs:

@@ -52,7 +52,7 @@ from .shared_memory import SharedMemory
 
 # A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided
 # is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
-ERRORS = {"now": 8.4e-4, "later": 8.4e-4, "again": 1.6e-4}
+ERRORS = {"now": 8.4e-4, "again": 1.6e-4}
 
 PAIRS = 3
 FIRST_CALLS = 8  # at most, of a launch: they warm up, and their results are looked at again
@@ -78,8 +78,9 @@ SIDES = ("slow", "fast")  # the given version, and the answer
 
 @dataclass
 class Turn:
-    """The machine is ours for one race; ``logs`` are the log-ratios of its launches."""
+    """These cores are ours for one race; ``logs`` are the log-ratios of its launches."""
 
+    cores: list[int]
     strays_are_rare: bool
     logs: list[float] = field(default_factory=list)
 
@@ -87,7 +88,7 @@ class Turn:
 class TimedRace:
     """Races of one submission. ``names`` are those of the judge's notebook.
 
-    ``given`` gives the process that ran the given cells only; ``timing`` has the machine alone; ``error``
+    ``given`` gives the process that ran the given cells only; ``timing`` has cores; ``error``
     bounds the probability of each kind of wrong verdict.
     """
 
@@ -126,7 +127,7 @@ class TimedRace:
         if target.name is None or target.of is not None:
             raise TypeError("a race needs a function that the answer defines, not an object's method.")
         processes = {"slow": (given, self._given()), "fast": (target.name, self._answer)}
-        with self._timing() as turn, linux.one_core_kept_free() as core:
+        with self._timing() as turn, linux.first_kept_free(turn.cores) as core:
             for name, side in processes.items():
                 with _told(name):
                     side[1].use(self._time.of_cell)

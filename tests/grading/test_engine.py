@@ -71,7 +71,7 @@ def test_what_is_graded_is_left_alone(course: ScratchCourse) -> None:
     pool = Instant()
     summary = run(pool)
     assert summary.skipped == ["ada"]
-    assert ("checks", "ada") not in pool.log
+    assert ("now", "ada") not in pool.log
     assert autograded("ada").read_bytes() == before
     assert run().skipped == list(STUDENTS)
     assert sorted(run(force=True).graded) == sorted(STUDENTS)
@@ -127,16 +127,13 @@ def test_a_student_cannot_bring_the_mark_along(course: ScratchCourse) -> None:
     assert grades(course)["zoe"] == RIGHT
 
 
-def test_races_are_timed_after_the_checks_and_once_more_at_the_end(course: ScratchCourse) -> None:
+def test_what_noise_left_undecided_is_timed_once_more_at_the_end(course: ScratchCourse) -> None:
     pool = Instant(undecided=1)
     summary = run(pool)
     assert summary.undecided == []
     assert sorted(summary.graded) == sorted(STUDENTS)
-    last = pool.log[-len(STUDENTS) :]
-    assert sorted(last) == sorted(("timing", student) for student in STUDENTS)
-    assert pool.races[-len(STUDENTS) :] == ["again"] * len(STUDENTS)
-    assert sorted(pool.races[: -len(STUDENTS)]) == sorted(["later", "now"] * len(STUDENTS))
-    assert pool.log.index(("timing", "ada")) > pool.log.index(("checks", "ada"))
+    assert sorted(pool.log[: len(STUDENTS)]) == sorted(("now", student) for student in STUDENTS)
+    assert sorted(pool.log[len(STUDENTS) :]) == sorted(("again", student) for student in STUDENTS)
     assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
 
 
@@ -250,7 +247,7 @@ def test_who_hands_in_while_it_is_graded_is_graded_by_the_next_run(course: Scrat
     class Slow(Instant):
         def start(self, job: engine.Job, cells: list[dict], **settings: object) -> None:
             super().start(job, cells, **settings)
-            if self.log[-1] == ("checks", "bo"):
+            if self.log[-1] == ("now", "bo"):
                 shutil.rmtree("submitted/bo")
                 path = hand_in(course, "traps", "bo", answered(course.released("traps"), double="new = 1"))
                 path.with_name("timestamp.txt").write_text("2030-01-02 10:00:00 UTC")

@@ -106,9 +106,9 @@ def named(pids: list[int], word: str) -> list[int]:
 
 
 class Dask:
-    """A real scheduler with two workers, of which one may time."""
+    """A real scheduler with two workers."""
 
-    def __init__(self, folder: Path, timing: bool = True) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.processes = [
             self._start("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", self.file)
@@ -117,9 +117,7 @@ class Dask:
             time.sleep(0.05)
         self.address = json.loads(Path(self.file).read_text())["address"]
         for number in range(2):
-            extra = ["--resources", "timing=1"] if timing and number == 0 else []
-            name = f"worker-{number}"
-            arguments = [self.address, "--nthreads", "1", "--no-dashboard", "--name", name, *extra]
+            arguments = [self.address, "--nthreads", "1", "--no-dashboard", "--name", f"worker-{number}"]
             self.processes.append(self._start("worker", *arguments))
 
     @property
@@ -188,14 +186,6 @@ def test_a_killed_scheduler(course: ScratchCourse, tmp_path: Path) -> None:
     with Dask(tmp_path) as dask:
         summary = run(lambda _: DaskPool(dask.address, run=pretend_slowly))
     all_graded_once(course, first["graded"], summary.graded)
-
-
-def test_a_scheduler_whose_workers_may_not_time(
-    course: ScratchCourse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Dask(tmp_path, timing=False) as dask:
-        assert main(["traps", "--scheduler", dask.address]) == 1
-    assert 'Start one worker on each machine with --resources "timing=1"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 class Eventful(Instant):
     """Ada does something suspicious, the machine checks itself, one runs without the sandbox."""
 
-    def start(self, job: Job, cells: list[dict], *, timing: bool, **settings: object) -> None:
+    def start(self, job: Job, cells: list[dict], **settings: object) -> None:
         student = job.submission.student
         if student == "chen":
             self.jobs.append((job, "its <worker> died"))
