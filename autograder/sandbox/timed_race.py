@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..judging.calls import AnswerError
+from ..judging.calls import AnswerError, describe_error
 from ..judging.values import difference
 from ..measuring.clocks import BLOCK_SECONDS, BlockSearch
 from ..measuring.decide import FAR, decide
 from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, log_ratios, ratio_of_logs
 from ..measuring.selfcheck import TooNoisy
 from . import decode, linux
-from .answer_link import TimeLeft
+from .answer_link import AnswerLink, TimeLeft
 from .answer_process import AnswerProcess, Connection, Ended
 from .channel import Gone, Malformed, TooLate
 from .encode import Inputs
@@ -48,6 +48,7 @@ from .messages import (
     Target,
     Value,
 )
+from .proxies import Proxy
 from .shared_memory import SharedMemory
 
 # A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided
@@ -132,6 +133,7 @@ class TimedRace:
                 with _told(name):
                     side[1].use(self._time.of_cell)
             shares = target.name in self._answer.shares  # when it was checked
+            self._call_once(given, on)
             launches = Launches(processes, on, threshold, tolerance, self._time, core, shares)
             launches.plan()
             decision = decide(launches.ratios(), self._error, strays_are_rare=turn.strays_are_rare)
@@ -142,6 +144,16 @@ class TimedRace:
         return Verdict(
             decision.word, ratio, threshold, launches.seconds, "cpu", turn.logs, launches.thrown_away
         )
+
+    def _call_once(self, given: str, on: Callable[..., object]) -> None:
+        """Call the given version in the process that is copied, as the answer was when it was checked: what a
+        first call leaves behind (code that a library compiled, free memory) is then in the copies of both.
+        """
+        call = Proxy(AnswerLink(self._given(), self._time, [], []), self.duel, Target(given))
+        try:
+            call(*fresh_inputs(on, secrets.randbits(63), "cpu"))
+        except Exception as error:
+            raise DuelError(f"'slow' raised {describe_error(error)}") from None
 
 
 class Launches:
