@@ -73,6 +73,14 @@ def decide(ratios: Iterable[float], error: float, *, strays_are_rare: bool = Fal
     return Decision("undecided", seen)
 
 
+def count_alike(one: float, other: float) -> bool:
+    """Whether two ratios say the same to ``decide``: so does each ratio between them, and the median of these
+    two and any third.
+    """
+    limits = (FAR, SAME, 1.0, 1 / SAME, 1 / FAR)
+    return all((one > limit, one < limit) == (other > limit, other < limit) for limit in limits)
+
+
 def _mixed(signs: float, size: float) -> float:
     return (1 - SHARE) * signs + SHARE * size
 

@@ -176,7 +176,7 @@ class Inputs:
     def changed(self, shared: SharedMemory) -> bool:
         """Whether the other side wrote into the shared memory."""
         return any(
-            not np.array_equal(shared.bytes[item.offset : item.offset + len(item.memory)], item.memory)
+            not same_bytes(shared.bytes[item.offset : item.offset + len(item.memory)], item.memory)
             for item in self.storages
         )
 
@@ -184,8 +184,15 @@ class Inputs:
         """Bring what the other side changed in the shared memory into the judge's own inputs."""
         for storage in self.storages:
             seen = shared.bytes[storage.offset : storage.offset + len(storage.memory)]
-            if storage.writeable and not np.array_equal(seen, storage.memory):
+            if storage.writeable and not same_bytes(seen, storage.memory):
                 storage.memory[:] = seen
+
+
+def same_bytes(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two pieces of memory (uint8, equally long) hold the same."""
+    whole = len(one) // 8 * 8  # in words: four times as fast
+    words = np.array_equal(one[:whole].view(np.uint64), other[:whole].view(np.uint64))
+    return words and np.array_equal(one[whole:], other[whole:])
 
 
 class Results:

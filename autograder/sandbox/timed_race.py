@@ -11,6 +11,7 @@ once, early or late.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import random
@@ -28,8 +29,8 @@ import torch
 
 from ..judging.calls import AnswerError, describe_error
 from ..judging.values import difference
-from ..measuring.clocks import BLOCK_SECONDS, BlockSearch
-from ..measuring.decide import FAR, decide
+from ..measuring.clocks import BLOCK_SECONDS, READINGS, BlockSearch
+from ..measuring.decide import FAR, count_alike, decide
 from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, log_ratios, ratio_of_logs
 from ..measuring.selfcheck import TooNoisy
 from . import decode, linux
@@ -55,7 +56,7 @@ from .shared_memory import SharedMemory
 # is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
 ERRORS = {"now": 8.4e-4, "again": 1.6e-4}
 
-PAIRS = 3
+PAIRS = 3  # at most, of a launch
 FIRST_CALLS = 8  # at most, of a launch: they warm up, and their results are looked at again
 MOST_LAUNCHES = 120
 CALL_SECONDS = 10.0
@@ -198,8 +199,8 @@ class Launches:
             copy = self._processes["slow"][1].start_copy(self._time.of_step(COPY_SECONDS))
         slow = self._side("slow", copy)
         try:
-            inputs = GivenInputs(second)
-            slow.reserve([inputs])
+            inputs, other = GivenInputs(second), GivenInputs(first)
+            slow.reserve([inputs, other])
             done = slow.run([inputs, inputs])
             most = min(
                 MOST_CALLS,
@@ -212,10 +213,9 @@ class Launches:
             self._idle = median(call.seconds for call in idle)
             search = BlockSearch(most)
             took: list[float] = []  # by blocks of so many calls
-            while not search.found or len(took) < PAIRS:
+            while not search.found or len(took) < READINGS:
                 calls = search.calls
-                block = self._block(calls)
-                slow.reserve(block)
+                block = [other, *itertools.islice(itertools.cycle([inputs, other]), calls)]
                 took.append(max(slow.run(block, again=self._again).seconds, 1e-9))
                 self._again = took[-1] / calls < SHORT
                 if not search.found:
@@ -254,9 +254,13 @@ class Launches:
                         sides.append(self._side(name, copy))
                     self._time.put_off_cell(time.monotonic() - start)  # some copies run all cells again
                     calls = {name: min(self._calls[name], FIRST_CALLS) for name in SIDES}
+                    before = GivenInputs(self._inputs())
                     for warm_up in (True,) + (False,) * PAIRS:
-                        inputs = self._block(calls["fast"])
-                        part = random.sample(range(len(inputs)), 1 + calls["slow"])
+                        new = range(1, 1 + calls["fast"])
+                        # What is not timed may be known.
+                        inputs = [before, *(GivenInputs(self._inputs()) for _ in new)]
+                        before = inputs[-1]
+                        part = [0, *random.sample(new, calls["slow"])]
                         done: dict[str, Done] = {}
                         for side in random.sample(sides, 2):
                             side.reserve(inputs)
@@ -265,8 +269,10 @@ class Launches:
                         self._compare(done["fast"], done["slow"], part)
                         if warm_up:
                             calls = self._calls | {"fast": self._enough(done["fast"])}
-                        else:
-                            pairs.append(self._per_call(done, calls))
+                            continue
+                        pairs.append(self._per_call(done, calls))
+                        if len(pairs) == 2 and self._settled(pairs):
+                            break  # a third could not change what the median of three says
                 finally:
                     ending = sides
                     for side in ending:
@@ -292,10 +298,6 @@ class Launches:
 
     def _inputs(self) -> tuple:
         return fresh_inputs(self._on, secrets.randbits(63), "cpu")
-
-    def _block(self, calls: int) -> list[GivenInputs]:
-        """Inputs for so many calls, and one before them."""
-        return [GivenInputs(self._inputs()) for _ in range(1 + calls)]
 
     def _compare(self, fast: Done, slow: Done, part: Sequence[int]) -> None:
         """Raise AnswerError where the answer's results, or what else it did, are not as the given version's.
@@ -330,6 +332,10 @@ class Launches:
         ready = {name: done[name].ready / calls[name] for name in SIDES}
         per_call["fast"] += max(0.0, ready["fast"] - MUCH * ready["slow"] - MUCH_SECONDS)
         return {name: max(seconds, 1e-9) for name, seconds in per_call.items()}
+
+    def _settled(self, pairs: Sequence[Mapping[str, float]]) -> bool:
+        one, other = (pair["slow"] / pair["fast"] / self._threshold for pair in pairs)
+        return count_alike(one, other)
 
     def _ratio(self, pairs: Sequence[Mapping[str, float]]) -> float:
         """The median over pairs of given / answer; keeps the seconds per call of both."""

@@ -4,7 +4,16 @@ import random
 
 import pytest
 
-from autograder.measuring.decide import FAR, RARE, SAME, Strays, decide, evidence_of_signs, evidence_of_size
+from autograder.measuring.decide import (
+    FAR,
+    RARE,
+    SAME,
+    Strays,
+    count_alike,
+    decide,
+    evidence_of_signs,
+    evidence_of_size,
+)
 
 
 def test_eleven_equal_signs_are_enough_for_one_in_a_thousand():
@@ -20,6 +29,20 @@ def test_where_strays_are_rare_three_ratios_far_away_are_enough():
     assert decide([0.5] * 3, 1e-3, strays_are_rare=True).word == "slower"
     assert len(decide([1.2, *[2.0] * 20], 1e-3, strays_are_rare=True).ratios) == 5
     assert len(decide([1.2] * 20, 1e-3, strays_are_rare=True).ratios) == 12
+
+
+def test_a_third_ratio_changes_nothing_where_two_count_alike():
+    source = random.Random(7)
+    found = [[math.exp(source.gauss(0, 0.3)) for _ in range(3)] for _ in range(2000)]
+    alike = [(one, other, third) for one, other, third in found if count_alike(one, other)]
+    assert 400 < len(alike) < 1600
+    for one, other, third in alike:
+        between, middle = math.sqrt(one * other), sorted((one, other, third))[1]
+        assert count_alike(between, middle)
+        assert decide([between] * 50, 1e-3).word == decide([middle] * 50, 1e-3).word
+    assert not count_alike(1.0, 0.99)
+    assert not count_alike(1.01, 0.99)
+    assert count_alike(1.01, 1.02)
 
 
 def test_no_more_ratios_are_measured_than_are_needed():
