@@ -18,8 +18,8 @@ import random
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -69,6 +69,7 @@ WAITS, FEW_WAITS = 2, 3  # in each call a side waits to get ready, and for its i
 # What a side may spend on getting ready for its inputs, as a multiple of what the other does, and beyond it.
 MUCH, MUCH_SECONDS = 1.5, 2e-5
 MOST_THROWN_AWAY = 8  # launches, and more than are kept: then the machine is too busy
+FEW = 2  # launches more that are thrown away because of the answer than because of the given version
 SHORT = 5e-3  # seconds of the given version: a call that is so short feels what its caches hold
 IDLE_CALLS = 15  # calls that do nothing, to see what a call costs beside its work
 
@@ -232,8 +233,46 @@ class Launches:
 
     def ratios(self) -> Iterator[float]:
         """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
+        best = dict.fromkeys(SIDES, math.inf)  # seconds of each side in its best launch
+        thrown = dict.fromkeys(SIDES, 0)
+        held: list[list[dict[str, float]]] = []
+        kept = 0
+        with closing(self._launches()) as launches:
+            for launch, pairs in enumerate(launches):
+                held.append(pairs)
+                best = {name: min(best[name], _usual(pairs, name)) for name in SIDES}
+                if launch == 0:
+                    continue  # one launch alone does not show what an answer usually takes
+                for pairs in held:
+                    side = self._disturbed(pairs, best)
+                    # Not more often for the answer: one that is slow now and then is no noise.
+                    if side == "slow" or (side == "fast" and thrown["fast"] < thrown["slow"] + FEW):
+                        thrown[side] += 1
+                        self.thrown_away += 1
+                        if thrown["slow"] > max(MOST_THROWN_AWAY, kept):
+                            number = self.thrown_away + kept
+                            raise TooNoisy(
+                                f"in {thrown['slow']} of {number} launches the given version took more than "
+                                f"{FAR:g} times as long as in others."
+                            )
+                    else:
+                        kept += 1
+                        yield self._ratio(pairs) / self._threshold
+                held = []
+        for pairs in held:
+            yield self._ratio(pairs) / self._threshold
+
+    def _disturbed(self, pairs: Sequence[Mapping[str, float]], best: Mapping[str, float]) -> str | None:
+        """The side that something beside it made slow, if there is one.
+
+        It is looked for on both, or noise would speak against the answer.
+        """
+        usual = {"slow": max(best["slow"], self._usual), "fast": best["fast"]}
+        return next((name for name in SIDES if _usual(pairs, name) > FAR * usual[name]), None)
+
+    def _launches(self) -> Generator[list[dict[str, float]]]:
+        """Seconds per call of each side in each launch, pair by pair."""
         ending: list[Side] = []
-        kept, fastest = 0, math.inf  # launches that count; seconds of the given version in the best of all
         try:
             for _ in range(MOST_LAUNCHES):
                 if not self._time.of_cell():
@@ -277,18 +316,7 @@ class Launches:
                     ending = sides
                     for side in ending:
                         side.kill()
-                given = median(seconds["slow"] for seconds in pairs)
-                fastest = min(given, fastest)
-                if given > FAR * max(fastest, self._usual):
-                    self.thrown_away += 1  # something beside it made the given version slow
-                    if self.thrown_away > max(MOST_THROWN_AWAY, kept):
-                        raise TooNoisy(
-                            f"in {self.thrown_away} of {self.thrown_away + kept} launches the given version "
-                            f"took more than {FAR:g} times as long as in others."
-                        )
-                    continue
-                kept += 1
-                yield self._ratio(pairs) / self._threshold
+                yield pairs
         finally:
             for side in ending:
                 side.await_end()
@@ -603,6 +631,11 @@ class Side:
         if self._memory is not None:
             self._memory.close()
         self._inputs = self._memory = None
+
+
+def _usual(pairs: Sequence[Mapping[str, float]], name: str) -> float:
+    """Seconds per call of one side in a launch."""
+    return median(pair[name] for pair in pairs)
 
 
 def _cpu_seconds_of(pid: int) -> float:
