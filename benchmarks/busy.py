@@ -47,7 +47,7 @@ def load(processes: int) -> Iterator[None]:
             process.wait()
 
 
-def grade(chapter: str, folder: Path) -> dict:
+def grade(chapter: str, folder: Path, sandbox: Sandbox) -> dict:
     """Grade a class that hands in the solutions of a chapter: how many got full points, or were put off."""
     course = ScratchCourse(folder, ROOT)
     course.add_assignment(ROOT / "solutions" / chapter / f"{chapter}.py")
@@ -64,7 +64,7 @@ def grade(chapter: str, folder: Path) -> dict:
     os.chdir(course.folder)
     try:
         with Course(chapter) as opened, opened.locked():
-            summary = engine.grade(opened, connect=lambda require: LocalPool([Sandbox()], require=require))
+            summary = engine.grade(opened, connect=lambda require: LocalPool([sandbox], require=require))
     finally:
         os.chdir(before)
     wanted = expected_points(answers, right)
@@ -93,9 +93,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "data" / "busy.json")
     options = parser.parse_args()
     table = json.loads(options.output.read_text()) if options.output.exists() else {"chapters": {}}
-    with load(BUSY), tempfile.TemporaryDirectory() as scratch:
+    with load(BUSY), tempfile.TemporaryDirectory() as scratch, Sandbox() as sandbox:
+        sandbox.stop = lambda: None  # type: ignore[method-assign]  # it is for the next chapter, too
         for chapter in options.chapters or [source.stem for source in solution_sources(ROOT)]:
-            found = grade(chapter, Path(scratch) / chapter)
+            found = grade(chapter, Path(scratch) / chapter, sandbox)
             print(chapter, json.dumps(found), flush=True)
             table["chapters"][chapter] = found
             table |= {"busy_processes": BUSY, "machine": provenance("cpu"), "date": date.today().isoformat()}

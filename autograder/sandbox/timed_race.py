@@ -18,8 +18,8 @@ import random
 import secrets
 import signal
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -182,7 +182,7 @@ class Launches:
         self._idle = 0.0  # CPU seconds of a call that does nothing
         self._again = True  # short calls follow one of the same kind
         self._usual = 0.0  # CPU seconds of a call of the given version, before the launches
-        self.thrown_away = 0
+        self._kept, self._thrown = 0, dict.fromkeys(SIDES, 0)  # launches
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
 
     def plan(self) -> None:
@@ -234,49 +234,12 @@ class Launches:
     def ratios(self) -> Iterator[float]:
         """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
         best = dict.fromkeys(SIDES, math.inf)  # seconds of each side in its best launch
-        thrown = dict.fromkeys(SIDES, 0)
         held: list[list[dict[str, float]]] = []
-        kept = 0
-        with closing(self._launches()) as launches:
-            for launch, pairs in enumerate(launches):
-                held.append(pairs)
-                best = {name: min(best[name], _usual(pairs, name)) for name in SIDES}
-                if launch == 0:
-                    continue  # one launch alone does not show what an answer usually takes
-                for pairs in held:
-                    side = self._disturbed(pairs, best)
-                    # Not more often for the answer: one that is slow now and then is no noise.
-                    if side == "slow" or (side == "fast" and thrown["fast"] < thrown["slow"] + FEW):
-                        thrown[side] += 1
-                        self.thrown_away += 1
-                        if thrown["slow"] > max(MOST_THROWN_AWAY, kept):
-                            number = self.thrown_away + kept
-                            raise TooNoisy(
-                                f"in {thrown['slow']} of {number} launches the given version took more than "
-                                f"{FAR:g} times as long as in others."
-                            )
-                    else:
-                        kept += 1
-                        yield self._ratio(pairs) / self._threshold
-                held = []
-        for pairs in held:
-            yield self._ratio(pairs) / self._threshold
-
-    def _disturbed(self, pairs: Sequence[Mapping[str, float]], best: Mapping[str, float]) -> str | None:
-        """The side that something beside it made slow, if there is one.
-
-        It is looked for on both, or noise would speak against the answer.
-        """
-        usual = {"slow": max(best["slow"], self._usual), "fast": best["fast"]}
-        return next((name for name in SIDES if _usual(pairs, name) > FAR * usual[name]), None)
-
-    def _launches(self) -> Generator[list[dict[str, float]]]:
-        """Seconds per call of each side in each launch, pair by pair."""
         ending: list[Side] = []
         try:
-            for _ in range(MOST_LAUNCHES):
+            for launch in range(MOST_LAUNCHES):
                 if not self._time.of_cell():
-                    return
+                    break
                 sides: list[Side] = []
                 pairs: list[dict[str, float]] = []
                 start = time.monotonic()
@@ -316,10 +279,46 @@ class Launches:
                     ending = sides
                     for side in ending:
                         side.kill()
-                yield pairs
+                best = {name: min(best[name], _usual(pairs, name)) for name in SIDES}
+                held.append(pairs)
+                if launch:  # one alone does not show what an answer usually takes
+                    yield from self._undisturbed(held, best)
+                    held = []
+            yield from self._undisturbed(held, best)
         finally:
             for side in ending:
                 side.await_end()
+
+    def _undisturbed(
+        self, launches: Sequence[list[dict[str, float]]], best: Mapping[str, float]
+    ) -> Iterator[float]:
+        """The ratios, over the threshold, of those launches that are not thrown away."""
+        for pairs in launches:
+            side = self._disturbed(pairs, best)
+            # Not more often for the answer: one that is slow now and then is no noise.
+            if side == "slow" or (side == "fast" and self._thrown["fast"] < self._thrown["slow"] + FEW):
+                self._thrown[side] += 1
+                if self._thrown["slow"] > max(MOST_THROWN_AWAY, self._kept):
+                    raise TooNoisy(
+                        f"in {self._thrown['slow']} of {self.thrown_away + self._kept} launches the given "
+                        f"version took more than {FAR:g} times as long as in others."
+                    )
+            else:
+                self._kept += 1
+                yield self._ratio(pairs) / self._threshold
+
+    def _disturbed(self, pairs: Sequence[Mapping[str, float]], best: Mapping[str, float]) -> str | None:
+        """The side that something beside it made slow, if there is one.
+
+        It is looked for on both, or noise would speak against the answer.
+        """
+        usual = {"slow": max(best["slow"], self._usual), "fast": best["fast"]}
+        return next((name for name in SIDES if _usual(pairs, name) > FAR * usual[name]), None)
+
+    @property
+    def thrown_away(self) -> int:
+        """Launches that do not count, because something made a side slow."""
+        return sum(self._thrown.values())
 
     def _side(self, name: str, copy: Callable[[], Connection]) -> Side:
         return Side(name, *self._processes[name], copy, self._core, self._time)
