@@ -68,7 +68,7 @@ def grade(chapter: str, folder: Path, sandbox: Sandbox) -> dict:
     finally:
         os.chdir(before)
     wanted = expected_points(answers, right)
-    put_off = {(student, test) for student, test in summary.undecided}
+    put_off = set(summary.undecided)
     less = [
         f"{student}, {test}: {points} of {wanted[test]:g}"
         for student, tests in course.points(chapter).items()
