@@ -61,6 +61,15 @@ def test_slow_functions_still_get_the_fewest_rounds():
     assert len(samples.blocks["a"]) == FEWEST_ROUNDS
 
 
+def test_what_is_nearly_equal_gets_as_many_calls_a_block():
+    takes = {"a": 0.0030, "b": 0.0022, "far": 0.0005}
+    sides = {name: lambda numbers, it=seconds: busy_for(it) for name, seconds in takes.items()}
+    blocks = interleave(sides, some_numbers, clock="cpu", seconds=0).blocks
+    calls = {name: {block.calls for block in blocks[name]} for name in sides}
+    assert calls["a"] == calls["b"]
+    assert min(calls["far"]) > max(calls["a"])
+
+
 def test_an_interval_of_order_statistics_holds_the_true_ratio_as_often_as_it_says():
     source = random.Random(5)
     held = 0
