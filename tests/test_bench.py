@@ -54,6 +54,15 @@ def test_the_published_gradings_of_identical_code_keep_the_promise():
         assert 0.98 <= row["median"] <= 1.02, row
 
 
+def test_right_answers_kept_their_points_on_a_busy_machine():
+    chapters = json.loads((ROOT / "data" / "busy.json").read_text())["chapters"]
+    assert set(chapters) == {path.stem for path in (ROOT / "course").glob("[0-9]*.py")}
+    for found in chapters.values():
+        assert found["gradings"] == 10
+        assert found["load"] >= 13, found
+        assert (found["less"], found["failed"], found["suspected"]) == ([], {}, []), found
+
+
 def test_the_published_figures_for_a_class_keep_the_promises():
     content = json.loads((ROOT / "data" / "grading.json").read_text())
     alone, raced, large = (content[part] for part in ("without_races", "with_races", "large_class"))
