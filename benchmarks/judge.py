@@ -7,7 +7,7 @@ both sides must come out equal, in every single grading. Our verdicts are races 
 in grading, each of a submission of its own; those of the other judges are real, too, each in a process of its
 own. From our launches in a cell more verdicts are drawn with replacement.
 
-    python benchmarks/judge.py               # two hours and a half; leave the machine alone
+    python benchmarks/judge.py               # three hours; leave the machine alone
     python benchmarks/judge.py --minutes 40  # so long; the next call goes on, if the judge is the same
     python benchmarks/judge.py --quick       # a small sample in a minute, for a look and for the tests
 """
@@ -32,7 +32,7 @@ import tempfile
 import time
 import timeit
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
@@ -43,7 +43,7 @@ from torch.utils.benchmark import Timer
 from tqdm import tqdm
 
 from autograder.judging.outcome import MIME
-from autograder.measuring.decide import decide
+from autograder.measuring.decide import FAR, decide
 from autograder.measuring.device import provenance
 from autograder.measuring.duel import fresh_inputs, interleave
 from autograder.sandbox import Sandbox, linux
@@ -53,10 +53,10 @@ ROOT = Path(__file__).resolve().parents[1]
 OURS = "the judge that grades"
 ANSWERED, ASKED = 16, 1.25
 GIVEN = (16, 18, 22, 25)
-LOADS = ("quiet", "busy")
-ROUNDS = 50  # real verdicts of ours in each cell
+# Kind of load -> real verdicts of ours in each cell.
+ROUNDS = {"quiet": 50, "busy": 50, "bursts": 10}
 OTHER_ROUNDS = 5  # and of the others
-SAME_ROUNDS = 20  # gradings of each kind of identical code, four a round
+SAME_ROUNDS, A_ROUND = 20, 4  # gradings of each kind of identical code, and how many of them a round
 DRAWN = 2000
 
 # Kind of work -> its input, with a part for each unit; and a unit. All results stay until the end, and the
@@ -214,7 +214,7 @@ def in_fresh_process(function: Callable, *given: object) -> tuple[float, float]:
     return pickle.loads(answer), time.perf_counter() - start
 
 
-BURSTS = """
+BUSY = """
 import os, random, time
 block = bytearray(4_000_000)
 parent = os.getppid()
@@ -224,13 +224,26 @@ while os.getppid() == parent:  # it may be killed
         sum(range(2000)); block[:] = bytes(4_000_000)
     time.sleep(random.uniform(0, 0.01))
 """
+BURSTS = """
+import os, random, time
+here, there = memoryview(bytearray(64_000_000)), memoryview(bytes(64_000_000))
+parent = os.getppid()
+while os.getppid() == parent:
+    end = time.perf_counter() + random.uniform(0.05, 0.3)
+    while time.perf_counter() < end:
+        here[:] = there
+    time.sleep(random.uniform(0.05, 0.3))
+"""
 
 
 @contextmanager
 def load(kind: str) -> Iterator[None]:
-    """Nothing for "quiet"; for "busy" two processes per core that work in bursts."""
-    number = 2 * len(os.sched_getaffinity(0)) if kind == "busy" else 0
-    noise = [subprocess.Popen([sys.executable, "-c", BURSTS]) for _ in range(number)]
+    """Nothing for "quiet"; for "busy" two processes per core that compute, with pauses; for "bursts" one per
+    core that takes all the memory bandwidth it can get, with pauses.
+    """
+    cores = len(os.sched_getaffinity(0))
+    code, number = {"quiet": ("", 0), "busy": (BUSY, 2 * cores), "bursts": (BURSTS, cores)}[kind]
+    noise = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(number)]
     try:
         time.sleep(0.1 if noise else 0)
         yield
@@ -253,7 +266,8 @@ def grade(box: Sandbox, given: str, answer: str, asked: float) -> dict:
         raise RuntimeError(f"a race was not run: {card['message']}\n{given}")
     (lap,) = card["laps"]
     logs = [round(log, 4) for log in lap["logs"]]
-    return {"word": lap["word"], "seconds": done.seconds["races"], "logs": logs}
+    noticed = {"signs_only": lap["signs_only"], "thrown_away": lap["thrown_away"]}
+    return {"word": lap["word"], "seconds": done.seconds["races"], "logs": logs} | noticed
 
 
 def notebook(work: str, given: int) -> str:
@@ -271,23 +285,26 @@ def callables(work: str, given: int) -> tuple[Callable, Callable, Callable]:
     return names["given_version"], lambda values: repeated(int(ASKED * ANSWERED), values), names["inputs"]
 
 
-def measure(
-    log: Path, rounds: int, same: int, givens: Sequence[int], loads: Sequence[str], until: float
-) -> bool:
-    """Add verdicts to the log until each cell has ``rounds``, and each kind of identical code ``same``;
-    whether that was before ``until``.
+def measure(log: Path, rounds: Mapping[str, int], same: int, givens: Sequence[int], until: float) -> bool:
+    """Add verdicts to the log until each cell has as many as ``rounds`` says for its kind of load, and each
+    kind of identical code ``same``; whether that was before ``until``.
 
     In every round, in random order: one of each cell, and gradings of each kind of identical code.
     """
     linux.make_safe_to_fork()
     records = read(log)
     stored = {tuple(one["stored"]): one["seconds"] for one in records if "stored" in one}
-    cells = [(work, kind, given) for work in WORKS for kind in loads for given in givens]
     there = {(one["round"], *one["cell"]) for one in records if one.get("judge") == OURS}
-    plan = [(number, *cell) for number in range(rounds) for cell in cells]
+    plan = [
+        (number, work, kind, given)
+        for kind in rounds
+        for number in range(rounds[kind])
+        for work in WORKS
+        for given in givens
+    ]
     plan += [(number, kind, "same", 0) for number in range(same) for kind in SAME]
     random.Random(0).shuffle(plan)
-    plan.sort(key=lambda one: one[0] // 4 if one[2] == "same" else one[0])
+    plan.sort(key=lambda one: one[0] // A_ROUND if one[2] == "same" else one[0])
     left = [one for one in plan if one not in there]
     with log.open("a") as file, Sandbox() as box:
 
@@ -350,7 +367,7 @@ def table_of(records: list[dict], drawn: int) -> dict:
         if "cell" in one:
             cells[tuple([one["judge"], *one["cell"]])].append(one)
     rows, same = [], []
-    names = [OURS, *OTHERS, *SAME, *WORKS, *LOADS, "same", *GIVEN, 0]
+    names = [OURS, *OTHERS, *SAME, *WORKS, *ROUNDS, "same", *GIVEN, 0]
     rank = {name: number for number, name in enumerate(names)}
     for key in sorted(cells, key=lambda key: [rank[name] for name in key]):
         (judge, work, kind, given), found = key, cells[key]
@@ -369,7 +386,7 @@ def table_of(records: list[dict], drawn: int) -> dict:
         else:
             row = row_of([one["word"] for one in found], [one["seconds"] for one in found], given)
             if judge == OURS:
-                row |= drawn_from([one["logs"] for one in found], given, drawn)
+                row |= drawn_from([one["logs"] for one in found], given, drawn) | seen(found)
             rows.append({"judge": judge, "work": work, "load": kind} | row)
     machine = next(one["machine"] for one in reversed(records) if "machine" in one)
     return {"machine": machine, "date": date.today().isoformat(), "rows": rows, "same": same}
@@ -392,6 +409,18 @@ def drawn_from(logs: list[list[float]], given: int, drawn: int) -> dict:
         "drawn_undecided": words.count("undecided"),
         # over the true ratio: the least, the median and the most of what single submissions measured
         "measured": [round(one, 3) for one in (measured[0], median(measured), measured[-1])],
+    }
+
+
+def seen(records: Sequence[dict]) -> dict:
+    """The share of launches that strayed (from the median of their race), how many were thrown away, and in
+    how many races only signs counted.
+    """
+    logs = [log - median(one["logs"]) for one in records for log in one["logs"]]
+    return {
+        "strays": round(sum(abs(log) > math.log(FAR) for log in logs) / len(logs), 4),
+        "thrown_away": sum(one["thrown_away"] for one in records),
+        "signs_only": sum(one["signs_only"] for one in records),
     }
 
 
@@ -455,7 +484,7 @@ def draw(table: dict, path: Path) -> None:
 
     colours = ("#0072B2", "#E69F00", "#CC79A7", "#56B4E9", "#D55E00")
     loads = list(dict.fromkeys(row["load"] for row in table["rows"]))
-    figure = Figure(figsize=(9, 4.7), dpi=110, layout="constrained")
+    figure = Figure(figsize=(10, 4.7), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(loads), sharey=True, squeeze=False)[0]
     for panel, kind in zip(panels, loads, strict=True):
         for colour, marker, judge in zip(colours, "os^Dv", (OURS, *OTHERS), strict=True):
@@ -482,7 +511,11 @@ def draw(table: dict, path: Path) -> None:
                 label=f"{judge} ({number} a point)",
                 **weight,
             )
-        title = {"quiet": "quiet machine", "busy": "two busy processes per core"}[kind]
+        title = {
+            "quiet": "quiet machine",
+            "busy": "two busy processes per core",
+            "bursts": "bursts that fill the memory bus",
+        }[kind]
         panel.set_title(title, fontsize=10)
         panel.set_xlabel("true ratio / ratio asked for")
         panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -510,10 +543,10 @@ def main() -> None:
     if options.quick:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "judge.jsonl"
-            measure(log, 1, 1, (GIVEN[0], GIVEN[-1]), ("quiet",), until)
+            measure(log, {"quiet": 1}, 1, (GIVEN[0], GIVEN[-1]), until)
             table = table_of(read(log), drawn=200)
     else:
-        if not measure(log, ROUNDS, SAME_ROUNDS, GIVEN, LOADS, until):
+        if not measure(log, ROUNDS, SAME_ROUNDS, GIVEN, until):
             print(f"Not done yet; what was measured is in {log}, and the next call goes on.")
         table = table_of(read(log), DRAWN)
     options.output.write_text(json.dumps(table, indent=1).replace("\n   ", " ").replace("\n  }", " }") + "\n")

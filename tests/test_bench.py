@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEYS = {"judge", "work", "load", "ratio", "verdicts", "wrong", "undecided", "median_s", "p95_s"}
 OURS = "the judge that grades"
 DRAWN = {"launches", "drawn", "drawn_wrong", "drawn_undecided", "measured"}
+NOTICED = {"strays", "thrown_away", "signs_only"}
 
 
 @pytest.mark.machine
@@ -20,7 +21,7 @@ def test_a_quick_benchmark_of_the_judges_writes_its_table_and_chart(tmp_path):
     content = json.loads(table.read_text())
     assert content.keys() == {"machine", "date", "rows", "same"}
     ours = [row for row in content["rows"] if row["judge"] == OURS]
-    assert all(row.keys() == KEYS | DRAWN for row in ours)
+    assert all(row.keys() == KEYS | DRAWN | NOTICED for row in ours)
     assert all(row.keys() == KEYS for row in content["rows"] if row not in ours)
     assert len({row["judge"] for row in content["rows"]}) == 5
     assert len({row["work"] for row in ours}) == 5
@@ -33,14 +34,16 @@ def test_the_published_table_keeps_the_promise():
     content = json.loads((ROOT / "data" / "judge.json").read_text())
     ours = [row for row in content["rows"] if row["judge"] == OURS]
     cells = {(row["work"], row["load"], row["ratio"]) for row in ours}
-    assert len(cells) == len({row["work"] for row in ours}) * 2 * 4 >= 40
+    loads = {load for _, load, _ in cells}
+    assert loads >= {"quiet", "busy"}
+    assert len(cells) == len({row["work"] for row in ours}) * len(loads) * 4 >= 40
     assert {ratio for _, _, ratio in cells} == {0.8, 0.9, 1.1, 1.25}
     assert sum(row["verdicts"] for row in ours) >= 200
     assert [row for row in ours if row["wrong"]] == []
     for row in ours:
         assert row["drawn"] >= 1000
         assert row["drawn_wrong"] < row["drawn"] / 1000, row
-        if row["ratio"] in (0.8, 1.25):
+        if row["ratio"] in (0.8, 1.25) and row["load"] != "bursts":
             assert row["drawn_undecided"] < row["drawn"] / 100, row
 
 

@@ -12,17 +12,18 @@ import math
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from sqlalchemy.exc import SAWarning
 
 from ..files import write_whole
+from ..measuring.decide import FAR
 from ..measuring.units import times
 from ..show import table_html
 from ..teaching.chart import GUESS, HERE, INK, RECORDED
@@ -257,7 +258,18 @@ def self_check(results: ClassResults) -> str:
     often = "once" if len(checks) == 1 else f"{len(checks)} times"
     return (
         f"The machine checked itself {often}: the same function against itself came out between "
-        f"{low:.2f}× and {high:.2f}× at worst ({worst['when']})."
+        f"{low:.2f}× and {high:.2f}× at worst ({worst['when']}). {uneven(noise)}".rstrip()
+    )
+
+
+def uneven(noise: Sequence[Mapping[str, Any]]) -> str:
+    """Whether launches were off so often that a race could not end early."""
+    found = [float(one["strays"]) for one in noise if one.get("signs_only")]
+    if not found:
+        return ""
+    return (
+        f"In {len(found)} of {len(noise)} notebooks with races, launches were off by more than {times(FAR)} "
+        f"so often (up to {100 * max(found):.0f} % of them) that only their signs counted."
     )
 
 

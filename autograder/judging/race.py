@@ -10,7 +10,7 @@ from statistics import median
 
 from ..measuring.clocks import devices
 from ..measuring.costs import costs
-from ..measuring.decide import SAME
+from ..measuring.decide import FAR, SAME
 from ..measuring.duel import DuelError, Verdict, fresh_inputs
 from ..measuring.limits import limit
 from ..measuring.selfcheck import TooNoisy
@@ -163,6 +163,7 @@ def _judge(laps: list[_Lap], points: float, remarks: list[str], tip: Callable[[_
                 "required": lap.verdict.threshold,
                 "logs": [round(value, 4) for value in lap.verdict.logs],
                 "thrown_away": lap.verdict.thrown_away,
+                "signs_only": lap.verdict.signs_only,
             }
             for lap in laps
         ]
@@ -189,4 +190,5 @@ def _sentence(lap: _Lap) -> str:
         f"({times(ratio.low)} to {times(ratio.high)}; {clock})."
     )
     near = f" That is what was asked for, to within {SAME - 1:.0%}: it counts in full."
-    return said + (near if lap.verdict.word == "as fast" else "")
+    uneven = f" On this machine many launches are off by more than {times(FAR)}, so only their signs count."
+    return said + near * (lap.verdict.word == "as fast") + uneven * lap.verdict.signs_only

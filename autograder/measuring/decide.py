@@ -119,3 +119,8 @@ class Strays:
     def are_rare(self) -> bool:
         """Whether what was seen agrees with it. Before anything was seen it does not."""
         return bool(self._seen) and sum(self._seen) <= 1 + RARE * len(self._seen)
+
+    @property
+    def share(self) -> float:
+        """Of the launches that were seen; 0 before there were any."""
+        return sum(self._seen) / max(1, len(self._seen))

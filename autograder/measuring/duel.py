@@ -60,7 +60,8 @@ class Verdict:
 
     ``word`` is "faster" (yes), "slower" (no) or "undecided". ``seconds`` keeps the samples: seconds per call
     by side, on ``clock``. ``logs`` holds the log-ratios that the verdict rests on, one a pair or a launch;
-    ``thrown_away`` launches do not count, because something beside them made the given version slow.
+    ``thrown_away`` launches do not count, because something beside them made a side slow. ``signs_only``:
+    launches strayed so often on this machine that only their signs counted (see ``decide``).
     """
 
     word: Word
@@ -70,6 +71,7 @@ class Verdict:
     clock: str
     logs: list[float]
     thrown_away: int = 0
+    signs_only: bool = False
 
 
 class DuelError(Exception):

@@ -206,7 +206,9 @@ class Sandbox:
                 {"cell": None, "what": "The judging process ended before its work was done."}
             )
         executed.seconds["total"] = time.monotonic() - start
-        executed.noise = self.noise if executed.seconds.get("races") else None
+        if self.noise and executed.seconds.get("races"):
+            strays = {"strays": round(self.strays.share, 3), "signs_only": not self.strays.are_rare}
+            executed.noise = self.noise | strays
         if not self._namespaces:
             self.close()
         return executed

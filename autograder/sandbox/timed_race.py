@@ -144,7 +144,14 @@ class TimedRace:
             raise DuelError("there was no time left for this race.")
         ratio = ratio_of_logs(turn.logs)
         return Verdict(
-            decision.word, ratio, threshold, launches.seconds, "cpu", turn.logs, launches.thrown_away
+            decision.word,
+            ratio,
+            threshold,
+            launches.seconds,
+            "cpu",
+            turn.logs,
+            launches.thrown_away,
+            signs_only=not turn.strays_are_rare,
         )
 
     def _call_once(self, given: str, on: Callable[..., object]) -> None:
@@ -181,7 +188,7 @@ class Launches:
         self._calls: dict[str, int] = {}
         self._idle = 0.0  # CPU seconds of a call that does nothing
         self._again = True  # short calls follow one of the same kind
-        self._usual = 0.0  # CPU seconds of a call of the given version, before the launches
+        self._planned = 0.0  # CPU seconds of a call of the given version, before the launches
         self._kept, self._thrown = 0, dict.fromkeys(SIDES, 0)  # launches
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
 
@@ -227,7 +234,7 @@ class Launches:
             slow.kill()
             slow.await_end()
         seconds = median(took)
-        self._usual = seconds / search.calls - self._idle
+        self._planned = seconds / search.calls - self._idle
         enough = math.ceil(BLOCK_SECONDS * self._threshold * search.calls / seconds)
         self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, enough))}
 
@@ -279,7 +286,7 @@ class Launches:
                     ending = sides
                     for side in ending:
                         side.kill()
-                best = {name: min(best[name], _usual(pairs, name)) for name in SIDES}
+                best = {name: min(best[name], _typical(pairs, name)) for name in SIDES}
                 held.append(pairs)
                 if launch:  # one alone does not show what an answer usually takes
                     yield from self._undisturbed(held, best)
@@ -312,8 +319,8 @@ class Launches:
 
         It is looked for on both, or noise would speak against the answer.
         """
-        usual = {"slow": max(best["slow"], self._usual), "fast": best["fast"]}
-        return next((name for name in SIDES if _usual(pairs, name) > FAR * usual[name]), None)
+        usual = {"slow": max(best["slow"], self._planned), "fast": best["fast"]}
+        return next((name for name in SIDES if _typical(pairs, name) > FAR * usual[name]), None)
 
     @property
     def thrown_away(self) -> int:
@@ -632,7 +639,7 @@ class Side:
         self._inputs = self._memory = None
 
 
-def _usual(pairs: Sequence[Mapping[str, float]], name: str) -> float:
+def _typical(pairs: Sequence[Mapping[str, float]], name: str) -> float:
     """Seconds per call of one side in a launch."""
     return median(pair[name] for pair in pairs)
 

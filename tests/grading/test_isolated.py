@@ -489,9 +489,13 @@ def test_where_launches_stray_only_their_signs_count(box: Sandbox) -> None:
     fast = run(box, "def sums(rows): return rows.sum(1)", SUMS)
     assert card(fast)["outcome"] == "passed"
     assert len(card(fast)["laps"][0]["logs"]) >= 11
+    assert "only their signs count" in card(fast)["message"]
+    assert fast.noise["signs_only"] and fast.noise["strays"] > 0.05
     box.strays.add([0.0] * 200, true=0.0)
     fast = run(box, "def sums(rows): return rows.sum(1)", SUMS)
     assert 3 <= len(card(fast)["laps"][0]["logs"]) < 11
+    assert "only their signs count" not in card(fast)["message"]
+    assert not fast.noise["signs_only"]
 
 
 TRICKS = {

@@ -136,6 +136,17 @@ def test_ratios_of_any_size_can_be_drawn(ratios: list[float]) -> None:
     assert "The machine did not check itself" in shown.text
 
 
+def test_it_says_where_launches_were_off_too_often_for_an_early_end() -> None:
+    noise = {"spread": 0.1, "bias": 0.0, "when": "today"}
+    both = [noise | {"strays": 0.01, "signs_only": False}, noise | {"strays": 0.31, "signs_only": True}]
+    graded = [Graded(str(number), 1, [], [], noise=[one]) for number, one in enumerate(both)]
+    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], graded, {}, {})))
+    said = "In 1 of 2 notebooks with races, launches were off by more than 1.5× so often (up to 31 % of them)"
+    assert said in shown.text
+    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], graded[:1], {}, {})))
+    assert "launches were off" not in shown.text
+
+
 def test_nothing_in_the_page_is_taken_for_html() -> None:
     odd = "<b-this>&amp;"
     tests = [GradedTest(odd, 1, "undecided", odd, [Lap(odd, 3.0, 2.0)])]
