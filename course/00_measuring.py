@@ -6,6 +6,7 @@
 #
 # **You will be able to**
 # - say why a first timing, a single timing and a timing without synchronisation are wrong,
+# - say what a clock measures where launching takes longer than the work,
 # - compare two functions in pairs, and read a ratio with its interval,
 # - choose a tool: a clock, `torch.utils.benchmark`, the profiler, counted costs, or the limit of the machine.
 #
@@ -31,6 +32,7 @@ os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when t
 import torch
 from IPython.display import Image, display
 from matplotlib.figure import Figure
+from torch.profiler import ProfilerActivity, profile
 
 from autograder import compare, costs, devices
 
@@ -73,8 +75,8 @@ product = first_calls["matrix product"]
 print(f"First matrix product / fifth: {product[0] / product[4]:.0f}×. Your guess: {guess:.0f}×.")
 
 # %% [markdown]
-# **Why.** Torch does much of its work only when it is needed for the first time. The first product loads the
-# tables of the matrix library. The first `backward` sets up the autograd engine. The first optimizer imports Python modules,
+# **Why.** Torch does much of its work only when it is needed for the first time. The first product sets up the
+# matrix library. The first `backward` sets up the autograd engine. The first optimizer imports Python modules,
 # and that can take seconds. On a GPU, the first call loads the driver's context and the kernels.
 #
 # Other caches are filled for every new *shape*: oneDNN and cuDNN prepare a convolution once for each.
@@ -166,22 +168,83 @@ else:
 
 # %% [markdown]
 # There is also a stopwatch on the GPU itself. A `torch.cuda.Event` goes into the queue like other work. The GPU
-# notes the time when it gets there. Two events give the time between them, without what Python did meanwhile.
+# notes the time when it gets there. Two events give the time between these two moments. That is not always the
+# time of the work.
+#
+# ### When launching takes longer than the work
+#
+# Here is the queue again, as a model. The worker's "kernels" are naps, and so is what Python does for each launch:
+# 2 ms. (True launches take microseconds; such short naps would not be exact.) We launch 20 kernels of 0.5 ms each:
+# 10 ms of work. How many milliseconds lie between two events, one before and one after them?
+
+# %%
+guess = 10.0
+
+
+# %%
+def on_three_clocks(kernel, head_start=0.0):
+    """Milliseconds for 20 kernels: until all are launched, until all have ended, and between two events."""
+    worker.submit(time.sleep, head_start)
+    start = time.perf_counter()
+    before = worker.submit(time.perf_counter)  # an event: the worker notes the time when it gets there
+    for _ in range(20):
+        time.sleep(0.002)
+        worker.submit(time.sleep, kernel)
+    after = worker.submit(time.perf_counter)
+    launched = time.perf_counter() - start
+    between = after.result() - before.result()
+    return [1e3 * seconds for seconds in (launched, time.perf_counter() - start, between)]
+
+
+print("20 kernels of                       launched    ended   events")
+for name, setting in {
+    "5 ms": (0.005,),
+    "0.5 ms": (0.0005,),
+    "0.5 ms, behind 100 ms of other work": (0.0005, 0.1),
+}.items():
+    launched, ended, events = on_three_clocks(*setting)
+    print(f"{name:36}{launched:8.0f} {ended:8.0f} {events:8.0f}   ms")
+    if name == "0.5 ms":
+        print(f"{'':36}your guess for the events: {guess:.0f} ms")
+
+# %% [markdown]
+# - **Long kernels.** Python runs ahead. The early stopwatch shows the launches, the events show the work.
+# - **Short kernels.** Each has ended before the next one is launched. All three clocks show the same: the
+#   launches. The events include the time in which the worker had nothing to do. Such code is *launch-bound*. A
+#   faster kernel changes nothing there.
+# - **Behind other work.** When the worker gets to the short kernels, all of them are in the queue already. Now the
+#   events show the work alone.
+#
+# So events show the work only while the queue is never empty. How do you see that code is launch-bound? It takes
+# as long for half the data; or "launched" is hardly less than "ended", without any sync; or a profile shows gaps
+# between the kernels. What helps is to launch less: larger operations, or a CUDA graph, which launches many kernels
+# at once (`torch.compile(mode="reduce-overhead")` makes one).
 
 # %%
 if torch.cuda.is_available():
-    before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    before.record()
-    for _ in range(10):
-        on_gpu @ on_gpu
-    after.record()
-    torch.cuda.synchronize()
-    print(f"CUDA events: {before.elapsed_time(after):.2f} ms for ten products")
+    print("100 additions of      launched    ended   events")
+    for numbers in (1000, 100_000_000):
+        many = torch.rand(numbers, device="cuda")
+        many + 1
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        before.record()
+        for _ in range(100):
+            many + 1
+        after.record()
+        launched = time.perf_counter() - start
+        torch.cuda.synchronize()
+        ended = time.perf_counter() - start
+        events = before.elapsed_time(after)
+        print(f"{numbers:11,} numbers {launched * 1e3:9.2f} {ended * 1e3:8.2f} {events:8.2f}   ms")
 else:
-    print("No GPU here. With one, this cell times the same products with events.")
+    print("No GPU here. With one, this cell shows the three clocks for small and for large additions on it.")
 
 # %% [markdown]
-# `compare` does all this by itself: on a GPU it warms up, waits until the device is idle, and uses events.
+# `compare` does all this by itself: on a GPU it warms up, waits until the device is idle, and uses events. So for
+# small operations its figures are the price of launching. That is what your program pays, too, unless other work
+# keeps the GPU busy meanwhile.
 
 # %% [markdown]
 # ## 3. Hidden synchronisation
@@ -189,7 +252,8 @@ else:
 # Some calls need a *value* on the Python side. On a GPU they must wait until the queue is empty. Such a point
 # is called a sync. While Python waits, it launches nothing, and afterwards the GPU waits for Python.
 #
-# `costs` counts the syncs that a function would have on a GPU, on any machine. Which of these lines have one?
+# `costs` estimates, on any machine, how many syncs a function would have on a GPU: it counts the operations that
+# ask for a value. Which of these lines have one?
 
 # %%
 values = torch.rand(1000)
@@ -212,10 +276,16 @@ for line, function in lines.items():
 # because somebody must allocate the result. Indexing with a tensor of one integer asks for its value. `where` and
 # `clamp` have results of a known shape, so they need no answer.
 #
-# Printing a tensor waits as well, but on the CPU `costs` does not see it: no torch operation is involved there.
+# It is an estimate, because some operations take another way on a GPU (chapter 02 has examples). And printing a
+# tensor reads its values, too, but torch keeps counters like this one out while it prints. The profiler, which
+# section 10 explains, sees the readings:
 
 # %%
-print("str(x): syncs counted on the CPU:", costs(lambda: str(values)).syncs)
+with profile(activities=[ProfilerActivity.CPU]) as printing:
+    str(values)
+read = sum(row.count for row in printing.key_averages() if row.key == "aten::_local_scalar_dense")
+print(f"str(x): syncs counted: {costs(lambda: str(values)).syncs}; values read, by the profiler: {read:,}")
+assert read > 0
 
 # %% [markdown]
 # There is a stricter test that also runs anywhere: the `meta` device. A meta tensor has a shape and a type, but
@@ -381,7 +451,8 @@ with neighbours():
     show_clocks("5 products, 1 thread, neighbours", lambda: products(1))
 
 # %% [markdown]
-# - **Sleep**: much wall time, almost no CPU time. Waiting for a disk, a network or a GPU looks the same.
+# - **Sleep**: much wall time, almost no CPU time. Waiting for a disk or a network looks the same. (Waiting for a
+#   GPU does not, as a rule: CUDA asks again and again whether it is done, and that is CPU time.)
 # - **Several threads**: at best the wall time is divided by the number of threads. (Equal clocks mean that the threads
 #   had to share one core just then.) The CPU time is not: the work
 #   is the same, and the threads add some of their own. If the cores are busy, threads may gain nothing at all.
@@ -593,8 +664,8 @@ null_test = compare(
 # - In the chart, the thin black line is the interval, and the dashed line is your guess. The axis is
 #   logarithmic: twice as fast and half as fast lie equally far from 1.
 # - Lines marked *recorded* come from other machines, with date and versions. They help where you have no GPU.
-# - A claim "is faster" **holds** on a device if the whole interval lies above 1.1. Cells that disagree make it
-#   **depend**.
+# - A cell says "faster" of a claim if the whole interval is 1.1 or more (or what the claim itself promises). Where
+#   cells disagree, they must name the condition that parts them, and the claim **holds when …**.
 #
 # A small difference can be real and still not worth a change of your code.
 
@@ -624,6 +695,7 @@ compare(
     {"random": lambda numbers, ordered: numbers.sort(), "sorted": lambda numbers, ordered: ordered.sort()},
     inputs=random_and_sorted,
     guess=guess,
+    differ="sort also says where each number was",
 )
 
 # %% [markdown]
@@ -687,8 +759,6 @@ images, weights = torch.rand(64, 3, 64, 64), torch.rand(3 * 64 * 64, 10)
 guess = "the product"
 
 # %%
-from torch.profiler import ProfilerActivity, profile
-
 classify(images, weights)
 with profile(activities=[ProfilerActivity.CPU]):
     classify(images, weights)  # the profiler needs a warm-up, too
@@ -751,7 +821,7 @@ print(f"{seconds[watched_additions] / seconds[additions]:.1f}×. Your guess: {gu
 # ## 11. Counted costs
 #
 # The best measurement has no noise at all. `costs` counts what a function asks of torch: operations, memory,
-# copies, syncs. The numbers are the same on every machine, busy or not.
+# copies, syncs. The numbers are the same at every call, however busy the machine is.
 #
 # The length of a vector, written in two ways:
 
@@ -794,26 +864,53 @@ print(
 
 # %% [markdown]
 # By hand, `x * x` reads 16 MB and writes 16 MB of new memory, and `sum` reads them again: 48 MB. `vector_norm`
-# reads 16 MB. So 48 to 16: a guess of 3 is a calculation now.
+# reads 16 MB. So 48 to 16: by this calculation, the ratio is 3. Is it? We time *by hand* in two ways: as above, and
+# with the products in memory that is in use.
 
 # %%
 guess = 3.0
 
+
 # %%
-compare(
-    "measuring: the length of a vector of 4,000,000 numbers",
-    {"by hand": by_hand, "vector_norm": torch.linalg.vector_norm},
-    inputs=lambda generator, device: torch.rand(4_000_000, generator=generator).to(device),
+def by_hand_into(products, x):
+    return torch.mul(x, x, out=products).sum().sqrt()
+
+
+lengths = compare(
+    "measuring: the length of 4,000,000 numbers, in new memory or not",
+    {
+        "by hand": lambda x, products: by_hand(x),
+        "by hand, memory in use": lambda x, products: by_hand_into(products, x),
+        "vector_norm": lambda x, products: torch.linalg.vector_norm(x),
+    },
+    inputs=lambda generator, device: (
+        torch.rand(4_000_000, generator=generator).to(device),
+        torch.ones(4_000_000, device=device),
+    ),
     guess=guess,
     bytes=16e6,
 )
+for name, blocks in lengths.samples["cpu"].blocks.items():
+    faults = median(block.faults / block.calls for block in blocks)
+    print(f"{name}: {faults:,.0f} page faults for each call, on the CPU")
+used, norm = (
+    median(lengths.samples["cpu"].seconds(name)) for name in ("by hand, memory in use", "vector_norm")
+)
+print(f"by hand, memory in use / vector_norm: {used / norm:.1f}×")
+
+# %% [markdown]
+# The calculation knows bytes only, so it is meant for the way with memory in use. (There, too, it is not exact: a
+# cache may keep a part, and many processors read a piece of memory before they write it.) New memory also costs
+# page faults, as in section 1. Whether every call pays them is up to the allocator: it may keep the 16 MB, or give
+# them back to the system and ask again. So the first ratio may be near 3 on one machine and far above it on the next.
 
 # %% [markdown]
 # ## 12. The limit of the machine
 #
 # The last table has one more line: the **limit**. To read 16 MB takes some time on this machine, whatever the
 # code does. The course measures once how many bytes a second this machine moves, for small amounts (which stay in
-# a cache and move faster) and large ones, and how many operations a second the processor computes. From `bytes=` or `flops=` of one call it draws the least time that is possible.
+# a cache and move faster) and large ones, and how many operations a second the processor computes. From `bytes=`
+# or `flops=` of one call it draws the least time that is possible for so many.
 #
 # The limit answers a question that no comparison of two variants can: *is there anything left to gain?* Divide
 # the time of your best variant by the limit. More than that cannot be gained, and often less.
@@ -841,7 +938,7 @@ compare(
 # %% [markdown]
 # Both do the same arithmetic. The first writes all *n*³ products to memory and reads them again: 8 MB each way. It
 # mostly moves numbers, and is far from the limit of the arithmetic. `@` keeps its numbers in registers and cache.
-# Close to the limit, stop. The only way to be faster is to compute less.
+# Close to the limit, stop. The only way to be faster is to compute less, or with fewer bits.
 #
 # ### When it does not help
 #
@@ -857,7 +954,7 @@ compare(
 )
 
 # %% [markdown]
-# The limit is a nanosecond or so, and nobody comes near it: this time goes into the calls, not into bytes. A
+# The limit is a nanosecond or less, and nobody comes near it: this time goes into the calls, not into bytes. A
 # limit tells nothing about small inputs. Count operations there. It is also only as good as its rates. They
 # were measured on this machine, and so with some noise: read "within 20 % of the limit" as "at the limit".
 
@@ -868,6 +965,7 @@ compare(
 # |---|---|
 # | the first call loads, starts and allocates | warm up, unless the first call is your subject |
 # | the call returns before the work is done | synchronize before start and stop, or use events |
+# | launching takes longer than the work | more work for each launch, or fewer launches; compare half the data |
 # | a single timing is luck | blocks of 2 ms and more, many of them |
 # | the machine changes meanwhile | pairs in random order, ratio within the pair, median |
 # | other programs take the core | CPU clock for "how much work", wall clock for "how long must I wait" |

@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder import compare, costs, devices, verdict, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, verdicts
 
 print("devices here:", *devices())
 
@@ -41,14 +41,7 @@ try:
 except (RuntimeError, AssertionError) as error:
     cuda_raised = True
     print(f"{type(error).__name__}: {str(error).split('.')[0]}.")
-
-# %%
-verdict(
-    "B4",
-    "does not hold",
-    ".cuda() raises on a machine without a CUDA GPU; .to(device) with a chosen device does not.",
-    shown=cuda_raised != torch.cuda.is_available(),
-)
+assert cuda_raised != torch.cuda.is_available()
 
 # %% [markdown]
 # So choose the device once, at the top of the program, and pass it on. Two ways to choose:
@@ -74,8 +67,8 @@ assert (found is not None) == torch.accelerator.is_available()
 # ### A second device for everybody: `meta`
 #
 # How can you test that on a laptop? Torch has a device that exists everywhere. A tensor on `meta` has a shape,
-# a dtype and a device, but no numbers and no memory. Operations on it compute the shape of the result and
-# nothing else.
+# a dtype and a device, but no numbers and no memory. Operations on it find out what the result would look like
+# (shape, dtype, strides), and nothing else.
 
 # %%
 huge = torch.empty(1_000_000, 1_000_000, device="meta")  # 4 TB, if it had memory
@@ -157,6 +150,7 @@ compare(
     inputs=lambda generator, device: device,
     guess=guess,
     claim="A2",
+    differ="random numbers",
 )
 
 # %% [markdown]
@@ -191,12 +185,8 @@ for name, place in places.items():
     print(f"{name:9} has to_device: {hasattr(place, 'to_device')}")
 
 # %%
-verdict(
-    "A2",
-    "wrong",
-    "to_device does not exist in torch: not as a function, nor for tensors or modules. It is .to(device).",
-    shown=not any(hasattr(place, "to_device") for place in places.values()),
-)
+article_code("A2", "x.to_device(device), which is to be x.to(device)", lambda: x.to_device(device))
+assert not any(hasattr(place, "to_device") for place in places.values())
 
 # %% [markdown]
 # ## 3. What a transfer costs
@@ -224,38 +214,43 @@ sweep = compare(
         {name: torch.ones(size, device=device) for name, size in SIZES.items()},
     ),
     guess=guess,
+    differ="five sizes",
 )
 
 # %% [markdown]
 # **Why.** A transfer costs a fixed price, for the call and for getting things going, and a price for each
-# byte. We can read both off the table: the smallest block pays the fixed price only. In the largest one the
-# bytes dominate.
+# byte. We can read both off the table: the smallest block pays the fixed price only. In the larger ones the
+# bytes dominate. Their price is not the same for all sizes: 400 kB may stay in a cache, 16 MB go through main
+# memory.
 
 # %%
 for where, samples in sweep.samples.items():
-    fixed = min(samples.seconds("4 bytes"))
-    rate = 16e6 / (min(samples.seconds("16 MB")) - fixed)
+    least = {name: min(samples.seconds(name)) for name in SIZES}
+    fixed = least["4 bytes"]
+    small, large = (4 * SIZES[name] / (least[name] - fixed) / 1e9 for name in ("400 kB", "16 MB"))  # GB/s
     print(
-        f"to {where}: {fixed * 1e6:.1f} µs and {rate / 1e9:.1f} GB/s. Both prices are equal at about "
-        f"{fixed * rate / 1e3:,.0f} kB."
+        f"to {where}: {fixed * 1e6:.1f} µs, and {small:.1f} GB/s for 400 kB, {large:.1f} GB/s for 16 MB. "
+        f"Both prices are equal at about {fixed * small * 1e6:,.0f} kB."
     )
 
 # %% [markdown]
-# Below that size only the *number* of transfers matters, above it only the bytes. To a GPU the fixed price is
+# Far below that size the *number* of transfers matters, far above it the bytes. To a GPU the fixed price is
 # higher and the rate is that of the bus: PCIe 4.0 with 16 lanes carries 32 GB/s at most, one way. 4 MB need
 # 125 µs at least. (Chapter 04 comes closer to that limit, with pinned memory.)
 #
-# So: 500 small tensors of 400 bytes, one by one, or joined first and sent once? `copy=True` makes sure that
-# something is copied on the CPU, too.
+# So: 500 small tensors of 400 bytes shall be one batch on the device. They can be sent one by one and joined
+# there, or joined first and sent once. `copy=True` makes sure that something is copied on the CPU, too.
 
 # %%
 guess = 1.0
 
 # %%
 compare(
-    "500 small tensors to a device",
+    "a batch of 500 small tensors on a device",
     {
-        "one by one": lambda parts, device: [part.to(device, copy=True) for part in parts],
+        "one by one, then stacked": lambda parts, device: torch.stack(
+            [part.to(device, copy=True) for part in parts]
+        ),
         "stacked, then one transfer": lambda parts, device: torch.stack(parts).to(device, copy=True),
     },
     inputs=lambda generator, device: ([torch.rand(100, generator=generator) for _ in range(500)], device),
@@ -264,23 +259,26 @@ compare(
 
 # %%
 parts = [torch.rand(100) for _ in range(500)]
-one_by_one = costs(lambda: [part.to("meta") for part in parts])
+one_by_one = costs(lambda: torch.stack([part.to("meta") for part in parts]))
 together = costs(lambda: torch.stack(parts).to("meta"))
 print("one by one:", one_by_one, "", "stacked:", together, sep="\n")
 assert (one_by_one.transfers, together.transfers) == (500, 1)
 
 # %% [markdown]
-# The stacked way copies every byte twice: once to join (`stack`, which the counter does not call a copy), once to send. It wins because it pays the fixed
-# price twice instead of 500 times. For a few large tensors the extra copy buys nothing:
+# Both ways move every byte twice: once to join (`stack`, which the counter does not call a copy), once to send.
+# But one pays the fixed price of sending 500 times, the other once. Where the bytes dominate, the order should
+# not matter:
 
 # %%
 guess = 1.0
 
 # %%
 compare(
-    "4 large tensors to a device",
+    "a batch of 4 large tensors on a device",
     {
-        "one by one": lambda parts, device: [part.to(device, copy=True) for part in parts],
+        "one by one, then stacked": lambda parts, device: torch.stack(
+            [part.to(device, copy=True) for part in parts]
+        ),
         "stacked, then one transfer": lambda parts, device: torch.stack(parts).to(device, copy=True),
     },
     inputs=lambda generator, device: ([torch.ones(500_000) for _ in range(4)], device),
@@ -288,19 +286,22 @@ compare(
 )
 
 # %% [markdown]
+# With a GPU it may matter again: there, joining on the device is the quicker place for it.
+
+# %% [markdown]
 # ## 4. Round trips, and journeys not worth making
 #
-# One step of a program, a power of 100,000 numbers, is written for the CPU. The data is on the device, so it goes
-# down and up again. How many times faster is it to stay?
+# A step of a program works on 100,000 numbers, which are on the device. Before it, they go down to the CPU and up
+# again, because some function in between wanted to see them there. How many times faster is it to stay?
 
 # %%
 guess = 1.0
 
 # %%
 compare(
-    "a power of 100,000 numbers, with a round trip or without",
+    "a power of 100,000 numbers, after a round trip or without",
     {
-        ".cpu(), power, .to(device)": lambda x: (x.cpu() ** 1.5).to(x.device),
+        ".cpu(), .to(device), power": lambda x: x.cpu().to(x.device) ** 1.5,
         "stay": lambda x: x**1.5,
     },
     inputs=lambda generator, device: torch.rand(100_000, generator=generator).to(device),
@@ -310,7 +311,7 @@ compare(
 
 # %% [markdown]
 # On the CPU, a round trip is free: `.cpu()` and `.to` find nothing to do. On a GPU it is two transfers of
-# 400 kB, and the GPU has nothing to do until the CPU is done.
+# 400 kB, and Python waits for the first of them before it can launch anything else.
 #
 # Now the opposite question. The data is on the CPU, and the result is wanted there. Is a GPU worth the trip?
 # The work is one addition for every number. Without a GPU nothing travels here, and the second variant only
@@ -332,8 +333,9 @@ compare(
 
 # %% [markdown]
 # On a CPU, three calls that do nothing cost about as much as adding 1,000 numbers. On a GPU there is a true
-# journey. An addition reads 8 bytes and writes 4 for a single operation. The journey moves the same 12 bytes,
-# over a slower path, and pays the fixed price three times. It cannot win, whatever the size.
+# journey. An addition reads 8 bytes and writes 4 for a single operation. The journey moves the same 12 bytes, and
+# pays the fixed price three times. Over PCIe 4.0 (32 GB/s each way at most) that is about what one core can move in
+# main memory without it. So there is little to win at any size, and much to lose at small ones.
 #
 # A product of two 512 × 512 matrices does 2 × 512³ = 268 million operations for 3 MB that travel: 85
 # operations for each byte. (The CPU variant uses one thread, here and in the recorded runs.)
@@ -364,32 +366,29 @@ print(f"addition: {1 / 12:.2f} operations for each byte that travels; matrix pro
 # %% [markdown]
 # ## 5. `*_like` and `new_*`
 #
-# A tensor knows its dtype, its device and the order of its numbers in memory (its layout). The `*_like`
-# functions take over all three, and the shape. The `new_*` methods take over dtype and device; you give the
-# shape.
+# A tensor knows its dtype, its device and the order of its numbers in memory (its *memory format*, chapter 06).
+# The `*_like` functions take over all three, and the shape. The `new_*` methods take over dtype and device; you
+# give the shape.
 
 # %%
-images = torch.rand(4, 3, 8, 8, device=device, dtype=torch.float64).to(memory_format=torch.channels_last)
+given = torch.rand(4, 3, 8, 8, device=device, dtype=torch.float64).to(memory_format=torch.channels_last)
 like = {
-    "empty_like": torch.empty_like(images),
-    "zeros_like": torch.zeros_like(images),
-    "ones_like": torch.ones_like(images),
-    "full_like": torch.full_like(images, 0.5),
-    "rand_like": torch.rand_like(images),
-    "randn_like": torch.randn_like(images),
-    "randint_like": torch.randint_like(images, 10),
+    "empty_like": torch.empty_like(given),
+    "zeros_like": torch.zeros_like(given),
+    "ones_like": torch.ones_like(given),
+    "full_like": torch.full_like(given, 0.5),
+    "rand_like": torch.rand_like(given),
+    "randn_like": torch.randn_like(given),
+    "randint_like": torch.randint_like(given, 10),
 }
-for name, tensor in like.items():
-    assert tensor.shape == images.shape, name
-    assert (tensor.dtype, tensor.device) == (images.dtype, images.device), name
-    assert tensor.stride() == images.stride(), name
-
-new = images.new_zeros(4, 3, 8, 8)
-assert (new.dtype, new.device) == (images.dtype, images.device)
-print("strides of images, zeros_like, new_zeros:", images.stride(), like["zeros_like"].stride(), new.stride())
+new = given.new_zeros(4, 3, 8, 8)
+assert (new.dtype, new.device) == (given.dtype, given.device)
+print(
+    "strides of the images, zeros_like, new_zeros:", given.stride(), like["zeros_like"].stride(), new.stride()
+)
 
 # %% [markdown]
-# The layout of `new_zeros` is the ordinary one. So it is with `torch.ones(images.shape, …)`, even with the
+# The memory format of `new_zeros` is the ordinary one. So it is with `torch.ones(images.shape, …)`, even with the
 # right dtype and device. Does that matter? We multiply `channels_last` images by ones, made in two ways.
 
 # %%
@@ -406,7 +405,6 @@ compare(
         torch.rand(8, 32, 32, 32, generator=generator).to(device).to(memory_format=torch.channels_last)
     ),
     guess=guess,
-    claim="C2",
 )
 
 # %% [markdown]
@@ -418,9 +416,9 @@ print(costs(lambda: images * torch.ones(images.shape)), end="\n\n")
 print(costs(lambda: images * torch.ones_like(images)))
 
 # %% [markdown]
-# But with two different layouts no walk through memory suits both. One of the two tensors is read in jumps,
-# so the CPU's vector instructions cannot load neighbours together. With equal layouts the multiplication runs
-# through both from start to end.
+# But with two different memory formats no walk through memory suits both. One of the two tensors is read in
+# jumps, so the CPU's vector instructions cannot load neighbours together. With equal formats the multiplication
+# runs through both from start to end.
 #
 # One caution: tensors that have holes or overlaps are not imitated to the last stride. The copy is dense.
 
@@ -447,7 +445,6 @@ compare(
     },
     inputs=lambda generator, device: torch.rand(100_000, generator=generator).to(device),
     guess=guess,
-    claim="C2",
 )
 
 # %% [markdown]
@@ -456,11 +453,15 @@ compare(
 # something was made in the wrong place.
 
 # %%
-verdict(
+behaviour(
     "C2",
-    "holds",
-    "All seven *_like functions take over shape, dtype, device and layout.",
-    shown=len(like) == 7 and all(t.stride() == like["zeros_like"].stride() for t in like.values()),
+    "All seven *_like functions take over shape, dtype, device and memory format.",
+    len(like) == 7
+    and all(
+        (made.shape, made.dtype, made.device, made.stride())
+        == (given.shape, given.dtype, given.device, given.stride())
+        for made in like.values()
+    ),
 )
 
 # %% [markdown]
@@ -490,18 +491,26 @@ module.to("meta")
 print("tensor:", tensor.device, "| module:", module.weight.device)
 
 # %%
-verdict(
+net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+net.to("meta")
+behaviour(
     "B4",
-    "holds",
-    "One line, module.to(device), moves all of a module, in place.",
-    shown=all(parameter.device.type == "meta" for parameter in module.parameters()),
+    "One line, model.to(device), moves all parameters and buffers of a model, in place.",
+    {part.device.type for part in [*net.parameters(), *net.buffers()]} == {"meta"},
+    when="the model's tensors are parameters or buffers",
 )
-verdict(
+behaviour(
     "B4",
-    "does not hold",
-    "The same line leaves a tensor where it was: write x = x.to(device).",
-    shown=tensor.device.type == "cpu",
+    "One line, x = x.to(device), moves a tensor.",
+    tensor.to("meta").device.type == "meta",
 )
+if torch.cuda.is_available():
+    article_code(
+        "B4",
+        "model = model.cuda() and data = data.cuda()",
+        lambda: (nn.Linear(3, 2).cuda(), torch.ones(3).cuda()),
+        right=lambda moved: moved[0].weight.is_cuda and moved[1].is_cuda,
+    )
 
 # %% [markdown]
 # "In place" has a good consequence. `Module.to` keeps the parameter objects and exchanges what is in them. An
@@ -518,19 +527,23 @@ module.to(device=device, dtype=torch.float64)
 assert optimizer.param_groups[0]["params"][0] is module.weight
 
 # %% [markdown]
-# `meta` is the exception. There is no way back from it, because there are no numbers to bring back:
+# `meta` is the exception. A module that goes there gets new parameters. And there is no way back, because there
+# are no numbers to bring back:
 
 # %%
+module.to("meta")
+assert optimizer.param_groups[0]["params"][0] is not module.weight
 try:
-    nn.Linear(3, 2, device="meta").to("cpu")
+    module.to("cpu")
 except NotImplementedError as error:
     print(f"NotImplementedError: {str(error).split(';')[0]}.")
 
 # %% [markdown]
 # ### Create a module where you need it
 #
-# A module takes `device=`, too. For a whole model there is a shorter way: inside `with torch.device(…):`
-# everything is made on that device, without a word in the model's code.
+# Torch's modules take `device=`, too. For a whole model there is a shorter way: inside `with torch.device(…):`
+# functions such as `torch.zeros` and `torch.rand` make everything on that device, unless they are told another
+# one. The model's code needs no word about it.
 
 # %%
 with torch.device("meta"):
@@ -571,21 +584,34 @@ compare(
     {"build, move, load": build_and_load, "build on meta, assign": load_into_meta},
     inputs=lambda generator, device: (build().to(device).state_dict(), device),
     guess=guess,
+    differ="modules have no equality; their weights are compared below",
 )
 
 # %% [markdown]
 # The price: the model does not own a copy. It and the loaded dictionary share memory.
 
 # %%
-first, second = build().state_dict(), build().state_dict()
-assert build_and_load(first, "cpu")[0].weight.data_ptr() != first["0.weight"].data_ptr()
-assert load_into_meta(second, "cpu")[0].weight.data_ptr() == second["0.weight"].data_ptr()
+first = build().state_dict()
+second = dict(first)  # the same tensors
+copied, shared = build_and_load(first, "cpu"), load_into_meta(second, "cpu")
+for one, other in zip(copied.parameters(), shared.parameters(), strict=True):
+    assert torch.equal(one, other)
+assert copied[0].weight.data_ptr() != first["0.weight"].data_ptr()
+assert shared[0].weight.data_ptr() == first["0.weight"].data_ptr()
 print(costs(build_and_load, first, "cpu"), end="\n\n")
 print(costs(load_into_meta, second, "cpu"))
 
 # %% [markdown]
 # The second count lists the random numbers (`uniform_`) and 2 MB, too. But these are operations on `meta`: they
 # ask for memory that is never there, and fill nothing. The four copies are truly gone.
+#
+# One trap: `assign=True` leaves a mark in a `state_dict`. Whoever loads from the same one later, without `assign`,
+# may share its memory, too:
+
+# %%
+load_into_meta(first, "cpu")
+later = build_and_load(first, "cpu")
+print("a later load shares memory:", later[0].weight.data_ptr() == first["0.weight"].data_ptr())
 
 # %% [markdown]
 # ## 7. Constants that travel along: `register_buffer`
@@ -614,8 +640,20 @@ assert shift.plain.device.type == "cpu"
 
 # %% [markdown]
 # The three buffers moved. The plain attribute stayed behind, and would raise the error of section 1 when
-# `forward` used it. With a dtype, only floating-point buffers are converted. Integers stay integers, which is
-# what you want for indices and counts.
+# `forward` used it. This is the limit of *B4*: one line moves what the module knows of, its parameters and
+# buffers.
+
+# %%
+behaviour(
+    "B4",
+    "A tensor that is a plain attribute moves, too.",
+    not shift.plain.is_cpu,
+    unless="the model's tensors are parameters or buffers",
+)
+
+# %% [markdown]
+# With a dtype, only floating-point (and complex) buffers are converted. Integers stay integers, which is what you
+# want for indices and counts.
 
 # %%
 shift = Shift().to(torch.float64)
@@ -632,24 +670,28 @@ print("buffers:   ", [name for name, _ in shift.named_buffers()])
 print("state_dict:", list(shift.state_dict()))
 
 # %%
-verdict(
+behaviour(
     "C3",
-    "holds",
-    "Buffers move with the module, also those that are not persistent; a plain attribute stays.",
-    shown={str(b.device) for b in Shift().to("meta").buffers()} == {"meta"} and shift.plain.is_cpu,
+    "Buffers move with the module, also those that are not persistent.",
+    [str(buffer.device) for buffer in Shift().to("meta").buffers()] == ["meta"] * 3,
 )
-verdict(
+behaviour(
     "C3",
-    "holds",
     "Buffers are saved in the state_dict, except with persistent=False.",
-    shown=list(shift.state_dict()) == ["weights", "alpha"],
+    list(shift.state_dict()) == ["weights", "alpha"],
+)
+article_code(
+    "C3",
+    "the buffers weights and alpha, added in forward",
+    lambda: Shift()(torch.zeros(3)),
+    right=lambda result: result.tolist() == [1.5, 2.5, 3.5],
 )
 
 # %% [markdown]
 # ### Saved or not?
 #
 # A key in the `state_dict` is a promise. A file that was saved before the buffer was added does not load any
-# more:
+# more (unless with `strict=False`):
 
 # %%
 old_file = Shift().state_dict()
@@ -673,6 +715,27 @@ module = nn.Module()
 module.register_buffer("saved", table)
 module.register_buffer("not_saved", table.clone(), persistent=False)
 print({key: f"{value.nbytes / 1e6:.1f} MB" for key, value in module.state_dict().items()})
+
+# %% [markdown]
+# But such a table does not go together with the fast way to load of section 6. A module that was built on `meta`
+# has its table there, and no file brings the numbers. `load_state_dict` finds nothing missing:
+
+# %%
+with torch.device("meta"):
+    module = Shift()
+print(module.load_state_dict(Shift().state_dict(), assign=True))
+print({name: str(buffer.device) for name, buffer in module.named_buffers()})
+try:
+    module(torch.ones(3))
+    still_on_meta = False
+except RuntimeError as error:
+    still_on_meta = True
+    print(f"{type(error).__name__}: {str(error).split(',')[0]}")
+assert still_on_meta
+
+# %% [markdown]
+# So compute such tables again after loading, or make them on a true device: `torch.zeros(3, device="cpu")` in
+# `__init__` is stronger than the `with`.
 
 # %% [markdown]
 # Assigning a tensor later keeps the name a buffer. A number is refused:
@@ -736,7 +799,6 @@ compare(
         [module().to(device) for module in (MadeInForward, SentInForward, Buffers)],
     ),
     guess=guess,
-    claim="C3",
 )
 
 # %% [markdown]
@@ -777,6 +839,7 @@ print(
 # A GPU works off a queue. Python puts orders into it and goes on at once, often far ahead. That is what hides
 # the cost of Python. But when Python wants to *know* a value, it must wait until the queue is empty. Such a
 # point is a synchronisation, *sync* for short. Nothing in the code says "wait". Which of these lines do it?
+# (`costs` estimates it here from the operations that run on the CPU.)
 
 # %%
 x = torch.rand(1000)
@@ -802,17 +865,28 @@ for line, number in found.items():
 # %% [markdown]
 # Besides copies between devices there are two kinds. Some lines give Python a value: `.item()`, `float()`, an `if`,
 # `torch.equal`. Others give a tensor whose *size* depends on the values: `x[mask]`, `nonzero`, `one_hot(labels)`
-# without the number of classes. Python must know the size to make the tensor. Operations with results of known size never wait.
+# without the number of classes. Python must know the size to make the tensor.
+#
+# Operations with results of known size do not wait, as a rule. Two exceptions: `y[mask] = values` must find the
+# places first (not where the value is a single number). And `torch.linalg.inv`, `solve` and `cholesky` look whether they succeeded, and so wait on CUDA, as
+# their [documentation](https://docs.pytorch.org/docs/stable/generated/torch.linalg.inv.html) says. The count does
+# not know that.
 
 # %%
 assert found["x.sum().item()"] == found["float(x.sum())"] == found["if x.sum() > 1: …"] == 1
 assert found["x[mask]"] == found["mask.nonzero()"] == found["torch.equal(x, x)"] == 1
 assert found["F.one_hot(labels)"] > 0
 assert found["x.sum()"] == found["torch.where(mask, x, 0)"] == found["x[labels]"] == 0
+y, chosen = x.clone(), x[mask]
+assert costs(y.__setitem__, mask, chosen).syncs == 1 and costs(y.__setitem__, mask, 0.0).syncs == 0
+assert (
+    costs(torch.linalg.inv, torch.eye(3)).syncs == 0 < costs(F.one_hot, labels, 10).syncs
+)  # both wrong for CUDA
 
 # %% [markdown]
-# The counter has blind spots on the CPU: `print(x)` and `x.numpy()` read the memory directly, and are not counted. On
-# a GPU all three kinds of reading wait (`.numpy()` after `.cpu()`).
+# The counter has more blind spots on the CPU: `x.numpy()` reads the memory directly, and `print(x)` reads the values
+# while torch keeps counters out. On a GPU all three kinds of reading wait (`.numpy()` after `.cpu()`). It also
+# counts too much: with `F.one_hot(labels, 10)` torch looks at the labels on the CPU, but not on CUDA.
 
 # %%
 print(
@@ -837,7 +911,7 @@ for line, call in {
         print(f"{line:26} raises {type(error).__name__}")
 
 # %% [markdown]
-# On a GPU, torch itself can tell you where it waits. The next cell does that if there is one here.
+# On a GPU, torch itself can tell you of most places where it waits. The next cell does that if there is one here.
 
 # %%
 if torch.cuda.is_available():
@@ -989,8 +1063,8 @@ assert (x * mask).sum().isnan() and torch.where(mask, x, 0).sum() == 4
 
 # %% [markdown]
 # The same works for a batch with a mask for each row. A mean for each row needs two sums of known size, one of
-# the values and one of the mask. The boolean index cannot do that without a loop: the rows it gives have
-# different lengths.
+# the values and one of the mask. The boolean index alone cannot do that: it gives all values in one row, and where
+# one row ends and the next begins is lost.
 
 # %%
 x, mask = torch.rand(3, 5), torch.tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]).bool()
@@ -1040,11 +1114,11 @@ compare(
 # | a tensor on the device | `torch.zeros(…, device=device)` | nothing travels; on a CPU it makes no difference |
 # | to send many small tensors | join them, send once | each transfer has a fixed price |
 # | a GPU to pay off | send once, compute much, bring back little | an addition does less than one operation for a byte |
-# | zeros that suit `x` | `zeros_like(x)` | dtype, device and layout; mixed layouts are slow |
+# | zeros that suit `x` | `zeros_like(x)` | dtype, device and memory format; mixed formats are slow |
 # | to move a model | `model.to(device)`, then make the optimizer | in place, and it keeps the parameter objects |
 # | to move a tensor | `x = x.to(device)` | not in place; may be the same object |
-# | to load weights | build on `meta`, `load_state_dict(…, assign=True)` | nothing is filled in vain; memory is shared |
-# | constants in a module | `register_buffer` | they move; saved unless `persistent=False` |
+# | to load weights | build on `meta`, `load_state_dict(…, assign=True)` | nothing is filled in vain; memory is shared; what no file holds stays on `meta` |
+# | constants in a module | `register_buffer` | they move, plain attributes do not; saved unless `persistent=False` |
 # | a decision for each row | `torch.where`, not `if … .item()` | one operation for all rows, no sync |
 # | a masked sum or mean | `where(mask, x, 0)` | known size, no sync; NaN stays out |
 # | heavy work on few rows | `x[mask]` | one sync, but much less work |
@@ -1053,8 +1127,8 @@ compare(
 verdicts("A2", "B4", "C2", "C3")
 
 # %% [markdown]
-# *A2* carries the word "wrong" for the function that does not exist. Its main advice holds where there is a
-# second device.
+# *A2* carries the word "wrong" for the article's code, because of the function that does not exist. Its advice is
+# decided on a GPU: on a CPU there is nowhere to go.
 #
 # **Now you:** [the exercises of this chapter](../exercises/02_devices/02_devices.ipynb). Five small programs
 # that wait, send too much, or fail on another device.

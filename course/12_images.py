@@ -7,14 +7,14 @@
 #
 # **You will be able to**
 # - resize a batch inside a model, with gradients, and choose mode and place with the cost in mind,
-# - say when PIL is faster than torch, and which type and memory format make torch faster than PIL,
+# - say when a batch is faster than PIL, and when the way from PIL to torch eats the gain,
 # - show a batch as one picture, and not fall into the traps on the way back to bytes,
 # - apply transforms to a whole batch, and know what that does to their randomness.
 #
 # **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
 #
-# **Claims tested:** *C12* "`F.interpolate` inside the forward pass"; *C13* "`make_grid` instead of plotting
-# code".
+# **Claims tested** (of an article with 13 features of PyTorch): *C12* "`F.interpolate` inside the forward
+# pass"; *C13* "`make_grid` instead of plotting code".
 
 # %%
 import io
@@ -28,10 +28,10 @@ from IPython.display import Image as Picture
 from matplotlib.figure import Figure
 from PIL import Image
 from torchvision.transforms import v2
-from torchvision.transforms.functional import to_pil_image
+from torchvision.transforms.functional import to_pil_image, to_tensor
 from torchvision.utils import make_grid
 
-from autograder import compare, costs, devices, verdict, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, verdicts
 
 data = Path("../data/images")
 print("devices here:", *devices())
@@ -60,8 +60,8 @@ except NotImplementedError as error:
 
 # %% [markdown]
 # Every pixel of the result has a *place* between pixels of the original. Its value is made of those around
-# it. `nearest` copies the closest one. `bilinear` mixes the closest 2 × 2. `bicubic` mixes 4 × 4. Here is an
-# eye, eight times as large.
+# it. `nearest` copies one of them. `bilinear` mixes the closest 2 × 2. `bicubic` mixes 4 × 4. Here is an eye,
+# eight times as large.
 
 
 # %%
@@ -78,6 +78,17 @@ as_picture(
     make_grid(enlarged, padding=4, pad_value=1),
     "A cat's eye three times: nearest shows square blocks, bilinear is soft, bicubic is a little sharper.",
 )
+
+# %% [markdown]
+# In spite of its name, `nearest` does not always copy the nearest one: it rounds down. `nearest-exact` does.
+# (Enlarged by a whole number, as here, both give the same.)
+
+# %%
+five = torch.arange(5.0).view(1, 1, 5)
+for mode in ("nearest", "nearest-exact"):
+    print(f"{mode:13} 5 → 3: {F.interpolate(five, 3, mode=mode).flatten().tolist()}")
+assert F.interpolate(five, 3, mode="nearest").flatten().tolist() == [0, 1, 3]
+assert torch.equal(F.interpolate(eye, scale_factor=8, mode="nearest-exact"), enlarged[:1])
 
 # %% [markdown]
 # 16 pixels to mix instead of 4. How many times faster is bilinear than bicubic?
@@ -99,6 +110,7 @@ compare(
     },
     inputs=colour_batch(4, 128, 128),
     guess=guess,
+    differ="another mode",
     bytes=4 * 3 * 128 * 128 * 4 * 5,
 )
 
@@ -113,8 +125,8 @@ compare(
 # ## 2. A loop over PIL, or one call
 #
 # Somewhere in a model, feature maps or pictures must be enlarged. One way is to convert every picture to
-# PIL, resize, and convert back. The advice (*C12*) is one call of `F.interpolate` for the batch. How many
-# times faster is it?
+# PIL, resize, and convert back. The advice (*C12*) is to resize in the forward pass: one call of
+# `F.interpolate` for the batch. How many times faster is it?
 
 # %%
 guess = 5.0
@@ -135,13 +147,13 @@ compare(
     },
     inputs=colour_batch(32, 32, 32),
     guess=guess,
-    claim="C12",
+    differ="PIL works with bytes, see below",
 )
 
 # %% [markdown]
 # **Why.** PIL's own arithmetic is good. Around it stand, for each picture: times 255, a conversion to
-# bytes, a copy with the channels last, and a copy back. On a GPU there are also 32 transfers in each
-# direction, and each waits for the device.
+# bytes, a copy with the channels last, and a copy back. On a GPU there are also 32 transfers to the host, each
+# of which waits for the device, and one back.
 #
 # The results agree within two steps of 255, because bytes are cut off and rounded on the way:
 
@@ -161,78 +173,88 @@ print("through PIL:  requires_grad =", through_pil(small, 16).requires_grad)
 print("interpolate:  requires_grad =", F.interpolate(small, (16, 16), mode="bilinear").requires_grad)
 
 # %% [markdown]
-# There is no error. `to_pil_image` detaches silently, and whatever lies before it learns nothing.
+# There is no error. The conversion to bytes has no gradient, and whatever lies before it learns nothing.
 #
 # ### When it does not help
 #
-# Now you are *given* PIL pictures, and want thumbnails as `uint8`. PIL averages over all pixels that a
-# smaller pixel covers; torch does so with `antialias=True`. Is the batch in `float32`, converted before and
-# rounded afterwards, faster?
+# Now you are *given* PIL pictures, and want a batch of thumbnails as `uint8`. PIL averages over all pixels that
+# a smaller pixel covers; torch does so with `antialias=True`. You can resize with PIL and convert what is left.
+# Or you convert first, and resize the batch: in `float32`, rounded afterwards, or in bytes. How many times
+# faster is the batch of bytes than the loop over PIL?
 
 # %%
 guess = 2.0
 
 
 # %%
-def thumbnails_pil(pictures, batch):
-    resized = [picture.resize((64, 64), Image.Resampling.BILINEAR) for picture in pictures]
-    return torch.stack([v2.functional.pil_to_tensor(picture) for picture in resized]).to(batch.device)
+def as_batch(pictures):
+    return torch.stack([v2.functional.pil_to_tensor(picture) for picture in pictures])
 
 
-def thumbnails_float(pictures, batch):
+def thumbnails_pil(pictures):
+    return as_batch([picture.resize((64, 64), Image.Resampling.BILINEAR) for picture in pictures])
+
+
+def thumbnails_float(batch):
     resized = F.interpolate(batch.float(), (64, 64), mode="bilinear", antialias=True)
     return resized.round_().clamp_(0, 255).to(torch.uint8)
 
 
-def thumbnails_bytes(pictures, batch):
+def thumbnails_bytes(batch):
     return v2.functional.resize(batch, [64, 64])  # bilinear and antialiased by default
 
 
-def pil_and_tensor(generator, device):
-    batch = torch.randint(256, (8, 3, 200, 200), generator=generator, dtype=torch.uint8)
-    return [to_pil_image(picture) for picture in batch], batch.to(device)
+def large_bytes(generator, device):
+    return torch.randint(256, (8, 3, 200, 200), generator=generator, dtype=torch.uint8).to(device)
 
 
 compare(
-    "thumbnails of 8 pictures, 200 × 200 to 64 × 64, in float32",
-    {"PIL, one by one": thumbnails_pil, "float32 batch": thumbnails_float},
-    inputs=pil_and_tensor,
+    "8 PIL pictures of 200 × 200 to a batch of thumbnails",
+    {
+        "PIL, then a batch": thumbnails_pil,
+        "a batch in float32": lambda pictures: thumbnails_float(as_batch(pictures)),
+        "a batch of bytes": lambda pictures: thumbnails_bytes(as_batch(pictures)),
+    },
+    inputs=lambda generator, device: ([to_pil_image(p) for p in large_bytes(generator, device)],),
     guess=guess,
-    claim="C12",
+    differ="rounded differently, by one step of 255",
+    only="cpu",
 )
 
 # %% [markdown]
-# On a CPU it is the loop that wins. PIL computes with bytes, in integers, several at once. The batch first
-# makes four times as many bytes. And 8 pictures are a short loop: there is next to no overhead to save.
+# **Why?** The batch pays for the conversion of the *large* pictures: ten times the bytes of the thumbnails. In
+# `float32` it then makes four times as many bytes again. For bytes torch has code that computes with integers,
+# as PIL does, and on x86 processors with vector instructions. So the resizing itself is fast, and what it saves
+# goes into the conversion.
 #
-# On x86 processors torch has such code for bytes too. You only must not convert first. How many times
-# faster is the batch of bytes than the loop?
+# What if the pictures are in a `uint8` batch already? How many times faster is it to stay there than to go
+# through PIL?
 
 # %%
-guess = 1.0
+guess = 2.0
 
 # %%
 compare(
-    "thumbnails of 8 pictures, 200 × 200 to 64 × 64, in uint8",
-    {"PIL, one by one": thumbnails_pil, "uint8 batch": thumbnails_bytes},
-    inputs=pil_and_tensor,
+    "a batch of 8 × 3 × 200 × 200 bytes to thumbnails",
+    {
+        "through PIL": lambda batch: thumbnails_pil([to_pil_image(p) for p in batch]).to(batch.device),
+        "a batch of bytes": thumbnails_bytes,
+    },
+    inputs=large_bytes,
     guess=guess,
+    differ="rounded differently, by one step of 255",
 )
 
 # %%
-pictures, batch = pil_and_tensor(torch.Generator().manual_seed(0), "cpu")
-of_pil = thumbnails_pil(pictures, batch).int()
-print(
-    "largest difference to PIL: uint8",
-    (thumbnails_bytes(pictures, batch).int() - of_pil).abs().max().item(),
-    end="",
-)
-print(", float32", (thumbnails_float(pictures, batch).int() - of_pil).abs().max().item())
-assert (thumbnails_bytes(pictures, batch).int() - of_pil).abs().max() <= 1
+batch = large_bytes(torch.Generator().manual_seed(0), "cpu")
+of_pil = thumbnails_pil([to_pil_image(picture) for picture in batch]).int()
+for name, function in {"uint8": thumbnails_bytes, "float32": thumbnails_float}.items():
+    print(f"{name:8} largest difference to PIL: {(function(batch).int() - of_pil).abs().max().item()}")
+assert (thumbnails_bytes(batch).int() - of_pil).abs().max() <= 1
 
 # %% [markdown]
-# The same thumbnails, at most one step of 256 apart. Where one step does not matter, keep pictures in
-# `uint8` as long as you can.
+# The same thumbnails, at most one step apart. So do not change sides: shrink where the pictures are, convert
+# what is left, and keep pictures in `uint8` as long as one step does not matter.
 
 # %% [markdown]
 # ## 3. Inside the forward pass
@@ -248,12 +270,28 @@ print("numbers in the result:", 3 * 120 * 120, "  sum of gradients:", round(pict
 assert torch.isclose(picture.grad.sum(), torch.tensor(3.0 * 120 * 120))
 
 # %%
-verdict(
+behaviour(
     "C12",
-    "holds",
-    "Gradients flow through F.interpolate, bicubic too; through PIL they are cut off without an error.",
-    shown=F.interpolate(small, scale_factor=2, mode="bicubic").requires_grad
-    and not through_pil(small, 16).requires_grad,
+    "Bicubic in a forward pass: the gradients of the picture add up to the count of numbers in the result.",
+    torch.isclose(picture.grad.sum(), torch.tensor(3.0 * 120 * 120)),
+)
+
+
+def article_interpolates():
+    image = Image.open(data / "cat" / "chelsea.jpg")
+    batch = to_tensor(image).unsqueeze(0)
+    doubled = F.interpolate(batch, mode="bilinear", scale_factor=2.0, align_corners=False)
+    graph = F.interpolate(batch.requires_grad_(), mode="bicubic", scale_factor=2.0, align_corners=False)
+    return image, to_pil_image(doubled.squeeze(0)), graph
+
+
+article_code(
+    "C12",
+    "a cat twice as large, bilinear; and bicubic, with a gradient",
+    article_interpolates,
+    right=lambda results: (
+        results[1].size == tuple(2 * side for side in results[0].size) and results[2].requires_grad
+    ),
 )
 
 # %% [markdown]
@@ -336,6 +374,7 @@ compare(
     },
     inputs=colour_batch(4, 224, 224),
     guess=guess,
+    differ="this is the question: what does the fast one leave out?",
 )
 
 # %% [markdown]
@@ -384,6 +423,7 @@ compare(
     },
     inputs=colour_batch(4, 128, 128),
     guess=guess,
+    differ="other cubic weights",
 )
 
 # %%
@@ -400,7 +440,7 @@ assert difference < 1e-5
 # and then along the columns: 4 + 4 products instead of 16. (The results differ, because
 # each uses cubic weights of its own. Only with `antialias=True` they are those of PIL.)
 #
-# ### `align_corners` costs nothing and moves everything
+# ### `align_corners` moves the pixels
 #
 # Four numbers, enlarged to eight:
 
@@ -445,10 +485,10 @@ compare(
 )
 
 # %% [markdown]
-# On the CPU it is slower. For floats, only `nearest` and `bilinear` have code of their own for channels_last,
-# from four channels on. All else runs through general code, which is mostly better at walking along a row.
-# And code of its own does not mean faster: it pays with many channels, not with four. With three, bilinear is
-# a case of its own, as you see next.
+# On the CPU it is slower. For floats, `nearest` and `bilinear` have code of their own for channels_last, from
+# four channels on. Bicubic runs through general code, which is better at walking along a row. And code of its
+# own does not mean faster: it pays with many channels, not with four. With three, bilinear is a case of its
+# own, as you see next.
 #
 # Now the suspicion from section 1. Here is bilinear with three channels, and with a fourth that nobody
 # needs. The third variant says: 8 colour pictures are 24 grey pictures. `view` costs nothing. How many
@@ -482,6 +522,7 @@ compare(
     },
     inputs=three_and_four,
     guess=guess,
+    differ="four channels give four channels",
 )
 three = torch.rand(2, 3, 100, 100)
 assert torch.equal(double(three), double_as_grey(three))
@@ -505,6 +546,7 @@ compare(
     },
     inputs=lambda generator, device: torch.rand(12, 1, 128, 128, generator=generator).to(device),
     guess=guess,
+    differ="another mode",
 )
 
 # %% [markdown]
@@ -528,8 +570,8 @@ except RuntimeError as error:
 # ## 6. Many pictures on one page
 #
 # You want to see what is in a batch. Plotting code makes one pair of axes for each picture. `make_grid`
-# (*C13*) copies all pictures into one large picture. Both end in a PNG file here. How many times faster is
-# the second?
+# (*C13*) copies all pictures into one large picture. Both end in a PNG file of 266 × 266 pixels here. How many
+# times faster is the second?
 
 # %%
 guess = 5.0
@@ -537,7 +579,7 @@ guess = 5.0
 
 # %%
 def png_by_plotting(batch):
-    figure = Figure(figsize=(4, 4))
+    figure = Figure(figsize=(2.66, 2.66), dpi=100)
     for axes, picture in zip(figure.subplots(4, 4).flat, batch, strict=True):
         axes.imshow(picture.permute(1, 2, 0).cpu())
         axes.axis("off")
@@ -553,13 +595,17 @@ def png_by_grid(batch):
 
 
 compare(
-    "16 pictures of 64 × 64 as one PNG",
+    "16 pictures of 64 × 64 on a page of 266 × 266 as PNG",
     {"matplotlib, 16 axes": png_by_plotting, "make_grid": png_by_grid},
     inputs=colour_batch(16, 64, 64),
     guess=guess,
-    claim="C13",
+    differ="two files of the same pictures",
+    only="cpu",
     seconds=1.5,
 )
+sixteen = torch.rand(16, 3, 64, 64)
+for png in (png_by_plotting, png_by_grid):
+    assert Image.open(io.BytesIO(png(sixteen))).size == (266, 266)
 
 # %% [markdown]
 # **Why.** A pair of axes is dozens of Python objects: ticks, labels, transformations, even if you switch
@@ -593,11 +639,25 @@ assert make_grid(torch.rand(1, 3, 8, 8), padding=2).shape == (3, 8, 8)  # a sing
 assert not make_grid(torch.rand(4, 3, 8, 8, requires_grad=True)).requires_grad  # it is for looking only
 
 # %%
-verdict(
+behaviour(
     "C13",
-    "holds",
-    "make_grid gives one tensor of the same type, with nrow pictures in a row.",
-    shown=page.dtype == torch.uint8 and page.shape == (3, 204, 504),
+    "make_grid puts ten pictures on one page of the same type, five in a row.",
+    page.dtype == torch.uint8
+    and page.shape == (3, 204, 504)
+    and torch.equal(page[:, 104:200, 404:500], square(real[9])),
+)
+
+
+def article_grid():
+    image = Image.open(data / "cat" / "chelsea.jpg")
+    return image, to_pil_image(make_grid([to_tensor(i) for i in [image, image, image]], nrow=2, padding=5))
+
+
+article_code(
+    "C13",
+    "three cats, two in a row, with a frame of 5",
+    article_grid,
+    right=lambda pair: pair[1].size == tuple(2 * (side + 5) + 5 for side in pair[0].size),
 )
 
 # %% [markdown]
@@ -743,6 +803,7 @@ compare(
     },
     inputs=byte_batch(64, 32),
     guess=guess,
+    differ="random numbers",
 )
 
 # %% [markdown]
@@ -827,6 +888,7 @@ compare(
     },
     inputs=bytes_and_floats,
     guess=guess,
+    differ="bytes or floats",
 )
 
 # %%
@@ -841,6 +903,7 @@ compare(
     },
     inputs=bytes_and_floats,
     guess=guess,
+    differ="bytes or floats",
 )
 
 # %%
@@ -861,10 +924,10 @@ print("float32", costs(v2.functional.adjust_brightness, floats, 1.3), sep="\n")
 # | question | answer |
 # |---|---|
 # | Resize inside a model? | `F.interpolate` for the whole batch; PIL cuts the gradient, and has 256 steps |
-# | Is PIL slower then? | not for bytes that must shrink: there only torch's own `uint8` code beats it |
+# | Is PIL slower then? | not for PIL pictures that must shrink; a `uint8` batch is best resized as it is |
 # | Where to enlarge? | last; before it, with few channels; swapping is exact between linear operations |
 # | Shrinking? | `antialias=True`; without it, from a factor of 3 on, most pixels have no influence |
-# | `align_corners`? | costs nothing; use the same in training and afterwards |
+# | `align_corners`? | it moves the pixels; use the same in training and afterwards |
 # | channels_last? | for bilinear with many channels; for bicubic with three channels it is slower on a CPU |
 # | bilinear, three channels, CPU? | `view` them as grey pictures and measure |
 # | Look at a batch? | `make_grid`, in `uint8`; `clamp(0, 1)` before `to_pil_image` |

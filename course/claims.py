@@ -4,14 +4,22 @@
 # Five widely read articles on PyTorch say what makes it fast. The chapters test all of it. This page keeps the
 # score.
 #
-# Nothing here is typed by hand. A figure tells how many times faster the advice was than doing without, as a
-# range where a chapter tries it more than once. The recorded devices were measured with `make record`. The column
-# *this machine* fills up when you run the chapters.
+# Nothing here is typed by hand. A row says what the article says and, where its own words are known, quotes it.
+# Then two verdicts. The first is on the *advice*:
 #
-# - **holds**: every cell that tests it found it so. Speed counts from 10 % on.
-# - **depends**: some cells found it so, others did not. Look at the findings.
-# - **does not hold**: no cell found it so.
-# - **wrong**: the function does not exist, or the documentation says the opposite.
+# - **holds**: every cell that tests it found it so. A claim of speed holds where the whole interval says 10 % or
+#   more, unless the article itself names another figure.
+# - **holds when …**: it holds on one side of a condition and not on the other. The rule says where.
+# - **does not pay**: what it promises is not there, or is too little to change code for.
+# - **wrong**: it is not so.
+# - **not measured (needs a GPU)**: nobody has run these cells on a GPU yet. A figure of a CPU decides nothing about
+#   them.
+#
+# The second is on the *article's own code*: it runs, it is wrong, or it is outdated.
+#
+# A figure tells how many times faster the advice was than doing without, as a range where a chapter tries it more
+# than once, on the devices that were measured with `make record`. *Every finding* below a table names them one by
+# one. Run the chapters, and a column *this machine* appears with figures of your own.
 
 # %%
 from autograder import scoreboard

@@ -29,6 +29,7 @@ templates_path = ["_templates"]
 
 nb_execution_mode = "off"  # the notebooks hold their outputs
 nb_render_markdown_format = "myst"
+suppress_warnings = ["mystnb.unknown_mime_type"]  # what cells found out, for the page of claims
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 

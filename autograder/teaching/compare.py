@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
 import torch
 
+from ..judging.values import difference
 from ..measuring.clocks import default_clock, devices
-from ..measuring.duel import Ratio, Samples, interleave, ratio_of
+from ..measuring.duel import Ratio, Samples, fresh_inputs, interleave, ratio_of
 from ..measuring.limits import limit
 from ..measuring.units import rounded, times
 from ..measuring.units import seconds as as_time
 from ..show import in_notebook, show, show_picture, table_html, table_text
-from . import claims, recordings
+from . import recordings
+from .claims import CLAIMS, WORTH_IT
 from .comparison import Comparison, Line
+from .evidence import Evidence, decides, holds
+from .verdicts import note
 
 
 def compare(
@@ -26,6 +30,9 @@ def compare(
     inputs: Callable,
     guess: float | None = None,
     claim: str | None = None,
+    when: str | None = None,
+    unless: str | None = None,
+    differ: str | None = None,
     only: str | None = None,
     clock: str | None = None,
     threads: int | None = 1,
@@ -38,15 +45,21 @@ def compare(
     ``variants`` maps names to callables; the first is the baseline, the last the one that is advised.
     ``inputs(generator, device)`` makes their arguments (a tuple, or one value), anew for every block.
     ``guess`` is what the reader thinks: how many times faster the last variant is. ``claim`` is the ID of the
-    claim that this cell tests; it holds here if the last variant is at least 10 % faster. ``only`` names the
-    one device that the comparison makes sense on; where it is missing, recordings are shown. ``clock`` is
-    "cpu" (CPU seconds, the default there), "wall", or on a GPU "cuda" (event seconds, the default there).
+    claim that this cell tests (see ``teaching.claims``), ``when`` the condition that it stands for, if the
+    claim has one, or ``unless`` the one that it lacks. All variants must give equal results for equal inputs,
+    to within rounding; ``differ`` says why they do not. ``only`` names the one device that the comparison
+    makes sense on; where it is missing, recordings are shown. ``clock`` is "cpu" (CPU seconds, the default
+    there), "wall", or on a GPU "cuda" (event seconds, the default there).
     ``threads`` is for torch's CPU operations, None for torch's own choice. ``seconds`` is the time to spend
     for each device. ``bytes`` and ``flops`` are what one call must at least move and compute: they add a line
     with the least time that the device could take (see ``measuring.limits``). Raises ValueError or TypeError
     for arguments that make no comparison.
     """
     _refuse_nonsense(variants, inputs, guess)
+    if claim:
+        Evidence(claim, title, "timing", when=when, unless=unless)  # refuses what can decide nothing
+    if differ is None:
+        _require_equal_results(title, variants, inputs, [one for one in devices() if only in (None, one)])
     samples = {
         device: interleave(
             variants,
@@ -72,7 +85,8 @@ def compare(
         sentence = f"{title}: this needs a {only} device. There is none here, and no recording yet."
         show(sentence, f"<p>{sentence}</p>")
         return comparison
-    _tell(comparison, guess, claim)
+    findings = _findings(comparison, claim, when, unless)
+    _tell(comparison, guess, findings)
     _record(comparison, claim, limits)
     return comparison
 
@@ -87,6 +101,21 @@ def _refuse_nonsense(variants: Mapping[str, Callable], inputs: Callable, guess: 
         raise TypeError("inputs must be a function (generator, device) -> arguments.")
     if guess is not None and not guess > 0:
         raise ValueError(f"A guess is a ratio above 0 (2.0 means twice as fast), not {guess!r}.")
+
+
+def _require_equal_results(
+    title: str, variants: Mapping[str, Callable], inputs: Callable, places: Sequence[str]
+) -> None:
+    for device in places:
+        (first, wanted), *others = (
+            (name, function(*fresh_inputs(inputs, 1, device))) for name, function in variants.items()
+        )
+        for name, got in others:
+            if found := difference(got, wanted):
+                raise ValueError(
+                    f"{title}: {name!r} does not give what {first!r} gives: {found}. Where that is meant, "
+                    "say why with differ=…."
+                )
 
 
 def _measured(device: str, samples: Samples, least: float | None) -> list[Line]:
@@ -113,7 +142,7 @@ def _lines(where: str, seconds: dict[str, list[float]], least: float | None, *, 
     return lines
 
 
-def _tell(comparison: Comparison, guess: float | None, claim: str | None) -> None:
+def _tell(comparison: Comparison, guess: float | None, findings: Sequence[Evidence]) -> None:
     header = ("device", "variant", "median time", "times faster", "95 % interval")
     rows = [
         (
@@ -127,7 +156,7 @@ def _tell(comparison: Comparison, guess: float | None, claim: str | None) -> Non
         )
         for number, line in enumerate(comparison.lines)
     ]
-    remarks = [*_on_guess(comparison, guess), *_on_claim(comparison, claim)]
+    remarks = [*_on_guess(comparison, guess), *map(_remark, findings)]
     text = "\n".join([comparison.title, table_text(header, rows), *remarks])
     html = table_html(header, rows, comparison.title) + "".join(f"<p>{remark}</p>" for remark in remarks)
     show(text, html)
@@ -164,29 +193,48 @@ def _on_guess(comparison: Comparison, guess: float | None) -> list[str]:
 
 
 def _next_to_none(ratio: float) -> bool:
-    return 1 / claims.WORTH_IT < ratio < claims.WORTH_IT
+    return 1 / WORTH_IT < ratio < WORTH_IT
 
 
-def _on_claim(comparison: Comparison, claim: str | None) -> list[str]:
+def _findings(
+    comparison: Comparison, claim: str | None, when: str | None, unless: str | None
+) -> list[Evidence]:
+    """What the comparison says about a claim, on each device of this machine that can decide it."""
     if not claim:
         return []
-    remarks = []
-    for device, samples in comparison.samples.items():
-        first, *_, last = samples.blocks
-        ratio = comparison.ratio(device)
-        word = claims.word_for(ratio)
-        reason = f"{comparison.title} ({device}): {last} is {_faster(ratio)} {first}"
-        claims.note_finding(claim, f"{comparison.title} on {device}", word, reason)
-        remarks.append(f"Claim {claim} {word} here, on {device}: {last} is {_faster(ratio)} {first}.")
-    return remarks
+    found = []
+    for device in comparison.samples:
+        if decides(claim, device):
+            ratio = comparison.ratio(device)
+            found.append(
+                Evidence(
+                    claim,
+                    comparison.title,
+                    "timing",
+                    holds(claim, ratio),
+                    when,
+                    unless,
+                    device=device,
+                    ratio=ratio,
+                )
+            )
+            note(found[-1])
+    return found
 
 
-def _faster(ratio: Ratio) -> str:
-    if ratio.low >= claims.WORTH_IT:
-        return f"{times(ratio.median)} as fast as"
-    if ratio.high < 1:
-        return f"slower, {times(ratio.median)} as fast as"
-    return "not clearly 10 % faster than"
+def _remark(found: Evidence) -> str:
+    assert found.ratio  # it was measured
+    if found.is_price:
+        return f"Claim {found.claim}: {times(found.ratio.median)} here, on {found.device}, is its price."
+    side = f", when {found.when}" if found.when else f", not when {found.unless}" if found.unless else ""
+    return (
+        f"Claim {found.claim}{side}: {times(found.ratio.median)} here, on {found.device}; it {_says(found)}."
+    )
+
+
+def _says(found: Evidence) -> str:
+    least = CLAIMS[found.claim].at_least
+    return f"{found.word} ({times(least)} or more, with the whole interval, would hold)"
 
 
 def _record(comparison: Comparison, claim: str | None, limits: Mapping[str, float]) -> None:

@@ -1,71 +1,96 @@
-"""The score of every claim: what the chapters state about it, and what was measured.
+"""The score of every claim: what the chapters' cells found out, and the verdicts that follow.
 
-Nothing here is typed by hand. The chapters' scripts say which of their cells test a claim (``compare(…,
-claim=…)`` and ``verdict(…)``); the figures are those of ``make record``, and of this machine's own runs.
+Nothing here is typed by hand. The chapters' scripts say which comparison tests which claim
+(``compare(…, claim=…)``), their notebooks hold what the other cells found out, and the figures are those of
+``make record``.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..measuring.duel import Ratio
 from ..measuring.units import times
 from ..show import in_notebook, show_markdown, show_picture, table_markdown
 from . import recordings
-from .claims import CLAIMS, overall, word_for
+from .claims import ARTICLES, CLAIMS
+from .evidence import (
+    MIME,
+    NEEDS_A_GPU,
+    RUNS,
+    WORDS,
+    Evidence,
+    ScoreError,
+    Verdict,
+    decides,
+    holds,
+    judge,
+    span,
+)
 
 COURSE = Path(__file__).resolve().parents[2] / "course"
-UNKNOWN = "not measured yet"
+HERE = "here"  # the device's name, for this machine's own figures
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What one cell of a chapter says about a claim.
+class Cell:
+    """A comparison in a chapter's script that tests a claim.
 
-    ``subject`` is the title of a comparison or the reason of a stated verdict, ``word`` the verdict (None:
-    not measured yet), ``device`` where it was measured ("here" on this machine) and ``ratio`` how much faster
-    the advice was.
+    ``title`` has "…" for what an f-string puts in.
     """
 
     claim: str
     chapter: str
-    subject: str
-    word: str | None = None
-    device: str | None = None
-    ratio: Ratio | None = None
+    title: str
+    when: str | None = None
+    unless: str | None = None
+    only: str | None = None
 
 
-def cells(course: Path = COURSE) -> list[Finding]:
-    """The cells that test a claim, in reading order; comparisons without a word.
+def cells(course: Path = COURSE) -> list[Cell]:
+    """The comparisons that test a claim, in reading order.
 
-    Raises ValueError where the title, the claim or the verdict is not plain text.
+    Raises ScoreError where one of them can decide nothing.
     """
     found = []
     for script in sorted(course.glob("*.py")):
-        for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-                continue
-            named = {keyword.arg: keyword.value for keyword in node.keywords}
-            if node.func.id == "compare" and "claim" in named:
-                texts = [named["claim"], node.args[0]]
-            elif node.func.id == "verdict":
-                texts = [node.args[0], node.args[2], node.args[1]]
-            else:
+        calls = [
+            node
+            for node in ast.walk(ast.parse(script.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "compare"
+        ]
+        for call in sorted(calls, key=lambda call: call.lineno):
+            named = {keyword.arg: keyword.value for keyword in call.keywords}
+            if "claim" not in named:
                 continue
             try:
-                claim, subject, *word = map(text_of, texts)
-                finding = Finding(claim, script.stem, subject, word[0] if word else None)
-                found.append((node.lineno, finding))
+                words = {
+                    name: text_of(named[name])
+                    for name in ("claim", "when", "unless", "only")
+                    if name in named
+                }
+                cell = Cell(chapter=script.stem, title=text_of(call.args[0]), **words)
             except ValueError:
-                raise ValueError(
-                    f"{script.name}, line {node.lineno}: a title, claim or verdict is no plain text"
+                raise ScoreError(
+                    f"{script.name}, line {call.lineno}: a title, a claim or a condition is no plain text"
                 ) from None
-    return [finding for _, finding in sorted(found, key=lambda pair: (pair[1].chapter, pair[0]))]
+            try:
+                Evidence(cell.claim, cell.title, "timing", when=cell.when, unless=cell.unless)
+                if cell.only and not decides(cell.claim, cell.only):
+                    needed = CLAIMS[cell.claim].device
+                    raise ScoreError(
+                        f"{cell.claim} is about {needed}, and {cell.title!r} runs on {cell.only} only."
+                    )
+            except ScoreError as error:
+                raise ScoreError(f"{script.name}, line {call.lineno}: {error}") from None
+            found.append(cell)
+    return found
 
 
 def text_of(node: ast.expr) -> str:
@@ -80,64 +105,92 @@ def text_of(node: ast.expr) -> str:
 
 def findings(
     course: Path = COURSE, timings: Path = recordings.TIMINGS, here: Path | None = None
-) -> list[Finding]:
-    """Stated verdicts, and each comparison once for every device that it was measured on, or once without."""
+) -> list[Evidence]:
+    """What the cells found out, by chapter.
+
+    Each comparison is there once for every device that it was recorded on and that can decide its claim, or
+    once without a figure.
+    """
     recorded, local = recordings.recordings(timings), recordings.recordings(here) if here else {}
-    found = []
+    found: list[Evidence] = []
     for cell in cells(course):
-        if cell.word:
-            found.append(cell)
-            continue
-        found += [*_measured(cell, recorded, None), *_measured(cell, local, "here")] or [cell]
-    return found
+        measured = [*_measured(cell, recorded), *_measured(cell, local, HERE)]
+        found += measured or [_evidence(cell, cell.title)]
+    for notebook in sorted(course.glob("*.ipynb")):
+        found += _told(notebook)
+    return sorted(found, key=lambda one: one.chapter)
+
+
+def _evidence(cell: Cell, title: str) -> Evidence:
+    return Evidence(cell.claim, title, "timing", when=cell.when, unless=cell.unless, chapter=cell.chapter)
 
 
 def _measured(
-    cell: Finding, recordings: Mapping[str, Sequence[recordings.Recording]], name: str | None
-) -> Iterator[Finding]:
-    pattern = ".*".join(map(re.escape, cell.subject.split("…")))
-    for title in filter(re.compile(pattern).fullmatch, recordings):
-        for recording in recordings[title]:
+    cell: Cell, found: Mapping[str, Sequence[recordings.Recording]], name: str | None = None
+) -> Iterator[Evidence]:
+    pattern = ".*".join(map(re.escape, cell.title.split("…")))
+    for title in filter(re.compile(pattern).fullmatch, found):
+        for recording in found[title]:
+            if not decides(cell.claim, recording.device["kind"]):
+                continue
             first, *_, last = recording.seconds
             ratio = recording.ratio(first, last)
-            device = name or recording.device["name"]
-            yield replace(cell, subject=title, word=word_for(ratio), device=device, ratio=ratio)
+            yield replace(
+                _evidence(cell, title),
+                holds=holds(cell.claim, ratio),
+                device=name or recording.device["name"],
+                ratio=ratio,
+            )
 
 
-def score(found: Sequence[Finding]) -> str:
-    """One word for what was found about a claim on recorded devices."""
-    words = [finding.word for finding in found if finding.word and finding.device != "here"]
-    return overall(words) if words else UNKNOWN
+def _told(notebook: Path) -> Iterator[Evidence]:
+    """What the cells of an executed notebook found out without a stopwatch."""
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", ()):
+            if told := output.get("data", {}).get(MIME):
+                yield Evidence.from_dict(told | {"chapter": notebook.stem})
 
 
-def table(found: Sequence[Finding], claims: Sequence[str], folder: str = "", *, here: bool = True) -> str:
-    """The claims as a Markdown table; ``folder`` stands before the chapters' files."""
-    devices = _devices(found)
-    if not here:
-        devices = [device for device in devices if device != "here"]
-    rows = []
+def verdict_of(claim: str, found: Sequence[Evidence]) -> Verdict:
+    """The verdicts on a claim, from what was recorded. Raises ScoreError where its cells disagree."""
+    return judge(claim, [one for one in found if one.device != HERE])
+
+
+def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
+    """The claims of the page: what the article says, both verdicts with the rule, and what this machine found
+    where it has run the chapters, as a Markdown table.
+    """
+    header, rows = ["claim", "what the article says", "what we found"], []
+    here = any(one.device == HERE for one in found)
     for claim in claims:
-        mine = [finding for finding in found if finding.claim == claim]
-        chapters = dict.fromkeys(finding.chapter for finding in mine)
-        links = ", ".join(f"[{chapter[:2]}]({folder}{chapter}.ipynb)" for chapter in chapters)
-        figures = [
-            _range([f.ratio.median for f in mine if f.device == device and f.ratio]) for device in devices
-        ]
-        rows.append((claim, CLAIMS[claim], links, score(mine), *figures))
-    names = ["this machine" if device == "here" else _short(device) for device in devices]
-    return table_markdown(("claim", "what it says", "chapter", "verdict", *names), rows)
+        mine, verdict = [one for one in found if one.claim == claim], verdict_of(claim, found)
+        told = f"{_both(verdict)} ({_links(mine, '')})"
+        row = [claim, f"{CLAIMS[claim].says}{_quotation(claim)}", told]
+        ratios = [one.ratio.median for one in mine if one.device == HERE and one.ratio]
+        rows.append((*row, span(ratios)) if here else tuple(row))
+    return table_markdown((*header, "this machine") if here else tuple(header), rows)
 
 
-def _devices(found: Sequence[Finding]) -> list[str]:
-    names = dict.fromkeys(finding.device for finding in found if finding.device)
-    return sorted(names, key=lambda name: name == "here")
+def _both(verdict: Verdict) -> str:
+    """The two verdicts of a row."""
+    code = {RUNS: "runs", "": ""}.get(verdict.code, f"is {verdict.code}")
+    end = f" The article's own code {code}." if code else ""
+    return f"**{verdict.word}** {verdict.rule}".rstrip() + end
 
 
-def _range(ratios: Sequence[float]) -> str:
-    if not ratios:
-        return ""
-    low, high = times(min(ratios)), times(max(ratios))
-    return low if low == high else f"{low} to {high}"
+def _quotation(claim: str) -> str:
+    words = CLAIMS[claim].words
+    return f" “{words}”" if words else ""
+
+
+def _links(mine: Sequence[Evidence], folder: str) -> str:
+    chapters = dict.fromkeys(one.chapter for one in mine)
+    return ", ".join(f"[{chapter[:2]}]({folder}{chapter}.ipynb)" for chapter in chapters)
+
+
+def _devices(found: Sequence[Evidence]) -> list[str]:
+    names = dict.fromkeys(one.device for one in found if one.device)
+    return sorted(names, key=lambda name: name == HERE)
 
 
 def _short(device: str) -> str:
@@ -148,65 +201,90 @@ def scoreboard(part: str | None = None) -> None:
     """Show the score of all claims with a chart; or of one part ("A" to "E") with every finding."""
     found = findings(here=recordings.kept_here())
     if part is None:
-        show_markdown(_summary(found))
+        show_markdown(summary(found))
         if in_notebook():
             from .chart import draw_scores
 
             show_picture(draw_scores(_dots(found), _devices(found)), _alternative(found))
         return
+    article = ARTICLES[part]
+    source = f"[{article.title}]({article.link})" if article.link else article.title
     claims = [claim for claim in CLAIMS if claim.startswith(part)]
     details = []
     for claim in claims:
-        lines = [f"- {_sentence(finding)}" for finding in found if finding.claim == claim]
-        details += [f"**{claim}** {CLAIMS[claim]}", "", *lines, ""]
+        lines = [f"- {_sentence(one)}" for one in found if one.claim == claim]
+        details += [f"**{claim}** {CLAIMS[claim].says}", "", *lines, ""]
     folded = ["<details><summary>Every finding</summary>", "", *details, "</details>"]
-    show_markdown("\n".join([table(found, claims), "", *folded]))
+    show_markdown("\n".join([f"The article: {source}", "", table(found, claims), "", *folded]))
 
 
-def _summary(found: Sequence[Finding]) -> str:
-    scores = {claim: score([f for f in found if f.claim == claim]) for claim in CLAIMS}
-    counts = {word: list(scores.values()).count(word) for word in dict.fromkeys(scores.values())}
-    told = ", ".join(
-        f"{word}: {number}" for word, number in sorted(counts.items(), key=lambda item: -item[1])
-    )
-    return f"{len(CLAIMS)} claims. {told}."
+def summary(found: Sequence[Evidence]) -> str:
+    """How many claims have which verdict, and what the verdicts rest on."""
+    verdicts = [verdict_of(claim, found) for claim in CLAIMS]
+    words = _counted(verdict.word for verdict in verdicts)
+    kinds = _counted(kind for verdict in verdicts for kind in verdict.rests_on)
+    lacking = any(verdict.word == NEEDS_A_GPU for verdict in verdicts)
+    first = "No GPU was measured yet, so what is about GPUs is not decided. " if lacking else ""
+    return f"{first}{len(CLAIMS)} claims. {words}. They rest on {kinds} (some on more than one)."
 
 
-def _dots(found: Sequence[Finding]) -> dict[str, list[tuple[str, float]]]:
+def _counted(words: Iterable[str]) -> str:
+    counts = Counter(words).most_common()
+    return ", ".join(f"{word}: {number}" for word, number in counts)
+
+
+def _dots(found: Sequence[Evidence]) -> dict[str, list[tuple[str, float]]]:
     """Label of a claim → device and ratio of each comparison, for claims that have any."""
     dots: dict[str, list[tuple[str, float]]] = {}
     for claim in CLAIMS:
-        for finding in found:
-            if finding.claim == claim and finding.ratio and finding.device:
-                label = f"{claim}  {textwrap.shorten(CLAIMS[claim], 44, placeholder='…')}"
-                dots.setdefault(label, []).append((finding.device, finding.ratio.median))
+        for one in found:
+            if one.claim == claim and one.ratio and one.device:
+                label = f"{claim}  {textwrap.shorten(CLAIMS[claim].says, 44, placeholder='…')}"
+                dots.setdefault(label, []).append((one.device, one.ratio.median))
     return dots
 
 
-def _alternative(found: Sequence[Finding]) -> str:
-    ranges = {label: _range([ratio for _, ratio in dots]) for label, dots in _dots(found).items()}
+def _alternative(found: Sequence[Evidence]) -> str:
+    ranges = {label: span([ratio for _, ratio in dots]) for label, dots in _dots(found).items()}
     return "Chart: times faster with the advice, by claim. " + "; ".join(
         f"{c} {r}" for c, r in ranges.items()
     )
 
 
-def _sentence(finding: Finding) -> str:
-    where = f"[{finding.chapter[:2]}]({finding.chapter}.ipynb)"
-    if finding.ratio and finding.device:
-        device = "this machine" if finding.device == "here" else _short(finding.device)
-        return f"{where} {finding.subject}: {times(finding.ratio.median)} on {device}, **{finding.word}**"
-    colon = "" if finding.subject.endswith(".") else ":"
-    return f"{where} {finding.subject}{colon} **{finding.word or UNKNOWN}**"
+def _sentence(one: Evidence) -> str:
+    where = f"[{one.chapter[:2]}]({one.chapter}.ipynb)"
+    side = f" (when {one.when})" if one.when else f" (not when {one.unless})" if one.unless else ""
+    word = f"**{one.word}**"
+    if one.kind == "documentation":
+        return f"{where} {one.what} [{word}]({one.link})"
+    if one.ratio and one.device:
+        device = "this machine" if one.device == HERE else _short(one.device)
+        return f"{where} {one.what}{side}: {times(one.ratio.median)} on {device}, {word}"
+    figure = f" ({times(one.ratio.median)})" if one.ratio else ""
+    colon = "" if one.what.endswith(".") else ":"
+    return f"{where} {one.what}{side}{colon} {word}{figure}"
 
 
 BEGIN, END = "<!-- claims: built by make notebooks -->", "<!-- end of claims -->"
 
 
-def with_scores(readme: str, found: Sequence[Finding]) -> str:
-    """The README with the table of claims between its two marks. Raises ValueError where they are missing."""
+def with_scores(readme: str, found: Sequence[Evidence]) -> str:
+    """The README with the claims between its two marks, grouped by verdict. Raises ScoreError where they are
+    missing.
+    """
     before, mark, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (mark and end):
-        raise ValueError(f"the README lacks {BEGIN!r} or {END!r}.")
-    board = table(found, list(CLAIMS), "course/", here=False)
-    return f"{before}{BEGIN}\n{_summary(found)}\n\n{board}\n{END}{after}"
+        raise ScoreError(f"the README lacks {BEGIN!r} or {END!r}.")
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for claim in CLAIMS:
+        mine, verdict = [one for one in found if one.claim == claim], verdict_of(claim, found)
+        code = f"{verdict.rule} Its code: {verdict.code}." if verdict.code not in ("", RUNS) else verdict.rule
+        row = (claim, CLAIMS[claim].says, code.strip(), _links(mine, "course/"))
+        groups.setdefault(verdict.word, []).append(row)
+    parts = [summary(found), "The figures are on [their page](course/claims.ipynb).", ""]
+    for word in sorted(groups, key=WORDS.index):
+        rows = groups[word]
+        parts += [f"**{word[0].upper()}{word[1:]}** ({len(rows)})", ""]
+        parts += [table_markdown(("claim", "what it says", "rule", "chapter"), rows), ""]
+    return "\n".join([f"{before}{BEGIN}", *parts, f"{END}{after}"])

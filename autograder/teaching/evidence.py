@@ -1,0 +1,196 @@
+"""What cells found out about claims, and the verdicts that follow from it. No verdict is typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ..measuring.duel import Ratio
+from ..measuring.units import times
+from .claims import CLAIMS, Claim
+
+Kind = Literal["timing", "counting", "behaviour", "documentation", "code"]
+HOLDS, HOLDS_WHEN, DOES_NOT_PAY, WRONG = "holds", "holds when …", "does not pay", "wrong"
+UNKNOWN, NEEDS_A_GPU = "not measured", "not measured (needs a GPU)"
+WORDS = [HOLDS, HOLDS_WHEN, DOES_NOT_PAY, WRONG, NEEDS_A_GPU, UNKNOWN]
+RUNS, OUTDATED = "runs", "outdated"
+MIME = "application/vnd.fast-pytorch.evidence+json"
+
+
+class ScoreError(ValueError):
+    """Cells do not make a verdict; one sentence for the author."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one cell found out about a claim.
+
+    ``what`` is the title of a comparison, or a sentence. ``holds`` is None where it could not be found out;
+    for ``kind`` "code" it is whether the article's own code does what the article says, and ``outdated``
+    whether it warns. ``when`` is the condition that the cell stands for, ``unless`` the one that it lacks.
+    ``ratio`` is how many times faster, or smaller, on ``device``.
+    """
+
+    claim: str
+    what: str
+    kind: Kind
+    holds: bool | None = None
+    when: str | None = None
+    unless: str | None = None
+    outdated: bool = False
+    link: str | None = None
+    chapter: str = ""
+    device: str | None = None
+    ratio: Ratio | None = None
+
+    def __post_init__(self) -> None:
+        if self.claim not in CLAIMS:
+            raise ScoreError(f"There is no claim {self.claim!r}. The claims are {', '.join(CLAIMS)}.")
+        if self.when and self.unless:
+            raise ScoreError(f"{self.claim}, {self.what!r}: a cell stands on one side of one condition.")
+        if self.kind == "counting" and self.ratio is None:
+            raise ScoreError(f"{self.claim}, {self.what!r}: a count needs two figures, without and with.")
+        figure = self.kind in ("timing", "counting")
+        if figure and not (self.claim_itself.measurable or self.claim_itself.cost):
+            raise ScoreError(
+                f"{self.claim} promises {self.claim_itself.promises}, so the figure of {self.what!r} decides "
+                "nothing. Give the comparison no claim."
+            )
+
+    @property
+    def claim_itself(self) -> Claim:
+        return CLAIMS[self.claim]
+
+    @property
+    def side(self) -> str | None:
+        """The condition that it stands for, on either side."""
+        return self.when or self.unless
+
+    @property
+    def is_price(self) -> bool:
+        """Whether it says what the advice costs, and not whether it holds."""
+        return self.claim_itself.cost and self.ratio is not None
+
+    @property
+    def word(self) -> str:
+        """What it says of the claim, or of the article's code."""
+        if self.kind == "code":
+            return WRONG if not self.holds else OUTDATED if self.outdated else RUNS
+        if self.holds is None:
+            return UNKNOWN
+        if self.is_price:
+            return "its price"
+        return {"documentation": "documented"}.get(self.kind, HOLDS) if self.holds else "does not hold"
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Evidence:
+        """What ``to_dict`` gave, read back."""
+        ratio = told.get("ratio")
+        return cls(**told | {"ratio": Ratio(**ratio) if ratio else None})
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if value not in (None, "", False) or name == "holds"
+        }
+
+
+def decides(claim: str, device: str) -> bool:
+    """Whether a figure from this kind of device ("cpu", "cuda") can decide the claim."""
+    return CLAIMS[claim].device in (None, device)
+
+
+def holds(claim: str, ratio: Ratio) -> bool:
+    """What a measured ratio says about a claim: it holds where the whole interval does."""
+    return ratio.low >= CLAIMS[claim].at_least
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``word`` on the advice; ``rule``, a sentence that begins with "When"; ``code`` on the article's own.
+
+    ``rests_on`` are the kinds of evidence for the advice.
+    """
+
+    word: str
+    rule: str
+    code: str
+    rests_on: Sequence[Kind]
+
+
+def judge(claim: str, found: Iterable[Evidence]) -> Verdict:
+    """The verdicts on a claim. Raises ScoreError where its cells contradict each other."""
+    mine = [one for one in found if one.claim == claim]
+    advice = [one for one in mine if one.kind != "code" and one.holds is not None]
+    word, rule = _advice(claim, advice)
+    kinds = tuple(dict.fromkeys(one.kind for one in advice))
+    return Verdict(word, rule, _code([one for one in mine if one.kind == "code"]), kinds)
+
+
+def _advice(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
+    prices = [one for one in found if one.is_price]
+    found = [one for one in found if not one.is_price]
+    if not found:
+        return NEEDS_A_GPU if CLAIMS[claim].device == "cuda" else UNKNOWN, ""
+    plain = [one for one in found if not one.side]
+    conditions = list(dict.fromkeys(one.side for one in found if one.side))
+    if not conditions:
+        _agree(claim, plain)
+        no = DOES_NOT_PAY if CLAIMS[claim].measurable else WRONG
+        figures = _figures(prices or plain)
+        return HOLDS if plain[0].holds else no, f"When {CLAIMS[claim].use}{figures and f': {figures}'}."
+    rules = [f"When {CLAIMS[claim].use}: {_figures(plain)}."] if _figures(plain) else []
+    for condition in conditions:
+        on = [one for one in found if one.when == condition]
+        off = [one for one in found if one.unless == condition]
+        if not (on and off):
+            raise ScoreError(f"{claim}: the condition {condition!r} has cells on one side only.")
+        if not (all(one.holds for one in on) and not any(one.holds for one in off)):
+            raise ScoreError(
+                f"{claim}: the condition {condition!r} does not part cells that hold from those that do not."
+            )
+        rules.append(
+            f"When {condition}: {_figures(on) or 'it holds'}; otherwise {span(_ratios(off)) or 'not'}."
+        )
+    if plain and not all(one.holds for one in plain):
+        raise ScoreError(f"{claim}: a cell without a condition does not hold: {plain[0].what!r}.")
+    return HOLDS_WHEN, " ".join(rules)
+
+
+def _agree(claim: str, found: Sequence[Evidence]) -> None:
+    if len({one.holds for one in found}) > 1:
+        other = next(one for one in found if one.holds != found[0].holds)
+        raise ScoreError(
+            f"{claim}: {found[0].what!r} and {other.what!r} say opposite things. Name the condition that "
+            "parts them."
+        )
+
+
+def _figures(found: Sequence[Evidence]) -> str:
+    """Their span, and what was counted."""
+    counted = {one.what.partition(",")[0] if one.kind == "counting" else "" for one in found if one.ratio}
+    fewer = f" fewer {counted.pop()}" if len(counted) == 1 and "" not in counted else ""
+    return span(_ratios(found)) + fewer
+
+
+def _ratios(found: Sequence[Evidence]) -> list[float]:
+    return [one.ratio.median for one in found if one.ratio]
+
+
+def span(ratios: Sequence[float]) -> str:
+    """From the least to the most, in words; nothing where there is none."""
+    if not ratios:
+        return ""
+    low, high = times(min(ratios)), times(max(ratios))
+    return low if low == high else f"{low} to {high}"
+
+
+def _code(found: Sequence[Evidence]) -> str:
+    """The worst of what the article's own code does."""
+    if not found:
+        return ""
+    if not all(one.holds for one in found):
+        return WRONG
+    return OUTDATED if any(one.outdated for one in found) else RUNS

@@ -1,0 +1,113 @@
+"""Cells that test a claim without a stopwatch, and what this session's cells have found out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+from ..measuring.duel import Ratio
+from ..measuring.units import times
+from ..show import show, table_html, table_text
+from .claims import CLAIMS
+from .evidence import MIME, Evidence, ScoreError, holds, judge
+
+# claim and what was looked at -> what was found; a cell that is run again replaces its own finding
+_found: dict[tuple[str, str], Evidence] = {}
+
+
+def behaviour(
+    claim: str, sentence: str, holds: bool, *, when: str | None = None, unless: str | None = None
+) -> None:
+    """Test what a claim says torch does: ``sentence`` says it, ``holds`` is whether the claim holds there.
+
+    ``when`` names the condition that this cell stands for, ``unless`` the one that it lacks. Raises
+    ScoreError for an unknown claim, or a cell on both sides.
+    """
+    tell(Evidence(claim, sentence, "behaviour", bool(holds), when, unless))
+
+
+def counted(
+    claim: str,
+    what: str,
+    *,
+    without: float,
+    following: float,
+    when: str | None = None,
+    unless: str | None = None,
+) -> None:
+    """Test a claim of "less" by counting: ``what`` is counted, ``without`` the advice and ``following`` it.
+
+    It holds where the first is so many times the second as the claim asks for. Raises ScoreError where a
+    count decides nothing, and ValueError for counts that are not above 0.
+    """
+    if not (without > 0 and following > 0):
+        raise ValueError(f"{what!r}: both counts must be above 0, not {without!r} and {following!r}.")
+    ratio = Ratio(*[without / following] * 3)
+    if claim not in CLAIMS:
+        raise ScoreError(f"There is no claim {claim!r}. The claims are {', '.join(CLAIMS)}.")
+    tell(Evidence(claim, what, "counting", holds(claim, ratio), when, unless, ratio=ratio))
+
+
+def documented(claim: str, sentence: str, link: str, *, holds: bool = True) -> None:
+    """Rest a claim on PyTorch's documentation, at ``link``: what no cell can show."""
+    tell(Evidence(claim, sentence, "documentation", holds, link=link))
+
+
+def article_code(
+    claim: str, what: str, run: Callable[[], object], right: Callable[..., bool] = lambda _: True
+) -> None:
+    """Run the article's own code, which ``what`` describes.
+
+    It is wrong where it raises or where its result is not ``right``, and outdated where it warns.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            works, why = bool(right(run())), what
+        except Exception as error:
+            works, why = False, f"{what}: {type(error).__name__}: {str(error).strip().splitlines()[0]}"
+    tell(Evidence(claim, why, "code", works, outdated=any(map(_tells_of_its_end, caught))))
+
+
+def _tells_of_its_end(warning: warnings.WarningMessage) -> bool:
+    # torchvision deprecates with a plain UserWarning.
+    kinds = (DeprecationWarning, FutureWarning, PendingDeprecationWarning)
+    return issubclass(warning.category, kinds) or "deprecated" in str(warning.message)
+
+
+def tell(found: Evidence) -> None:
+    """Remember a finding, and show it."""
+    note(found)
+    word = f"code {found.word}" if found.kind == "code" else found.word
+    figure = f" ({times(found.ratio.median)})" if found.ratio else ""
+    text = f"{found.claim} {word}: {found.what}{figure}"
+    show(text, f"<p><b>{found.claim} {word}:</b> {found.what}{figure}</p>", {MIME: found.to_dict()})
+
+
+def note(found: Evidence) -> None:
+    """Remember a finding."""
+    _found[found.claim, found.what] = found
+
+
+def verdicts(*claims: str) -> None:
+    """Show what this session found out about each of the given claims."""
+    rows = []
+    for claim in claims:
+        mine = [found for found in _found.values() if found.claim == claim]
+        try:
+            verdict = judge(claim, mine)
+            word, rule, code = verdict.word, verdict.rule, verdict.code
+        except (
+            ScoreError
+        ):  # another chapter has the other side, or this machine disagrees with those recorded
+            word, rule = "; ".join(dict.fromkeys(map(_with_side, mine))), "see the page of all claims"
+            code = judge(claim, [found for found in mine if found.kind == "code"]).code
+        rows.append((claim, CLAIMS[claim].says, word, code, rule))
+    header = ("claim", "what it says", "advice", "the article's code", "rule")
+    show(table_text(header, rows), table_html(header, rows, "Verdicts on the claims of this chapter"))
+
+
+def _with_side(found: Evidence) -> str:
+    if found.when:
+        return f"{found.word} when {found.when}"
+    return f"{found.word} where it is not so that {found.unless}" if found.unless else found.word

@@ -1,0 +1,160 @@
+"""Verdicts follow from evidence: made-up cells about real claims."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import pytest
+
+from autograder.measuring.duel import Ratio
+from autograder.teaching import verdicts
+from autograder.teaching.claims import CLAIMS
+from autograder.teaching.evidence import Evidence, ScoreError, Verdict, decides, holds, judge
+
+SPEED, SMALLER, ON_A_GPU, BEHAVIOUR, COST = "C8", "E3", "A2", "C3", "D4"
+
+
+def timed(claim: str, times: float, what: str = "a cell", **sides: str) -> Evidence:
+    """A timing that gave this ratio, exactly."""
+    ratio = Ratio(times, times, times)
+    return Evidence(claim, what, "timing", holds(claim, ratio), ratio=ratio, device="Abacus", **sides)
+
+
+def seen(claim: str, holds: bool, what: str = "It is so.", **sides: str) -> Evidence:
+    return Evidence(claim, what, "behaviour", holds, **sides)
+
+
+def test_every_claim_says_what_would_decide_it() -> None:
+    assert len(CLAIMS) == 40
+    for claim in CLAIMS.values():
+        assert claim.says.endswith(".")
+        assert not claim.use.endswith(".")
+        assert claim.at_least >= 1.05
+    assert CLAIMS["E3"].at_least == 1.08
+    assert CLAIMS["D4"].cost
+
+
+def test_each_claim_has_its_own_threshold_and_the_whole_interval_counts() -> None:
+    assert holds(SMALLER, Ratio(1.09, 1.08, 1.2))
+    assert not holds(SPEED, Ratio(1.09, 1.08, 1.2))
+    assert not holds(SPEED, Ratio(1.5, 1.05, 2.0))
+
+
+def test_a_cell_on_another_device_cannot_count() -> None:
+    assert decides(SPEED, "cpu") and decides(SPEED, "cuda")
+    assert decides(ON_A_GPU, "cuda")
+    assert not decides(ON_A_GPU, "cpu")
+
+
+def test_without_evidence_nothing_was_measured_and_it_says_where_a_gpu_is_needed() -> None:
+    assert judge(SPEED, []).word == "not measured"
+    assert judge(ON_A_GPU, []).word == "not measured (needs a GPU)"
+    assert judge(ON_A_GPU, [timed(SPEED, 9)]).word == "not measured (needs a GPU)"
+
+
+def test_cells_that_agree_make_a_plain_verdict_with_its_figure() -> None:
+    assert judge(SPEED, [timed(SPEED, 2), timed(SPEED, 8)]) == Verdict(
+        "holds", f"When {CLAIMS[SPEED].use}: 2× to 8×.", "", ("timing",)
+    )
+    assert judge(SPEED, [timed(SPEED, 1.01)]).word == "does not pay"
+    assert judge(BEHAVIOUR, [seen(BEHAVIOUR, False)]).word == "wrong"
+    assert judge(BEHAVIOUR, [seen(BEHAVIOUR, True)]).rests_on == ("behaviour",)
+
+
+def test_cells_that_disagree_need_a_condition_that_parts_them() -> None:
+    with pytest.raises(ScoreError, match="C8: 'small' and 'large' say opposite things"):
+        judge(SPEED, [timed(SPEED, 2, "small"), timed(SPEED, 0.5, "large")])
+    parted = [timed(SPEED, 2, "small", when="it is small"), timed(SPEED, 0.5, "large", unless="it is small")]
+    assert judge(SPEED, parted) == Verdict(
+        "holds when …", "When it is small: 2×; otherwise 0.5×.", "", ("timing",)
+    )
+    with pytest.raises(ScoreError, match="the condition 'it is small' does not part"):
+        judge(SPEED, [*parted, timed(SPEED, 3, "huge", unless="it is small")])
+
+
+def test_cells_without_a_condition_have_their_figure_in_the_rule_too() -> None:
+    parted = [timed(SPEED, 2, "small", when="it is small"), timed(SPEED, 0.5, "large", unless="it is small")]
+    rule = judge(SPEED, [*parted, timed(SPEED, 7, "always")]).rule
+    assert rule == f"When {CLAIMS[SPEED].use}: 7×. When it is small: 2×; otherwise 0.5×."
+    with pytest.raises(ScoreError, match="a cell without a condition does not hold: 'never'"):
+        judge(SPEED, [*parted, timed(SPEED, 1, "never")])
+
+
+def test_a_count_says_what_was_counted() -> None:
+    ratio = Ratio(10, 10, 10)
+    bytes_kept = Evidence("B3", "bytes kept, 20 layers", "counting", True, ratio=ratio)
+    assert judge("B3", [bytes_kept]).rule == f"When {CLAIMS['B3'].use}: 10× fewer bytes kept."
+    assert judge("B3", [bytes_kept, timed("B3", 2)]).rule == f"When {CLAIMS['B3'].use}: 2× to 10×."
+    sides = [replace(bytes_kept, when="it is large"), replace(bytes_kept, holds=False, unless="it is large")]
+    assert judge("B3", sides).rule == "When it is large: 10× fewer bytes kept; otherwise 10×."
+
+
+def test_a_condition_without_a_second_side_is_refused() -> None:
+    with pytest.raises(ScoreError, match="the condition 'it is small' has cells on one side only"):
+        judge(SPEED, [timed(SPEED, 2, when="it is small"), timed(SPEED, 2)])
+    with pytest.raises(ScoreError, match="one side of one condition"):
+        timed(SPEED, 2, when="it is small", unless="it is large")
+
+
+def test_an_unknown_claim_and_a_figure_that_decides_nothing_are_refused() -> None:
+    with pytest.raises(ScoreError, match="There is no claim 'A9'"):
+        seen("A9", True)
+    with pytest.raises(
+        ScoreError, match="C3 promises correctness, so the figure of 'a cell' decides nothing"
+    ):
+        timed(BEHAVIOUR, 5)
+    with pytest.raises(ScoreError, match="a count needs two figures"):
+        Evidence(SPEED, "calls", "counting", True)
+
+
+def test_a_cost_speaks_neither_for_nor_against() -> None:
+    found = [seen(COST, True), timed(COST, 0.006)]
+    assert judge(COST, found).word == "holds"
+    assert "0.006×" in judge(COST, found).rule
+
+
+def test_the_articles_code_has_a_verdict_of_its_own() -> None:
+    def code(holds: bool, outdated: bool = False) -> Evidence:
+        return Evidence(SPEED, "its example", "code", holds, outdated=outdated)
+
+    assert judge(SPEED, [timed(SPEED, 2), code(False)]) == Verdict(
+        "holds", f"When {CLAIMS[SPEED].use}: 2×.", "wrong", ("timing",)
+    )
+    assert judge(SPEED, [code(True), code(True, outdated=True)]).code == "outdated"
+    assert judge(SPEED, [code(True)]).code == "runs"
+    assert judge(SPEED, [code(True)]).word == "not measured"
+
+
+def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFixture[str]) -> None:
+    def old() -> bool:
+        warnings.warn("use the new one", FutureWarning, stacklevel=1)
+        return True
+
+    def old_in_torchvision() -> bool:
+        warnings.warn("The parameter 'pretrained' is deprecated since 0.13", UserWarning, stacklevel=1)
+        return True
+
+    def refuses() -> bool:
+        raise RuntimeError("self must be a matrix\nand more")
+
+    verdicts.behaviour("C3", "A buffer moves with the module.", True)
+    verdicts.counted("B3", "results that are kept", without=20, following=2)
+    verdicts.documented("D6", "Nothing is promised.", "https://pytorch.org")
+    verdicts.article_code("B7", "its import", old)
+    verdicts.article_code("C4", "pretrained=", old_in_torchvision)
+    verdicts.article_code("B1", "mm with a vector", refuses)
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        "C3 holds: A buffer moves with the module.",
+        "B3 holds: results that are kept (10×)",
+        "D6 documented: Nothing is promised.",
+        "B7 code outdated: its import",
+        "C4 code outdated: pretrained=",
+        "B1 code wrong: mm with a vector: RuntimeError: self must be a matrix",
+    ]
+
+
+def test_evidence_survives_the_notebook() -> None:
+    for one in (timed(SPEED, 2, when="x"), seen(BEHAVIOUR, False), Evidence("B1", "c", "code", True)):
+        assert Evidence.from_dict(one.to_dict()) == one
