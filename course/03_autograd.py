@@ -26,7 +26,7 @@ from torch import nn
 from torch.func import grad, jacrev, vmap
 from torch.utils.checkpoint import checkpoint_sequential
 
-from autograder import article_code, behaviour, compare, costs, counted, devices, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, fewer, verdicts
 
 print("devices here:", *devices())
 
@@ -529,7 +529,7 @@ print(f"Your guess: {guess:g}. With 20 layers: {peaks[0] / peaks[1]:.3g} times l
 # This is the strong half of the claim: it does not depend on the machine, and it decides how large a batch fits.
 
 # %%
-counted("B3", "bytes alive at once, forward through 20 layers", without=peaks[0], following=peaks[1])
+fewer("B3", "bytes alive at once, forward through 20 layers", without=peaks[0], following=peaks[1])
 assert peaks[2] == peaks[1]
 
 # %%

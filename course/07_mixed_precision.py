@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder import article_code, compare, costs, counted, devices, verdicts
+from autograder import article_code, compare, costs, devices, fewer, verdicts
 
 device = devices()[-1]
 half = {"cpu": torch.bfloat16, "cuda": torch.float16}  # the 16-bit type for each device; section 6 says why
@@ -741,7 +741,7 @@ model, x = stack(256).to(device), torch.randn(4096, 256, device=device)
 plain, mixed = kept_bytes(model, x, False), kept_bytes(model, x, True)
 print(f"float32 {plain / 1e6:.1f} MB, autocast {mixed / 1e6:.1f} MB: a ratio of {plain / mixed:.2f}")
 print(f"your guess: {guess}")
-counted(
+fewer(
     "B7",
     "bytes kept for the backward pass, layers of 256, a batch of 4096",
     without=plain,
@@ -762,7 +762,7 @@ model, x = stack(1024).to(device), torch.randn(8, 1024, device=device)
 plain, mixed = kept_bytes(model, x, False), kept_bytes(model, x, True)
 print(f"float32 {plain / 1e6:.2f} MB, autocast {mixed / 1e6:.2f} MB: a ratio of {plain / mixed:.2f}")
 print(f"your guess: {guess}")
-counted(
+fewer(
     "B7",
     "bytes kept for the backward pass, layers of 1024, a batch of 8",
     without=plain,

@@ -634,7 +634,7 @@ behaviour(
     calls.call_count == 1
     and not torch.equal(layer.weight, before)
     and torch.equal(layer.weight == 0, layer.weight_mask == 0),
-    when="the weight is contiguous, or you make the mask yourself",
+    when="the weight is contiguous, or you bring a mask of your own",
 )
 
 # %% [markdown]
@@ -788,7 +788,7 @@ behaviour(
     "E9",
     "prune.l1_unstructured prunes half of a convolution in channels_last.",
     not refused and (convolution.weight == 0).float().mean() == 0.5,
-    unless="the weight is contiguous, or you make the mask yourself",
+    unless="the weight is contiguous, or you bring a mask of your own",
 )
 
 # %% [markdown]
@@ -842,7 +842,7 @@ behaviour(
     "prune.custom_from_mask prunes half of a convolution in channels_last, and keeps the order.",
     (convolution.weight == 0).float().mean() == 0.5
     and all(tensor.is_contiguous(memory_format=torch.channels_last) for tensor in tensors),
-    when="the weight is contiguous, or you make the mask yourself",
+    when="the weight is contiguous, or you bring a mask of your own",
 )
 prune.custom_from_mask(convolution, "weight", magnitude > 2 * magnitude.flatten().median())
 assert convolution.weight.is_contiguous()

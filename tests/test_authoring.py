@@ -506,6 +506,18 @@ def test_build_and_build_again(course, capsys):
     assert after[course / "course/01_one.ipynb"][1] == before[course / "course/01_one.ipynb"][1]
 
 
+def test_the_page_of_claims_is_built_again_after_a_chapter_ran(course, capsys):
+    (course / "course" / "claims.py").write_text("# %%\n1 + 1\n")
+    assert builder.make_notebooks(course) == 0
+    capsys.readouterr()
+    assert builder.make_notebooks(course) == 0
+    assert "course/claims.ipynb" not in capsys.readouterr().out
+    chapter = course / "course" / "01_one.py"
+    chapter.write_text(chapter.read_text() + "\n# %%\n3 + 3\n")
+    assert builder.make_notebooks(course) == 0
+    assert "course/claims.ipynb" in capsys.readouterr().out
+
+
 # Outputs are kept where the code is the same.
 
 

@@ -38,6 +38,7 @@ LANGUAGE = {
     "pygments_lexer": "ipython3",
 }
 SECONDS_A_CELL = 600
+CLAIMS_PAGE = "claims"  # shows what the chapters found out, so it is built after any of them
 
 # Folders in which people and systems keep their own files: a path there says something about one machine.
 _ABSOLUTE = re.compile(
@@ -301,15 +302,16 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
             if released.failed:
                 raise BuildError(f"nbgrader made nothing of {', '.join(released.failed)}:\n{released.log}")
         failed |= progress.failed
-    asked = everything or bool(names)
+    asked, ran = everything or bool(names), False
     for source in chapters:
-        target = source.with_suffix(".ipynb")
-        if source not in fresh or (is_current(target, fresh[source]) and not asked):
+        target, stale = source.with_suffix(".ipynb"), ran and source.stem == CLAIMS_PAGE
+        if source not in fresh or (is_current(target, fresh[source]) and not asked and not stale):
             continue
         with _Progress(target.relative_to(root)) as progress:
-            if asked or not keep_outputs(fresh[source], target, root):
+            if asked or stale or not keep_outputs(fresh[source], target, root):
                 execute(fresh[source], source.parent)
                 tidy_outputs(fresh[source], root)
+                ran = True
             nbformat.write(fresh[source], target)
         failed |= progress.failed
     failed |= _write_scores(root)
@@ -381,7 +383,9 @@ class _Progress:
 
 
 def _selected(root: Path, names: list[str]) -> tuple[list[Path], list[Path]]:
-    """The chapters and solutions whose names start with one of `names`; all of them without names."""
+    """The chapters and solutions whose names start with one of `names`, and the page of claims; all of them
+    without names.
+    """
     chapters, solutions = chapter_sources(root), solution_sources(root)
     if not names:
         return chapters, solutions
@@ -389,7 +393,7 @@ def _selected(root: Path, names: list[str]) -> tuple[list[Path], list[Path]]:
         if not any(path.stem.startswith(name) for path in chapters + solutions):
             known = ", ".join(sorted({path.stem for path in chapters + solutions}))
             raise BuildError(f"no chapter is called {name!r}; there are: {known}")
-    wanted = tuple(names)
+    wanted = (*names, CLAIMS_PAGE)
     return (
         [path for path in chapters if path.stem.startswith(wanted)],
         [path for path in solutions if path.stem.startswith(wanted)],

@@ -108,7 +108,7 @@ def holds(claim: str, ratio: Ratio) -> bool:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Score:
     """``word`` on the advice; ``rule``, a sentence that begins with "When"; ``code`` on the article's own.
 
     ``rests_on`` are the kinds of evidence for the advice.
@@ -120,13 +120,13 @@ class Verdict:
     rests_on: Sequence[Kind]
 
 
-def judge(claim: str, found: Iterable[Evidence]) -> Verdict:
+def judge(claim: str, found: Iterable[Evidence]) -> Score:
     """The verdicts on a claim. Raises ScoreError where its cells contradict each other."""
     mine = [one for one in found if one.claim == claim]
     advice = [one for one in mine if one.kind != "code" and one.holds is not None]
     word, rule = _advice(claim, advice)
     kinds = tuple(dict.fromkeys(one.kind for one in advice))
-    return Verdict(word, rule, _code([one for one in mine if one.kind == "code"]), kinds)
+    return Score(word, rule, _code([one for one in mine if one.kind == "code"]), kinds)
 
 
 def _advice(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:

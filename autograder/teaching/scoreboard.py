@@ -26,8 +26,8 @@ from .evidence import (
     RUNS,
     WORDS,
     Evidence,
+    Score,
     ScoreError,
-    Verdict,
     decides,
     holds,
     judge,
@@ -151,7 +151,7 @@ def _told(notebook: Path) -> Iterator[Evidence]:
                 yield Evidence.from_dict(told | {"chapter": notebook.stem})
 
 
-def verdict_of(claim: str, found: Sequence[Evidence]) -> Verdict:
+def verdict_of(claim: str, found: Sequence[Evidence]) -> Score:
     """The verdicts on a claim, from what was recorded. Raises ScoreError where its cells disagree."""
     return judge(claim, [one for one in found if one.device != HERE])
 
@@ -171,7 +171,7 @@ def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
     return table_markdown((*header, "this machine") if here else tuple(header), rows)
 
 
-def _both(verdict: Verdict) -> str:
+def _both(verdict: Score) -> str:
     """The two verdicts of a row."""
     code = {RUNS: "runs", "": ""}.get(verdict.code, f"is {verdict.code}")
     end = f" The article's own code {code}." if code else ""

@@ -23,10 +23,10 @@ def behaviour(
     ``when`` names the condition that this cell stands for, ``unless`` the one that it lacks. Raises
     ScoreError for an unknown claim, or a cell on both sides.
     """
-    tell(Evidence(claim, sentence, "behaviour", bool(holds), when, unless))
+    _tell(Evidence(claim, sentence, "behaviour", bool(holds), when, unless))
 
 
-def counted(
+def fewer(
     claim: str,
     what: str,
     *,
@@ -45,12 +45,12 @@ def counted(
     ratio = Ratio(*[without / following] * 3)
     if claim not in CLAIMS:
         raise ScoreError(f"There is no claim {claim!r}. The claims are {', '.join(CLAIMS)}.")
-    tell(Evidence(claim, what, "counting", holds(claim, ratio), when, unless, ratio=ratio))
+    _tell(Evidence(claim, what, "counting", holds(claim, ratio), when, unless, ratio=ratio))
 
 
 def documented(claim: str, sentence: str, link: str, *, holds: bool = True) -> None:
     """Rest a claim on PyTorch's documentation, at ``link``: what no cell can show."""
-    tell(Evidence(claim, sentence, "documentation", holds, link=link))
+    _tell(Evidence(claim, sentence, "documentation", holds, link=link))
 
 
 def article_code(
@@ -66,7 +66,7 @@ def article_code(
             works, why = bool(right(run())), what
         except Exception as error:
             works, why = False, f"{what}: {type(error).__name__}: {str(error).strip().splitlines()[0]}"
-    tell(Evidence(claim, why, "code", works, outdated=any(map(_tells_of_its_end, caught))))
+    _tell(Evidence(claim, why, "code", works, outdated=any(map(_tells_of_its_end, caught))))
 
 
 def _tells_of_its_end(warning: warnings.WarningMessage) -> bool:
@@ -75,7 +75,7 @@ def _tells_of_its_end(warning: warnings.WarningMessage) -> bool:
     return issubclass(warning.category, kinds) or "deprecated" in str(warning.message)
 
 
-def tell(found: Evidence) -> None:
+def _tell(found: Evidence) -> None:
     """Remember a finding, and show it."""
     note(found)
     word = f"code {found.word}" if found.kind == "code" else found.word

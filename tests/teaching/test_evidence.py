@@ -10,7 +10,7 @@ import pytest
 from autograder.measuring.duel import Ratio
 from autograder.teaching import verdicts
 from autograder.teaching.claims import CLAIMS
-from autograder.teaching.evidence import Evidence, ScoreError, Verdict, decides, holds, judge
+from autograder.teaching.evidence import Evidence, Score, ScoreError, decides, holds, judge
 
 SPEED, SMALLER, ON_A_GPU, BEHAVIOUR, COST = "C8", "E3", "A2", "C3", "D4"
 
@@ -54,7 +54,7 @@ def test_without_evidence_nothing_was_measured_and_it_says_where_a_gpu_is_needed
 
 
 def test_cells_that_agree_make_a_plain_verdict_with_its_figure() -> None:
-    assert judge(SPEED, [timed(SPEED, 2), timed(SPEED, 8)]) == Verdict(
+    assert judge(SPEED, [timed(SPEED, 2), timed(SPEED, 8)]) == Score(
         "holds", f"When {CLAIMS[SPEED].use}: 2× to 8×.", "", ("timing",)
     )
     assert judge(SPEED, [timed(SPEED, 1.01)]).word == "does not pay"
@@ -66,7 +66,7 @@ def test_cells_that_disagree_need_a_condition_that_parts_them() -> None:
     with pytest.raises(ScoreError, match="C8: 'small' and 'large' say opposite things"):
         judge(SPEED, [timed(SPEED, 2, "small"), timed(SPEED, 0.5, "large")])
     parted = [timed(SPEED, 2, "small", when="it is small"), timed(SPEED, 0.5, "large", unless="it is small")]
-    assert judge(SPEED, parted) == Verdict(
+    assert judge(SPEED, parted) == Score(
         "holds when …", "When it is small: 2×; otherwise 0.5×.", "", ("timing",)
     )
     with pytest.raises(ScoreError, match="the condition 'it is small' does not part"):
@@ -118,7 +118,7 @@ def test_the_articles_code_has_a_verdict_of_its_own() -> None:
     def code(holds: bool, outdated: bool = False) -> Evidence:
         return Evidence(SPEED, "its example", "code", holds, outdated=outdated)
 
-    assert judge(SPEED, [timed(SPEED, 2), code(False)]) == Verdict(
+    assert judge(SPEED, [timed(SPEED, 2), code(False)]) == Score(
         "holds", f"When {CLAIMS[SPEED].use}: 2×.", "wrong", ("timing",)
     )
     assert judge(SPEED, [code(True), code(True, outdated=True)]).code == "outdated"
@@ -139,7 +139,7 @@ def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFix
         raise RuntimeError("self must be a matrix\nand more")
 
     verdicts.behaviour("C3", "A buffer moves with the module.", True)
-    verdicts.counted("B3", "results that are kept", without=20, following=2)
+    verdicts.fewer("B3", "results that are kept", without=20, following=2)
     verdicts.documented("D6", "Nothing is promised.", "https://pytorch.org")
     verdicts.article_code("B7", "its import", old)
     verdicts.article_code("C4", "pretrained=", old_in_torchvision)
