@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder import article_code, behaviour, compare, costs, devices, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, documented, verdicts
 
 print("devices here:", *devices())
 
@@ -175,8 +175,16 @@ assert x[0] == 7.0
 
 # %% [markdown]
 # On a GPU the first variant makes the numbers on the CPU and sends 4 MB. The second sends an order: "make a
-# million random numbers there". That is what *A2* means, and on a GPU it is worth following.
-#
+# million random numbers there". That is what *A2* means. PyTorch's own guide to fast programs advises the same:
+
+# %%
+documented(
+    "A2",
+    "Tensors should be made on the device where they are needed, not moved there.",
+    "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+)
+
+# %% [markdown]
 # The article behind *A2* also recommends a function named `to_device`. Let us look for it:
 
 # %%

@@ -299,6 +299,16 @@ for name, sizes in (("one size", FIXED), ("12 sizes", CHANGING)):
 # not, and looks there before it looks at the switch. So **set `benchmark` before the first call**: a shape that has
 # run without it is not searched any more. That is also why we cannot try both on the same shape in one process. The
 # second variant therefore gets the same pictures on their side: another configuration, with the same arithmetic.
+#
+# PyTorch's guide says what to expect:
+
+# %%
+for claim in ("A5", "D2"):
+    documented(
+        claim,
+        "For a given input size, the search selects the algorithm that is fastest on this hardware.",
+        "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+    )
 
 # %%
 guess = 1.2

@@ -66,6 +66,17 @@ def test_right_answers_kept_their_points_on_a_busy_machine():
         assert (found["less"], found["failed"], found["suspected"]) == ([], {}, []), found
 
 
+def test_eight_races_at_once_gave_most_verdicts_in_the_simulation_and_no_wrong_one():
+    rows = json.loads((ROOT / "data" / "side_by_side.json").read_text())["simulated"]
+    assert sum(row["verdicts"] for row in rows) >= 50_000
+    assert sum(row["wrong"] for row in rows) == 0
+    for machine in {(row["filled_by"], row["work"]) for row in rows if row["filled_by"] >= 4}:
+        mine = [row for row in rows if (row["filled_by"], row["work"]) == machine]
+        best = max(mine, key=lambda row: row["verdicts_a_minute"])
+        assert best["races_at_once"] == 8
+        assert best["undecided"] < best["verdicts"] / 100
+
+
 def test_the_published_figures_for_a_class_keep_the_promises():
     content = json.loads((ROOT / "data" / "grading.json").read_text())
     alone, raced, large = (content[part] for part in ("without_races", "with_races", "large_class"))

@@ -121,10 +121,17 @@ class Score:
 
 
 def judge(claim: str, found: Iterable[Evidence]) -> Score:
-    """The verdicts on a claim. Raises ScoreError where its cells contradict each other."""
+    """The verdicts on a claim. Raises ScoreError where its cells contradict each other.
+
+    Documentation decides nothing about speed or memory. Where nothing was measured, it gives the rule.
+    """
     mine = [one for one in found if one.claim == claim]
     advice = [one for one in mine if one.kind != "code" and one.holds is not None]
+    said = [one for one in advice if one.kind == "documentation" and CLAIMS[claim].measurable]
+    advice = [one for one in advice if one not in said]
     word, rule = _advice(claim, advice)
+    if said and not advice:
+        rule = f"When {CLAIMS[claim].use}: so the documentation; there is no figure yet."
     kinds = tuple(dict.fromkeys(one.kind for one in advice))
     return Score(word, rule, _code([one for one in mine if one.kind == "code"]), kinds)
 

@@ -81,6 +81,16 @@ def test_cells_without_a_condition_have_their_figure_in_the_rule_too() -> None:
         judge(SPEED, [*parted, timed(SPEED, 1, "never")])
 
 
+def test_documentation_decides_nothing_about_speed_but_gives_a_rule_where_nothing_was_measured() -> None:
+    said = Evidence(ON_A_GPU, "It is faster.", "documentation", True, link="https://pytorch.org")
+    found = judge(ON_A_GPU, [said])
+    assert found.word == "not measured (needs a GPU)"
+    assert found.rule == f"When {CLAIMS[ON_A_GPU].use}: so the documentation; there is no figure yet."
+    assert found.rests_on == ()
+    measured = judge(ON_A_GPU, [said, timed(ON_A_GPU, 1.0)])
+    assert (measured.word, measured.rests_on) == ("does not pay", ("timing",))
+
+
 def test_a_count_says_what_was_counted() -> None:
     ratio = Ratio(10, 10, 10)
     bytes_kept = Evidence("B3", "bytes kept, 20 layers", "counting", True, ratio=ratio)
