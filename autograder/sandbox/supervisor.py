@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -338,8 +339,17 @@ class Sandbox:
     def stop(self) -> None:
         """From another thread: end what runs, and start nothing any more."""
         self._stopped.set()
+        self._kill()
+
+    def _kill(self) -> None:
+        """Kill its processes. While bubblewrap starts, its second process does not yet die with the first."""
         if process := self._process:
-            process.kill()
+            process.send_signal(signal.SIGSTOP)  # so that it starts no more
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            for pid in self._members():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End the fork server and everything that came from it."""
@@ -350,7 +360,7 @@ class Sandbox:
             if self._ready:
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(2)
-            self._process.kill()
+            self._kill()
             self._process.wait()
             self._process = None
         if self._said:

@@ -7,10 +7,12 @@ import platform
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hostile_class import adopted
 
 from autograder.sandbox import Sandbox, memory_cgroup, seccomp
 from autograder.sandbox.cells import LEFT_OUT, MOST_OUTPUTS, Outputs
@@ -186,3 +188,14 @@ def test_what_all_cells_of_a_notebook_show_is_limited(box: Sandbox) -> None:
     assert sum(len(str(outputs)) for outputs in executed.outputs.values()) < 25_000_000
     assert "had shown more than 20 MB" in str(executed.outputs[29])
     assert executed.outputs[30][0]["data"]["text/plain"] == "3"
+
+
+def test_nothing_is_left_of_a_sandbox_that_is_closed_while_it_starts() -> None:
+    """bubblewrap in two: its second process waits for the first, which may be killed before it says go."""
+    with adopted() as left:
+        for milliseconds in range(40):
+            box = Sandbox()
+            box.begin()
+            time.sleep(milliseconds / 2000)
+            box.close()
+    assert left == []
