@@ -19,6 +19,7 @@ import pytest
 from autograder.__main__ import main
 from autograder.authoring import builder
 from autograder.authoring.headers import lighter
+from autograder.teaching import scoreboard
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = builder.chapter_sources(ROOT)
@@ -516,6 +517,32 @@ def test_the_page_of_claims_is_built_again_after_a_chapter_ran(course, capsys):
     chapter.write_text(chapter.read_text() + "\n# %%\n3 + 3\n")
     assert builder.make_notebooks(course) == 0
     assert "course/claims.ipynb" in capsys.readouterr().out
+
+
+PAIR = '{"a": torch.neg, "b": torch.neg}, inputs=lambda generator, device: torch.ones(9)'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cell", "sentence"),
+    [
+        ('behaviour("Z9", "It is so.", True)', "There is no claim 'Z9'."),
+        (f'compare("add", {PAIR}, claim="A2", only="cpu")', "A2 is about cuda, and 'add' runs on cpu only."),
+        ('behaviour("C3", "It moves.", True, when="it rains")', "'it rains' has cells on one side only."),
+        (f'compare("add", {PAIR}, claim="C3")', "so the figure of 'add' decides nothing."),
+    ],
+)
+def test_what_decides_no_claim_ends_make_notebooks_with_one_sentence(course, cell, sentence):
+    (course / "course/01_one.py").write_text(
+        f"# %%\nimport torch\nfrom autograder import behaviour, compare\n\n{cell}\n"
+    )
+    (course / "README.md").write_text(f"{scoreboard.BEGIN}\n{scoreboard.END}\n")
+    command = [sys.executable, "-m", "autograder", "notebooks"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "AUTOGRADER_SECONDS": "0.01"}
+    done = subprocess.run(command, cwd=course, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if line.strip()]
+    assert line.startswith("error: ") and sentence in line
 
 
 # Outputs are kept where the code is the same.

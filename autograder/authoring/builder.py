@@ -314,8 +314,7 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
                 ran = True
             nbformat.write(fresh[source], target)
         failed |= progress.failed
-    failed |= _write_scores(root)
-    return int(failed)
+    return int(failed or _write_scores(root))
 
 
 def _write_scores(root: Path) -> bool:
