@@ -189,10 +189,18 @@ class Launches:
         self._idle = 0.0  # CPU seconds of a call that does nothing
         self._again = True  # short calls follow one of the same kind
         self._planned = 0.0  # CPU seconds of a call of the given version, before the launches
+        self._restless = 0  # launches
         self._kept, self._thrown = 0, dict.fromkeys(SIDES, 0)  # launches
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
 
     def plan(self) -> None:
+        """What ``_plan`` does, once more where the machine worked beside it."""
+        try:
+            self._plan()
+        except Restless:
+            self._plan()
+
+    def _plan(self) -> None:
         """Find how many calls make a block, with a copy of the given version's process.
 
         ``BLOCK_SECONDS`` or more of the given version, and of an answer that is just fast enough; both within
@@ -282,6 +290,11 @@ class Launches:
                         pairs.append(self._per_call(done, calls))
                         if len(pairs) == 2 and self._settled(pairs):
                             break  # a third could not change what the median of three says
+                except Restless as found:
+                    self._restless += 1
+                    if self._restless > FEW:
+                        found.side.refuse()
+                    continue
                 finally:
                     ending = sides
                     for side in ending:
@@ -420,6 +433,17 @@ class Done:
     changed: bool
 
 
+class Restless(AnswerError):
+    """A side took CPU time while it was stopped: it goes on by itself, or the machine was stopped just then.
+
+    The launch does not count. More than ``FEW`` in a race are no accident.
+    """
+
+    def __init__(self, side: Side) -> None:
+        super().__init__("failed", "not timed, because a process went on while it was stopped.")
+        self.side = side
+
+
 class Side:
     """One side of a race for one launch: ``copy`` waits for its process, in which ``function`` is called."""
 
@@ -508,7 +532,7 @@ class Side:
                 results.append(result)
                 if number == 0:
                     if not self._others_are_stopped():
-                        self._refuse()
+                        self.refuse()
                     self._is_new()  # what began in the first call is not looked at
                     before = self._of_all()
             beside = _more(before, self._of_all(), but=self._copy.pid)
@@ -550,7 +574,8 @@ class Side:
         before, self._newest = self._newest, self._copy.newest_process()
         return self._newest != before
 
-    def _refuse(self) -> None:
+    def refuse(self) -> None:
+        """Raise AnswerError, and have somebody look at it."""
         self._process.suspicious.append("In a race, another process of the answer worked beside the calls.")
         raise AnswerError("failed", "not timed, because another process worked beside the calls.")
 
@@ -562,7 +587,7 @@ class Side:
     def _running(self) -> Iterator[None]:
         """Let the side go on for the length of the block, and stop it again, with all its threads."""
         if self._when_stopped and _more(self._when_stopped, self._of_all()) > STOPPING_SECONDS:
-            self._refuse()  # it did not stay stopped
+            raise Restless(self)
         self._signal(signal.SIGCONT)
         try:
             yield
