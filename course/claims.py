@@ -4,8 +4,8 @@
 # Five widely read articles on PyTorch say what makes it fast. The chapters test all of it. This page keeps the
 # score.
 #
-# Nothing here is typed by hand. A row says what the article says and, where its own words are known, quotes it.
-# Then two verdicts. The first is on the *advice*:
+# Nothing here is typed by hand. A row says what the article says, and quotes its own words or its code. Then two
+# verdicts. The first is on the *advice*:
 #
 # - **holds**: every cell that tests it found it so. A claim of speed holds where the whole interval says 10 % or
 #   more, unless the article itself names another figure.

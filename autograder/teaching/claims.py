@@ -36,7 +36,7 @@ ARTICLES = {
 
 @dataclass(frozen=True)
 class Claim:
-    """What an article says (in our words, and in its own where they are known), and what would decide it.
+    """What an article says, and what would decide it. ``words`` are the article's own, or its code.
 
     ``use`` is the situation in which somebody would follow it, after "when". ``promises`` is what a cell must
     show: a "speed" or a "memory" ratio of ``at_least`` or more, "correctness", or that something is there at
@@ -98,30 +98,45 @@ CLAIMS = {
         "Autograd records a graph in the forward pass; backward() fills .grad.",
         "you need gradients",
         "correctness",
+        words="`backward()`",
     ),
     "B2": Claim(
         "The graph is dynamic: Python control flow works.",
         "the computation depends on the data",
         "correctness",
+        words="`torch.where`",
     ),
     "B3": Claim(
-        "torch.no_grad() for inference takes less memory and is faster.", "you do not need gradients", "speed"
+        "torch.no_grad() for inference takes less memory and is faster.",
+        "you do not need gradients",
+        "speed",
+        words="`torch.no_grad()`",
     ),
     "B4": Claim(
-        "One line moves model and data to the GPU.", "you move a model or data to a device", "correctness"
+        "One line moves model and data to the GPU.",
+        "you move a model or data to a device",
+        "correctness",
+        words="`.cuda()`",
     ),
     "B5": Claim(
         "nn.DataParallel(model) makes training on several GPUs faster.",
         "there are several GPUs",
         "speed",
         "cuda",
+        words="`nn.DataParallel`",
     ),
     "B6": Claim(
         "init_process_group and DistributedDataParallel: two lines to several GPUs.",
         "you train in several processes",
         "correctness",
+        words='`init_process_group("nccl")`',
     ),
-    "B7": Claim("Mixed precision takes less memory and is faster.", "you train or infer in 16 bits", "speed"),
+    "B7": Claim(
+        "Mixed precision takes less memory and is faster.",
+        "you train or infer in 16 bits",
+        "speed",
+        words="`torch.cuda.amp`",
+    ),
     "C1": Claim(
         "DatasetFolder and ImageFolder instead of a hand-written Dataset.",
         "samples lie in a folder for each class",
@@ -228,11 +243,13 @@ CLAIMS = {
         "correctness",
         "cuda",
         cost=True,
+        words="`deterministic=True`",
     ),
     "D5": Claim(
         "For repeatable runs also set benchmark=False and seed everything.",
         "a run must repeat",
         "correctness",
+        words="`benchmark=False`",
     ),
     "D6": Claim(
         "Determinism across machines is not promised.",
@@ -263,11 +280,13 @@ CLAIMS = {
         "contiguous, clone and zeros_like take a memory format.",
         "a copy should have a memory format",
         "correctness",
+        words="`zeros_like(memory_format=preserve_format)`",
     ),
     "E5": Claim(
         "Module.to(memory_format=) converts 4-D parameters and buffers.",
         "a whole model should be in channels_last",
         "correctness",
+        words="`Module.to(memory_format=)`",
     ),
     "E6": Claim(
         "Convolution, pooling and upsampling on CPU gain from channels_last.",
@@ -293,5 +312,6 @@ CLAIMS = {
         "Pruning with a mask that is computed once and multiplied in a forward pre-hook.",
         "you prune a layer",
         "correctness",
+        words="`contiguous_format`",
     ),
 }
