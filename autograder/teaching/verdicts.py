@@ -97,9 +97,8 @@ def verdicts(*claims: str) -> None:
         try:
             verdict = judge(claim, mine)
             word, rule, code = verdict.word, verdict.rule, verdict.code
-        except (
-            ScoreError
-        ):  # another chapter has the other side, or this machine disagrees with those recorded
+        except ScoreError:
+            # Another chapter has the other side, or this machine disagrees with those recorded.
             word, rule = "; ".join(dict.fromkeys(map(_with_side, mine))), "see the page of all claims"
             code = judge(claim, [found for found in mine if found.kind == "code"]).code
         rows.append((claim, CLAIMS[claim].says, word, code, rule))
