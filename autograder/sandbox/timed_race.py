@@ -250,9 +250,10 @@ class Launches:
         """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
         best = dict.fromkeys(SIDES, math.inf)  # seconds of each side in its best launch
         held: list[list[dict[str, float]]] = []
+        timed = 0  # launches
         ending: list[Side] = []
         try:
-            for launch in range(MOST_LAUNCHES):
+            for _ in range(MOST_LAUNCHES):
                 if not self._time.of_cell():
                     break
                 sides: list[Side] = []
@@ -301,7 +302,8 @@ class Launches:
                         side.kill()
                 best = {name: min(best[name], _typical(pairs, name)) for name in SIDES}
                 held.append(pairs)
-                if launch:  # one alone does not show what an answer usually takes
+                timed += 1
+                if timed > 1:  # one alone does not show what an answer usually takes
                     yield from self._undisturbed(held, best)
                     held = []
             yield from self._undisturbed(held, best)
@@ -337,8 +339,8 @@ class Launches:
 
     @property
     def thrown_away(self) -> int:
-        """Launches that do not count, because something made a side slow."""
-        return sum(self._thrown.values())
+        """Launches that do not count, because something made a side slow, or a side did not rest."""
+        return sum(self._thrown.values()) + self._restless
 
     def _side(self, name: str, copy: Callable[[], Connection]) -> Side:
         return Side(name, *self._processes[name], copy, self._core, self._time)
