@@ -254,7 +254,10 @@ def load(kind: str) -> Iterator[None]:
 
 
 def grade(box: Sandbox, given: str, answer: str, asked: float) -> dict:
-    """One real verdict, of a submission of its own: the word, the seconds, and the logs of the launches."""
+    """One real verdict, of a submission of its own: the word, the seconds, and the logs of the launches.
+
+    Where the machine was too uneven to judge, the race is put off: "undecided", and there are no logs.
+    """
     roles = [("given", given), ("student", answer), ("test", TEST.format(asked=asked))]
     cells = [
         {"index": i, "role": role, "source": source, "grade_id": f"c{i}", "exercise": f"c{i}"}
@@ -263,7 +266,10 @@ def grade(box: Sandbox, given: str, answer: str, asked: float) -> dict:
     done = box.run(cells, assignment="bench", cell_seconds=600)
     card = next(output["data"][MIME] for output in done.outputs[2] if MIME in output.get("data", {}))
     if not card.get("laps"):
-        raise RuntimeError(f"a race was not run: {card['message']}\n{given}")
+        if card["outcome"] != "undecided":
+            raise RuntimeError(f"a race was not run: {card['message']}\n{given}")
+        seconds = done.seconds["races"]
+        return {"word": "undecided", "seconds": seconds, "logs": [], "signs_only": False, "thrown_away": 0}
     (lap,) = card["laps"]
     logs = [round(log, 4) for log in lap["logs"]]
     noticed = {"signs_only": lap["signs_only"], "thrown_away": lap["thrown_away"]}
@@ -372,11 +378,12 @@ def table_of(records: list[dict], drawn: int) -> dict:
     for key in sorted(cells, key=lambda key: [rank[name] for name in key]):
         (judge, work, kind, given), found = key, cells[key]
         if kind == "same":
-            gradings = sorted(math.exp(median(one["logs"])) for one in found)
+            gradings = sorted(math.exp(median(one["logs"])) for one in found if one["logs"])
             same.append(
                 {
                     "work": work,
                     "gradings": len(gradings),
+                    "put_off": len(found) - len(gradings),
                     "least": round(gradings[0], 3),
                     "median": round(median(gradings), 3),
                     "most": round(gradings[-1], 3),
@@ -386,7 +393,9 @@ def table_of(records: list[dict], drawn: int) -> dict:
         else:
             row = row_of([one["word"] for one in found], [one["seconds"] for one in found], given)
             if judge == OURS:
-                row |= drawn_from([one["logs"] for one in found], given, drawn) | seen(found)
+                launched = [one for one in found if one["logs"]]
+                row |= drawn_from([one["logs"] for one in launched], given, drawn) | seen(launched)
+                row["put_off"] = len(found) - len(launched)
             rows.append({"judge": judge, "work": work, "load": kind} | row)
     machine = next(one["machine"] for one in reversed(records) if "machine" in one)
     return {"machine": machine, "date": date.today().isoformat(), "rows": rows, "same": same}
