@@ -262,8 +262,8 @@ class Results:
         for dim, stride in enumerate(data.stride()):
             if stride == 0 and data.shape[dim] > 1:
                 data = data.narrow(dim, 0, 1)
-        flat = data.cpu().permute(memory_order(strides)).contiguous().reshape(-1).view(torch.uint8)
-        return self._buffer(flat.numpy().data)
+        flat = data.cpu().permute(memory_order(strides)).contiguous().as_strided((data.numel(),), (1,))
+        return self._buffer(flat.view(torch.uint8).numpy().data)  # a single item may have any stride
 
     def _alias(self, start: int) -> tuple[int, int] | None:
         """The storage of an input that an address lies in, and how far."""

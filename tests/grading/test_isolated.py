@@ -89,6 +89,11 @@ def equal(a, b):
     assert results(run(box, "def same(x): return x", compare)) == ["[]"]
 
 
+def test_a_single_item_may_have_any_stride(box: Sandbox) -> None:
+    student = "def ones(): return torch.ones((1, 4), dtype=torch.int64)[:, 1], np.ones((1, 4))[:, 1]"
+    assert results(run(box, student, "[one.tolist() for one in ones()]")) == ["[[1], [1.0]]"]
+
+
 def test_classes_objects_methods_and_attributes(box: Sandbox) -> None:
     student = """
 class Counter:
