@@ -17,6 +17,8 @@ _HOMES = {
     "devices": "measuring.clocks",
     "documented": "teaching.verdicts",
     "fewer": "teaching.verdicts",
+    "guessed": "teaching.guess",
+    "picture": "show",
     "race": "judging.race",
     "scoreboard": "teaching.scoreboard",
     "verdicts": "teaching.verdicts",

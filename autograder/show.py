@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 import unicodedata
 from base64 import b64encode
 from collections.abc import Collection, Sequence
 from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Rows = Sequence[Sequence[str]]
 
@@ -24,15 +29,18 @@ def show(text: str, html: str, data: dict[str, object] | None = None) -> None:
     display({"text/plain": text, "text/html": html, **(data or {})}, raw=True)
 
 
-def show_picture(png: bytes, alternative: str) -> None:
-    """Display a PNG in a notebook, with its alternative text; nothing anywhere else."""
+def picture(figure: Figure, alternative: str) -> None:
+    """Display a figure of matplotlib in a notebook; ``alternative`` says in words what can be seen there."""
     if in_notebook():
-        from IPython.display import display
+        show(alternative, picture_html(figure, alternative))
 
-        # As HTML: JupyterLab gives image/png no alternative text.
-        source = f"data:image/png;base64,{b64encode(png).decode()}"
-        html = f'<img alt="{escape(alternative)}" style="max-width:100%;height:auto" src="{source}">'
-        display({"text/html": html, "text/plain": alternative}, raw=True)
+
+def picture_html(figure: Figure, alternative: str) -> str:
+    """A figure as HTML with a PNG in it: JupyterLab gives image/png no alternative text."""
+    png = io.BytesIO()
+    figure.savefig(png, format="png", facecolor="white", metadata={"Software": None})
+    source = f"data:image/png;base64,{b64encode(png.getvalue()).decode()}"
+    return f'<img alt="{escape(alternative)}" style="max-width:100%;height:auto" src="{source}">'
 
 
 def show_markdown(text: str) -> None:

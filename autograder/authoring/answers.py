@@ -6,7 +6,8 @@
     def one_hot(labels, classes): ...
 
 The words are: the exercise (the id of the cell for its answer), the kind of answer, and the points that each
-of its test cells must give (``check`` stands for the cell ``one_hot_check``). The kinds ``solution`` and
+of its test cells must give (``check`` stands for the cell ``one_hot_check``); ``race=0.5..2`` where a machine
+decides how many of the points in between. The kinds ``solution`` and
 ``unattempted`` need no entry: they are the source's own solution, and what students start from.
 """
 
@@ -23,7 +24,27 @@ from nbformat import NotebookNode
 from ..roles import exercise_of, is_test, solution_cells
 from .builder import build
 
-HEADER = re.compile(r"# %% (\w+) (\w+)((?: \w+=[\d.]+)*)")
+_NUMBER = r"\d+(?:\.\d+)?"
+HEADER = re.compile(rf"# %% (\w+) (\w+)((?: \w+={_NUMBER}(?:\.\.{_NUMBER})?)*)")
+# An answer "as slow as given" may come out a little faster by luck: so much of a test's points is nothing.
+NOTHING = 0.1
+
+
+@dataclass(frozen=True)
+class Worth:
+    """The points that a test must give: from ``low`` to ``high``."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
+
+    def agrees(self, points: float | None, most: float) -> bool:
+        """Whether a test that can give ``most`` points gave what it should."""
+        if points is None:
+            return False
+        return self.low - 0.005 <= points <= max(self.high + 0.005, NOTHING * most * (self.high == 0))
 
 
 @dataclass(frozen=True)
@@ -33,7 +54,7 @@ class KnownAnswer:
     exercise: str
     kind: str
     code: str | None
-    points: Mapping[str, float]
+    points: Mapping[str, Worth]
 
 
 Answers = dict[str, dict[str, KnownAnswer]]
@@ -52,7 +73,10 @@ def read_answers(path: Path) -> list[KnownAnswer]:
         if not (words := HEADER.fullmatch(header.rstrip())):
             raise ValueError(f"{path}: expected '# %% exercise kind test=points …', but found {header!r}.")
         exercise, kind, rest = words.groups()
-        points = {f"{exercise}_{test}": float(value) for test, value in re.findall(r"(\w+)=([\d.]+)", rest)}
+        points = {
+            f"{exercise}_{test}": Worth(float(low), float(high or low))
+            for test, low, high in re.findall(rf"(\w+)=({_NUMBER})(?:\.\.({_NUMBER}))?", rest)
+        }
         answers.append(KnownAnswer(exercise, kind, code.strip(), points))
     return answers
 
@@ -67,12 +91,14 @@ def answers_to(assignment: str, root: Path = Path()) -> Answers:
     solutions = solution_cells(source)
     answers: Answers = {}
     for exercise, cell in solutions.items():
-        most: Mapping[str, float] = {
-            test: points for test, points in full.items() if exercise_of(test, solutions) == exercise
+        most: Mapping[str, Worth] = {
+            test: Worth(points, points)
+            for test, points in full.items()
+            if exercise_of(test, solutions) == exercise
         }
         answers[exercise] = {
             "solution": KnownAnswer(exercise, "solution", cell.source, most),
-            "unattempted": KnownAnswer(exercise, "unattempted", None, dict.fromkeys(most, 0.0)),
+            "unattempted": KnownAnswer(exercise, "unattempted", None, dict.fromkeys(most, Worth(0, 0))),
         }
     path = root / "tests" / "answers" / f"{assignment}.py"
     for answer in read_answers(path):
@@ -105,7 +131,7 @@ def submission(release: NotebookNode, answers: Answers, kinds: Mapping[str, str]
     return notebook
 
 
-def expected_points(answers: Answers, kinds: Mapping[str, str]) -> dict[str, float]:
+def expected_points(answers: Answers, kinds: Mapping[str, str]) -> dict[str, Worth]:
     """The points that each test cell must give for such a submission."""
     return {
         test: points

@@ -38,13 +38,15 @@ LANGUAGE = {
     "pygments_lexer": "ipython3",
 }
 SECONDS_A_CELL = 600
-CLAIMS_PAGE = "claims"  # shows what the chapters found out, so it is built after any of them
+PAGES = ("claims", "index")  # show what the chapters and exercises say, so they are built after any of them
 
 # Folders in which people and systems keep their own files: a path there says something about one machine.
 _ABSOLUTE = re.compile(
     r"(?<![\w.:/<])/(?:home|root|tmp|usr|opt|var|mnt|srv|work|workspace|media|private|Users)/[\w.-]+"
     r"|\b[A-Z]:\\[\w.-]+\\"
 )
+# A picture within HTML: its letters mean nothing, and there are very many of them.
+_PICTURE = re.compile(r'(src="data:[^"]*")')
 
 
 class BuildError(Exception):
@@ -220,14 +222,15 @@ def tidy_outputs(notebook: NotebookNode, root: Path) -> None:
     """
     for position, cell in enumerate(notebook.cells):
         for holder, key in _texts(cell):
-            text = holder[key]
             cell_name = "&lt;cell&gt;" if key == "text/html" else "<cell>"
-            text = re.sub(r"[^\s\"'<>]*ipykernel_\d+/\d+\.py", cell_name, text)
-            text = re.sub(r"/[^\s\"'<>]*/site-packages/", "", text)
-            text = text.replace(f"{root}{os.sep}", "")
-            holder[key] = text
-            for path in absolute_paths(text):
-                raise BuildError(f"{_where(notebook, position)}: its output has an absolute path, {path}")
+            parts = _PICTURE.split(holder[key])
+            for place in range(0, len(parts), 2):  # between the pictures
+                text = re.sub(r"[^\s\"'<>]*ipykernel_\d+/\d+\.py", cell_name, parts[place])
+                text = re.sub(r"/[^\s\"'<>]*/site-packages/", "", text)
+                parts[place] = text.replace(f"{root}{os.sep}", "")
+                for path in absolute_paths(parts[place]):
+                    raise BuildError(f"{_where(notebook, position)}: its output has an absolute path, {path}")
+            holder[key] = "".join(parts)
 
 
 def absolute_paths(text: str) -> list[str]:
@@ -237,7 +240,7 @@ def absolute_paths(text: str) -> list[str]:
 
 def output_texts(cell: NotebookNode) -> list[str]:
     """The texts in a cell's outputs: streams and text-like displays, without pictures."""
-    return [holder[key] for holder, key in _texts(cell)]
+    return ["".join(_PICTURE.split(holder[key])[::2]) for holder, key in _texts(cell)]
 
 
 @dataclass(frozen=True)
@@ -294,6 +297,7 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
             with _Progress(target.relative_to(root)) as progress:
                 nbformat.write(fresh[source], target)
             failed |= progress.failed
+    before = _stamps(root / "exercises")
     if built := [source for source in solutions if source in fresh]:
         with _Progress(Path("exercises")) as progress:
             released = release(built, root)
@@ -302,16 +306,16 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
             if released.failed:
                 raise BuildError(f"nbgrader made nothing of {', '.join(released.failed)}:\n{released.log}")
         failed |= progress.failed
-    asked, ran = everything or bool(names), False
+    asked, changed = everything or bool(names), before != _stamps(root / "exercises")
     for source in chapters:
-        target, stale = source.with_suffix(".ipynb"), ran and source.stem == CLAIMS_PAGE
+        target, stale = source.with_suffix(".ipynb"), changed and source.stem in PAGES
         if source not in fresh or (is_current(target, fresh[source]) and not asked and not stale):
             continue
         with _Progress(target.relative_to(root)) as progress:
             if asked or stale or not keep_outputs(fresh[source], target, root):
                 execute(fresh[source], source.parent)
                 tidy_outputs(fresh[source], root)
-                ran = True
+            changed = True
             nbformat.write(fresh[source], target)
         failed |= progress.failed
     return int(failed or _write_scores(root))
@@ -382,8 +386,8 @@ class _Progress:
 
 
 def _selected(root: Path, names: list[str]) -> tuple[list[Path], list[Path]]:
-    """The chapters and solutions whose names start with one of `names`, and the page of claims; all of them
-    without names.
+    """The chapters and solutions whose names start with one of `names`, and the pages about them all; every
+    one without names.
     """
     chapters, solutions = chapter_sources(root), solution_sources(root)
     if not names:
@@ -392,7 +396,7 @@ def _selected(root: Path, names: list[str]) -> tuple[list[Path], list[Path]]:
         if not any(path.stem.startswith(name) for path in chapters + solutions):
             known = ", ".join(sorted({path.stem for path in chapters + solutions}))
             raise BuildError(f"no chapter is called {name!r}; there are: {known}")
-    wanted = (*names, CLAIMS_PAGE)
+    wanted = (*names, *PAGES)
     return (
         [path for path in chapters if path.stem.startswith(wanted)],
         [path for path in solutions if path.stem.startswith(wanted)],
@@ -419,7 +423,7 @@ def _texts(cell: NotebookNode) -> Iterator[tuple[dict, str]]:
             yield output, "text"
         for kind, value in output.get("data", {}).items():
             is_text = isinstance(value, str) and (kind.startswith("text/") or kind == "image/svg+xml")
-            if is_text and not value.startswith("<img "):
+            if is_text:
                 yield output.data, kind
 
 

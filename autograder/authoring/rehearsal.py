@@ -145,11 +145,12 @@ def points_table(
         row = [student]
         for exercise, kind in kinds.items():
             expected = expected_points(answers, {exercise: kind})
+            most = answers[exercise]["solution"].points
             found = {test: points.get(test) for test in expected}
             row.append(f"{sum(value or 0 for value in found.values()):g} {kind}")
             for test, value in found.items():
-                if value is None or abs(value - expected[test]) > 0.01:
-                    row[-1] += f" ({test}: {value}, not {expected[test]:g})"
+                if not expected[test].agrees(value, most[test].high):
+                    row[-1] += f" ({test}: {value}, not {expected[test]})"
                     right = False
         rows.append([*row, f"{sum(value or 0 for value in points.values()):g}"])
     return rows, right

@@ -45,12 +45,13 @@ def remember(function: Callable[..., object], check: tuple[str, ...], right: boo
         _checked.setdefault(function, {})[check] = right
 
 
-def found_wrong(function: Callable[..., object]) -> bool:
-    """Whether a check in this session last found ``function`` wrong."""
+def found_wrong(function: Callable[..., object]) -> str:
+    """The first case of a check that last found ``function`` wrong in this session; "" where none did."""
     try:
-        return not all(_checked.get(function, {}).values())
+        checks = _checked.get(function, {})
     except TypeError:
-        return False
+        return ""
+    return next((check[0] for check, right in checks.items() if not right), "")
 
 
 def call(function: Callable[..., object], arguments: tuple[object, ...], said: list[str]) -> object:

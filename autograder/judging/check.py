@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import reprlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,8 +17,18 @@ from ..measuring.costs import Costs, counting
 from ..measuring.duel import fresh_inputs
 from ..measuring.units import counted, size
 from .calls import AnswerError, call, refuse_nonsense, remember
-from .outcome import Outcome, notes
-from .values import change_tensors, channels_last, difference, precise, shares_memory, strided, tensors
+from .outcome import Outcome, notes, partial_points
+from .values import (
+    argument_names,
+    change_of_inputs,
+    change_tensors,
+    channels_last,
+    difference,
+    precise,
+    shares_memory,
+    strided,
+    tensors,
+)
 
 Errors = type[Exception] | tuple[type[Exception], ...]
 
@@ -38,6 +49,7 @@ def check(
     raises: Errors | None = None,
     shares: bool | None = None,
     at_most: Mapping[str, int] | None = None,
+    peak: int | None = None,
     tolerance: float | None = None,
 ) -> Outcome:
     """Test that ``function`` gives what ``like`` gives; show a card; give the Outcome.
@@ -46,29 +58,38 @@ def check(
     Every case is run on every device present, and again with its tensors not contiguous and (where they
     have four dimensions) in channels_last order. Results must agree in structure, shape, dtype, device and
     value; values are compared with those of ``like`` in float64, with a ``tolerance`` relative to their size
-    (by default 1e-4 in float32). The inputs must be left as ``like`` leaves them.
+    (by default 1e-4 in float32). The inputs must be left as ``like`` leaves them: values, what requires a
+    gradient, and the ``.grad`` that they hold.
 
     ``gradients``: the gradients of the floating-point inputs must agree too. ``raises``: for these inputs the
     answer must raise this error (or one of these). ``shares``: whether the result must (True) or must not
     (False) share memory with an input. ``at_most``: counted costs that one call may have, such as
     ``{"copies": 0}``; the names are those of ``Costs``. Result, sharing and costs are those of one call, and
     no two calls get the same input. All or nothing: ``points`` or 0.
+
+    ``peak``: the most memory in bytes that a call of a right answer may have new at once, for all points.
+    Between what ``like`` has and that, points grow with the logarithm, and the worst of the cases counts.
     """
     cases = [on] if callable(on) else list(on)
     for case in cases:
         refuse_nonsense(function, like, case, points)
-    wanted = (gradients, raises, shares, tuple(at_most or ()))
+    wanted = (gradients, raises, shares, tuple(at_most or ()), peak)
     this = (*(case.__name__ for case in cases), *map(str, wanted))
     said: list[str] = []
     tried = 0
+    peaks: list[_Peak] = []
     try:
-        for trial in _trials(cases):
+        for trial in _trials(cases, like):
             tried += 1
             try:
                 if raises is not None:
                     _expect_error(trial, function, raises, said)
                 else:
-                    _expect_same(trial, function, like, gradients, shares, at_most or {}, tolerance, said)
+                    costs = at_most or {}
+                    found = _expect_same(
+                        trial, function, like, gradients, shares, costs, peak, tolerance, said
+                    )
+                    peaks += [found] if found else []
             except AnswerError as problem:
                 raise AnswerError(problem.word, f"{problem}\n{trial}", right=problem.right) from problem
     except AnswerError as problem:
@@ -81,14 +102,47 @@ def check(
         return Outcome(problem.word, 0, points, summary, details, facts={"right": problem.right}).show()
     remember(function, this, right=True)
     summary = f"right in {counted(tried, 'case')}."
+    if peaks:
+        return _on_memory(min(peaks, key=lambda one: one.share), points, summary, notes(said)).show()
     return Outcome("passed", points, points, summary, notes(said), facts={"right": True}).show()
 
 
 @dataclass(frozen=True)
+class _Peak:
+    """The most new memory alive at once, in bytes: an answer's, the given version's, the one asked for."""
+
+    mine: int
+    given: int
+    asked: int
+
+    @property
+    def share(self) -> float:
+        """The part of the points, from 0 to 1."""
+        if self.mine <= self.asked:
+            return 1.0
+        return max(0.0, math.log(self.given / self.mine) / math.log(self.given / self.asked))
+
+
+def _on_memory(peak: _Peak, points: float, right: str, remarks: Sequence[str]) -> Outcome:
+    """The outcome of a right answer whose memory counts."""
+    summary = (
+        f"{right[:-1]}, with {size(peak.mine)} of new memory at once; {size(peak.asked)} asked for, "
+        f"{size(peak.given)} as given."
+    )
+    earned = round(points * peak.share, 2)
+    facts = {"right": True, "peak": {"bytes": peak.mine, "given": peak.given, "required": peak.asked}}
+    if peak.share == 1:
+        return Outcome("passed", points, points, summary, remarks, facts=facts)
+    how = partial_points(earned, points, f"{size(peak.given)} and more", size(peak.asked))
+    return Outcome("failed", earned, points, summary, [how, *remarks], facts=facts)
+
+
+@dataclass(frozen=True)
 class _Trial:
-    """One case with one seed, on one device, in one layout."""
+    """One case with one seed, on one device, in one layout; ``like`` names the arguments."""
 
     case: Callable[..., object]
+    like: Callable[..., object]
     seed: int
     device: str
     layout: str
@@ -100,11 +154,13 @@ class _Trial:
 
     def __str__(self) -> str:
         """Where it happened, with the inputs in short, so that the student can try the same."""
-        inputs = ", ".join(_short(value) for value in self.inputs())
+        given = self.inputs()
+        names = argument_names(self.like, len(given))
+        inputs = ", ".join(f"{name} = {_short(value)}" for name, value in zip(names, given, strict=True))
         return f"Input: {self.case.__name__} ({self.layout}, {self.device}, seed {self.seed}): {inputs}"
 
 
-def _trials(cases: Sequence[Callable[..., object]]) -> Iterator[_Trial]:
+def _trials(cases: Sequence[Callable[..., object]], like: Callable[..., object]) -> Iterator[_Trial]:
     for case in cases:
         for device in devices():
             for layout, change in LAYOUTS.items():
@@ -113,7 +169,7 @@ def _trials(cases: Sequence[Callable[..., object]]) -> Iterator[_Trial]:
                 if layout == "contiguous" or any(
                     change(tensor).stride() != tensor.stride() for tensor in given
                 ):
-                    yield _Trial(case, seed, device, layout)
+                    yield _Trial(case, like, seed, device, layout)
 
 
 def _expect_same(
@@ -123,21 +179,24 @@ def _expect_same(
     gradients: bool,
     shares: bool | None,
     at_most: Mapping[str, int],
+    peak: int | None,
     tolerance: float | None,
     said: list[str],
-) -> None:
+) -> _Peak | None:
     mine, theirs = trial.inputs(), trial.inputs()
     if gradients:
         mine, theirs = _with_gradients(mine), _with_gradients(theirs)
     # One call: an answer that can tell which call is counted could be right in one and cheap in another.
-    with counting(mine) if at_most or shares is not None else nullcontext(Costs()) as cost:
+    counted_call = at_most or shares is not None or peak is not None
+    with counting(mine) if counted_call else nullcontext(Costs()) as cost:
         got = call(function, mine, said)
-    expected = like(*theirs)
+    with counting(theirs) if peak is not None else nullcontext(Costs()) as given_cost:
+        expected = like(*theirs)
     has_floats = any(tensor.is_floating_point() for tensor in tensors(theirs))
     exact = like(*change_tensors(trial.inputs(), precise)) if has_floats else None
     if found := difference(got, expected, exact, tolerance):
         raise AnswerError("failed", found)
-    if found := difference(mine, theirs, None, tolerance, "input"):
+    if found := change_of_inputs(mine, theirs, argument_names(like, len(mine)), tolerance):
         raise AnswerError("failed", f"the call changed its input, which must be left alone.\n{found}")
     if gradients and (
         found := difference(_gradients(got, mine), _gradients(expected, theirs), where="gradient")
@@ -150,6 +209,12 @@ def _expect_same(
     if shares is False and shares_memory(got, mine):
         raise AnswerError("failed", "the result should be a copy, but shares memory with the input.")
     _expect_cheap(cost, at_most)
+    if peak is None:
+        return None
+    if given_cost.peak_bytes <= peak:
+        most = size(given_cost.peak_bytes)
+        raise ValueError(f"peak must be below what the given version has at once, {most}, not {size(peak)}.")
+    return _Peak(cost.figure("peak_bytes"), given_cost.peak_bytes, peak)
 
 
 def _expect_cheap(cost: Costs, at_most: Mapping[str, int]) -> None:

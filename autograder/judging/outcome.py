@@ -121,6 +121,11 @@ class Outcome:
         return self
 
 
+def partial_points(earned: float, most: float, none: str, full: str) -> str:
+    """How points between nothing and all came about."""
+    return f"{earned:g} of {most:g} points: they grow with the logarithm, from 0 at {none} to all at {full}."
+
+
 def notes(warnings: Sequence[str]) -> list[str]:
     """Lines for a card that pass on what the answer wrote to its error stream; it costs no points."""
     return [f"Your code warned (no points lost): {line}" for line in dict.fromkeys(warnings)]

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+import torch
+
 from ..measuring.clocks import devices
 from ..measuring.costs import costs
 from ..measuring.decide import FAR, SAME
@@ -17,14 +19,18 @@ from ..measuring.selfcheck import TooNoisy
 from ..measuring.units import counted, size, times
 from .answer import Answer, AnswerHere
 from .calls import AnswerError, call, found_wrong, refuse_nonsense
-from .outcome import Bar, Outcome, notes
-from .values import difference
+from .outcome import Bar, Outcome, notes, partial_points
+from .values import argument_names, change_of_inputs, change_tensors, difference, precise, tensors
 
 # So often an answer is called before it is timed: what its first calls do, such as compile, is no part of the
 # race. torch.compile takes the second call to see that sizes change.
 WARM_UPS = 3
 # What a verdict means for the answer: the ratio asked for, to within 3 %, is fast enough.
 WORDS = {"faster": "passed", "as fast": "passed", "slower": "failed", "undecided": "undecided"}
+# A given version in these is off by so much itself that what it gives in float64 is compared.
+SHORT = (torch.float16, torch.bfloat16)
+# A limit is measured to within some 20 %; what is faster by this factor has not done the work.
+TOO_FAST = 1.5
 # Less than 40 % faster counts as no faster: the given version itself, handed in, has come out 31 % faster.
 NO_FASTER = 1.4
 
@@ -50,7 +56,8 @@ def race(
     points grow with the logarithm of the ratio; several devices count equally. ``tolerance`` is that of
     ``check``; ``seconds`` is the time to spend for each device in a notebook. ``bytes`` and ``flops`` are
     what one call must at least move and compute; they add a bar with the least time that the device could
-    take.
+    take, and the share of that limit. An answer far beyond the limit is undecided and gets no points: an
+    instructor looks at it.
     """
     refuse_nonsense(function, against, on, points)
     for device, ratio in at_least.items():
@@ -97,12 +104,28 @@ class _Lap:
     least: float | None
 
     @property
+    def seconds(self) -> float:
+        """What one call of the answer takes."""
+        return median(self.verdict.seconds["fast"])
+
+    @property
+    def of_limit(self) -> float | None:
+        """The share of the limit that the answer reaches, where a limit is known."""
+        return self.least / self.seconds if self.least else None
+
+    @property
+    def too_fast(self) -> bool:
+        return (self.of_limit or 0) > TOO_FAST
+
+    @property
     def word(self) -> str:
-        return WORDS[self.verdict.word]
+        return "undecided" if self.too_fast else WORDS[self.verdict.word]
 
     @property
     def share(self) -> float:
         """The part of the points, from 0 to 1."""
+        if self.too_fast:
+            return 0.0
         if self.word == "passed":
             return 1.0
         # Undecided is what is not shown; so the answer gets what is.
@@ -118,16 +141,20 @@ def _expect_right(
     tolerance: float | None,
     said: list[str],
 ) -> None:
-    if found_wrong(function):
+    if case := found_wrong(function):
         raise AnswerError(
-            "failed", "not timed, because a test above found the answer wrong. Mend that first."
+            "failed", f"not timed, because the test on {case} found the answer wrong. Mend that first."
         )
     for _ in range(WARM_UPS):
         seed = secrets.randbits(31)
         mine, theirs = fresh_inputs(on, seed, device), fresh_inputs(on, seed, device)
-        if found := difference(call(function, mine, said), against(*theirs), None, tolerance):
+        got, expected = call(function, mine, said), against(*theirs)
+        exact = None
+        if any(tensor.dtype in SHORT for tensor in tensors(expected)):
+            exact = against(*change_tensors(fresh_inputs(on, seed, device), precise))
+        if found := difference(got, expected, exact, tolerance):
             raise AnswerError("failed", f"not timed, because the answer is wrong: {found}")
-        if found := difference(mine, theirs, None, tolerance, "input"):
+        if found := change_of_inputs(mine, theirs, argument_names(against, len(mine)), tolerance):
             raise AnswerError("failed", f"not timed, because the call changed its input: {found}")
 
 
@@ -150,8 +177,12 @@ def _judge(laps: list[_Lap], points: float, remarks: list[str], tip: Callable[[_
     word = next(word for word in ("failed", "undecided", "passed") if word in words)
     earned = round(points * sum(lap.share for lap in laps) / len(laps), 2)
     details = [tip(lap) for lap in laps if lap.word == "failed"]
-    if word == "undecided":
+    if any(lap.too_fast for lap in laps):
+        details.append("That is faster than this machine can be. Your instructor looks at it.")
+    elif word == "undecided":
         details.append("Too close to call on this machine just now. Close other programs and run it again.")
+    if 0 < earned < points:
+        details.append(_how_partial(laps, earned, points))
     facts = {
         "laps": [
             {
@@ -164,12 +195,23 @@ def _judge(laps: list[_Lap], points: float, remarks: list[str], tip: Callable[[_
                 "logs": [round(value, 4) for value in lap.verdict.logs],
                 "thrown_away": lap.verdict.thrown_away,
                 "signs_only": lap.verdict.signs_only,
+                "of_limit": lap.of_limit,
+                "too_fast": lap.too_fast,
             }
             for lap in laps
         ]
     }
     bars = [bar for lap in laps for bar in _bars(lap, f"{lap.device}: " if len(laps) > 1 else "")]
     return Outcome(word, earned, points, "; ".join(map(_sentence, laps)), [*details, *remarks], bars, facts)
+
+
+def _how_partial(laps: list[_Lap], earned: float, points: float) -> str:
+    if len(laps) > 1:
+        devices_here = " and ".join(lap.device for lap in laps)
+        return f"{earned:g} of {points:g} points: the mean of what {devices_here} earn."
+    (lap,) = laps
+    shown = f" {times(lap.verdict.ratio.low)} is shown." if lap.word == "undecided" else ""
+    return partial_points(earned, points, "1×", times(lap.verdict.threshold)) + shown
 
 
 def _bars(lap: _Lap, prefix: str) -> list[Bar]:
@@ -189,6 +231,7 @@ def _sentence(lap: _Lap) -> str:
         f"{times(ratio.median)} as fast as given on {lap.device}, {times(lap.verdict.threshold)} asked for "
         f"({times(ratio.low)} to {times(ratio.high)}; {clock})."
     )
+    limited = f" It reaches {lap.of_limit:.0%} of this machine's limit." if lap.of_limit else ""
     near = f" That is what was asked for, to within {SAME - 1:.0%}: it counts in full."
     uneven = f" On this machine many launches are off by more than {times(FAR)}, so only their signs count."
-    return said + near * (lap.verdict.word == "as fast") + uneven * lap.verdict.signs_only
+    return said + limited + near * (lap.verdict.word == "as fast") + uneven * lap.verdict.signs_only

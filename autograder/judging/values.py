@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,39 @@ def channels_last(tensor: torch.Tensor) -> torch.Tensor:
 def precise(tensor: torch.Tensor) -> torch.Tensor:
     """The same values in float64, where they are floating point."""
     return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def argument_names(function: Callable[..., object], number: int) -> list[str]:
+    """The names of the first parameters of a function, for messages."""
+    found: list[str] = []
+    with suppress(TypeError, ValueError):
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                found += [f"{name}[{place}]" for place in range(number - len(found))]
+            found.append(name)
+    return found[:number] if len(found) >= number else [f"input[{place}]" for place in range(number)]
+
+
+def change_of_inputs(
+    mine: tuple[Any, ...], theirs: tuple[Any, ...], names: Sequence[str], tolerance: float | None
+) -> str | None:
+    """How inputs differ after a call from those of the given version after its call, or None.
+
+    They may differ in structure, in values, in whether they require a gradient, and in the one they hold.
+    """
+    for name, own, other in zip(names, mine, theirs, strict=True):
+        if found := difference(own, other, None, tolerance, name):
+            return found
+        for one, like in zip(tensors(own), tensors(other), strict=True):
+            if one.requires_grad != like.requires_grad:
+                return f"a tensor in {name} requires {'a' if one.requires_grad else 'no'} gradient now."
+            if (one.grad is None) != (like.grad is None):
+                return f"a tensor in {name} {'lost its' if one.grad is None else 'holds a'} .grad now."
+            if one.grad is not None and (
+                found := difference(one.grad, like.grad, None, tolerance, "its .grad")
+            ):
+                return f"in {name}, {found}"
+    return None
 
 
 def shares_memory(value: object, inputs: object) -> bool:

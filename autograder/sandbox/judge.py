@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 from ..judging import calls
+from ..judging.outcome import MIME
 from ..measuring.selfcheck import TooNoisy
 from ..roles import (
     NOT_RUN,
@@ -138,7 +139,10 @@ class Judge:
     def _test(self, cell: PlannedCell) -> list[dict[str, Any]]:
         """A test cell, here."""
         try:
-            return self._execute(cell.source)
+            outputs = self._execute(cell.source)
+            if any(map(_is_too_fast, outputs)):
+                self._suspicious.append("The answer was faster than this machine can be.")
+            return outputs
         except TimeUp:
             self._given_up[cell.exercise] = cell.grade_id
             limit = min(self._work.cell_seconds, self._work.notebook_seconds)
@@ -238,6 +242,12 @@ def _left_out(files: Mapping[str, bytes | None]) -> list[dict[str, Any]]:
         f"Not there when this was graded: {some}. Grading takes files beside the notebook, not too many "
         "and not too large ones: hand in only what the notebook needs."
     )
+
+
+def _is_too_fast(output: Mapping[str, Any]) -> bool:
+    """Whether an output is the card of a race whose answer was beyond the machine's limit."""
+    laps = output.get("data", {}).get(MIME, {}).get("laps", [])
+    return any(lap["too_fast"] for lap in laps)
 
 
 def _remark(sentence: str) -> list[dict[str, Any]]:

@@ -314,13 +314,27 @@ class Said(Struct, frozen=True, forbid_unknown_fields=True):
     printed: Annotated[list[Stream], Meta(max_length=MOST_SHOWN)] = []
 
 
+class ChangedInputs(Struct, frozen=True, forbid_unknown_fields=True):
+    """The inputs after a call: their structure, and of each tensor in them, in order, whether it requires a
+    gradient, and the one that it holds.
+    """
+
+    given: list[Value]
+    requiring: Annotated[list[bool], Meta(max_length=MOST_NODES)]
+    gradients: Annotated[list[Value], Meta(max_length=MOST_NODES)]
+
+
 class Returned(Message, frozen=True):
-    """The result of a call; ``graph`` is the number by which its graph is known, if it has one."""
+    """The result of a call; ``graph`` is the number by which its graph is known, if it has one.
+
+    ``changed`` is what became of the inputs, where the call did more to them than write values.
+    """
 
     result: Value
     graph: int | None = None
     costs: CountedCosts | None = None
     said: Said = Said()
+    changed: ChangedInputs | None = None
 
 
 class Raised(Message, frozen=True):

@@ -10,14 +10,19 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from ..judging.calls import AnswerError
+from ..judging.values import tensors
 from ..measuring.costs import counted_now
 from ..measuring.duel import Verdict
 from . import decode
 from .answer_link import AnswerLink
+from .changed_inputs import take_over
+from .channel import Frame
 from .encode import Inputs
 from .messages import (
     Backward,
     Call,
+    ChangedInputs,
     Found,
     Function,
     Look,
@@ -25,6 +30,7 @@ from .messages import (
     ObjectNode,
     Raised,
     Returned,
+    SequenceNode,
     Target,
 )
 from .shared_memory import SharedMemory
@@ -61,6 +67,8 @@ class Proxy:
             if isinstance(reply, Raised):
                 raise decode.error(reply)
             result, reader = link.read(reply.result, frame, self._object, inputs.storages)
+            if reply.changed is not None:
+                self._take_over([*args, *kwargs.values()], reply.changed, frame, inputs)
             if reader.aliases and self._target.name:
                 link.process.shares.add(self._target.name)
             if inputs.tensors and torch.is_grad_enabled():
@@ -68,6 +76,15 @@ class Proxy:
         if cost is not None and probes is not None:
             cost.add(link.costs(reply.costs, probes))
         return result
+
+    def _take_over(self, given: list[Any], changed: ChangedInputs, frame: Frame, inputs: Inputs) -> None:
+        """What the call made of its inputs, besides their values."""
+        values = SequenceNode("list", [*changed.given, *changed.gradients])
+        found, _ = self._link.read(values, frame, self._object, inputs.storages)
+        now, gradients = found[: len(changed.given)], found[len(changed.given) :]
+        if len(now) != len(given) or not len(tensors(now)) == len(changed.requiring) == len(gradients):
+            raise AnswerError("error", "what became of the inputs cannot be read.")
+        take_over(given, now, zip(changed.requiring, gradients, strict=True))
 
     def _object(self, node: ObjectNode) -> ProxyObject:
         """What stands for an object that stays in the answer's process; its class has the same name."""

@@ -27,6 +27,7 @@ from ..measuring.costs import count_in_threads, counting
 from . import linux
 from .arguments import Arguments
 from .cells import CellShell, Outputs
+from .changed_inputs import Watched
 from .channel import Channel, Frame, Gone
 from .encode import Results, ResultsInPlace
 from .messages import (
@@ -173,6 +174,7 @@ class Agent:
                 arguments = Arguments(memory, request.places, self.objects)
                 given = [arguments.value(node) for node in request.args]
                 named = {name: arguments.value(node) for name, node in request.kwargs.items()}
+                watched = Watched([*given, *named.values()])
                 function = self.target(request.target)
                 if request.probes is None:
                     result = function(*given, **named)
@@ -192,12 +194,13 @@ class Agent:
                     )
                 results = Results(arguments.storages, self.keep)
                 node = results.node(result)
+                changed = watched.changed(results)
                 if results.differentiable and arguments.leaves:
                     leaves = [arguments.leaves[number] for number in sorted(arguments.leaves)]
                     self.graphs.append((results.differentiable, leaves))
                     graph = len(self.graphs) - 1
             buffers = results.buffers
-            reply = Returned(node, graph, counted, self.said(said))
+            reply = Returned(node, graph, counted, self.said(said), changed)
         except BaseException as error:
             reply, buffers = raised(error, self.said(said)), []
         self.channel.send(reply, buffers)

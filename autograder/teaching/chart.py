@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Mapping, Sequence
 
@@ -16,8 +15,8 @@ from .comparison import Line
 HERE, RECORDED, GUESS, LIMIT, INK = "#0072B2", "#E69F00", "#CC79A7", "#009E73", "#333333"
 
 
-def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
-    """Draw the ratio of every line that has one, on a logarithmic axis; give the PNG."""
+def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> Figure:
+    """Draw the ratio of every line that has one, on a logarithmic axis."""
     limits = {line.device: line.ratio.median for line in lines if line.ratio and line.is_limit}
     bars = [(line, line.ratio) for line in lines if line.ratio and not line.is_limit]
     figure = Figure(figsize=(7.5, 1.3 + 0.42 * len(bars) + (0.25 if guess else 0)), dpi=110)
@@ -69,11 +68,11 @@ def draw(lines: Sequence[Line], baseline: str, guess: float | None) -> bytes:
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    return _png(figure)
+    return figure
 
 
-def draw_scores(dots: Mapping[str, Sequence[tuple[str, float]]], devices: Sequence[str]) -> bytes:
-    """Draw the ratios of each claim's comparisons, a row a claim and a colour a device; give the PNG."""
+def draw_scores(dots: Mapping[str, Sequence[tuple[str, float]]], devices: Sequence[str]) -> Figure:
+    """Draw the ratios of each claim's comparisons, a row a claim and a colour a device."""
     figure = Figure(figsize=(7.5, 1.4 + 0.24 * len(dots)), dpi=110)
     axes = figure.add_subplot()
     figure.set_layout_engine("constrained")
@@ -110,16 +109,10 @@ def draw_scores(dots: Mapping[str, Sequence[tuple[str, float]]], devices: Sequen
         axes.spines[side].set_visible(False)
     axes.tick_params(axis="y", length=0)
     figure.legend(loc="outside upper left", ncols=2, fontsize=8, frameon=False)
-    return _png(figure)
+    return figure
 
 
 def _label(line: Line) -> str:
     where, _, device = line.device.partition(": ")
     short = textwrap.shorten(device.split(", ")[0].replace("(R)", ""), 34, placeholder="…")
     return f"{line.variant}\n{where}: {short}"
-
-
-def _png(figure: Figure) -> bytes:
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", facecolor="white", metadata={"Software": None})
-    return picture.getvalue()

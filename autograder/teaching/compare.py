@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from statistics import median
 
@@ -15,11 +16,12 @@ from ..measuring.duel import Ratio, Samples, fresh_inputs, interleave, ratio_of
 from ..measuring.limits import limit
 from ..measuring.units import rounded, times
 from ..measuring.units import seconds as as_time
-from ..show import in_notebook, show, show_picture, table_html, table_text
+from ..show import in_notebook, picture_html, show, table_html, table_text
 from . import recordings
 from .claims import CLAIMS, WORTH_IT
 from .comparison import Comparison, Line
 from .evidence import Evidence, decides, holds
+from .guess import LATER, folded, ratio_guessed
 from .verdicts import note
 
 
@@ -28,7 +30,7 @@ def compare(
     variants: Mapping[str, Callable],
     *,
     inputs: Callable,
-    guess: float | None = None,
+    guess: object = None,
     claim: str | None = None,
     when: str | None = None,
     unless: str | None = None,
@@ -44,7 +46,8 @@ def compare(
 
     ``variants`` maps names to callables; the first is the baseline, the last the one that is advised.
     ``inputs(generator, device)`` makes their arguments (a tuple, or one value), anew for every block.
-    ``guess`` is what the reader thinks: how many times faster the last variant is. ``claim`` is the ID of the
+    ``guess`` is what the reader thinks: how many times faster the last variant is. While it is ``...``, what
+    was measured is folded in a notebook; what is no number above 0 is left out. ``claim`` is the ID of the
     claim that this cell tests (see ``teaching.claims``), ``when`` the condition that it stands for, if the
     claim has one, or ``unless`` the one that it lacks. All variants must give equal results for equal inputs,
     to within rounding; ``differ`` says why they do not. ``only`` names the one device that the comparison
@@ -55,7 +58,7 @@ def compare(
     with the least time that the device could take (see ``measuring.limits``). Raises ValueError or TypeError
     for arguments that make no comparison.
     """
-    _refuse_nonsense(variants, inputs, guess)
+    _refuse_nonsense(variants, inputs)
     if claim:
         Evidence(claim, title, "timing", when=when, unless=unless)  # refuses what can decide nothing
     if differ is None:
@@ -91,7 +94,7 @@ def compare(
     return comparison
 
 
-def _refuse_nonsense(variants: Mapping[str, Callable], inputs: Callable, guess: float | None) -> None:
+def _refuse_nonsense(variants: Mapping[str, Callable], inputs: Callable) -> None:
     if len(variants) < 2:
         raise ValueError("compare needs two callables or more: the baseline first, the advised one last.")
     for name, function in variants.items():
@@ -99,8 +102,6 @@ def _refuse_nonsense(variants: Mapping[str, Callable], inputs: Callable, guess: 
             raise TypeError(f"{name!r} must be a function to call, not {type(function).__name__}.")
     if not callable(inputs):
         raise TypeError("inputs must be a function (generator, device) -> arguments.")
-    if guess is not None and not guess > 0:
-        raise ValueError(f"A guess is a ratio above 0 (2.0 means twice as fast), not {guess!r}.")
 
 
 def _require_equal_results(
@@ -142,7 +143,7 @@ def _lines(where: str, seconds: dict[str, list[float]], least: float | None, *, 
     return lines
 
 
-def _tell(comparison: Comparison, guess: float | None, findings: Sequence[Evidence]) -> None:
+def _tell(comparison: Comparison, guess: object, findings: Sequence[Evidence]) -> None:
     header = ("device", "variant", "median time", "times faster", "95 % interval")
     rows = [
         (
@@ -156,24 +157,33 @@ def _tell(comparison: Comparison, guess: float | None, findings: Sequence[Eviden
         )
         for number, line in enumerate(comparison.lines)
     ]
-    remarks = [*_on_guess(comparison, guess), *map(_remark, findings)]
+    ratio, problem = ratio_guessed(guess)
+    said = problem or ("No guess yet." if guess is ... else "")
+    remarks = [*_on_guess(comparison, ratio), *([said] if said else []), *map(_remark, findings)]
     text = "\n".join([comparison.title, table_text(header, rows), *remarks])
-    html = table_html(header, rows, comparison.title) + "".join(f"<p>{remark}</p>" for remark in remarks)
-    show(text, html)
+    html = table_html(header, rows, comparison.title) + "".join(
+        f"<p>{escape(remark)}</p>" for remark in remarks
+    )
     if in_notebook():
-        from .chart import draw
+        html += _chart(comparison, ratio)
+    summary = f"{comparison.title}: measured on {comparison.lines[0].device.partition(': ')[2]}. {LATER}"
+    show(text, folded(summary, html) if guess is ... else html)
 
-        alternative = "; ".join(
-            f"{line.device}: {line.variant} {times(line.ratio.median)}"
-            for line in comparison.lines
-            if line.ratio and not line.is_limit
-        )
-        baseline = comparison.lines[0].variant
-        show_picture(
-            draw(comparison.lines, baseline, guess),
-            f"Chart: times faster than {baseline}. {alternative}."
-            + (f" Your guess: {times(guess)}." if guess else ""),
-        )
+
+def _chart(comparison: Comparison, guess: float | None) -> str:
+    from .chart import draw
+
+    alternative = "; ".join(
+        f"{line.device}: {line.variant} {times(line.ratio.median)}"
+        for line in comparison.lines
+        if line.ratio and not line.is_limit
+    )
+    baseline = comparison.lines[0].variant
+    return picture_html(
+        draw(comparison.lines, baseline, guess),
+        f"Chart: times faster than {baseline}. {alternative}."
+        + (f" Your guess: {times(guess)}." if guess else ""),
+    )
 
 
 def _on_guess(comparison: Comparison, guess: float | None) -> list[str]:

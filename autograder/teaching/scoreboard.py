@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..measuring.units import times
-from ..show import in_notebook, show_markdown, show_picture, table_markdown
+from ..show import in_notebook, picture, show_markdown, table_markdown
 from . import recordings
 from .claims import ARTICLES, CLAIMS
 from .evidence import (
@@ -205,7 +205,7 @@ def scoreboard(part: str | None = None) -> None:
         if in_notebook():
             from .chart import draw_scores
 
-            show_picture(draw_scores(_dots(found), _devices(found)), _alternative(found))
+            picture(draw_scores(_dots(found), _devices(found)), _alternative(found))
         return
     article = ARTICLES[part]
     source = f"[{article.title}]({article.link})" if article.link else article.title

@@ -22,8 +22,6 @@ CHAPTERS = sorted(
     key=lambda chapter: sum(map(len, answers_to(chapter, ROOT).values())),
     reverse=True,
 )
-# An answer "as slow as given" may come out a little faster by luck: so much of a test's points is nothing.
-NOTHING = 0.1
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 
@@ -58,7 +56,7 @@ def grade(chapter: str, folder: Path, connect: Callable[[bool], Pool], root: Pat
             (student, test): f"{test} with {kinds}: {points[student][test]} instead of {wanted}"
             for student, kinds in some.items()
             for test, wanted in expected_points(answers, kinds).items()
-            if not as_expected(points[student][test], wanted, most[test])
+            if not wanted.agrees(points[student][test], most[test].high)
         }
 
     with pytest.MonkeyPatch.context() as patch:
@@ -73,11 +71,6 @@ def grade(chapter: str, folder: Path, connect: Callable[[bool], Pool], root: Pat
                 engine.grade(opened, students=unlucky, force=True, connect=connect)
             again = differing(unlucky)
     return [f"{first[place]}, then {again[place]}" for place in first if place in again]
-
-
-def as_expected(points: float | None, wanted: float, most: float) -> bool:
-    """Whether a test gave what it should; nothing may be a little more than nothing."""
-    return points is not None and (points == wanted or (wanted == 0 and points <= NOTHING * most))
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

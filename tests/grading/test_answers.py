@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from autograder.authoring.answers import KnownAnswer, answers_to, expected_points, read_answers, submission
+from autograder.authoring.answers import (
+    KnownAnswer,
+    Worth,
+    answers_to,
+    expected_points,
+    read_answers,
+    submission,
+)
 from autograder.authoring.builder import build, solution_sources
 from autograder.authoring.rehearsal import main, points_table
 from autograder.roles import exercise_of, solution_cells
 
 ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = [path.stem for path in solution_sources(ROOT)]
 CHAPTER = "01_tensor_creation"
 
 
@@ -19,10 +28,16 @@ def test_each_cell_is_one_answer(tmp_path: Path) -> None:
     path = tmp_path / "answers.py"
     path.write_text(
         "# %% [markdown]\n# Answers.\n\n# %%\nimport torch\n\n"
-        "# %% pad right_slow check=1 hidden=2.5\ndef pad(x):\n    return x\n\n\n# %% pad none\npad = None\n"
+        "# %% pad right_slow check=1 hidden=2.5 race=0.5..2\ndef pad(x):\n    return x\n\n\n"
+        "# %% pad none\npad = None\n"
     )
     assert read_answers(path) == [
-        KnownAnswer("pad", "right_slow", "def pad(x):\n    return x", {"pad_check": 1, "pad_hidden": 2.5}),
+        KnownAnswer(
+            "pad",
+            "right_slow",
+            "def pad(x):\n    return x",
+            {"pad_check": Worth(1, 1), "pad_hidden": Worth(2.5, 2.5), "pad_race": Worth(0.5, 2)},
+        ),
         KnownAnswer("pad", "none", "pad = None", {}),
     ]
 
@@ -34,10 +49,40 @@ def test_a_header_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         read_answers(path)
 
 
-@pytest.mark.parametrize("chapter", [path.stem for path in solution_sources(ROOT)])
-def test_every_exercise_has_a_slow_and_a_wrong_answer(chapter: str) -> None:
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_exercise_has_answers_that_lose(chapter: str) -> None:
     for exercise, kinds in answers_to(chapter, ROOT).items():
-        assert kinds.keys() >= {"solution", "unattempted", "right_slow", "wrong_fast"}, exercise
+        assert kinds.keys() >= {"solution", "unattempted", "transcribed"}, exercise
+        losing = set(kinds) - {"solution", "unattempted"} - full(kinds)
+        assert len(losing) >= 3, f"{exercise}: {losing}"
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_at_most_one_exercise_is_answered_by_the_text(chapter: str) -> None:
+    answers = answers_to(chapter, ROOT)
+    assert sum("transcribed" in full(kinds) for kinds in answers.values()) <= 1
+
+
+def full(kinds: Mapping[str, KnownAnswer]) -> set[str]:
+    """The answers that get every point."""
+    most = kinds["solution"].points
+    return {name for name, answer in kinds.items() if answer.points == most} - {"solution"}
+
+
+@pytest.mark.parametrize(
+    ("worth", "points", "agrees"),
+    [
+        (Worth(2, 2), 2, True),
+        (Worth(2, 2), 1.9, False),
+        (Worth(0, 0), 0.2, True),  # as slow as given, and a little luck
+        (Worth(0, 0), 0.3, False),
+        (Worth(0.5, 1), 0.7, True),
+        (Worth(0.5, 1), 1.1, False),
+        (Worth(0, 1), None, False),
+    ],
+)
+def test_points_agree_with_what_an_answer_is_worth(worth: Worth, points: float | None, agrees: bool) -> None:
+    assert worth.agrees(points, 2) is agrees
 
 
 def test_a_submission_holds_the_chosen_answers(root: Path) -> None:
@@ -49,8 +94,8 @@ def test_a_submission_holds_the_chosen_answers(root: Path) -> None:
     assert cells["pad"].source == answers["pad"]["right_slow"].code
     assert cells["one_hot"].source == solution_cells(source)["one_hot"].source
     expected = expected_points(answers, kinds)
-    assert expected["one_hot_check"] == 0
-    assert expected["pad_check"] == 1
+    assert expected["one_hot_check"] == Worth(0, 0)
+    assert expected["pad_check"] == Worth(1, 1)
 
 
 def test_a_test_cell_belongs_to_the_longest_name() -> None:
@@ -61,7 +106,7 @@ def test_a_test_cell_belongs_to_the_longest_name() -> None:
 
 @pytest.mark.parametrize(("got", "right"), [(2, True), (1.9, False), (None, False)])
 def test_points_that_differ_are_reported(got: float | None, right: bool) -> None:
-    answers = {"pad": {"solution": KnownAnswer("pad", "solution", None, {"pad_check": 2})}}
+    answers = {"pad": {"solution": KnownAnswer("pad", "solution", None, {"pad_check": Worth(2, 2)})}}
     rows, found = points_table(answers, {"ada": {"pad": "solution"}}, {"ada": {"pad_check": got}})
     assert found is right
     assert (rows[0][1] == "2 solution") is right

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from autograder.judging.outcome import MIME
 from autograder.sandbox import Executed, Sandbox, supervisor
 from autograder.sandbox.channel import Channel
 from autograder.sandbox.machine_lock import MachineLock, cores
@@ -65,9 +66,9 @@ def results(executed: Executed) -> list[str]:
 
 
 def card(executed: Executed, index: int = 2) -> dict:
-    """The outcome card that a test showed."""
-    mime = "application/vnd.autograder.outcome+json"
-    return next(o["data"][mime] for o in executed.outputs[index] if mime in o.get("data", {}))
+    """The outcome card that a test showed, as data and as ``text/plain``."""
+    shown = next(o["data"] for o in executed.outputs[index] if MIME in o.get("data", {}))
+    return shown[MIME] | {"text/plain": shown["text/plain"]}
 
 
 def test_values_of_all_kinds_go_in_and_come_back(box: Sandbox) -> None:
@@ -240,6 +241,61 @@ def turned(x): return x.contiguous(memory_format=torch.channels_last)
     assert results(executed) == ["1", "0", "1", "0", "0", "(60, 1, 15, 3)"]
     assert "no gradient reaches the inputs" in card(executed, 3)["message"]
     assert "changed its input" in card(executed, 6)["message"]
+
+
+def test_what_a_call_does_to_its_inputs_is_seen(box: Sandbox) -> None:
+    student = """
+def total(bag, x): return bag["rows"][0].sum() + x.sum()
+def grown(bag, x): bag["rows"].append(torch.ones(2)); return total(bag, x)
+def rebound(bag, x): bag["rows"][0] = bag["rows"][0].clone() + 1; return total(bag, x) - 3
+def added(bag, x): bag["more"] = 3; return total(bag, x)
+def marked(bag, x): x.requires_grad_(); return total(bag, x).detach()
+def held(bag, x): bag["rows"][0].grad = torch.ones(3); return total(bag, x)
+def turned(bag, x): x.unsqueeze_(0); return total(bag, x)
+def backward(bag, x):
+    y = total(bag, x)
+    y.backward(retain_graph=True)
+    return y
+"""
+    given = """
+def total_slow(bag, x): return bag["rows"][0].sum() + x.sum()
+def case(generator, device):
+    return {"rows": [torch.rand(3, generator=generator)]}, torch.rand(4, generator=generator)
+def grown_slow(bag, x): bag["rows"].append(torch.ones(2)); bag["more"] = x; return total_slow(bag, x)
+"""
+    names = ("total", "grown", "rebound", "added", "marked", "held", "turned")
+    tests = [f"{given}\ncheck({name}, like=total_slow, on=case, points=1)" for name in names]
+    tests.append("check(backward, like=total_slow, on=case, gradients=True, points=1)")
+    tests.append("check(grown, like=grown_slow, on=case, points=1)")
+    executed = run(box, student, *tests)
+    assert results(executed) == ["1"] + 8 * ["0"]
+    said = [card(executed, index)["message"] for index in range(3, 11)]
+    assert all("the call changed its input" in one for one in said)
+    for index, wanted in enumerate(
+        (
+            "bag['rows'] has 2 items, expected 1",
+            "bag['rows'][0][0] is",
+            "bag has the keys ['more', 'rows'], expected ['rows']",
+            "a tensor in x requires a gradient now",
+            "a tensor in bag holds a .grad now",
+            "x has the shape (1, 4), expected (4,)",
+            "holds a .grad now",
+            "bag has the keys ['rows'], expected ['more', 'rows']",
+        ),
+        start=3,
+    ):
+        assert wanted in card(executed, index)["text/plain"]
+
+
+def test_an_answer_beyond_the_limit_of_the_machine_is_reported(box: Sandbox) -> None:
+    student = "def double(x): return x + x"
+    given = "def slow(x): return torch.stack([one * 2 for one in x])"
+    race = "race(double, against=slow, on=lambda g, d: torch.rand(200, generator=g), points=1"
+    tests = [f"{given}\n{race}, at_least={{'cpu': 2}}, bytes=1e9)"]
+    executed = run(box, student, *tests)
+    assert results(executed) == ["0"]
+    assert card(executed)["outcome"] == "undecided"
+    assert [event["what"] for event in executed.events] == ["The answer was faster than this machine can be."]
 
 
 def test_costs_are_counted_where_the_work_is_done(box: Sandbox) -> None:

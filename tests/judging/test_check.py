@@ -1,3 +1,4 @@
+import math
 import warnings
 
 import numpy as np
@@ -96,6 +97,63 @@ def test_gradients_are_asked_for(capsys):
     assert lookup(lambda numbers: numbers.detach() * 2, gradients=True).word == "failed"
     assert lookup(lambda numbers: numbers + numbers.detach(), gradients=True).word == "failed"
     assert "gradient[0][0, 0] is 0.5, expected 1" in capsys.readouterr().out
+
+
+def items(generator, device):
+    return {"weights": [torch.rand(3, generator=generator) for _ in range(2)]}, torch.rand(
+        4, generator=generator
+    )
+
+
+def first_sum(bag, rows):
+    return bag["weights"][0].sum() + rows.sum()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda bag, rows: rows.requires_grad_(), "a tensor in rows requires a gradient now"),
+        (lambda bag, rows: setattr(rows, "grad", torch.ones(4)), "a tensor in rows holds a .grad now"),
+        (lambda bag, rows: bag.update(weights=[]), "bag['weights'] has 0 items, expected 2"),
+        (lambda bag, rows: bag["weights"].reverse(), "bag['weights'][0][0] is"),
+        (lambda bag, rows: rows.unsqueeze_(0), "rows has the shape (1, 4), expected (4,)"),
+        (lambda bag, rows: rows.zero_(), "rows[0] is 0"),
+    ],
+)
+def test_what_a_call_does_to_its_inputs_is_seen_and_named(change, message, capsys):
+    def answer(bag, rows):
+        total = first_sum(bag, rows).detach()
+        change(bag, rows)
+        return total
+
+    assert lookup(answer, on=items, like=first_sum).word == "failed"
+    text = capsys.readouterr().out
+    assert "the call changed its input" in text and message in text
+    assert ": bag = dict of 1, rows = tensor(" in text
+
+
+def test_points_grow_with_the_memory_that_is_saved(capsys):
+    def many(generator, device):
+        return torch.rand(1 << 16, generator=generator).to(device)  # 256 KiB
+
+    def parts(number):
+        def total(values):
+            return torch.stack([part.exp().sum() for part in values.chunk(number)]).sum()
+
+        return total
+
+    asked = 40_000  # between a fourth and an eighth of what is given
+    full = lookup(parts(8), on=many, like=parts(1), peak=asked)
+    assert (full.word, full.points) == ("passed", 2)
+    half = lookup(parts(4), on=many, like=parts(1), peak=asked)
+    assert half.word == "failed"
+    assert half.points == pytest.approx(2 * math.log(4) / math.log(262144 / asked), abs=0.03)
+    text = capsys.readouterr().out
+    assert "of 2 points: they grow with the logarithm, from 0 at 262 kB and more to all at 40 kB." in text
+    assert lookup(parts(1), on=many, like=parts(1), peak=asked).points == 0
+    assert lookup(lambda values: values.exp().sum() + 1, on=many, like=parts(1), peak=asked).points == 0
+    with pytest.raises(ValueError, match="peak must be below what the given version has at once"):
+        lookup(parts(8), on=many, like=parts(8), peak=asked)
 
 
 def test_memory_is_shared_or_not():

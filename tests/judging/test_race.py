@@ -53,6 +53,48 @@ def test_the_given_version_itself_gets_nothing_and_is_told_what_it_does(capsys):
     assert "One call of yours asks torch for 301 operations" in capsys.readouterr().out
 
 
+def decided(monkeypatch, seconds):
+    """A race that is decided, with an answer that takes so long."""
+    verdict = duel.Verdict(
+        "faster", duel.Ratio(8, 7, 9), 4, {"slow": [8 * seconds], "fast": [seconds]}, "cpu", [2.0]
+    )
+    monkeypatch.setattr("autograder.judging.answer.duel_here", lambda *_, **__: verdict)
+    monkeypatch.setattr("autograder.judging.race.limit", lambda *_, **__: 1e-3)
+
+
+def test_the_card_says_what_share_of_the_limit_is_reached(monkeypatch):
+    decided(monkeypatch, seconds=2e-3)
+    outcome = run(fast, bytes=1e6)
+    assert (outcome.word, outcome.points) == ("passed", 3)
+    assert "It reaches 50% of this machine's limit." in outcome.summary
+    assert outcome.bars[-1].name == "limit of this machine"
+
+
+def test_what_is_beyond_the_limit_is_not_paid(monkeypatch):
+    decided(monkeypatch, seconds=0.8e-3)
+    assert run(fast, bytes=1e6).points == 3, "a limit is measured to within some 20 %"
+    decided(monkeypatch, seconds=0.5e-3)
+    outcome = run(fast, bytes=1e6)
+    assert (outcome.word, outcome.points) == ("undecided", 0)
+    assert "faster than this machine can be. Your instructor looks at it." in outcome.text()
+    (lap,) = outcome.facts["laps"]
+    assert lap["too_fast"] is True
+
+
+def test_short_numbers_are_compared_in_higher_precision():
+    def coarse(generator, device):
+        return torch.rand(4096, generator=generator).bfloat16().to(device)
+
+    def one_by_one(values):
+        total = torch.zeros((), dtype=values.dtype)
+        for value in values:
+            total = total + value
+        return total
+
+    assert abs(one_by_one(coarse(torch.Generator(), "cpu")) - 2048) > 1000
+    assert run(torch.sum, against=one_by_one, on=coarse).word == "passed"
+
+
 def test_points_grow_with_the_logarithm_of_the_ratio():
     def takes(seconds):
         return lambda values: busy_for(seconds) or values * 2
@@ -60,6 +102,8 @@ def test_points_grow_with_the_logarithm_of_the_ratio():
     outcome = run(takes(0.01), against=takes(0.02), at_least={"cpu": 16}, points=4)
     assert outcome.word == "failed"
     assert outcome.points == pytest.approx(1, abs=0.1), "twice as fast is a quarter of the way from 1 to 16"
+    how = rf"{outcome.points:g} of 4 points: they grow with the logarithm, from 0 at 1× to all at 16×"
+    assert how in outcome.text()
 
 
 def test_what_is_undecided_gets_points_for_what_was_shown(monkeypatch):
@@ -100,7 +144,9 @@ def test_an_answer_that_a_check_found_wrong_is_not_timed_until_it_is_mended():
         return torch.rand(3, generator=generator)
 
     check(sometimes, like=slow, on=few, points=1)
-    assert run(sometimes).word == "failed"
+    outcome = run(sometimes)
+    assert outcome.word == "failed"
+    assert "the test on few found the answer wrong. Mend that first." in outcome.summary
     broken[0] = False
     check(sometimes, like=slow, on=few, points=1)
     assert run(sometimes).word == "passed"

@@ -4,6 +4,10 @@
 # *This is the template of a chapter: replace its contents and keep its order.* Say in two sentences what people
 # do, or are told to do, and what it may cost.
 #
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures; the
+# IDs such as *A1* are the course's numbers for them, listed in [claims](claims.ipynb). `compare` and `costs` are
+# explained in [chapter 00](00_measuring.ipynb).
+#
 # **You will be able to**
 # - work on all rows of a table with one call,
 # - say when that saves nothing.
@@ -26,7 +30,7 @@ print("devices here:", *devices())
 # How many times faster is the second?
 
 # %%
-guess = 10.0
+guess = ...
 
 
 # %%
@@ -66,7 +70,7 @@ assert torch.allclose(row_by_row(table), all_at_once(table))
 # A million numbers, as a single row. How many times faster is one call for all rows?
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(

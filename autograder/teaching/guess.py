@@ -1,0 +1,43 @@
+"""The reader's guess: what counts as one, and a result that stays folded until somebody has guessed."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from html import escape
+
+from ..measuring.device import device_name
+from ..show import show
+
+LATER = "Guess first: write a number in place of the dots and run both cells; or open."
+
+
+def ratio_guessed(guess: object) -> tuple[float | None, str]:
+    """A guess of a ratio as a number, and one sentence about a guess that is none (else an empty text).
+
+    ``...`` is no guess yet, and None asks for none.
+    """
+    if guess is None or guess is ...:
+        return None, ""
+    if isinstance(guess, (int, float)) and not isinstance(guess, bool) and 0 < guess < math.inf:
+        return float(guess), ""
+    return (
+        None,
+        f"A guess is one number above 0 (2.0 means twice as fast); {reprlib.repr(guess)} is left out.",
+    )
+
+
+def folded(summary: str, html: str) -> str:
+    """HTML that shows its summary and unfolds without a script, by mouse, keyboard and screen reader."""
+    return f"<details><summary>{escape(summary)}</summary>{html}</details>"
+
+
+def guessed(guess: object, *lines: str) -> None:
+    """Show lines of text that answer what the reader was asked; folded as long as ``guess`` is ``...``."""
+    text = "\n".join(lines)
+    html = f'<pre style="white-space:pre-wrap">{escape(text)}</pre>'
+    if guess is ...:
+        show(f"No guess yet.\n{text}", folded(f"Measured on {device_name('cpu')}. {LATER}", html))
+    else:
+        said = f"Your guess: {reprlib.repr(guess)}."
+        show(f"{text}\n{said}", f"{html}<p>{escape(said)}</p>")
