@@ -98,7 +98,7 @@ def test_outputs_are_shown(pages, site):
     article = re.search(r"<article.*</article>", chapter, re.DOTALL)[0]
     recorded = nbformat.read(ROOT / "course/06_memory_format.ipynb", as_version=4)
     outputs = [output for cell in recorded.cells for output in cell.get("outputs", ())]
-    tables = sum(output.get("data", {}).get("text/html", "").startswith("<table") for output in outputs)
+    tables = sum(output.get("data", {}).get("text/html", "").count("<caption") for output in outputs)
     assert tables and article.count("<caption") == tables
     assert article.count("<img") >= 10
     assert 'href="06_memory_format.html"' in pages[site / CLAIMS]
@@ -199,10 +199,13 @@ class Visit:
 @pytest.fixture
 def visit(browser, address) -> Iterator[Callable]:
     @contextmanager
-    def new(path: str, scheme: str = "light", width: int = 1280) -> Iterator[Visit]:
+    def new(path: str, scheme: str = "light", width: int = 1280, scripts: bool = True) -> Iterator[Visit]:
         # The animations of the theme would be measured half-way.
         context = browser.new_context(
-            color_scheme=scheme, viewport={"width": width, "height": 844}, reduced_motion="reduce"
+            color_scheme=scheme,
+            viewport={"width": width, "height": 844},
+            reduced_motion="reduce",
+            java_script_enabled=scripts,
         )
         try:
             window = Visit(context, address)
@@ -295,3 +298,16 @@ def test_hints_unfold(visit):
         assert hint.get_attribute("open") is None
         hint.locator("summary").click()
         assert hint.get_attribute("open") is not None
+
+
+def test_a_result_is_folded_until_somebody_has_guessed_and_unfolds_without_a_script(visit):
+    with visit(CHAPTER, scripts=False) as window:
+        result = window.page.locator("details", has=window.page.get_by_text("Guess first: write")).first
+        table, chart = result.locator("table"), result.locator("img")
+        assert not table.is_visible() and not chart.is_visible()
+        summary = result.locator("summary")
+        assert re.fullmatch(r"100,000 equal numbers: measured on .+\. Guess first: .+", summary.inner_text())
+        summary.focus()
+        window.page.keyboard.press("Enter")
+        table.wait_for(state="visible")
+        assert chart.is_visible()
