@@ -19,7 +19,7 @@ def test_a_quick_benchmark_of_the_judges_writes_its_table_and_chart(tmp_path):
     command = [sys.executable, "benchmarks/judge.py", "--quick", "--output", table, "--chart", chart]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     content = json.loads(table.read_text())
-    assert content.keys() == {"machine", "date", "rows", "same"}
+    assert content.keys() == {"machine", "processors", "date", "rows", "same"}
     ours = [row for row in content["rows"] if row["judge"] == OURS]
     assert all(row.keys() == KEYS | DRAWN | NOTICED for row in ours)
     assert all(row.keys() == KEYS for row in content["rows"] if row not in ours)

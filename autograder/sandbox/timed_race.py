@@ -30,9 +30,8 @@ import torch
 from ..judging.calls import AnswerError, describe_error
 from ..judging.values import difference
 from ..measuring.clocks import BLOCK_SECONDS, READINGS, BlockSearch
-from ..measuring.decide import FAR, count_alike, decide
+from ..measuring.decide import count_alike, decide
 from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, log_ratios, ratio_of_logs
-from ..measuring.selfcheck import TooNoisy
 from . import decode, linux
 from .answer_link import AnswerLink, TimeLeft
 from .answer_process import AnswerProcess, Connection, Ended
@@ -51,6 +50,7 @@ from .messages import (
 )
 from .proxies import Proxy
 from .shared_memory import SharedMemory
+from .undisturbed import FEW, SIDES, Launch, Undisturbed
 
 # A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided
 # is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
@@ -68,15 +68,11 @@ MOST_MAKING = 0.06  # seconds for the inputs of one block
 WAITS, FEW_WAITS = 2, 3  # in each call a side waits to get ready, and for its inputs; and now and then
 # What a side may spend on getting ready for its inputs, as a multiple of what the other does, and beyond it.
 MUCH, MUCH_SECONDS = 1.5, 2e-5
-MOST_THROWN_AWAY = 8  # launches, and more than are kept: then the machine is too busy
-FEW = 2  # launches more that are thrown away because of the answer than because of the given version
 SHORT = 5e-3  # seconds of the given version: a call that is so short feels what its caches hold
 IDLE_CALLS = 15  # calls that do nothing, to see what a call costs beside its work
 
 # Overwritten before each block, so that no side finds in the caches what the other has left there.
 _SWEEP = np.zeros(8 << 20, np.uint8)
-
-SIDES = ("slow", "fast")  # the given version, and the answer
 
 
 @dataclass
@@ -188,9 +184,8 @@ class Launches:
         self._calls: dict[str, int] = {}
         self._idle = 0.0  # CPU seconds of a call that does nothing
         self._again = True  # short calls follow one of the same kind
-        self._planned = 0.0  # CPU seconds of a call of the given version, before the launches
         self._restless = 0  # launches
-        self._kept, self._thrown = 0, dict.fromkeys(SIDES, 0)  # launches
+        self._undisturbed = Undisturbed(0.0)
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
 
     def plan(self) -> None:
@@ -242,15 +237,12 @@ class Launches:
             slow.kill()
             slow.await_end()
         seconds = median(took)
-        self._planned = seconds / search.calls - self._idle
+        self._undisturbed = Undisturbed(seconds / search.calls - self._idle)
         enough = math.ceil(BLOCK_SECONDS * self._threshold * search.calls / seconds)
         self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, enough))}
 
     def ratios(self) -> Iterator[float]:
         """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
-        best = dict.fromkeys(SIDES, math.inf)  # seconds of each side in its best launch
-        held: list[list[dict[str, float]]] = []
-        timed = 0  # launches
         ending: list[Side] = []
         try:
             for _ in range(MOST_LAUNCHES):
@@ -300,47 +292,16 @@ class Launches:
                     ending = sides
                     for side in ending:
                         side.kill()
-                best = {name: min(best[name], _typical(pairs, name)) for name in SIDES}
-                held.append(pairs)
-                timed += 1
-                if timed > 1:  # one alone does not show what an answer usually takes
-                    yield from self._undisturbed(held, best)
-                    held = []
-            yield from self._undisturbed(held, best)
+                yield from map(self._ratio, self._undisturbed.take(pairs))
+            yield from map(self._ratio, self._undisturbed.rest())
         finally:
             for side in ending:
                 side.await_end()
 
-    def _undisturbed(
-        self, launches: Sequence[list[dict[str, float]]], best: Mapping[str, float]
-    ) -> Iterator[float]:
-        """The ratios, over the threshold, of those launches that are not thrown away."""
-        for pairs in launches:
-            side = self._disturbed(pairs, best)
-            # Not more often for the answer: one that is slow now and then is no noise.
-            if side == "slow" or (side == "fast" and self._thrown["fast"] < self._thrown["slow"] + FEW):
-                self._thrown[side] += 1
-                if self._thrown["slow"] > max(MOST_THROWN_AWAY, self._kept):
-                    raise TooNoisy(
-                        f"in {self._thrown['slow']} of {self.thrown_away + self._kept} launches the given "
-                        f"version took more than {FAR:g} times as long as in others."
-                    )
-            else:
-                self._kept += 1
-                yield self._ratio(pairs) / self._threshold
-
-    def _disturbed(self, pairs: Sequence[Mapping[str, float]], best: Mapping[str, float]) -> str | None:
-        """The side that something beside it made slow, if there is one.
-
-        It is looked for on both, or noise would speak against the answer.
-        """
-        usual = {"slow": max(best["slow"], self._planned), "fast": best["fast"]}
-        return next((name for name in SIDES if _typical(pairs, name) > FAR * usual[name]), None)
-
     @property
     def thrown_away(self) -> int:
         """Launches that do not count, because something made a side slow, or a side did not rest."""
-        return sum(self._thrown.values()) + self._restless
+        return self._undisturbed.thrown_away + self._restless
 
     def _side(self, name: str, copy: Callable[[], Connection]) -> Side:
         return Side(name, *self._processes[name], copy, self._core, self._time)
@@ -386,12 +347,12 @@ class Launches:
         one, other = (pair["slow"] / pair["fast"] / self._threshold for pair in pairs)
         return count_alike(one, other)
 
-    def _ratio(self, pairs: Sequence[Mapping[str, float]]) -> float:
-        """The median over pairs of given / answer; keeps the seconds per call of both."""
-        taken = {name: [pair[name] for pair in pairs] for name in SIDES}
+    def _ratio(self, launch: Launch) -> float:
+        """The median over pairs of given / answer, over the threshold; keeps the seconds per call of both."""
+        taken = {name: [pair[name] for pair in launch] for name in SIDES}
         for name in SIDES:
             self.seconds[name] += taken[name]
-        return math.exp(median(log_ratios(taken["slow"], taken["fast"])))
+        return math.exp(median(log_ratios(taken["slow"], taken["fast"]))) / self._threshold
 
 
 class GivenInputs:
@@ -664,11 +625,6 @@ class Side:
         if self._memory is not None:
             self._memory.close()
         self._inputs = self._memory = None
-
-
-def _typical(pairs: Sequence[Mapping[str, float]], name: str) -> float:
-    """Seconds per call of one side in a launch."""
-    return median(pair[name] for pair in pairs)
 
 
 def _cpu_seconds_of(pid: int) -> float:

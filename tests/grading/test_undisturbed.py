@@ -1,0 +1,52 @@
+"""Which launches of a race count, where something made a side slow."""
+
+from __future__ import annotations
+
+import pytest
+
+from autograder.measuring.selfcheck import TooNoisy
+from autograder.sandbox.undisturbed import FEW, MOST_THROWN_AWAY, Undisturbed
+
+
+def launch(slow: float, fast: float) -> list[dict[str, float]]:
+    return [{"slow": slow * noise, "fast": fast * noise} for noise in (0.98, 1.0, 3.0)]
+
+
+def kept(launches: list[list[dict[str, float]]], race: Undisturbed) -> list[list[dict[str, float]]]:
+    return [one for some in launches for one in race.take(some)] + list(race.rest())
+
+
+USUAL, BOTH, GIVEN, ANSWER = launch(4, 1), launch(8, 2.1), launch(8, 1), launch(4, 2.1)
+
+
+def test_a_launch_that_made_both_sides_slow_counts() -> None:
+    race = Undisturbed(planned=4)
+    assert kept([USUAL, BOTH, USUAL, BOTH], race) == [USUAL, BOTH, USUAL, BOTH]
+    assert race.thrown_away == 0
+
+
+def test_one_that_made_a_single_side_slow_is_thrown_away() -> None:
+    race = Undisturbed(planned=4)
+    assert kept([USUAL, GIVEN, USUAL, ANSWER], race) == [USUAL, USUAL]
+    assert race.thrown_away == 2
+
+
+def test_the_first_launch_is_looked_at_together_with_the_second() -> None:
+    race = Undisturbed(planned=4)
+    assert list(race.take(ANSWER)) == []
+    assert list(race.take(USUAL)) == [USUAL]
+    alone = Undisturbed(planned=4)
+    assert kept([ANSWER], alone) == [ANSWER], "nothing shows that the answer is usually faster"
+
+
+def test_an_answer_that_is_slow_now_and_then_is_no_noise() -> None:
+    race = Undisturbed(planned=4)
+    found = kept([USUAL, *[ANSWER] * 5], race)
+    assert found == [USUAL, *[ANSWER] * (5 - FEW)]
+
+
+def test_a_machine_that_disturbs_the_given_version_too_often_cannot_judge() -> None:
+    race = Undisturbed(planned=4)
+    most = MOST_THROWN_AWAY
+    with pytest.raises(TooNoisy, match=rf"in {most + 1} of {most + 2} launches the given version took more"):
+        kept([USUAL, *[GIVEN] * (most + 1)], race)
