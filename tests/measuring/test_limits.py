@@ -19,8 +19,13 @@ def rates(monkeypatch, tmp_path):
 def test_no_copy_and_no_product_beats_the_limit(rates, monkeypatch):
     source, target = torch.ones(4_000_000), torch.ones(4_000_000)
     matrix = torch.rand(512, 512)
+    pictures, kernels = torch.rand(2, 256, 28, 28), torch.rand(256, 256, 3, 3)
     torch.set_num_threads(1)
-    work = [(lambda: target.copy_(source), {"bytes": 32e6}), (lambda: matrix @ matrix, {"flops": 2 * 512**3})]
+    work = [
+        (lambda: target.copy_(source), {"bytes": 32e6}),
+        (lambda: matrix @ matrix, {"flops": 2 * 512**3}),
+        (lambda: torch.conv2d(pictures, kernels, padding=1), {"flops": 2 * 2 * 256 * 28 * 28 * 256 * 9}),
+    ]
     for attempt in range(5):  # one measured while the machine was busy is too low
         monkeypatch.setenv("XDG_CACHE_HOME", f"{os.environ['XDG_CACHE_HOME']}/{attempt}")
         limits.rates.cache_clear()
