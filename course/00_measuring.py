@@ -4,37 +4,41 @@
 # This course says what is fast and what is not. Why should you believe it? Because every statement is timed in
 # front of you. But a stopwatch can lie. This chapter shows how it lies, and how the other chapters prevent it.
 #
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures; the
+# IDs such as *A1* are the course's numbers for them, listed in [claims](claims.ipynb). `compare`, which times
+# things in every chapter, is explained here in section 7, and `costs`, which counts, in sections 3 and 10.
+#
 # **You will be able to**
 # - say why a first timing, a single timing and a timing without synchronisation are wrong,
 # - say what a clock measures where launching takes longer than the work,
 # - compare two functions in pairs, and read a ratio with its interval,
-# - choose a tool: a clock, `torch.utils.benchmark`, the profiler, counted costs, or the limit of the machine.
+# - choose a tool: a clock, the profiler, counted costs, or the limit of the machine.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
+# **Time:** 50 minutes to read and run, 5 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** none from the articles. This chapter tests the tools that test them.
+#
+# **How to guess:** write a number in place of the dots in `guess = ...`, and run that cell and the next one. Until then,
+# what was measured stays folded.
 
 # %%
-import io
+import inspect
 import logging
 import math
 import os
 import random
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from statistics import median
 
 os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when torch is loaded
 
 import torch
-from IPython.display import Image, display
-from matplotlib.figure import Figure
+from parts.waiting import draw_core, draw_pairs, draw_queue, launch_20, neighbours, watch_core
 from torch.profiler import ProfilerActivity, profile
 
-from autograder import compare, costs, devices
+from autograder import compare, costs, devices, guessed, picture
 
 cores = os.cpu_count()
 torch.set_num_threads(1)
@@ -43,11 +47,11 @@ print("devices here:", *devices(), "· cores:", cores)
 # %% [markdown]
 # ## 1. The first call
 #
-# We call some functions five times each, and note every time. How many times longer does the first matrix
-# product take than the fifth?
+# We call some functions five times each, and note every time. How many times as long as the fifth matrix product
+# does the first one take?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -66,13 +70,21 @@ first_calls = {
     "matrix product": five_times(lambda: square @ square),
     "Fourier transform": five_times(lambda: torch.fft.fft(square)),
     "backward": five_times(lambda: (weight @ square).sum().backward()),
-    "make an optimizer": five_times(lambda: torch.optim.Adam([weight])),
 }
-print("microseconds        call 1     call 2     call 3     call 4     call 5")
-for name, seconds in first_calls.items():
-    print(f"{name:17}", *(f"{value * 1e6:10,.0f}" for value in seconds))
+pictures, filters = torch.rand(4, 8, 24, 24), torch.rand(16, 8, 3, 3)
+torch.conv2d(pictures[:2], filters)  # the first convolution of all: below, only its shape is new
+first_calls["convolution"] = five_times(lambda: torch.conv2d(pictures, filters))
+modules = len(sys.modules)
+first_calls["make an optimizer"] = five_times(lambda: torch.optim.Adam([weight]))
+
 product = first_calls["matrix product"]
-print(f"First matrix product / fifth: {product[0] / product[4]:.0f}×. Your guess: {guess:.0f}×.")
+guessed(
+    guess,
+    f"{'microseconds':18}" + "".join(f"{f'call {number}':>11}" for number in range(1, 6)),
+    *(f"{name:18}" + "".join(f"{1e6 * one:11,.0f}" for one in row) for name, row in first_calls.items()),
+    f"The first optimizer loaded {len(sys.modules) - modules:,} modules of Python.",
+    f"The first matrix product took {product[0] / product[4]:.0f} times as long as the fifth.",
+)
 
 # %% [markdown]
 # **Why.** Torch does much of its work only when it is needed for the first time. The first product sets up the
@@ -81,9 +93,8 @@ print(f"First matrix product / fifth: {product[0] / product[4]:.0f}×. Your gues
 #
 # Other caches are filled for every new *shape*: oneDNN and cuDNN prepare a convolution once for each.
 #
-# Run the cell above again. The slow first calls are gone, because this notebook's process has made them
-# already. They come back when you restart the kernel. So: **call once before you time** ("warm up"). The
-# exception is a program that runs once. Then the first call is what you pay.
+# So: **call once before you time** ("warm up"). The exception is a program that runs once. Then the first call is what
+# you pay. (Run the cell again: the slow calls are gone until you restart the kernel.)
 
 # %% [markdown]
 # ### Memory has a first time, too
@@ -92,10 +103,10 @@ print(f"First matrix product / fifth: {product[0] / product[4]:.0f}×. Your gues
 # system find one and clear it: a *page fault*. We fill 40 MB, once in new memory, once in memory that was
 # written before. How many times faster is the second?
 #
-# Here `compare` does the timing for the first time. Read only *times faster* in its table; section 7 explains the rest.
+# Here `compare` does the timing for the first time. Read only *times faster*; section 7 explains the rest.
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 filled = compare(
@@ -107,9 +118,16 @@ filled = compare(
     inputs=lambda generator, device: torch.ones(10_000_000, device=device),
     guess=guess,
 )
-for name, blocks in filled.samples["cpu"].blocks.items():
-    faults = median(block.faults / block.calls for block in blocks)
-    print(f"{name}: {faults:,.0f} page faults for each call, on the CPU")
+
+
+# %%
+def show_faults(comparison):
+    for name, blocks in comparison.samples["cpu"].blocks.items():
+        faults = median(block.faults / block.calls for block in blocks)
+        print(f"{name}: {faults:,.0f} page faults for each call, on the CPU")
+
+
+show_faults(filled)
 
 # %% [markdown]
 # Both calls write the same 40 MB. The rest is the system's work. Torch keeps memory of a GPU for itself and
@@ -118,15 +136,13 @@ for name, blocks in filled.samples["cpu"].blocks.items():
 # %% [markdown]
 # ## 2. Stopped too early
 #
-# A GPU works *asynchronously*. A call puts work into a queue and returns. The GPU takes it from there. A
-# stopwatch that reads the time after the call measures the queue, not the work.
-#
-# You need no GPU to see it. Here is a queue with one worker: a thread that computes while we go on. It gets
-# ten matrix products. The stopwatch is read after the last one was *launched*. What part of the real time does
-# it show, in percent?
+# A GPU works *asynchronously*. A call puts work into a queue and returns. The GPU takes it from there. What does a
+# stopwatch see that is read right after the call? Here is a queue with one worker: a thread that computes while we go
+# on. It gets ten matrix products. The stopwatch is read after the last one was *launched*. What part of the real time
+# does it show, in percent?
 
 # %%
-guess = 50.0
+guess = ...
 
 # %%
 worker = ThreadPoolExecutor(1)
@@ -139,79 +155,59 @@ launched = time.perf_counter() - start
 queued[-1].result()  # synchronize: wait for the last one
 finished = time.perf_counter() - start
 
-print(f"all launched after {launched * 1e3:8.2f} ms")
-print(f"all finished after {finished * 1e3:8.2f} ms")
-print(f"The early stopwatch shows {launched / finished:.2%} of the time. Your guess: {guess:.0f} %.")
+guessed(
+    guess,
+    f"all launched after {launched * 1e3:8.2f} ms",
+    f"all finished after {finished * 1e3:8.2f} ms",
+    f"The early stopwatch shows {launched / finished:.2%} of the time.",
+)
 assert launched < finished
 
 # %% [markdown]
-# The first figure is not "a bit wrong". It measures something else: how long it takes to ask. A slow kernel
-# and a fast kernel take the same time to ask for.
+# The first figure is not "a bit wrong". It measures the queue, not the work: how long it takes to ask. A slow *kernel*
+# (a function that runs on the GPU) and a fast one take the same time to ask for.
 #
-# With a GPU, the same mistake looks like this. The cure is `torch.cuda.synchronize()`, before the start and
-# before the stop.
-
-# %%
-if torch.cuda.is_available():
-    on_gpu = torch.rand(4096, 4096, device="cuda")
-    on_gpu @ on_gpu
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(10):
-        on_gpu @ on_gpu
-    launched = time.perf_counter() - start
-    torch.cuda.synchronize()
-    finished = time.perf_counter() - start
-    print(f"GPU: all launched after {launched * 1e3:.2f} ms, all finished after {finished * 1e3:.2f} ms")
-else:
-    print("No GPU here. With one, this cell shows the two times for ten products on it.")
-
-# %% [markdown]
+# With a GPU, the cure is `torch.cuda.synchronize()`, before the start and before the stop.
+#
 # There is also a stopwatch on the GPU itself. A `torch.cuda.Event` goes into the queue like other work. The GPU
-# notes the time when it gets there. Two events give the time between these two moments. That is not always the
-# time of the work.
+# notes the time when it gets there. Two events give the time between these two moments.
 #
-# ### When launching takes longer than the work
+# ### What do events measure?
 #
 # Here is the queue again, as a model. The worker's "kernels" are naps, and so is what Python does for each launch:
-# 2 ms. (True launches take microseconds; such short naps would not be exact.) We launch 20 kernels of 0.5 ms each:
-# 10 ms of work. How many milliseconds lie between two events, one before and one after them?
+# 2 ms. (True launches take microseconds; such short naps would not be exact. `nap` sleeps, and notes when.) We launch
+# 20 kernels of 0.5 ms each: 10 ms of work. How many milliseconds lie between two events, one before and one after?
 
 # %%
-guess = 10.0
+guess = ...
 
 
 # %%
-def on_three_clocks(kernel, head_start=0.0):
-    """Milliseconds for 20 kernels: until all are launched, until all have ended, and between two events."""
-    worker.submit(time.sleep, head_start)
-    start = time.perf_counter()
-    before = worker.submit(time.perf_counter)  # an event: the worker notes the time when it gets there
-    for _ in range(20):
-        time.sleep(0.002)
-        worker.submit(time.sleep, kernel)
-    after = worker.submit(time.perf_counter)
-    launched = time.perf_counter() - start
-    between = after.result() - before.result()
-    return [1e3 * seconds for seconds in (launched, time.perf_counter() - start, between)]
-
-
-print("20 kernels of                       launched    ended   events")
-for name, setting in {
-    "5 ms": (0.005,),
-    "0.5 ms": (0.0005,),
-    "0.5 ms, behind 100 ms of other work": (0.0005, 0.1),
-}.items():
-    launched, ended, events = on_three_clocks(*setting)
-    print(f"{name:36}{launched:8.0f} {ended:8.0f} {events:8.0f}   ms")
-    if name == "0.5 ms":
-        print(f"{'':36}your guess for the events: {guess:.0f} ms")
+print(inspect.getsource(launch_20))
+traces = {
+    "20 kernels of 5 ms": launch_20(worker, 0.005),
+    "20 kernels of 0.5 ms": launch_20(worker, 0.0005),
+    "20 kernels of 0.5 ms, behind 100 ms of other work": launch_20(worker, 0.0005, 0.1),
+}
+guessed(
+    guess,
+    f"{'milliseconds':52}launched  ended  events",
+    *(
+        f"{name:52}{t.clocks['launched']:8.0f} {t.clocks['ended']:6.0f} {t.clocks['events']:7.0f}"
+        for name, t in traces.items()
+    ),
+)
 
 # %% [markdown]
-# - **Long kernels.** Python runs ahead. The early stopwatch shows the launches, the events show the work.
-# - **Short kernels.** Each has ended before the next one is launched. All three clocks show the same: the
-#   launches. The events include the time in which the worker had nothing to do. Such code is *launch-bound*. A
-#   faster kernel changes nothing there.
+# And this is how it went: who worked, who waited, and what each clock saw of it.
+
+# %%
+picture(*draw_queue(traces))
+
+# %% [markdown]
+# - **Long kernels.** Python runs ahead, then waits. The early stopwatch shows the launches, the events show the work.
+# - **Short kernels.** Each has ended before the next one is launched. All three clocks show the launches. The events
+#   include the time in which the worker had nothing to do. Such code is *launch-bound*: a faster kernel changes nothing.
 # - **Behind other work.** When the worker gets to the short kernels, all of them are in the queue already. Now the
 #   events show the work alone.
 #
@@ -272,13 +268,13 @@ for line, function in lines.items():
     print(f"{line:28}syncs: {costs(function, values).syncs}")
 
 # %% [markdown]
-# `item`, `float`, `if` and `tolist` need the numbers themselves. `x[x > 0.5]` and `nonzero` need to know how many there are,
-# because somebody must allocate the result. Indexing with a tensor of one integer asks for its value. `where` and
+# `item`, `float`, `if` and `tolist` need the numbers themselves. `x[x > 0.5]` and `nonzero` need to know how many there
+# are, because somebody must allocate the result. Indexing with a tensor of one integer asks for its value. `where` and
 # `clamp` have results of a known shape, so they need no answer.
 #
 # It is an estimate, because some operations take another way on a GPU (chapter 02 has examples). And printing a
 # tensor reads its values, too, but torch keeps counters like this one out while it prints. The profiler, which
-# section 10 explains, sees the readings:
+# section 9 explains, sees the readings:
 
 # %%
 with profile(activities=[ProfilerActivity.CPU]) as printing:
@@ -303,7 +299,7 @@ for line, function in lines.items():
 # other adds tensors and asks once, at the end. How many times faster is the second, on the CPU?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -340,11 +336,11 @@ print(costs(ask_each_time, rows), costs(ask_once, rows), sep="\n\n")
 # %% [markdown]
 # ## 4. One timing is no timing
 #
-# Now a quiet experiment. Two functions run once each, and we note who is faster. We do that 200 times. But both
+# Two functions run once each, and we note who is faster. We do that 200 times. But both
 # functions are **the same function**. In how many of the 200 does one of them win by more than 10 %?
 
 # %%
-guess = 5
+guess = ...
 
 # %%
 table = torch.rand(200, 200)
@@ -367,44 +363,24 @@ def faster_by(a, b):
 work()
 duels = [(one_timing(), one_timing()) for _ in range(200)]
 wrong = sum(faster_by(a, b) > 1.1 for a, b in duels)
-print(f"In {wrong} of 200 one of two equal functions won by more than 10 %. Your guess: {guess}.")
-a, b = max(duels, key=lambda duel: faster_by(*duel))
-print(f"The clearest victory: {b * 1e6:.0f} µs against {a * 1e6:.0f} µs, {faster_by(a, b):.1f} times faster.")
+a, b = sorted(max(duels, key=lambda duel: faster_by(*duel)))
+guessed(
+    guess,
+    f"In {wrong} of 200 one of two equal functions won by more than 10 %.",
+    f"The clearest victory: {a * 1e6:.0f} µs against {b * 1e6:.0f} µs, {faster_by(a, b):.1f} times faster.",
+)
 
 # %% [markdown]
 # The right answer is 0. Whoever looks at one timing of each, and finds the difference they hoped for, has
 # measured luck.
 #
-# Where does it come from? The system interrupts. Other programs use the same core, the same cache, the same
-# memory. The processor changes its frequency. Python and the allocator tidy up now and then. Most of these make
-# a call slower, and some of them by a lot.
+# Where does it come from? The system interrupts. Other programs use the same core, cache and memory. The processor
+# changes its frequency. Python and the allocator tidy up now and then. Most of these make a call slower.
 #
 # Let us make it worse on purpose. `neighbours()` starts some programs that keep the processor busy.
 
 # %%
-NEIGHBOUR = """
-import time
-end = time.perf_counter() + 30
-while time.perf_counter() < end:
-    pause = time.perf_counter() + 0.02
-    while time.perf_counter() < pause:
-        pass
-    time.sleep(0.01)
-"""
-
-
-@contextmanager
-def neighbours():
-    others = [subprocess.Popen([sys.executable, "-c", NEIGHBOUR]) for _ in range(min(2 * cores, 16))]
-    time.sleep(0.3)
-    try:
-        yield
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
-
-
+print(inspect.getsource(neighbours))
 with neighbours():
     duels = [(one_timing(), one_timing()) for _ in range(200)]
 wrong = sum(faster_by(a, b) > 1.1 for a, b in duels)
@@ -451,19 +427,30 @@ with neighbours():
     show_clocks("5 products, 1 thread, neighbours", lambda: products(1))
 
 # %% [markdown]
-# - **Sleep**: much wall time, almost no CPU time. Waiting for a disk or a network looks the same. (Waiting for a
-#   GPU does not, as a rule: CUDA asks again and again whether it is done, and that is CPU time.)
-# - **Several threads**: at best the wall time is divided by the number of threads. (Equal clocks mean that the threads
-#   had to share one core just then.) The CPU time is not: the work
-#   is the same, and the threads add some of their own. If the cores are busy, threads may gain nothing at all.
+# Where do the differences come from? A program that reads the clock all the time sees when it has no core:
+
+# %%
+watched = {
+    "computes": watch_core(["compute", "compute"]),
+    "computes and sleeps": watch_core(["compute", "sleep", "compute"]),
+}
+with neighbours():
+    watched["computes, with neighbours"] = watch_core(["compute", "compute"])
+picture(*draw_core(watched))
+
+# %% [markdown]
+# - **Sleep**: waiting for a disk or a network looks the same. (Waiting for a GPU does not, as a rule: CUDA asks again
+#   and again whether it is done, and that is CPU time.)
 # - **Neighbours**: the wall time grows with what others do. The CPU time stays near the quiet one.
+# - **Several threads** (in the table): at best the wall time is divided by their number. (Equal clocks mean that they
+#   had to share one core just then.) The CPU time is not: the work is the same, and the threads add some of their own.
 #
 # Each clock answers its own question. *How long must I wait?* is the wall. *How much work is it?* is the CPU
 # clock. On the CPU, `compare` and `race` use one thread and the CPU clock, because we ask about your code and not
 # about your neighbours. Where threads are the subject, the wall clock is used, and the text says so.
 #
 # The CPU clock is not perfect. Neighbours also take cache and memory bandwidth, and then the same work needs
-# more CPU time. So a better clock is not enough.
+# more CPU time.
 
 # %% [markdown]
 # ## 6. Pairs
@@ -472,7 +459,7 @@ with neighbours():
 # Meanwhile, somebody starts a program. Both functions are the same. What ratio do we find on the wall clock?
 
 # %%
-guess = 1.0
+guess = ...
 
 
 # %%
@@ -485,10 +472,8 @@ def block(calls=20):
 first_side = [block(100)[0] for _ in range(10)]
 with neighbours():
     second_side = [block(100)[0] for _ in range(10)]
-print(
-    f"The same function, ten times before, ten times after: {median(second_side) / median(first_side):.2f}×"
-)
-print(f"Your guess: {guess:.2f}×")
+before_and_after = median(second_side) / median(first_side)
+guessed(guess, f"The same function, ten times after / ten times before: {before_and_after:.2f}×")
 
 # %% [markdown]
 # More timings do not help here: every timing of one side is quiet, every timing of the other is disturbed. (Where
@@ -543,10 +528,9 @@ with neighbours():
     all_methods()
 
 # %% [markdown]
-# Pairs on the CPU clock raise few alarms or none, busy or not. They need each other: pairs help against a machine that
-# changes, the CPU clock against programs that take the core, and medians of many against the odd disturbed call. There are only some trials behind the lower
-# lines, so do not read too much into one alarm more or less. And your machine may not be so quiet in the "quiet"
-# part.
+# Pairs on the CPU clock raise few alarms or none, busy or not. They need each other: pairs help against a machine
+# that changes, the CPU clock against programs that take the core, and medians of many against the odd disturbed
+# call. (There are only some trials behind the lower lines: one alarm more or less says little.)
 #
 # Here are 31 pairs with neighbours, one dot for a block.
 
@@ -555,32 +539,7 @@ with neighbours():
     pairs = [(block(), block()) for _ in range(31)]
 
 
-def picture(pairs):
-    figure = Figure(figsize=(7.5, 3.2), dpi=110, layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for side, (name, colour, marker) in enumerate([("A", "#0072B2", "o"), ("B", "#E69F00", "^")]):
-        left.plot([pair[side][0] * 1e6 for pair in pairs], marker, color=colour, ms=5, label=f"{name}, wall")
-    left.set(xlabel="pair", ylabel="µs per call, wall clock", yscale="log", title="Times of equal functions")
-    left.legend(fontsize=8)
-    for clock, (name, colour) in enumerate([("wall", "#999999"), ("CPU", "#0072B2")]):
-        right.plot(sorted(a[clock] / b[clock] for a, b in pairs), ".-", color=colour, label=f"{name} clock")
-    right.axhline(1, color="#333333", lw=1)
-    right.set(xlabel="pair, sorted by ratio", ylabel="ratio A / B", yscale="log", title="Ratios within pairs")
-    right.legend(fontsize=8)
-    for axis in (left.yaxis, right.yaxis):
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter("{x:g}")
-    file = io.BytesIO()
-    figure.savefig(file, format="png", facecolor="white")
-    return file.getvalue()
-
-
-ratios = {name: sorted(a[i] / b[i] for a, b in pairs) for i, name in enumerate(("wall", "CPU"))}
-told = "; ".join(
-    f"{name} ratios from {r[0]:.2f} to {r[-1]:.2f}, median {median(r):.2f}" for name, r in ratios.items()
-)
-display(Image(picture(pairs), alt=f"Times and ratios of 31 pairs. {told}."))
-print(told)
+picture(*draw_pairs(pairs))
 
 # %% [markdown]
 # Left: times that jump. Right: the sorted ratios, on each clock. Some lie far away on both sides of 1. The median
@@ -602,37 +561,7 @@ assert 2 * at_most_3 <= 0.05 < 2 * at_most_4
 # If the truth lies below the 4th smallest ratio, at most 3 pairs were below it: 1.8 %. The same holds on the
 # other side. So from the 4th smallest to the 4th largest ratio is an interval that misses the truth in 3.5 % of
 # all experiments. Leaving out 4 on each side would miss it in more than 5 %. This **95 % interval** needs no
-# bell curve, which is good, because timings have none.
-#
-# We can test that. Here are 10,000 made-up experiments with a true ratio of 2 and ugly noise: one block in seven
-# is disturbed and takes up to five times as long.
-
-# %%
-generator = torch.Generator().manual_seed(0)
-
-
-def noise():
-    small = torch.exp(0.05 * torch.randn(10_000, 15, generator=generator))
-    disturbed = torch.rand(10_000, 15, generator=generator) < 1 / 7
-    return small * (1 + 4 * disturbed * torch.rand(10_000, 15, generator=generator))
-
-
-slow, fast = 2 * noise(), noise()
-sorted_ratios = (slow / fast).sort(dim=1).values
-low, high = sorted_ratios[:, 3], sorted_ratios[:, -4]
-inside = ((low <= 2) & (high >= 2)).float().mean().item()
-print(f"The interval holds the true ratio in {inside:.1%} of the experiments.")
-
-median_ratios = sorted_ratios[:, 7]
-ratios_of_means = slow.mean(1) / fast.mean(1)
-for name, result in {"median of ratios": median_ratios, "ratio of means": ratios_of_means}.items():
-    far = ((result / 2).log().abs() > math.log(1.1)).float().mean().item()
-    print(f"{name:17} more than 10 % off in {far:6.1%}")
-assert inside >= 0.95
-
-# %% [markdown]
-# The interval keeps its promise. And the usual way, to average each side and divide, is far off much more
-# often, from the same timings.
+# bell curve, which is good, because timings have none. The part Further tests it on 10,000 made-up experiments.
 #
 # With 5 pairs or fewer there is no such interval: all five on one side happens in 2 · 1/32, more than 5 %.
 # `compare` takes 7 pairs or more, and up to 101.
@@ -643,7 +572,7 @@ assert inside >= 0.95
 # Now the real `compare`, with the same function on both sides. What is the ratio?
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 null_test = compare(
@@ -658,16 +587,14 @@ null_test = compare(
 # - **median time** is for one call: CPU seconds of one thread, or event seconds on a GPU.
 # - **times faster** is the median ratio of the pairs, first variant divided by this one. It need not be exactly
 #   the ratio of the two median times.
-# - **95 % interval**: if it contains 1, the measurement saw no difference. That is not a proof that there is
-#   none, only that it is smaller than the interval. One interval in twenty may miss the truth, and blocks in one
-#   process disturb each other a little, through caches and memory. So do not believe in a few percent.
+# - **95 % interval**: if it contains 1, the measurement saw no difference. That is no proof that there is none. One
+#   interval in twenty may miss the truth, and blocks in one process disturb each other a little, through caches and
+#   memory. So do not believe in a few percent.
 # - In the chart, the thin black line is the interval, and the dashed line is your guess. The axis is
 #   logarithmic: twice as fast and half as fast lie equally far from 1.
 # - Lines marked *recorded* come from other machines, with date and versions. They help where you have no GPU.
 # - A cell says "faster" of a claim if the whole interval is 1.1 or more (or what the claim itself promises). Where
 #   cells disagree, they must name the condition that parts them, and the claim **holds when …**.
-#
-# A small difference can be real and still not worth a change of your code.
 
 # %%
 ratio, pairs_taken = null_test.ratio(), len(null_test.samples["cpu"].blocks["one"])
@@ -681,7 +608,7 @@ assert 7 <= pairs_taken <= 101
 # other they are sorted already. The function, the shape and the type are equal. What is the ratio?
 
 # %%
-guess = 1.0
+guess = ...
 
 
 # %%
@@ -704,76 +631,48 @@ compare(
 # sides of a pair get equal values.
 
 # %% [markdown]
-# ## 9. `torch.utils.benchmark`
+# ## 9. The profiler: where does the time go?
 #
-# Torch has a stopwatch of its own. It warms up, waits for the GPU, uses one thread unless you say otherwise, and
-# chooses the number of calls in a block.
-
-# %%
-logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # looks for a compiler we do not need
-from torch.utils import benchmark
-
-timer = benchmark.Timer("x @ x", globals={"x": torch.rand(200, 200)})
-measurement = timer.blocked_autorange(min_run_time=1)
-print(
-    f"{len(measurement.times)} blocks of {measurement.number_per_run} calls, {measurement.num_threads} thread"
-)
-print(f"median {measurement.median * 1e6:.1f} µs, quartiles {measurement.iqr * 1e6:.1f} µs apart")
-assert measurement.num_threads == 1
-
-# %% [markdown]
-# It is the right tool for "how long does this take?". For "which of two is faster?" it has two weaknesses: it
-# reads the wall clock, and it finishes one statement before it begins the next. Once more the same statement
-# twice, and neighbours who come in between:
-
-# %%
-quiet = timer.blocked_autorange(min_run_time=0.3)
-with neighbours():
-    busy = timer.blocked_autorange(min_run_time=0.3)
-print(
-    f"quiet {quiet.median * 1e6:.1f} µs, then {busy.median * 1e6:.1f} µs, {busy.median / quiet.median:.2f}×"
-)
-print("It notices that something is wrong:", busy.has_warnings or quiet.has_warnings)
-
-# %% [markdown]
-# Whether it warns depends on the spread of the blocks. A change that meets all blocks alike goes unnoticed.
-
-# %% [markdown]
-# ## 10. The profiler: where does the time go?
-#
-# A stopwatch says *how long*. The profiler says *where*. Here are three lines. Which one takes the most time?
-#
-# 1. change the order of the dimensions, 2. flatten each picture, 3. multiply with a matrix.
+# A stopwatch says *how long*. The profiler says *where*. Three lines: 1. change the order of the
+# dimensions, 2. flatten each picture, 3. multiply with a vector. Which one takes the most time: 1, 2 or 3?
 
 
 # %%
-def classify(images, weights):
+def score(images, weights):
     reordered = images.permute(0, 2, 3, 1)
     flat = reordered.reshape(len(images), -1)
     return flat @ weights
 
 
-images, weights = torch.rand(64, 3, 64, 64), torch.rand(3 * 64 * 64, 10)
+images, weights = torch.rand(64, 3, 64, 64), torch.rand(3 * 64 * 64)
 
 # %%
-guess = "the product"
+guess = ...
 
 # %%
-classify(images, weights)
+score(images, weights)
 with profile(activities=[ProfilerActivity.CPU]):
-    classify(images, weights)  # the profiler needs a warm-up, too
+    score(images, weights)  # the profiler needs a warm-up, too
 with profile(activities=[ProfilerActivity.CPU]) as profiled:
     for _ in range(20):
-        classify(images, weights)
+        score(images, weights)
 
 rows = {row.key: row for row in profiled.key_averages() if row.key.startswith("aten::")}
 all_of_it = sum(row.self_cpu_time_total for row in rows.values())
-print("operation            calls    with what it calls    by itself")
-for row in sorted(rows.values(), key=lambda row: -row.self_cpu_time_total)[:6]:
-    total, own = row.cpu_time_total / all_of_it, row.self_cpu_time_total / all_of_it
-    print(f"{row.key:20} {row.count:5} {total:20.0%} {own:12.0%}")
-print(f"reshape, with what it calls: {rows['aten::reshape'].cpu_time_total / all_of_it:.0%}")
-print(f"Your guess: {guess}.")
+most = sorted(rows.values(), key=lambda row: -row.self_cpu_time_total)[:6]
+guessed(
+    guess,
+    "operation            calls    with what it calls    by itself",
+    *(
+        f"{row.key:20} {row.count:5} {row.cpu_time_total / all_of_it:20.0%} "
+        f"{row.self_cpu_time_total / all_of_it:12.0%}"
+        for row in most
+    ),
+    *(
+        f"line {number}, {name}: {rows[f'aten::{name}'].cpu_time_total / all_of_it:.0%}"
+        for number, name in enumerate(("permute", "reshape", "matmul"), 1)
+    ),
+)
 
 # %% [markdown]
 # Line 2 looks like nothing, but `reshape` must copy here: after `permute` the numbers lie in memory in another
@@ -781,44 +680,11 @@ print(f"Your guess: {guess}.")
 # the column *with what it calls* shows who asked for it. Line 1 is a view, and costs next to nothing.
 #
 # For the work on a GPU, add `ProfilerActivity.CUDA`. The first profile also starts the profiler itself, so it is
-# thrown away.
-#
-# ### When it does not help
-#
-# The profiler notes every operation and sorts its notes afterwards. 2,000 additions of tiny tensors: how many
-# times longer do they take with it?
-
-# %%
-guess = 1.0
-
-# %%
-tiny = torch.rand(10)
-
-
-def additions():
-    for _ in range(2000):
-        tiny + tiny
-
-
-def watched_additions():
-    with profile(activities=[ProfilerActivity.CPU]):
-        additions()
-
-
-seconds = {
-    function: median(on_both_clocks(function)[0] for _ in range(5))
-    for function in (additions, watched_additions)
-}
-for function, value in seconds.items():
-    print(f"{function.__name__:18} {value * 1e3:6.1f} ms")
-print(f"{seconds[watched_additions] / seconds[additions]:.1f}×. Your guess: {guess:.1f}×.")
+# thrown away. Watching takes time, too: never compare a time from a profile with one taken without. Find the place
+# with the profiler, then measure the change with pairs. (How much it takes: see Further.)
 
 # %% [markdown]
-# So never take a time from a profile and compare it with one taken without. Find the place with the profiler,
-# then measure the change with pairs.
-
-# %% [markdown]
-# ## 11. Counted costs
+# ## 10. Counted costs
 #
 # The best measurement has no noise at all. `costs` counts what a function asks of torch: operations, memory,
 # copies, syncs. The numbers are the same at every call, however busy the machine is.
@@ -838,7 +704,7 @@ print(costs(by_hand, vector), costs(torch.linalg.vector_norm, vector), sep="\n\n
 # Three operations against one. How many times faster is the second, for 10 numbers?
 
 # %%
-guess = 1.5
+guess = ...
 
 # %%
 compare(
@@ -853,8 +719,6 @@ compare(
 # torch, torch looks at types and devices, picks a kernel and makes a tensor for the result. Here the *count of
 # operations* is the cost model.
 #
-# A view is not counted as an operation, because it moves no data. It still costs about a microsecond.
-#
 # With many numbers the model changes. Then count **bytes**. For 4 million numbers (16 MB):
 
 # %%
@@ -868,7 +732,7 @@ print(
 # with the products in memory that is in use.
 
 # %%
-guess = 3.0
+guess = ...
 
 
 # %%
@@ -890,9 +754,9 @@ lengths = compare(
     guess=guess,
     bytes=16e6,
 )
-for name, blocks in lengths.samples["cpu"].blocks.items():
-    faults = median(block.faults / block.calls for block in blocks)
-    print(f"{name}: {faults:,.0f} page faults for each call, on the CPU")
+
+# %%
+show_faults(lengths)
 used, norm = (
     median(lengths.samples["cpu"].seconds(name)) for name in ("by hand, memory in use", "vector_norm")
 )
@@ -905,22 +769,64 @@ print(f"by hand, memory in use / vector_norm: {used / norm:.1f}×")
 # them back to the system and ask again. So the first ratio may be near 3 on one machine and far above it on the next.
 
 # %% [markdown]
-# ## 12. The limit of the machine
+# ### When it does not help
+#
+# A count is a model, too. Training programs often keep a moving average of all weights. Here are 200 small tensors and
+# their new values; each average goes a tenth of the way (`lerp`). One way does so for each tensor: 200 operations. The
+# other joins all tensors first, goes once, and cuts the result up again. How many times faster is it?
+
+# %%
+guess = ...
+
+
+# %%
+def one_by_one(averages, values):
+    return [average.lerp(value, 0.1) for average, value in zip(averages, values, strict=True)]
+
+
+def all_joined(averages, values):
+    old, new = (torch.cat([tensor.view(-1) for tensor in tensors]) for tensors in (averages, values))
+    pieces = old.lerp(new, 0.1).split([average.numel() for average in averages])
+    return [piece.view(average.shape) for piece, average in zip(pieces, averages, strict=True)]
+
+
+def weights_and_values(generator, device):
+    sides = torch.randint(1, 9, (200,), generator=generator).tolist()
+    return tuple([torch.rand(n, n, generator=generator).to(device) for n in sides] for _ in range(2))
+
+
+compare(
+    "measuring: 200 moving averages, one by one or joined",
+    {"one by one": one_by_one, "joined": all_joined},
+    inputs=weights_and_values,
+    guess=guess,
+)
+
+# %%
+small_tensors = weights_and_values(torch.Generator(), "cpu")
+print(costs(one_by_one, *small_tensors), costs(all_joined, *small_tensors), sep="\n\n")
+
+# %% [markdown]
+# A **view** shares memory with its tensor, so it moves no data, and `costs` counts it apart. But each view is made by
+# a call, and here are hundreds of them for three operations. A call on a small tensor costs, whatever it does.
+
+# %% [markdown]
+# ## 11. The limit of the machine
 #
 # The last table has one more line: the **limit**. To read 16 MB takes some time on this machine, whatever the
 # code does. The course measures once how many bytes a second this machine moves, for small amounts (which stay in
 # a cache and move faster) and large ones, and how many operations a second the processor computes. From `bytes=`
 # or `flops=` of one call it draws the least time that is possible for so many.
 #
-# The limit answers a question that no comparison of two variants can: *is there anything left to gain?* Divide
-# the time of your best variant by the limit. More than that cannot be gained, and often less.
+# The limit answers a question that no comparison of two variants can: *is there anything left to gain?* No more than
+# the time of your best variant divided by the limit.
 #
 # The second kind of limit is arithmetic. A product of two *n* × *n* matrices takes *n*³ multiplications and
 # nearly as many additions: 2 *n*³ floating-point operations ("flops"). We compare a product by broadcasting
 # with `@`.
 
 # %%
-guess = 3.0
+guess = ...
 
 # %%
 n = 128
@@ -959,6 +865,108 @@ compare(
 # were measured on this machine, and so with some noise: read "within 20 % of the limit" as "at the limit".
 
 # %% [markdown]
+# ## Further
+#
+# You can skip this part. It is for those who want to see the interval tested, and PyTorch's own stopwatch.
+#
+# ### Does the interval keep its promise?
+#
+# Here are 10,000 made-up experiments with a true ratio of 2 and ugly noise: one block in seven is disturbed and takes
+# up to five times as long.
+
+# %%
+generator = torch.Generator().manual_seed(0)
+
+
+def noise():
+    small = torch.exp(0.05 * torch.randn(10_000, 15, generator=generator))
+    disturbed = torch.rand(10_000, 15, generator=generator) < 1 / 7
+    return small * (1 + 4 * disturbed * torch.rand(10_000, 15, generator=generator))
+
+
+slow, fast = 2 * noise(), noise()
+sorted_ratios = (slow / fast).sort(dim=1).values
+inside = ((sorted_ratios[:, 3] <= 2) & (sorted_ratios[:, -4] >= 2)).float().mean().item()
+print(f"The interval holds the true ratio in {inside:.1%} of the experiments.")
+
+ways = {"median of ratios": sorted_ratios[:, 7], "ratio of means": slow.mean(1) / fast.mean(1)}
+for name, result in ways.items():
+    far = ((result / 2).log().abs() > math.log(1.1)).float().mean().item()
+    print(f"{name:17} more than 10 % off in {far:6.1%}")
+assert inside >= 0.95
+
+# %% [markdown]
+# The interval keeps its promise. And the usual way, to average each side and divide, is far off much more often, from
+# the same timings.
+#
+# ### What does the profiler cost?
+#
+# The profiler notes every operation and sorts its notes afterwards. 2,000 additions of tiny tensors: how many
+# times as long do they take with it?
+
+# %%
+guess = ...
+
+# %%
+tiny = torch.rand(10)
+
+
+def additions():
+    for _ in range(2000):
+        tiny + tiny
+
+
+def watched_additions():
+    with profile(activities=[ProfilerActivity.CPU]):
+        additions()
+
+
+seconds = {
+    function: median(on_both_clocks(function)[0] for _ in range(5))
+    for function in (additions, watched_additions)
+}
+guessed(
+    guess,
+    *(f"{function.__name__:18} {value * 1e3:6.1f} ms" for function, value in seconds.items()),
+    f"watched / not watched: {seconds[watched_additions] / seconds[additions]:.1f}×",
+)
+
+# %% [markdown]
+# It depends on how small the operations are. With large ones, the profiler is hardly noticed.
+
+# %% [markdown]
+# ### `torch.utils.benchmark`
+#
+# Torch has a stopwatch of its own. It warms up, waits for the GPU, uses one thread unless you say otherwise, and
+# chooses the number of calls in a block.
+
+# %%
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # looks for a compiler we do not need
+from torch.utils import benchmark
+
+timer = benchmark.Timer("x @ x", globals={"x": torch.rand(200, 200)})
+quiet = timer.blocked_autorange(min_run_time=0.5)
+print(f"{len(quiet.times)} blocks of {quiet.number_per_run} calls, {quiet.num_threads} thread")
+print(f"median {quiet.median * 1e6:.1f} µs, quartiles {quiet.iqr * 1e6:.1f} µs apart")
+assert quiet.num_threads == 1
+
+# %% [markdown]
+# It is the right tool for "how long does this take?". For "which of two is faster?" it has two weaknesses: it reads
+# the wall clock, and it finishes one statement before it begins the next. Once more the same statement, and neighbours
+# who come in between:
+
+# %%
+with neighbours():
+    busy = timer.blocked_autorange(min_run_time=0.5)
+print(
+    f"quiet {quiet.median * 1e6:.1f} µs, busy {busy.median * 1e6:.1f} µs: {busy.median / quiet.median:.2f}×"
+)
+print("It notices that something is wrong:", busy.has_warnings or quiet.has_warnings)
+
+# %% [markdown]
+# Whether it warns depends on the spread of the blocks. A change that meets all blocks alike goes unnoticed.
+
+# %% [markdown]
 # ## Summary
 #
 # | the stopwatch lies because | so |
@@ -980,5 +988,5 @@ compare(
 # | Is there anything left to gain? | the limit: `bytes=`, `flops=` |
 
 # %% [markdown]
-# **Now you:** [the exercises of this chapter](../exercises/00_measuring/00_measuring.ipynb). Mend a timer,
-# compare in pairs, count, and find a hidden sync.
+# **Now you:** [the exercises of this chapter](../exercises/00_measuring/00_measuring.ipynb). Find the price of a call
+# and of a block, count before you run, step without a sync, follow a queue, and build a stopwatch that can be trusted.

@@ -2,15 +2,19 @@
 # # 06 · Memory format
 #
 # A batch of pictures has four dimensions, but memory has only one. Somebody must decide which number comes
-# next. The decision changes no result beyond rounding. It changes how long some operations take, by ten times
-# or more, in both directions.
+# next. The decision changes no result beyond rounding. It changes how long some operations take, in both
+# directions.
+#
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures; the
+# IDs such as *E1* are the course's numbers for them, listed in [claims](claims.ipynb). `compare`, which times, and
+# `costs`, which counts, are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - read and predict strides, and say which calls copy and which do not,
 # - convert tensors and modules to channels_last, and see where a program loses the format again,
 # - name operations that gain from channels_last on a CPU, and operations that lose.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
+# **Time:** 50 minutes to read and run, 20 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *E1* "strides tell the memory format; the shape does not change"; *E2* "`view` and
 # `reshape` adapt a tensor to memory formats"; *E4* "`contiguous`, `clone` and `zeros_like` take a memory format"; *E5*
@@ -23,10 +27,11 @@ import copy
 import numpy as np
 import torch
 import torch.nn.functional as F
+from parts.strides import draw_formats
 from PIL import Image
 from torch import nn
 
-from autograder import article_code, behaviour, compare, costs, devices, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts
 
 print("devices here:", *devices())
 
@@ -34,50 +39,51 @@ print("devices here:", *devices())
 # ## 1. Which number comes next?
 #
 # Twelve numbers as one picture with 3 channels of 2 × 2 pixels. The shape is written *N, C, H, W*: pictures,
-# channels, rows, columns. Below, `in_memory` shows the numbers in the order in which they lie in memory.
-
+# channels, rows, columns.
 
 # %%
-def in_memory(tensor):
-    return tensor.as_strided((tensor.numel(),), (1,)).tolist()
-
-
-picture = torch.arange(12).view(1, 3, 2, 2)
-converted = picture.to(memory_format=torch.channels_last)
-print("default      ", in_memory(picture))
-print("channels_last", in_memory(converted))
+small = torch.arange(12).view(1, 3, 2, 2)
+converted = small.to(memory_format=torch.channels_last)
+picture(*draw_formats(small, converted))
 
 # %% [markdown]
 # By default, a whole channel comes first, then the next one: *NCHW*. In channels_last, the three channels of
 # one pixel lie side by side, then comes the next pixel: *NHWC*. Is it still the same tensor?
 
 # %%
-assert converted.shape == picture.shape == (1, 3, 2, 2)
-assert torch.equal(converted, picture)
-assert converted[0, 1, 0, 1] == picture[0, 1, 0, 1] == 5
-print(picture.stride(), converted.stride())
+assert converted.shape == small.shape == (1, 3, 2, 2)
+assert torch.equal(converted, small)
+assert converted[0, 1, 0, 1] == small[0, 1, 0, 1] == 5
+print(small.stride(), converted.stride())
 
 # %% [markdown]
 # For every index it is. Only the **strides** differ. A stride says how many numbers you must go forward in
-# memory to get from one index to the next along this dimension.
+# memory to get from one index to the next along this dimension: the arrows in the picture.
 #
-# Now the example that claim *E1* came with, ten pictures of 3 × 32 × 32. Try to write down both strides before you run
-# the cell. Start with the dimension that has stride 1.
+# The rule: walk through the dimensions in memory order, from the innermost to the outermost. The first stride
+# is 1. Every other stride is the product of the sizes that were passed on the way. The memory order of
+# channels_last is *N, H, W, C*, with *C* innermost. The strides are still listed in the order *N, C, H, W*.
+#
+# Now the example that claim *E1* came with, ten pictures of 3 × 32 × 32. In channels_last, how many numbers is it
+# from one pixel to the one below it?
+
+# %%
+guess = ...
 
 # %%
 images = torch.rand(10, 3, 32, 32)
 last = images.to(memory_format=torch.channels_last)
-assert images.stride() == (3 * 32 * 32, 32 * 32, 32, 1) == (3072, 1024, 32, 1)
-assert last.stride() == (32 * 32 * 3, 1, 32 * 3, 3) == (3072, 1, 96, 3)
-assert images.is_contiguous() and not images.is_contiguous(memory_format=torch.channels_last)
-assert last.is_contiguous(memory_format=torch.channels_last) and not last.is_contiguous()
-
-# %% [markdown]
-# The rule: walk through the dimensions in memory order, from the innermost to the outermost. The first stride
-# is 1. Every other stride is the product of the sizes that were passed on the way. The memory order of
-# channels_last is *N, H, W, C*, with *C* innermost. The strides are still listed in the order *N, C, H, W*.
+guessed(
+    guess,
+    f"One row down: {last.stride(2)} numbers in channels_last, {images.stride(2)} by default.",
+    f"All strides: {last.stride()} in channels_last, {images.stride()} by default.",
+)
 
 # %%
+assert last.stride() == (32 * 32 * 3, 1, 32 * 3, 3)
+assert images.stride() == (3 * 32 * 32, 32 * 32, 32, 1)
+assert images.is_contiguous() and not images.is_contiguous(memory_format=torch.channels_last)
+assert last.is_contiguous(memory_format=torch.channels_last) and not last.is_contiguous()
 behaviour(
     "E1",
     "The strides of (10, 3, 32, 32) are (3072, 1024, 32, 1), in channels_last (3072, 1, 96, 3); "
@@ -93,10 +99,10 @@ behaviour(
 #
 # Why should the order matter? A matrix of 4096 × 4096 numbers lies in memory row by row. We sum 64 of its
 # columns, one after the other, or 64 of its rows. Both read 262,144 numbers. (The matrix is symmetric, so even the
-# sums are the same.) How many times faster are rows?
+# sums are the same.) How many times as fast are rows?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -136,32 +142,13 @@ print("counted operations, columns:", costs(sum_columns, matrix).operations.tota
 print("counted operations, rows:   ", costs(sum_rows, matrix).operations.total())
 
 # %% [markdown]
-# The counts are equal. The difference is in the memory, so only a clock can see it. (And most of what is left of
-# the rows' time is the price of 64 calls.)
+# The counts are equal. The difference is in the memory, so only a clock can see it.
 #
-# ### When it does not help
-#
-# The same for a matrix of 128 × 128 numbers, 64 kB in all. How many times faster are the rows now?
+# And if torch gets the whole matrix in a single call? `sum(0)` adds up the columns, `sum(1)` the rows. How many times
+# as fast are the rows?
 
 # %%
-guess = 2.0
-
-# %%
-compare(
-    "summing 64 columns or rows of 128 numbers",
-    {"columns": sum_columns, "rows": sum_rows},
-    inputs=symmetric(128),
-    guess=guess,
-)
-
-# %% [markdown]
-# Little is left. The whole matrix fits into the processor's cache, where a jump costs almost nothing. What you
-# see is mainly the price of calling torch 64 times.
-#
-# And if torch gets the whole matrix in a single call? `sum(0)` adds up the columns, `sum(1)` the rows.
-
-# %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -198,77 +185,29 @@ assert copied.data_ptr() != last.data_ptr()
 assert torch.equal(copied, images.reshape(10, -1))
 
 # %% [markdown]
-# A classifier flattens its features before the last layer. The call is the same. How many times faster is it
-# for a batch in the default order than for one in channels_last?
+# **Neither is a conversion.** To get *N, H, W, C* from *N, C, H, W* you may be tempted to write `reshape`: the sizes
+# come out right. Look at the numbers of the picture above.
 
 # %%
-guess = 3.0
-
-# %%
-compare(
-    "flattening 8 × 64 × 28 × 28 features",
-    {
-        "of a channels_last batch": lambda default, last: last.flatten(1),
-        "of a default batch": lambda default, last: default.flatten(1),
-    },
-    inputs=lambda generator, device: (
-        features := torch.rand(8, 64, 28, 28, generator=generator).to(device),
-        features.to(memory_format=torch.channels_last),
-    ),
-    guess=guess,
-)
-
-# %%
-features = torch.rand(8, 64, 28, 28)
-print("default", costs(features.flatten, 1), sep="\n", end="\n\n")
-features = features.to(memory_format=torch.channels_last)
-print("channels_last", costs(features.flatten, 1), sep="\n")
-
-# %% [markdown]
-# **Why.** A default batch is already in the order that `flatten(1)` promises. From channels_last, all 1.6 MB
-# must be read and written in another order. Most networks average each channel to one number first; then nearly
-# nothing is left to copy. This reshaping is free instead: one row of 64 numbers for each pixel.
-
-# %%
-tokens = features.permute(0, 2, 3, 1).flatten(1, 2)
-assert tokens.shape == (8, 28 * 28, 64)
-assert tokens.data_ptr() == features.data_ptr()
-print(costs(lambda: features.permute(0, 2, 3, 1).flatten(1, 2)))
-
-# %% [markdown]
-# ### Neither is a conversion
-#
-# To get *N, H, W, C* from *N, C, H, W* you may be tempted to write `reshape`: the sizes come out right. Look at
-# the numbers. The picture holds 0 to 11, channel by channel.
-
-# %%
-right = picture.permute(0, 2, 3, 1)
-wrong = picture.reshape(1, 2, 2, 3)
+right = small.permute(0, 2, 3, 1)
+wrong = small.reshape(1, 2, 2, 3)
 assert right.shape == wrong.shape == (1, 2, 2, 3)
 print("first pixel with permute:", right[0, 0, 0].tolist())
 print("first pixel with reshape:", wrong[0, 0, 0].tolist(), "<- three pixels of channel 0")
 
 # %% [markdown]
-# `permute` moves dimensions. `view` and `reshape` keep the numbers in index order (the last index runs fastest) and only cut the row
-# of numbers into other pieces. With the same shape, neither changes the order in memory. (Where `reshape` must copy, its
-# result is in the default order.)
+# `permute` moves dimensions. `view` and `reshape` keep the numbers in index order (the last index runs fastest) and
+# only cut the row of numbers into other pieces. With the same shape, neither changes the order in memory.
+#
+# Together they save copies. In channels_last, one row of numbers for each pixel is free:
 
 # %%
 assert last.view(last.shape).stride() == last.reshape(last.shape).stride() == last.stride()
 assert images.reshape(images.shape).stride() == images.stride()
 
-# %% [markdown]
-# Cutting one dimension in two is always possible without a copy. With that and a swap you can cut a matrix into
-# tiles. Here a 4 × 4 matrix becomes four tiles of 2 × 2. Only the last step, which joins dimensions that are no
-# longer neighbours in memory, copies.
-
-# %%
-matrix = torch.arange(16).view(4, 4)
-print(matrix)
-cut = matrix.view(2, 2, 2, 2)  # tile row, row in the tile, tile column, column in the tile
-tiles = cut.transpose(1, 2).reshape(4, 4)
-print(tiles)
-print(costs(lambda: matrix.view(2, 2, 2, 2).transpose(1, 2).reshape(4, 4)))
+pixels = last.permute(0, 2, 3, 1).reshape(-1, 3)
+assert pixels.shape == (10 * 32 * 32, 3) and pixels.data_ptr() == last.data_ptr()
+assert images.permute(0, 2, 3, 1).reshape(-1, 3).data_ptr() != images.data_ptr()  # here it had to copy
 
 # %%
 behaviour(
@@ -318,12 +257,26 @@ for name, call in {
 
 assert torch.empty(10, 3, 32, 32, memory_format=torch.channels_last).stride() == last.stride()
 
+# %%
+in_channels_last = [
+    images.contiguous(memory_format=torch.channels_last),
+    images.clone(memory_format=torch.channels_last),
+    torch.zeros_like(images, memory_format=torch.channels_last),
+    torch.zeros_like(last, memory_format=torch.preserve_format),
+]
+behaviour(
+    "E4",
+    "contiguous, clone and zeros_like give the memory format that they are asked for.",
+    all(result.stride() == last.stride() for result in in_channels_last)
+    and last.clone(memory_format=torch.contiguous_format).stride() == images.stride(),
+)
+
 # %% [markdown]
-# Is it only tidiness? You need a copy of a channels_last batch. How many times faster is the copy that keeps the
+# Is it only tidiness? You need a copy of a channels_last batch. How many times as fast is the copy that keeps the
 # order?
 
 # %%
-guess = 1.2
+guess = ...
 
 # %%
 compare(
@@ -343,55 +296,15 @@ compare(
 
 # %% [markdown]
 # **Why.** Both read 6.4 MB and write 6.4 MB. One of them reads or writes with jumps, like the columns above.
-#
-# The same happens, hidden, where two formats meet in one operation. We add two batches. Both are default, or one
-# is channels_last. How many times faster is the sum of equals?
-
-# %%
-guess = 1.2
-
-# %%
-compare(
-    "adding two batches of 8 × 64 × 56 × 56",
-    {
-        "default + channels_last": lambda default, other, last: default + last,
-        "default + default": lambda default, other, last: default + other,
-    },
-    inputs=lambda generator, device: (
-        torch.rand(8, 64, 56, 56, generator=generator).to(device),
-        other := torch.rand(8, 64, 56, 56, generator=generator).to(device),
-        other.to(memory_format=torch.channels_last),
-    ),
-    guess=guess,
-    bytes=3 * 8 * 64 * 56 * 56 * 4,
-)
-
-# %%
-assert (images + last).stride() == images.stride()
-assert (last + images).stride() == last.stride()
-
-# %% [markdown]
-# No error and no warning, just time. The first operand of full shape decides the format of the result.
-
-# %%
-in_channels_last = [
-    images.contiguous(memory_format=torch.channels_last),
-    images.clone(memory_format=torch.channels_last),
-    torch.zeros_like(images, memory_format=torch.channels_last),
-    torch.zeros_like(last, memory_format=torch.preserve_format),
-]
-behaviour(
-    "E4",
-    "contiguous, clone and zeros_like give the memory format that they are asked for.",
-    all(result.stride() == last.stride() for result in in_channels_last)
-    and last.clone(memory_format=torch.contiguous_format).stride() == images.stride(),
-)
 
 # %% [markdown]
 # ## 5. Which operations gain, and which lose?
 #
-# From here on, each cell gets the same numbers twice: in the default order, and in channels_last. First
-# max-pooling of 64 channels. How many times faster is channels_last?
+# Now each function gets the same numbers twice: in the default order, and in channels_last. First
+# max-pooling of 64 channels. How many times as fast is channels_last?
+
+# %%
+guess = ...
 
 
 # %%
@@ -403,15 +316,13 @@ def both_formats(*shape):
     return inputs
 
 
-guess = 1.5
-
-# %%
+pooling = {
+    "default": lambda default, last: F.max_pool2d(default, 3, stride=2, padding=1),
+    "channels_last": lambda default, last: F.max_pool2d(last, 3, stride=2, padding=1),
+}
 compare(
     "max-pooling 64 channels",
-    {
-        "default": lambda default, last: F.max_pool2d(default, 3, stride=2, padding=1),
-        "channels_last": lambda default, last: F.max_pool2d(last, 3, stride=2, padding=1),
-    },
+    pooling,
     inputs=both_formats(8, 64, 28, 28),
     guess=guess,
     claim="E6",
@@ -429,15 +340,12 @@ compare(
 # handles. Then it must depend on the number of channels. A picture has three. What now?
 
 # %%
-guess = 5.0
+guess = ...
 
 # %%
 compare(
     "max-pooling 3 channels",
-    {
-        "default": lambda default, last: F.max_pool2d(default, 3, stride=2, padding=1),
-        "channels_last": lambda default, last: F.max_pool2d(last, 3, stride=2, padding=1),
-    },
+    pooling,
     inputs=both_formats(32, 3, 28, 28),
     guess=guess,
     claim="E6",
@@ -446,37 +354,14 @@ compare(
 )
 
 # %% [markdown]
-# The gain is gone, and the default order is the faster one. With three numbers side by side there is not enough for one instruction, and the
-# extra loops cost time. Channels_last wants channels.
-#
-# Next, upsampling with 64 channels:
-
-# %%
-guess = 5.0
-
-# %%
-compare(
-    "bilinear upsampling of 64 channels",
-    {
-        "default": lambda default, last: F.interpolate(default, scale_factor=2, mode="bilinear"),
-        "channels_last": lambda default, last: F.interpolate(last, scale_factor=2, mode="bilinear"),
-    },
-    inputs=both_formats(2, 64, 28, 28),
-    guess=guess,
-    claim="E6",
-    when="there are many channels, a window, and the result keeps the format",
-    only="cpu",
-)
-
-# %% [markdown]
-# The same reason. Four pixels are mixed with four weights, and the weights are equal for all channels of the
-# pixel.
+# The gain is gone, and the default order is the faster one. With three numbers side by side there is not enough for
+# one instruction, and the extra loops cost time. Channels_last wants channels.
 #
 # Now the operation that most people have in mind: a convolution, 64 channels in and 64 out. Both the input
-# and the weights are converted.
+# and the weights are converted. How many times as fast is it?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -484,30 +369,27 @@ def input_and_weights(batch_shape, weight_shape):
     def inputs(generator, device):
         batch = torch.rand(batch_shape, generator=generator).to(device)
         weight = torch.rand(weight_shape, generator=generator).to(device)
-        return (
-            batch,
-            weight,
-            batch.to(memory_format=torch.channels_last),
-            weight.to(memory_format=torch.channels_last),
-        )
+        last = torch.channels_last
+        return batch, weight, batch.to(memory_format=last), weight.to(memory_format=last)
 
     return inputs
 
 
+def convolution(**arguments):
+    return {
+        "default": lambda x, weight, x_last, weight_last: F.conv2d(x, weight, **arguments),
+        "channels_last": lambda x, weight, x_last, weight_last: F.conv2d(x_last, weight_last, **arguments),
+    }
+
+
 compare(
     "a 3 × 3 convolution, 64 channels to 64",
-    {
-        "default": lambda batch, weight, batch_last, weight_last: F.conv2d(batch, weight, padding=1),
-        "channels_last": lambda batch, weight, batch_last, weight_last: F.conv2d(
-            batch_last, weight_last, padding=1
-        ),
-    },
+    convolution(padding=1),
     inputs=input_and_weights((2, 64, 28, 28), (64, 64, 3, 3)),
     guess=guess,
     claim="E6",
     when="there are many channels, a window, and the result keeps the format",
     only="cpu",
-    flops=2 * 2 * 64 * 28 * 28 * 64 * 9,
 )
 
 # %% [markdown]
@@ -515,149 +397,22 @@ compare(
 # library can afford to rearrange the input into a blocked order of its own, compute, and rearrange the result.
 # Channels_last saves it a part of the rearranging, not of the arithmetic.
 #
-# What if there is less arithmetic for each number? A *depthwise* convolution uses one filter for each channel: 9
-# multiplications for a number instead of 576.
+# The softmax over channels divides each pixel by the sum over its own channels, which in channels_last lie side by
+# side. That should be ideal, should it not? The strides give a hint:
 
 # %%
-guess = 1.2
-
-# %%
-compare(
-    "a 3 × 3 depthwise convolution, 64 channels",
-    {
-        "default": lambda batch, weight, batch_last, weight_last: F.conv2d(
-            batch, weight, padding=1, groups=64
-        ),
-        "channels_last": lambda batch, weight, batch_last, weight_last: F.conv2d(
-            batch_last, weight_last, padding=1, groups=64
-        ),
-    },
-    inputs=input_and_weights((4, 64, 28, 28), (64, 1, 3, 3)),
-    guess=guess,
-    claim="E6",
-    when="there are many channels, a window, and the result keeps the format",
-    only="cpu",
-    flops=2 * 4 * 64 * 28 * 28 * 9,
-)
-
-# %% [markdown]
-# ### When it does not help
-#
-# A convolution of 1 × 1 has no neighbours. It multiplies a matrix with each pixel.
-
-# %%
-guess = 1.0
-
-# %%
-compare(
-    "a 1 × 1 convolution, 64 channels to 64",
-    {
-        "default": lambda batch, weight, batch_last, weight_last: F.conv2d(batch, weight),
-        "channels_last": lambda batch, weight, batch_last, weight_last: F.conv2d(batch_last, weight_last),
-    },
-    inputs=input_and_weights((4, 64, 28, 28), (64, 64, 1, 1)),
-    guess=guess,
-    claim="E6",
-    unless="there are many channels, a window, and the result keeps the format",
-    only="cpu",
-    flops=2 * 4 * 64 * 28 * 28 * 64,
-)
-
-# %% [markdown]
-# Nothing is gained; on the recorded CPUs it takes a tenth to a third longer. There are no windows that overlap, and
-# in either order this is a product of matrices.
-#
-# Batch normalisation in evaluation multiplies each channel with one number and adds another. First 8 pictures:
-
-# %%
-guess = 1.0
-
-
-# %%
-def batch_norm(batch, per_channel):
-    return F.batch_norm(batch, per_channel, per_channel, per_channel, per_channel)
-
-
-def both_formats_and_factors(pictures):
-    def inputs(generator, device):
-        batches = both_formats(pictures, 16, 28, 28)(generator, device)
-        return *batches, torch.linspace(0.5, 1.5, 16, device=device)
-
-    return inputs
-
-
-both_norms = {
-    "default": lambda default, last, factors: batch_norm(default, factors),
-    "channels_last": lambda default, last, factors: batch_norm(last, factors),
-}
-compare(
-    "evaluation batch norm of 16 channels, 8 pictures",
-    both_norms,
-    inputs=both_formats_and_factors(8),
-    guess=guess,
-    bytes=2 * 8 * 16 * 28 * 28 * 4,
-)
-
-# %% [markdown]
-# Here the default order is the better one on the CPU. A whole channel of 784 numbers lies together, so the two
-# factors are loaded once and used 784 times. In channels_last each number needs other factors than its
-# neighbour, and they are loaded again for each pixel. And with 128 pictures?
-
-# %%
-guess = 0.7
-
-# %%
-compare(
-    "evaluation batch norm of 16 channels, 128 pictures",
-    both_norms,
-    inputs=both_formats_and_factors(128),
-    guess=guess,
-    bytes=2 * 128 * 16 * 28 * 28 * 4,
-)
-
-# %% [markdown]
-# The loss fades. The batch has 6.4 MB now and does not fit into the caches next to the core. Both orders wait for the
-# same bytes, and loading factors again costs little beside that.
-#
-# The softmax over channels is a stronger example. Each pixel is divided by the sum over its own channels, which
-# in channels_last lie side by side. That should be ideal, should it not?
-
-# %%
-guess = 2.0
-
-# %%
-compare(
-    "softmax over 64 channels",
-    {
-        "default": lambda default, last: default.softmax(1),
-        "channels_last": lambda default, last: last.softmax(1),
-    },
-    inputs=both_formats(8, 64, 28, 28),
-    guess=guess,
-    bytes=2 * 8 * 64 * 28 * 28 * 4,
-)
-
-# %% [markdown]
-# It is not, on the CPU. The strides give a hint:
-
-# %%
-channels_last_batch = torch.rand(8, 64, 28, 28).to(memory_format=torch.channels_last)
-result = channels_last_batch.softmax(1)
-print("into softmax:  ", channels_last_batch.stride())
+batch = torch.rand(8, 64, 28, 28).to(memory_format=torch.channels_last)
+result = batch.softmax(1)
+print("into softmax:  ", batch.stride())
 print("out of softmax:", result.stride())
 
 # %% [markdown]
 # Default order comes out. So somewhere inside, the order was changed. If `softmax` does that itself, then it costs
 # nothing more to change the order beforehand. And there is another way. Permute by hand, and the numbers that
-# belong together *are* the last dimension of a contiguous tensor:
+# belong together *are* the last dimension of a contiguous tensor. How many times as fast is the last way?
 
 # %%
-by_hand = channels_last_batch.permute(0, 2, 3, 1).softmax(-1).permute(0, 3, 1, 2)
-assert torch.allclose(by_hand, result)
-assert by_hand.stride() == channels_last_batch.stride()
-
-# %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -677,58 +432,27 @@ compare(
 )
 
 # %% [markdown]
-# On the CPU the first two take the same time: `softmax` makes the copy anyway, inside its C++ code, which
-# `costs` cannot see. By hand there is no copy.
-
-# %% [markdown]
-# The last example of claim *E6* is `AvgPool3d`. For tensors with five dimensions the format is called
-# `channels_last_3d`. Max-pooling gained so much. How about the average in three dimensions?
+# On the CPU the first two take about the same time: `softmax` makes the copy anyway, inside its C++ code, which
+# `costs` cannot see. By hand there is no copy, and the result keeps the format:
 
 # %%
-guess = 5.0
-
-
-# %%
-def both_formats_3d(generator, device):
-    batch = torch.rand(1, 16, 16, 32, 32, generator=generator).to(device)
-    return batch, batch.to(memory_format=torch.channels_last_3d)
-
-
-compare(
-    "average pooling in 3-D, 16 channels",
-    {
-        "default": lambda default, last: F.avg_pool3d(default, 2),
-        "channels_last_3d": lambda default, last: F.avg_pool3d(last, 2),
-    },
-    inputs=both_formats_3d,
-    guess=guess,
-    claim="E6",
-    unless="there are many channels, a window, and the result keeps the format",
-    only="cpu",
-)
+by_hand = batch.permute(0, 2, 3, 1).softmax(-1).permute(0, 3, 1, 2)
+assert torch.allclose(by_hand, result)
+assert by_hand.stride() == batch.stride()
 
 # %% [markdown]
-# On the CPU it loses. The strides tell why, as for softmax. Here they are, with those of max-pooling in 3-D:
-
-# %%
-volumes = both_formats_3d(torch.Generator().manual_seed(0), "cpu")[1]
-for name, pool in {"average": F.avg_pool3d, "maximum": F.max_pool3d}.items():
-    kept = pool(volumes, 2).is_contiguous(memory_format=torch.channels_last_3d)
-    print(f"{name}: the result is in {'channels_last_3d' if kept else 'default order'}")
-
-# %% [markdown]
-# For the average nobody wrote code for this format: it is converted, and the default code runs. So *E6* holds under
-# three conditions: there are many channels, there is a window, and the result keeps the format. If it does not, the
-# operation has converted your batch. That is quickly looked up; how much is gained, only a measurement tells.
+# Further below there are six operations more, with other results again. They lead to three conditions for claim *E6*:
+# many channels, a window, and a result that keeps the format. If it does not keep it, the operation has converted
+# your batch. That is quickly looked up; how much is gained, only a measurement tells.
 
 # %% [markdown]
 # ## 6. What the conversion costs
 #
-# Your batch is in default order and the next function wants the default order back. Is it worth converting there
-# and back again for one max-pooling?
+# Your batch of 64 channels is in default order and the next function wants the default order back. You convert there
+# and back for one max-pooling. How many times as fast is that? (Below 1, it is slower.)
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(
@@ -744,26 +468,8 @@ compare(
 )
 
 # %% [markdown]
-# On the CPU it is, by far. For a cheap operation such as ReLU, which reads each number once in any order, it
-# cannot be:
-
-# %%
-guess = 0.5
-
-# %%
-compare(
-    "ReLU, with conversion there and back",
-    {
-        "stay in default order": F.relu,
-        "convert, ReLU, convert back": lambda batch: F.relu(
-            batch.to(memory_format=torch.channels_last)
-        ).contiguous(),
-    },
-    inputs=lambda generator, device: torch.rand(8, 64, 28, 28, generator=generator).to(device),
-    guess=guess,
-)
-
-# %% [markdown]
+# On the CPU it pays for this one slow operation alone. For a cheap one, such as ReLU, it does not (Further).
+#
 # ### Pictures arrive in channels_last
 #
 # Often nothing needs converting at all. A decoded picture is an array of rows of pixels of three colours: *H, W,
@@ -780,10 +486,10 @@ assert batch.is_contiguous(memory_format=torch.channels_last)
 # %% [markdown]
 # A network wants `float32` from 0 to 1. A loader that goes through default order turns everything round twice, once
 # as bytes and once as `float32`. (`torchvision.transforms.ToTensor` makes each picture contiguous in *C, H, W*.)
-# How many times faster is staying in order?
+# How many times as fast is staying in order?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -813,11 +519,12 @@ compare(
 
 # %%
 print("through default order", costs(through_default, pictures), sep="\n", end="\n\n")
-print("stay in order", costs(stay_in_order, pictures), sep="\n")
+print("stay in order", costs(stay_in_order, pictures), sep="\n", end="\n\n")
+print("with / 255 instead of div_(255)", costs(lambda: pictures.permute(0, 3, 1, 2).float() / 255), sep="\n")
 
 # %% [markdown]
-# `div_` works in place: with `/ 255` each version would make one `float32` batch more. `memory_format=` in the same
-# `.to` as the dtype makes sure of the result, whatever the order of `pictures` was.
+# `div_` works in place: with a division that makes a new tensor, two `float32` batches are alive at once.
+# `memory_format=` in the same `.to` as the dtype makes sure of the result, whatever the order of `pictures` was.
 
 # %% [markdown]
 # ## 7. A whole network
@@ -854,8 +561,6 @@ except RuntimeError as error:
 print(
     "Conv3d, channels_last_3d:", nn.Conv3d(3, 8, 3).to(memory_format=torch.channels_last_3d).weight.stride()
 )
-
-# %%
 behaviour(
     "E5",
     "Module.to(memory_format=) converts parameters and buffers with four dimensions and leaves the others.",
@@ -866,11 +571,11 @@ behaviour(
 
 # %% [markdown]
 # Now a small network for pictures. You can convert its weights, its input, both or neither. It is often said
-# that you must do both, and that one alone gives only a part of the gain. How many times faster is "both" than
+# that you must do both, and that one alone gives only a part of the gain. How many times as fast is "both" as
 # "neither"?
 
 # %%
-guess = 1.5
+guess = ...
 
 # %%
 network = nn.Sequential(
@@ -920,7 +625,7 @@ compare(
 
 # %% [markdown]
 # Compare the three lines in the table. On the CPU they are nearly the same. Where is the other "part"? Let us
-# watch the format travel through the network.
+# watch the format travel through the network whose weights alone are converted.
 
 
 # %%
@@ -932,23 +637,15 @@ def format_of(tensor):
     return {(1, 0): "default", (0, 1): "channels_last", (1, 1): "both", (0, 0): "neither"}[default, last]
 
 
-def watch(network, batch):
-    lines = [f"{'input':20}{format_of(batch)}"]
-    for layer in network:
-        batch = layer(batch)
-        lines.append(f"{type(layer).__name__:20}{format_of(batch)}")
-    return lines
-
-
-converted = copy.deepcopy(network).eval().to(memory_format=torch.channels_last)
-batch = torch.rand(4, 3, 64, 64)
-print("neither:\n", *watch(network, batch)[:4], sep="\n  ")
-print("\nweights only:\n", *watch(converted, batch), sep="\n  ")
+x = torch.rand(4, 3, 64, 64)
+print(f"{'input':20}{format_of(x)}")
+for layer in copy.deepcopy(network).eval().to(memory_format=torch.channels_last):
+    x = layer(x)
+    print(f"{type(layer).__name__:20}{format_of(x)}")
 
 # %% [markdown]
 # The input is in default order, and already the first convolution gives channels_last. It does so when its
-# input **or** its weights are channels_last. The layers after it pass the format on. So converting the weights
-# alone leaves one conversion, of the three-channel input, to the first layer.
+# input **or** its weights are channels_last:
 
 # %%
 for input_format in (torch.contiguous_format, torch.channels_last):
@@ -960,26 +657,14 @@ for input_format in (torch.contiguous_format, torch.channels_last):
         )
 
 # %% [markdown]
-# Let us put the question directly. The weights are converted. How many times faster does it get if the input is
-# converted too (beforehand, outside the stopwatch)?
+# The layers after it pass the format on. So converting the weights alone leaves one conversion, of the three-channel
+# input, to the first layer. What counts is **where the first convolution stands**.
+#
+# Here is a network that does something else first: it doubles the size of a feature map and pools, as decoders and
+# pyramids do. How many times as fast is "both" as "neither" now? And what will "weights only" bring?
 
 # %%
-guess = 1.3
-
-# %%
-compare(
-    "a small network: converting the input too",
-    {"weights only": WAYS["weights only"], "both": WAYS["both"]},
-    inputs=both_networks(network, 4, 3, 64, 64),
-    guess=guess,
-)
-
-# %% [markdown]
-# So the rule is: what counts is **where the first convolution stands**. Here is a network that does something
-# else first: it doubles the size of a feature map and pools, as decoders and pyramids do.
-
-# %%
-guess = 1.5
+guess = ...
 
 # %%
 resizing_first = nn.Sequential(
@@ -996,10 +681,10 @@ compare(
 )
 
 # %% [markdown]
-# Now converting the weights alone comes too late, and the input alone is nearly as good as both. "Convert both"
-# is a good habit: it is right in each case. Whether one alone gives the whole gain depends on the network.
+# On the CPU, converting the weights alone comes too late, and the input alone is nearly as good as both. "Convert
+# both" is a good habit: it is right in each case. Whether one alone gives the whole gain depends on the network.
 #
-# Training runs backwards, too. Gradients have the format of what they belong to:
+# Training runs backwards, too. Here the gradients come in the format of what they belong to:
 
 # %%
 x = torch.rand(2, 8, 6, 6).to(memory_format=torch.channels_last).requires_grad_()
@@ -1011,18 +696,22 @@ assert weight.grad.stride() == weight.stride()
 # %% [markdown]
 # ## 8. Who passes the format on?
 #
-# One step in the wrong place and the rest of the network runs in default order, without a word. Which of these
-# lose channels_last? Guess first: the cell prints the losers last.
+# One step in the wrong place and the rest of the network runs in default order, without a word. Below, 24 steps get
+# a channels_last tensor `x`, and some a default one beside it. How many of the 24 give a result in default order?
+
+# %%
+guess = ...
 
 # %%
 x = torch.rand(2, 8, 6, 6).to(memory_format=torch.channels_last)
 default = torch.rand(2, 8, 6, 6)
 order = torch.tensor([3, 1, 2])
+ones = torch.ones(8)
 steps = {
     "relu": F.relu(x),
     "max_pool2d": F.max_pool2d(x, 2),
     "interpolate": F.interpolate(x, scale_factor=2),
-    "batch_norm": batch_norm(x, torch.ones(8)),
+    "batch_norm": F.batch_norm(x, ones, ones, ones, ones),
     "group_norm": F.group_norm(x, 2),
     "instance_norm": F.instance_norm(x),
     "softmax(1)": x.softmax(1),
@@ -1044,11 +733,14 @@ steps = {
     "numpy and back": torch.from_numpy(x.numpy()),
     "cumsum(1)": x.cumsum(1),
 }
+assert len(steps) == 24
+found = {name: format_of(result) for name, result in steps.items()}
+lines = []
 for group in ("channels_last", "default"):
-    print(f"\n{group}:")
-    names = [name for name, result in steps.items() if format_of(result) == group]
-    for i in range(0, len(names), 2):
-        print("   ", "".join(f"{name:36}" for name in names[i : i + 2]).rstrip())
+    names = [name for name in found if found[name] == group]
+    lines.append(f"{len(names)} give {group}:")
+    lines += ["   " + "".join(f"{name:36}" for name in names[i : i + 2]) for i in range(0, len(names), 2)]
+guessed(guess, *lines)
 
 # %% [markdown]
 # There is no rule that you could learn once. It differs by operation and by version of torch. Some are plausible:
@@ -1056,12 +748,12 @@ for group in ("channels_last", "default"):
 # same meaning keeps it. `torch.stack` matters because loaders call it: it makes a default batch from
 # pictures whose strides are *H, W, C*.
 #
-# So check, with `format_of` or `x.stride()`, after each step. Here is a piece of a program that picks
-# pixels above a threshold, pools and enlarges. The input is channels_last. How many times faster is it if one
+# So check, with `format_of` or `x.stride()`, after each step. Here is a piece of a program that drops
+# pixels below a threshold, pools and enlarges. The input is channels_last. How many times as fast is it if one
 # line is changed?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -1092,8 +784,7 @@ compare(
 
 # %% [markdown]
 # If no operation of the same meaning keeps the format, convert again right behind the one that loses it. One copy
-# is cheaper than a whole chain of slow steps. Converting the *end* result does not help: the slow steps lie before
-# it.
+# costs less than one max-pooling in the wrong order (section 6). Converting the *end* result does not help: the slow steps lie before it.
 
 # %% [markdown]
 # ## 9. Two formats at once
@@ -1111,8 +802,8 @@ for shape in [(4, 1, 5, 5), (4, 3, 1, 1), (4, 3, 1, 5)]:
 
 # %% [markdown]
 # Note the strides. The stride of a dimension of size 1 is never used to find a number, so any value would do.
-# `contiguous` sees that nothing needs to be done, and leaves it. `to` makes a copy with
-# the strides that channels_last would have. Does it matter? A convolution of grey pictures chooses its output's format by the strides:
+# `contiguous` sees that nothing needs to be done, and leaves it. `to` makes a copy with the strides that channels_last
+# would have. Does it matter? A convolution of grey pictures chooses its output's format by the strides:
 
 # %%
 grey = torch.rand(4, 1, 8, 8)
@@ -1120,22 +811,21 @@ weight = torch.rand(16, 1, 3, 3)
 with_contiguous = grey.contiguous(memory_format=torch.channels_last)
 with_to = grey.to(memory_format=torch.channels_last)
 assert with_contiguous is grey and with_to is not grey
+assert with_to.data_ptr() != grey.data_ptr()
 print("after contiguous:", format_of(F.conv2d(with_contiguous, weight)))
 print("after to:        ", format_of(F.conv2d(with_to, weight)))
 
 # %% [markdown]
 # So convert with `.to(memory_format=torch.channels_last)`, and a network for grey pictures gets what you meant.
-# Where the copy is too much, cut a dimension of size 1 behind the pixels, and move it: that is a view.
+# Where the copy is too much, cut a dimension of size 1 behind the pixels, and move it: that is a view. And do not
+# trust `is_contiguous(memory_format=...)` alone when a size is 1: print the strides.
 
 # %%
 as_view = grey.view(4, 8, 8, 1).permute(0, 3, 1, 2)
 assert as_view.stride() == with_to.stride() and as_view.data_ptr() == grey.data_ptr()
 
 # %% [markdown]
-# For the same reason, do not trust `is_contiguous(memory_format=...)` alone when a size is 1: print the strides.
-
-# %% [markdown]
-# ## 10. Two functions that do not exist
+# ## 10. Two functions of the article
 #
 # The article also recommends `Tensor.pinned()` and `torch.cuda.set_memory_format()`.
 
@@ -1146,10 +836,16 @@ article_code(
     "torch.cuda.set_memory_format(torch.channels_last)",
     lambda: torch.cuda.set_memory_format(torch.channels_last),
 )
+behaviour(
+    "E8",
+    "Tensor.pinned and torch.cuda.set_memory_format exist.",
+    hasattr(torch.Tensor, "pinned") and hasattr(torch.cuda, "set_memory_format"),
+)
 
 # %% [markdown]
-# What was meant is `Tensor.pin_memory()`: a copy in page-locked memory of the host, from which a GPU can fetch by
-# itself (chapter 04). It has nothing to do with the memory format. It needs a GPU's driver.
+# No switch sets the format for all tensors: you set it for each module and each input, and the operations carry it
+# from there. And `Tensor.pin_memory()` makes a copy in page-locked memory of the host, from which a GPU can fetch by
+# itself (chapter 04). It has nothing to do with the memory format. It needs a GPU's driver:
 
 # %%
 pageable = torch.rand(3)
@@ -1160,15 +856,272 @@ except RuntimeError as error:
     print("pin_memory:", str(error).split(". ")[0])
 
 # %% [markdown]
-# And no switch sets the format for all tensors. You set it for each module and each input, as above; the
-# operations carry it from there.
+# ## Further: small data, mixed formats, and more operations
+#
+# You can skip this part. It is for readers who want to know whether *their* operation gains, and to see the rest of
+# the evidence for claim *E6*.
+#
+# ### A small matrix
+#
+# 64 columns or rows again, of a matrix of 128 × 128 numbers, 64 kB in all. How many times as fast are the rows now?
 
 # %%
-behaviour(
-    "E8",
-    "Tensor.pinned and torch.cuda.set_memory_format exist.",
-    hasattr(torch.Tensor, "pinned") and hasattr(torch.cuda, "set_memory_format"),
+guess = ...
+
+# %%
+compare(
+    "summing 64 columns or rows of 128 numbers",
+    {"columns": sum_columns, "rows": sum_rows},
+    inputs=symmetric(128),
+    guess=guess,
 )
+
+# %% [markdown]
+# Little is left. The whole matrix fits into the processor's cache, where a jump costs almost nothing. What you
+# see is mainly the price of calling torch 64 times.
+#
+# ### Flattening
+#
+# A classifier flattens its features before the last layer. The call is the same. How many times as fast is it
+# for a batch in the default order as for one in channels_last?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "flattening 8 × 64 × 28 × 28 features",
+    {
+        "of a channels_last batch": lambda default, last: last.flatten(1),
+        "of a default batch": lambda default, last: default.flatten(1),
+    },
+    inputs=both_formats(8, 64, 28, 28),
+    guess=guess,
+)
+
+# %%
+features = torch.rand(8, 64, 28, 28)
+print("default", costs(features.flatten, 1), sep="\n", end="\n\n")
+features = features.to(memory_format=torch.channels_last)
+print("channels_last", costs(features.flatten, 1), sep="\n")
+
+# %% [markdown]
+# A default batch is already in the order that `flatten(1)` promises: a view. From channels_last, all 1.6 MB must be
+# read and written in another order. Most networks average each channel to one number first; then nearly nothing is
+# left to copy.
+#
+# ### Two formats in one operation
+#
+# We add two batches. Both are default, or one is channels_last. How many times as fast is the sum of equals?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "adding two batches of 8 × 64 × 56 × 56",
+    {
+        "default + channels_last": lambda default, other, last: default + last,
+        "default + default": lambda default, other, last: default + other,
+    },
+    inputs=lambda generator, device: (
+        torch.rand(8, 64, 56, 56, generator=generator).to(device),
+        other := torch.rand(8, 64, 56, 56, generator=generator).to(device),
+        other.to(memory_format=torch.channels_last),
+    ),
+    guess=guess,
+    bytes=3 * 8 * 64 * 56 * 56 * 4,
+)
+
+# %%
+assert (images + last).stride() == images.stride()
+assert (last + images).stride() == last.stride()
+
+# %% [markdown]
+# No error and no warning, just time. Here the first operand decides the format of the result.
+#
+# ### Bilinear upsampling, 64 channels
+#
+# How many times as fast is channels_last?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "bilinear upsampling of 64 channels",
+    {
+        "default": lambda default, last: F.interpolate(default, scale_factor=2, mode="bilinear"),
+        "channels_last": lambda default, last: F.interpolate(last, scale_factor=2, mode="bilinear"),
+    },
+    inputs=both_formats(2, 64, 28, 28),
+    guess=guess,
+    claim="E6",
+    when="there are many channels, a window, and the result keeps the format",
+    only="cpu",
+)
+
+# %% [markdown]
+# The reason is that of max-pooling. Four pixels are mixed with four weights, and the weights are equal for all
+# channels of the pixel.
+#
+# ### Two other convolutions
+#
+# A *depthwise* convolution uses one filter for each channel: 9 multiplications for a number instead of 576. A
+# convolution of 1 × 1 has no neighbours: it multiplies a matrix with each pixel. How many times as fast is
+# channels_last for the depthwise one? And for the other?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "a 3 × 3 depthwise convolution, 64 channels",
+    convolution(padding=1, groups=64),
+    inputs=input_and_weights((4, 64, 28, 28), (64, 1, 3, 3)),
+    guess=guess,
+    claim="E6",
+    when="there are many channels, a window, and the result keeps the format",
+    only="cpu",
+    flops=2 * 4 * 64 * 28 * 28 * 9,
+)
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "a 1 × 1 convolution, 64 channels to 64",
+    convolution(),
+    inputs=input_and_weights((4, 64, 28, 28), (64, 64, 1, 1)),
+    guess=guess,
+    claim="E6",
+    unless="there are many channels, a window, and the result keeps the format",
+    only="cpu",
+    flops=2 * 4 * 64 * 28 * 28 * 64,
+)
+
+# %% [markdown]
+# Little arithmetic for each number: the depthwise convolution gains. For 1 × 1 nothing is gained; on the recorded CPUs
+# it takes a tenth to a third longer. There are no windows that overlap, and in either order this is a product of
+# matrices.
+#
+# ### Batch normalisation
+#
+# In evaluation it multiplies each channel with one number and adds another. First 8 pictures, then 128. How many times
+# as fast is channels_last?
+
+# %%
+guess = ...
+
+
+# %%
+def batch_norm(batch, per_channel):
+    return F.batch_norm(batch, per_channel, per_channel, per_channel, per_channel)
+
+
+def both_formats_and_factors(pictures):
+    def inputs(generator, device):
+        batches = both_formats(pictures, 16, 28, 28)(generator, device)
+        return *batches, torch.linspace(0.5, 1.5, 16, device=device)
+
+    return inputs
+
+
+both_norms = {
+    "default": lambda default, last, factors: batch_norm(default, factors),
+    "channels_last": lambda default, last, factors: batch_norm(last, factors),
+}
+compare(
+    "evaluation batch norm of 16 channels, 8 pictures",
+    both_norms,
+    inputs=both_formats_and_factors(8),
+    guess=guess,
+    bytes=2 * 8 * 16 * 28 * 28 * 4,
+)
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "evaluation batch norm of 16 channels, 128 pictures",
+    both_norms,
+    inputs=both_formats_and_factors(128),
+    guess=guess,
+    bytes=2 * 128 * 16 * 28 * 28 * 4,
+)
+
+# %% [markdown]
+# For 8 pictures the default order is the better one on the CPU. A whole channel of 784 numbers lies together, so the
+# two factors are loaded once and used 784 times. In channels_last each number needs other factors than its neighbour,
+# and they are loaded again for each pixel. With 128 pictures it depends on the
+# caches. Where 6.4 MB do not fit into them, as on the recorded processor, both orders wait for the same bytes, and
+# loading factors again costs little beside that. A processor with larger caches loses as much as before.
+#
+# ### Average pooling in three dimensions
+#
+# The last example of claim *E6* is `AvgPool3d`. For tensors with five dimensions the format is called
+# `channels_last_3d`. How many times as fast is it?
+
+# %%
+guess = ...
+
+
+# %%
+def both_formats_3d(generator, device):
+    batch = torch.rand(1, 16, 16, 32, 32, generator=generator).to(device)
+    return batch, batch.to(memory_format=torch.channels_last_3d)
+
+
+compare(
+    "average pooling in 3-D, 16 channels",
+    {
+        "default": lambda default, last: F.avg_pool3d(default, 2),
+        "channels_last_3d": lambda default, last: F.avg_pool3d(last, 2),
+    },
+    inputs=both_formats_3d,
+    guess=guess,
+    claim="E6",
+    unless="there are many channels, a window, and the result keeps the format",
+    only="cpu",
+)
+
+# %% [markdown]
+# On the CPU it loses. The strides tell why, as for softmax. Here they are, with those of max-pooling in 3-D:
+
+# %%
+volumes = both_formats_3d(torch.Generator().manual_seed(0), "cpu")[1]
+for name, pool in {"average": F.avg_pool3d, "maximum": F.max_pool3d}.items():
+    kept = pool(volumes, 2).is_contiguous(memory_format=torch.channels_last_3d)
+    print(f"{name}: the result is in {'channels_last_3d' if kept else 'default order'}")
+
+# %% [markdown]
+# For the average there is no code for this format: the batch is converted, and the default code runs.
+#
+# ### A cheap operation, converted there and back
+#
+# For one max-pooling it paid to convert there and back. ReLU reads each number once, in any order. How many times as
+# fast is it with both conversions?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "ReLU, with conversion there and back",
+    {
+        "stay in default order": F.relu,
+        "convert, ReLU, convert back": lambda batch: F.relu(
+            batch.to(memory_format=torch.channels_last)
+        ).contiguous(),
+    },
+    inputs=lambda generator, device: torch.rand(8, 64, 28, 28, generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# There was nothing to gain, and two conversions to pay.
 
 # %% [markdown]
 # ## Summary
@@ -1182,7 +1135,7 @@ behaviour(
 # | `view` or `reshape`? | `view` raises where `reshape` copies; neither converts; `permute` moves dimensions |
 # | What gains on a CPU? | max-pooling, bilinear upsampling, depthwise convolution; with many channels, and a result in channels_last |
 # | What gains little? | plain convolution: arithmetic is most of its time |
-# | What loses on a CPU? | evaluation batch norm of a small batch, softmax over channels, 3-D average pooling, pooling of 3 channels, `flatten` |
+# | What loses on a CPU? | evaluation batch norm of a small batch, 3-D average pooling, pooling of 3 channels, `flatten`; softmax over channels converts inside |
 # | Weights, input or both? | both; one alone is as good if it reaches the slow layers |
 # | One channel or one pixel? | both formats at once; convert with `to`, not with `contiguous` |
 #
@@ -1194,4 +1147,4 @@ verdicts("E1", "E2", "E4", "E5", "E6", "E8")
 
 # %% [markdown]
 # **Now you:** [the exercises of this chapter](../exercises/06_memory_format/06_memory_format.ipynb). Five
-# functions, given slow; make them right and fast.
+# functions, given slow or hungry; make them right and fast.

@@ -4,29 +4,32 @@
 # Which numbers? Those above the mean, those that are not padding, those that belong to group 7. There are
 # many ways to write it. They differ in what they cost, and a few of them are wrong where nobody looks.
 #
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures;
+# IDs such as *C9* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
+# `guess` are explained in [chapter 00](00_measuring.ipynb).
+#
 # **You will be able to**
 # - choose between `masked_select`, a boolean index, a product with the mask, and `where`,
-# - find and mend a NaN gradient that comes from a branch nobody chose,
+# - see to it that what nobody chose does no harm, in values and in gradients,
 # - write values to given places with `scatter`, and say what happens when two want the same place,
 # - replace a loop over groups, bins or classes by one call.
 #
-# **Time:** 40 minutes to read and run. **Needs:** CPU, GPU if any.
+# **Time:** 50 minutes to read and run, 20 more for the part Further. **Needs:** CPU, GPU if any.
 #
-# **Claims tested** (of an article with 13 features of PyTorch): *C9* "`masked_select` and `data[mask]` select,
-# `data * mask` fills with 0; gradients flow"; *C10* "`torch.where` joins two tensors; gradients flow"; *C11*
-# "`Tensor.scatter` writes values at given positions". All three work. Each has a trap.
+# **Claims tested:** *C9* "`masked_select` and `data[mask]` select, `data * mask` fills with 0; gradients flow";
+# *C10* "`torch.where` joins two tensors; gradients flow"; *C11* "`Tensor.scatter` writes values at given
+# positions". All three work. Each has a trap.
 
 # %%
-import io
 import time
 import warnings
+from statistics import median
 
 import torch
 import torch.nn.functional as F
-from IPython.display import Image, display
-from matplotlib.figure import Figure
+from parts.selection import added, draw_moves, draw_shares, gathered, joined, masked, scattered
 
-from autograder import article_code, behaviour, compare, costs, devices, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts
 
 print("devices here:", *devices())
 
@@ -45,12 +48,11 @@ print("data[mask]      ", data[mask].tolist())
 print("data * mask     ", (data * mask).tolist())
 
 # %% [markdown]
-# The first two give the same: a new tensor of one dimension, as long as there are `True` in the mask. They
-# are copies, not views. The third does not select. It keeps the shape, and puts 0 in the other places. Its
-# sum is the sum of the chosen; its mean, its minimum and its length are not.
+# The first two give the same: a new tensor of one dimension, a copy. The third does not select. It keeps the
+# shape, and puts 0 in the other places. Its sum is the sum of the chosen; its mean, its minimum and its length
+# are not.
 
 # %%
-assert torch.equal(torch.masked_select(data, mask), data[mask]) and data[mask].shape == (3,)
 assert data[mask].untyped_storage().data_ptr() != data.untyped_storage().data_ptr()
 assert (data * mask).sum() == data[mask].sum()
 assert (data * mask).mean() != data[mask].mean() and (data * mask).min() != data[mask].min()
@@ -67,17 +69,13 @@ behaviour(
 )
 
 # %% [markdown]
-# The two that select differ in one point. `masked_select` broadcasts the mask. An index does not; a mask with
-# fewer dimensions chooses whole rows.
+# `torch.where(mask, x, 0)` keeps the shape, too: where the mask is true it takes from `x`, elsewhere it puts 0.
+# That is the one difference that this chapter is about. To **pack**, each number must know how many chosen ones
+# stand before it. To **stay in place**, it needs to know nothing.
 
 # %%
-column_mask = torch.tensor([True, False, True])
-print("masked_select:", torch.masked_select(data, column_mask).tolist())
-try:
-    data[column_mask]
-except IndexError as error:
-    print("data[column_mask]:", error)
-print("data[row_mask]:", data[torch.tensor([False, True])].tolist())
+x = torch.tensor([3.0, 8.0, 1.0, 9.0, 2.0, 7.0])
+picture(*draw_moves(masked(x, x > x.mean()), joined(x, x > x.mean(), 0)))
 
 # %% [markdown]
 # Do gradients flow? Yes, through all three: 1 where the mask is true, 0 elsewhere. (None flows through the
@@ -95,24 +93,6 @@ behaviour(
     all(torch.equal(gradient, mask.float()) for gradient in gradients),
 )
 
-
-def article_selects():
-    data = torch.rand((3, 3)).requires_grad_()
-    mask = data > data.mean()
-    return torch.masked_select(data, mask), data[mask], data * mask
-
-
-article_code(
-    "C9",
-    "masked_select, data[mask] and data * mask, for what is above the mean of 3 × 3 numbers",
-    article_selects,
-    right=lambda results: (
-        torch.equal(results[0], results[1])
-        and results[0].sum().isclose(results[2].sum())
-        and all(result.requires_grad for result in results)
-    ),
-)
-
 # %% [markdown]
 # ## 2. The values, or a number about them?
 #
@@ -120,11 +100,10 @@ article_code(
 # `data * mask`, and the number of `True`. That works on all numbers, wanted or not. A million normally
 # distributed numbers; about half of them are above the mean.
 #
-# The two sums are the baseline. How many times faster is `masked_select(…).mean()`? A number below 1 means:
-# slower.
+# The two sums are the baseline. How many times as fast is `masked_select(…).mean()`? (Below 1 means: slower.)
 
 # %%
-guess = 1.0
+guess = ...
 
 
 # %%
@@ -151,31 +130,23 @@ compare(
 
 # %%
 data = torch.randn(1_000_000)
-assert torch.allclose(two_sums(data), select_first(data)) and torch.allclose(
-    two_sums(data), index_first(data)
-)
 for function in (two_sums, index_first, select_first):
     print(f"{function.__name__}:", costs(function, data), sep="\n", end="\n\n")
 
 # %% [markdown]
 # (The limit is the time to read the 4 MB twice, once for the mean and once for the rest.)
 #
-# **Why?** The counts do not explain it. Selecting first takes fewer operations. The memory counted is less,
-# too, but `costs` counts results only. What an operation allocates inside and gives back, it does not see.
-# So what is slow about it?
-
-# %% [markdown]
-# ## 3. It is the order of the mask
+# **Why?** The counts do not explain it. Selecting first takes fewer operations, and its results take less memory.
+# So where does the time go?
+#
+# ## 3. The same length, another mask
 #
 # Here is an experiment. The same million numbers and two masks with the same number of `True`. In one they
-# are shuffled. In the other, all `False` come first. How many times faster is `masked_select` with the
-# second mask?
-#
-# (`compare` uses one CPU thread, and so does the chart below. With several threads `masked_select` first
-# computes where each of them must write.)
+# are shuffled. In the other, all `False` come first. How many times as fast is `masked_select` with the second
+# mask?
 
 # %%
-guess = 1.0
+guess = ...
 
 
 # %%
@@ -185,7 +156,7 @@ def values_and_masks(generator, device):
     return values.to(device), shuffled.to(device), shuffled.sort().values.to(device)
 
 
-compare(
+measured = compare(
     "masked_select with half of 1,000,000 chosen",
     {
         "shuffled mask": lambda values, shuffled, ordered: torch.masked_select(values, shuffled),
@@ -198,12 +169,20 @@ compare(
 
 # %% [markdown]
 # **Why.** The same bytes, the same operation, the same length of the result. Only the *order* differs. A
-# CPU reads ahead in the program. At every "is this one chosen?" it guesses the answer and goes on. A wrong
-# guess throws away the work of some 15 to 20 cycles. In an ordered mask the guesses are right. In a
-# shuffled one, half of them are wrong: half a million times a few nanoseconds are milliseconds.
-#
+# CPU reads ahead in the program. At every "is this one chosen?" it guesses the answer and goes on. After a
+# wrong guess it throws away what it had begun. In an ordered mask the guesses are right. In a shuffled one, half
+# of them are wrong. That gives the price of one:
+
+# %%
+shuffled, ordered = (
+    median(measured.samples["cpu"].seconds(name)) for name in ("shuffled mask", "ordered mask")
+)
+print(f"{(shuffled - ordered) / 500_000 * 1e9:.1f} ns for each of 500,000 wrong guesses")
+
+# %% [markdown]
 # So the cost must depend on the *share* of `True`, and be worst in the middle. We look at four operations,
-# with shuffled and with ordered masks. Which of the four will not care? Decide before you run it.
+# with shuffled and with ordered masks. `x * mask` computes the same for every element. So there is nothing to
+# guess, and its line should be flat.
 
 
 # %%
@@ -217,10 +196,10 @@ def best_time(function, *args):
 
 
 operations = {
-    "masked_select": (torch.masked_select, "#0072B2", "o"),
-    "x[mask]": (lambda x, mask: x[mask], "#E69F00", "^"),
-    "where(mask, x, 0)": (lambda x, mask: torch.where(mask, x, 0), "#009E73", "s"),
-    "x * mask": (lambda x, mask: x * mask, "#333333", "d"),
+    "masked_select": torch.masked_select,
+    "x[mask]": lambda x, mask: x[mask],
+    "where(mask, x, 0)": lambda x, mask: torch.where(mask, x, 0),
+    "x * mask": lambda x, mask: x * mask,
 }
 shares = [0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98, 1.0]
 threads = torch.get_num_threads()
@@ -229,39 +208,16 @@ x, chances = torch.randn(1_000_000), torch.rand(1_000_000)
 milliseconds = {
     (order, name): [best_time(call, x, (numbers < share)) for share in shares]
     for order, numbers in (("shuffled", chances), ("ordered", chances.sort().values))
-    for name, (call, _, _) in operations.items()
+    for name, call in operations.items()
 }
 torch.set_num_threads(threads)
-
-figure = Figure(figsize=(7.5, 3.2), dpi=110, layout="constrained")
-for axis, order in zip(figure.subplots(1, 2, sharey=True), ("shuffled", "ordered"), strict=True):
-    for name, (_, colour, marker) in operations.items():
-        axis.plot(shares, milliseconds[order, name], marker=marker, ms=4, color=colour, label=name)
-    axis.set(title=f"{order} mask", xlabel="share of True", ylim=(0, None))
-axis.legend(fontsize=8)
-figure.axes[0].set_ylabel("ms, one CPU thread")
-file = io.BytesIO()
-figure.savefig(file, format="png", facecolor="white")
-half = shares.index(0.5)
-told = "; ".join(
-    f"{name}: "
-    + ", ".join(f"{milliseconds[order, name][half]:.1f} ms {order}" for order in ("shuffled", "ordered"))
-    for name in operations
-)
-display(
-    Image(file.getvalue(), alt=f"Time of four operations over the share of True. With half chosen: {told}.")
-)
-print("half chosen:", told.replace("; ", "\n             "), sep=" ")
+picture(*draw_shares(shares, milliseconds))
 
 # %% [markdown]
-# `x * mask` computes the same for every element, so there is nothing to guess: its line is flat. Look at
-# `where`: if its line has a hump too, then torch's CPU code decides element by element, and with a shuffled
-# mask multiplying is the faster way to drop numbers on this CPU. `x[mask]` has a second price, which no
-# order takes away: it first writes a list of the places, 8 bytes for each chosen number, and then fetches
-# the numbers one by one.
-#
-# A GPU computes many elements in step, and has no guesses to lose. There the price of selecting is another
-# one: section 4.
+# Look at `where`: if its line has a hump too, then torch's CPU code decides element by element, and with a
+# shuffled mask multiplying is the faster way to drop numbers on this CPU. `x[mask]` pays for each chosen number
+# besides, in whatever order. A GPU computes many elements in step, and has no guesses to lose. There the price of
+# selecting is another one: section 4.
 #
 # ### When multiplying does not help
 #
@@ -285,8 +241,6 @@ behaviour(
 #
 # `x[mask]` has as many elements as there are `True`. To allocate it, somebody must count them first. On a
 # GPU the host has to wait for that number: a sync (chapter 02). Here are eleven lines; `mask` is `x > 0.5`.
-# (`costs` estimates syncs from the names of the operations on a CPU. On a GPU,
-# `torch.cuda.set_sync_debug_mode("warn")` names the lines that really wait.)
 
 # %%
 x, labels = torch.rand(6), torch.tensor([2, 0, 1, 2, 2, 0])
@@ -319,26 +273,39 @@ lines = {
 }
 
 # %% [markdown]
-# Which of these lines wait? Try to say it before you run the next cell. A hint: which results have a length
-# that you know without seeing the values?
+# How many of the eleven lines wait? Ask of each: do you know how long its result is, without seeing the values?
 #
-# The cell also runs each line on the device `meta`. A tensor there has a shape, but no values.
+# (`costs` estimates syncs from the names of the operations on a CPU. On a GPU,
+# `torch.cuda.set_sync_debug_mode("warn")` names the lines that really wait.)
+
+# %%
+guess = ...
+
+# %%
+syncs = {line: costs(call, x).syncs for line, call in lines.items()}
+guessed(
+    guess,
+    f"{sum(number > 0 for number in syncs.values())} of {len(lines)} lines wait.",
+    *(f"{line:36} syncs: {number}" for line, number in syncs.items()),
+)
+
+# %% [markdown]
+# There is another way to see it. A tensor on the device `meta` has a shape, but no values. The lines with syncs
+# are those that fail there, because there is nothing to count.
 
 # %%
 on_meta = torch.rand(6, device="meta")
 for line, call in lines.items():
-    number = costs(call, x).syncs
     try:
         call(on_meta)
-        runs = "runs"
-    except (NotImplementedError, RuntimeError) as error:
-        runs = type(error).__name__
-    print(f"{line:36} syncs: {number}   on meta: {runs}")
-    assert (number == 0) == (runs == "runs")
+        runs = True
+    except (NotImplementedError, RuntimeError):
+        runs = False
+    assert runs == (syncs[line] == 0), line
+print(f"so it is with all {len(lines)} lines")
 
 # %% [markdown]
-# The lines with syncs are those that fail on `meta`, where there are no values to count. Three points are
-# worth a second look.
+# Three points are worth a second look.
 #
 # - `x[mask] = 0.0` waits for nobody: torch turns it into `masked_fill_`, which writes in place, in known
 #   places. `x[mask] = tensor` must find the places. `torch.where(mask, x * 2, x)` says the same without a
@@ -348,106 +315,22 @@ for line, call in lines.items():
 # - `topk` and `nonzero_static` have a length that *you* give.
 
 # %%
-syncs = {line: costs(call, x).syncs for line, call in lines.items()}
-assert syncs["x[mask] = 0.0"] == syncs["torch.nonzero_static(mask, size=3)"] == syncs["x.topk(3)"] == 0
-assert syncs["x[mask]"] == syncs["labels.bincount(minlength=3)"] == 1
-assert syncs["x[mask] = x[mask] * 2"] > 1
+print(costs(assign_number, x).operations)
+assert "aten.masked_fill_" in costs(assign_number, x).operations
 assert torch.equal(assign_tensor(x), torch.where(x > 0.5, x * 2, x))
+assert len(labels.bincount(minlength=3)) == 3 and len(torch.tensor([7]).bincount(minlength=3)) == 8
 
 # %% [markdown]
-# ## 5. `where` joins two tensors
+# ## 5. `where` takes two finished tensors
 #
-# `torch.where(condition, a, b)` takes from `a` where the condition is true, and from `b` elsewhere. All
-# three broadcast. 100,000 pairs of numbers, joined in a Python loop or with `where`: how many times faster
-# is `where`?
-
-# %%
-guess = 10.0
-
-
-# %%
-def join_in_a_loop(condition, a, b):
-    triples = zip(condition.tolist(), a.tolist(), b.tolist(), strict=True)
-    return torch.tensor([p if yes else q for yes, p, q in triples], device=a.device)
-
-
-def two_tensors(size):
-    def inputs(generator, device):
-        condition, a, b = torch.rand(3, size, generator=generator)
-        return (condition < 0.5).to(device), a.to(device), b.to(device)
-
-    return inputs
-
-
-compare(
-    "100,000 numbers from two tensors",
-    {"Python loop": join_in_a_loop, "torch.where": torch.where},
-    inputs=two_tensors(100_000),
-    guess=guess,
-)
-
-# %% [markdown]
-# The loop makes two Python numbers for every element, and chooses in Python. Then `torch.tensor` reads the
-# chosen objects back, one by one.
+# `torch.where(condition, a, b)` takes from `a` where the condition is true, and from `b` elsewhere. All three
+# broadcast. But somebody must have computed `a` and `b` before: all of their elements.
 #
-# ### When `where` does not help
-#
-# You have seen the hump. So we try an old trick that needs no decision: `condition * a + ~condition * b`.
-# It is four operations, and `where` is one. How many times faster is `where`?
+# Here one branch is expensive (`lgamma`), and only 1 % of the elements want it. We can select them, compute, and
+# write them back to their places. How many times as fast as `where` is that?
 
 # %%
-guess = 3.0
-
-# %%
-compare(
-    "1,000,000 numbers from two tensors",
-    {
-        "c * a + ~c * b": lambda condition, a, b: condition * a + ~condition * b,
-        "torch.where": torch.where,
-    },
-    inputs=two_tensors(1_000_000),
-    guess=guess,
-)
-
-# %%
-condition, a, b = two_tensors(1_000_000)(torch.Generator(), "cpu")
-for function in (lambda c, a, b: c * a + ~c * b, torch.where):
-    print(costs(function, condition, a, b), end="\n\n")
-
-# %% [markdown]
-# The trick moves two to three times the bytes, so it should be slower. If it is not, the reason is the
-# shuffled condition: it makes `where` slow on a CPU. Still, prefer `where`: with one infinite number the
-# trick gives NaN, as in section 3. Use the trick only if a profile says that `where` matters, and if all
-# numbers are finite.
-#
-# If the choice has a name, use the name. "The larger of two" is `torch.maximum`. Others are `clamp`,
-# `relu`, `abs`. How many times faster is the name?
-
-# %%
-guess = 2.0
-
-# %%
-compare(
-    "the larger of two, 1,000,000 times",
-    {
-        "where(a > b, a, b)": lambda a, b: torch.where(a > b, a, b),
-        "torch.maximum": torch.maximum,
-    },
-    inputs=lambda generator, device: tuple(torch.rand(2, 1_000_000, generator=generator).to(device)),
-    guess=guess,
-    bytes=12e6,
-)
-
-# %% [markdown]
-# `maximum` is one pass with vector instructions, which compute several maxima at once. `where` needs a mask
-# first, and then decides one by one. (The limit: two tensors are read, one is written.)
-#
-# `where` has one more price. It takes two *finished* tensors, so both branches are computed for all
-# elements. Here one branch is expensive (`lgamma`), and only 1 % of the elements want it. We can select them,
-# compute, and write them back to their places. How many times faster is that?
-
-# %%
-guess = 1.0
+guess = ...
 
 
 # %%
@@ -472,15 +355,14 @@ compare(
 
 # %%
 condition, a = torch.rand(500_000) < 0.01, torch.rand(500_000)
-assert torch.equal(both_branches(condition, a), only_the_chosen(condition, a))
 print("syncs:", costs(both_branches, condition, a).syncs, "and", costs(only_the_chosen, condition, a).syncs)
 
 # %% [markdown]
-# 5,000 logarithms of the gamma function instead of 500,000. The price is a sync. Does it still pay when the
-# branch is cheap, such as `exp`?
+# 5,000 logarithms of the gamma function instead of 500,000. The price is a sync. Now a cheap branch, `exp`. How
+# many times as fast as `where` is the same trick?
 
 # %%
-guess = 1.0
+guess = ...
 
 
 # %%
@@ -503,16 +385,13 @@ compare(
     guess=guess,
 )
 
-# %%
-assert torch.allclose(cheap_for_all(condition, a), cheap_for_the_chosen(condition, a))
+# %% [markdown]
+# Little is left of the gain, or it is a loss (below 1): the machines differ. Finding the places and writing back
+# cost about as much as 500,000 cheap values. And when half of all elements are chosen? Change `0.01` to `0.5` in
+# both `compare` cells, and see.
 
 # %% [markdown]
-# A number below 1 says no: finding the places and writing back cost more than 500,000 cheap values. On a CPU
-# it does not pay either when half of all elements are chosen: change `0.01` to `0.5` in both `compare` cells,
-# and see.
-
-# %% [markdown]
-# ## 6. NaN from the branch that nobody chose
+# ## 6. The gradient of a choice
 #
 # Gradients flow through `where`: from `a` where it was chosen, and from `b` elsewhere.
 
@@ -520,9 +399,9 @@ assert torch.allclose(cheap_for_all(condition, a), cheap_for_the_chosen(conditio
 a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
 b = torch.tensor([10.0, 20.0, 30.0], requires_grad=True)
 condition = torch.tensor([True, False, True])
-joined = torch.where(condition, a, b)
-to_a, to_b = torch.autograd.grad(joined.sum(), (a, b))
-print(joined.tolist(), to_a.tolist(), to_b.tolist())
+both = torch.where(condition, a, b)
+to_a, to_b = torch.autograd.grad(both.sum(), (a, b))
+print(both.tolist(), to_a.tolist(), to_b.tolist())
 behaviour(
     "C10",
     "Each element's gradient goes to the tensor that it came from; the other one gets 0.",
@@ -530,23 +409,13 @@ behaviour(
     when="the derivatives of both branches are finite, chosen or not",
 )
 
-
-def article_joins():
-    x = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0], requires_grad=True)
-    y = -x
-    return torch.where(x <= 3.0, x, y)
-
-
-article_code(
-    "C10",
-    "where joins x and -x",
-    article_joins,
-    right=lambda result: result.tolist() == [1, 2, 3, -4, -5] and result.requires_grad,
-)
-
 # %% [markdown]
 # Now a square root that shall be 0 for everything that is not positive. The values are right. What is the
-# gradient at the second element, which is 0? (It was not chosen there, so it should be 0.)
+# gradient at the second element, which is 0? (The root was not chosen there.) Write a number, or a word such as
+# `"inf"`.
+
+# %%
+guess = ...
 
 # %%
 x = torch.tensor([4.0, 0.0, 9.0], requires_grad=True)
@@ -557,8 +426,15 @@ def leaking_root(x):
 
 
 (leaked,) = torch.autograd.grad(leaking_root(x).sum(), x)
-print("values   ", leaking_root(x).tolist())
-print("gradients", leaked.tolist())
+guessed(guess, f"values    {leaking_root(x).tolist()}", f"gradients {leaked.tolist()}")
+
+# %% [markdown]
+# **Why.** On the way back, `where` sends 0 to the branch that was not chosen. That is right. Then the chain
+# rule multiplies this 0 by the derivative of the root at 0, which is infinite. And 0 times infinity is NaN.
+# `where` hides a bad *value*; it cannot hide a bad *derivative*. A weight with a NaN gradient is NaN itself
+# after the next step.
+
+# %%
 behaviour(
     "C10",
     "Where the root of 0 was not chosen, 0 comes back.",
@@ -567,13 +443,7 @@ behaviour(
 )
 
 # %% [markdown]
-# **Why.** On the way back, `where` sends 0 to the branch that was not chosen. That is right. Then the chain
-# rule multiplies this 0 by the derivative of the root at 0, which is infinite. And 0 times infinity is NaN.
-# `where` hides a bad *value*; it cannot hide a bad *derivative*. A weight with a NaN gradient is NaN itself
-# after the next step.
-#
-# Selecting *afterwards* leaks in the same way: `x.sqrt()[mask]`, `x.sqrt() * mask`, `masked_fill`. What
-# counts is what the root sees.
+# Which ways are clean? What counts is what the root sees.
 
 # %%
 positive = x > 0
@@ -590,74 +460,34 @@ reached = {way: torch.autograd.grad(call().sum(), x)[0] for way, call in ways.it
 for way, call in ways.items():
     values, slopes = ([f"{number:.3g}" for number in t.tolist()] for t in (call(), reached[way]))
     print(f"{way:32} values {', '.join(values):18} gradients {', '.join(slopes)}")
+leaks = [way for way in ways if reached[way].isnan().tolist() == [False, True, False]]
+assert leaks == list(ways)[:4] and all(reached[way].isfinite().all() for way in list(ways)[4:])
 
 # %% [markdown]
-# The last three are clean. The first of them selects before the root. The **double where** puts a harmless
-# number, here 1, into the places that will be thrown away, takes the root, and then throws them away. Its
-# values and its gradients are exact, it needs no sync, and it works for every function, as long as there is a
-# harmless number to put in. `clamp` is shorter, but its values are not quite 0.
-
-# %%
-leaks = list(ways)[:4]
-assert all(reached[way].isnan().tolist() == [False, True, False] for way in leaks)
-assert all(reached[way].isfinite().all() for way in ways if way not in leaks)
+# Whoever selects *after* the root leaks. The last three are clean. The first of them selects before the root. The
+# **double where** puts a harmless number, here 1, into the places that will be thrown away, takes the root, and
+# then throws them away. Its values and its gradients are exact, it needs no sync, and it works for every function
+# that has a harmless number to put in. `clamp` is shorter, but its values are not quite 0.
 
 # %% [markdown]
-# How do you find such a place in a large model? Anomaly detection stops at the first function that sends
-# NaN back.
+# ## 7. `gather` reads from places, `scatter` writes to places
+#
+# Both take an index. For `gather` an entry says *from where* a number of the result comes. For `scatter` it says
+# *to where* a value goes.
 
 # %%
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it warns that it is slow
-    try:
-        with torch.autograd.detect_anomaly():
-            leaking_root(x).sum().backward()
-    except RuntimeError as error:
-        print(error)
-
-# %% [markdown]
-# What does the cure cost? Root and gradient of 200,000 numbers, a tenth of them 0. How many times faster is
-# the double `where` than selecting first and putting back?
-
-# %%
-guess = 1.0
-
-
-# %%
-def select_root(x):
-    x.requires_grad_()
-    places = (x > 0).nonzero()[:, 0]
-    result = torch.zeros_like(x).index_put((places,), x[places].sqrt())
-    return torch.autograd.grad(result.sum(), x)[0]
-
-
-def clamped_root(x):
-    x.requires_grad_()
-    return torch.autograd.grad(x.clamp(min=1e-12).sqrt().sum(), x)[0]
-
-
-def double_where_root(x):
-    x.requires_grad_()
-    positive = x > 0
-    result = torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
-    return torch.autograd.grad(result.sum(), x)[0]
-
-
-compare(
-    "a root and its gradient, 200,000 numbers with zeros",
-    {"select, put back": select_root, "clamp": clamped_root, "double where": double_where_root},
-    inputs=lambda generator, device: (torch.rand(200_000, generator=generator) - 0.1).clamp(min=0).to(device),
-    guess=guess,
+x = torch.tensor([3.0, 8.0, 1.0, 9.0, 2.0, 7.0])
+picture(
+    *draw_moves(
+        gathered(x, torch.tensor([3, 0, 3, 5])),
+        scattered(x, torch.tensor([4, 0, 3, 5]), torch.tensor([10.0, 20.0, 30.0, 40.0])),
+    )
 )
 
 # %% [markdown]
-# `clamp` is the cheapest, if its little error at 0 does not hurt. Of the two exact ways, the table says
-# which one is faster here. On a GPU, `where` has no sync.
-
-# %% [markdown]
-# ## 7. `scatter` writes to given places
-#
-# In one dimension, `data.scatter(0, index, values)` is this loop:
+# In one dimension, `data.scatter(0, index, values)` is this loop. (One sentence of the article has it the other
+# way round: "the index says at which position of `values` the *i*-th number of `data` should be put". Its code
+# is right.)
 
 # %%
 data, index, values = torch.zeros(6), torch.tensor([4, 0, 3]), torch.tensor([10.0, 20.0, 30.0])
@@ -672,10 +502,6 @@ assert data.scatter(0, index, values).tolist() == by_hand
 assert data.sum() == 0, "data is as it was; scatter_ with an underscore writes into it"
 
 # %% [markdown]
-# Entry *i* of the index is the position in the *data* for number *i* of the *values*. (One sentence of the
-# article has it the other way round: "the index says at which position of `values` the *i*-th number of
-# `data` should be put". Its code is right.)
-#
 # In two dimensions the index has the shape of the values, and an entry replaces one of the two coordinates,
 # the one that `dim` names. The other stays:
 
@@ -715,98 +541,14 @@ behaviour(
     when="no place occurs twice",
 )
 
-
-def article_scatters():
-    data, values = torch.tensor([1, 2, 3, 4, 5]), torch.tensor([-1, -2, -3, -4, -5])
-    return [data.scatter(0, torch.tensor(index), values).tolist() for index in ([0, 1], [0, 1, 4])]
-
-
-article_code(
-    "C11",
-    "five values, and two or three places for them",
-    article_scatters,
-    right=lambda results: results == [[-1, -2, 3, 4, 5], [-1, -2, 3, 4, -3]],
-)
-
 # %% [markdown]
-# What does it refuse, and what does it let pass?
-
-# %%
-zeros = torch.zeros(4)
-attempts = {
-    "a place that does not exist": lambda: zeros.scatter(0, torch.tensor([4]), torch.ones(1)),
-    "a negative place": lambda: zeros.scatter(0, torch.tensor([-1]), torch.ones(1)),
-    "the same as zeros[[-1]] = 1": lambda: zeros.index_put((torch.tensor([-1]),), torch.ones(1)),
-    "int64 values into float32 data": lambda: zeros.scatter(0, torch.tensor([1]), torch.tensor([1])),
-    "a row of places for a table": lambda: torch.zeros(2, 4).scatter(1, torch.tensor([1, 2]), torch.ones(2)),
-    "more values than places": lambda: zeros.scatter(0, torch.tensor([1]), torch.tensor([5.0, 6.0])),
-}
-outcome = {}
-for attempt, call in attempts.items():
-    try:
-        outcome[attempt] = str(call().tolist())
-    except (RuntimeError, IndexError) as error:
-        outcome[attempt] = f"{type(error).__name__}: {str(error).splitlines()[0][:60]}"
-    print(f"{attempt:31} {outcome[attempt]}")
-
-# %% [markdown]
-# The last line is the dangerous one: the second value was dropped without a word. The article's first example
-# does that too. Five values, two places; it prints the right result, and does not say that three values are
-# missing. Autograd does notice:
-
-# %%
-too_many = torch.ones(2, requires_grad=True)
-try:
-    zeros.scatter(0, torch.tensor([1]), too_many).sum().backward()
-    trains = True
-except RuntimeError as error:
-    trains = False
-    print(error)
-assert not trains
-assert outcome["more values than places"] == "[0.0, 5.0, 0.0, 0.0]"
-assert all("Error" in outcome[attempt] for attempt in list(attempts) if attempt.startswith("a "))
-
-# %% [markdown]
-# 100,000 values go to as many places, in random order. How many times faster is `scatter` than the loop on
-# lists?
-
-# %%
-guess = 10.0
-
-
-# %%
-def scatter_on_lists(data, index, values):
-    result = data.tolist()
-    for place, value in zip(index.tolist(), values.tolist(), strict=True):
-        result[place] = value
-    return torch.tensor(result, device=data.device)
-
-
-compare(
-    "100,000 values to given places",
-    {
-        "Python loop": scatter_on_lists,
-        "scatter": lambda data, index, values: data.scatter(0, index, values),
-    },
-    inputs=lambda generator, device: (
-        torch.zeros(100_000, device=device),
-        torch.randperm(100_000, generator=generator).to(device),
-        torch.rand(100_000, generator=generator).to(device),
-    ),
-    guess=guess,
-)
-
-# %% [markdown]
-# **Why.** One operation instead of 100,000 turns of a loop, and no Python objects. `scatter` checks every
-# index and then writes 4 bytes.
+# ### Few values, much data
 #
-# ### When `scatter` does not help: few values, much data
-#
-# 100 values go into a million places. `scatter` has to give you a *new* tensor with a million numbers.
-# `scatter_` writes into the old one. How many times faster is it?
+# 100 values go into a million places. `scatter` gives you a *new* tensor with a million numbers. `scatter_`
+# writes into the old one. How many times as fast is it?
 
 # %%
-guess = 10.0
+guess = ...
 
 # %%
 compare(
@@ -823,23 +565,19 @@ compare(
     guess=guess,
 )
 
-# %%
-places = torch.arange(100)
-print(costs(lambda: torch.zeros(1_000_000).scatter(0, places, torch.ones(100))), end="\n\n")
-print(costs(lambda: torch.zeros(1_000_000).scatter_(0, places, torch.ones(100))))
-
 # %% [markdown]
-# The copy of 4 MB was the cost; the 100 writes are nothing. (Both counts include the zeros that we scatter
-# into.) In place needs a tensor that nobody else wants unchanged, autograd included: chapter 03 shows what
-# happens otherwise.
+# The copy of 4 MB is the cost; the 100 writes are nothing. In place needs a tensor that nobody else wants
+# unchanged, autograd included: chapter 03 shows what happens otherwise.
 
 # %% [markdown]
 # ## 8. Two values for one place
 #
-# Several values go to the same place. Which one stays? In the Python loop it is the last one. In torch? We
-# write 100,000 values to 100 places, with `scatter` and with `data[index] = values`, with one thread and
-# with two. The cell prints how many of the 100 places hold the last value that was sent there, in eight
-# runs.
+# Several values go to the same place. Which one stays? In the Python loop it is the last one. In torch? We write
+# 100,000 values to 100 places, 40 times. In the worst of the 40 runs, how many of the 100 places will hold the last
+# value that was sent there, if four threads do `data[index] = values`?
+
+# %%
+guess = ...
 
 # %%
 values = torch.arange(100_000.0)
@@ -853,26 +591,28 @@ def assign(index, values):
     return data
 
 
+found = []
 threads = torch.get_num_threads()
-for number in (1, 2):
+for number in (1, 4):
     torch.set_num_threads(number)
     for name, call in {
         "scatter": lambda: torch.zeros(100).scatter(0, index, values),
         "data[index] = values": lambda: assign(index, values),
     }.items():
-        same = [(call() == last).sum().item() for _ in range(8)]
-        print(f"{number} thread{'s' if number > 1 else ' '} {name:22} places with the last value: {same}")
+        same = [(call() == last).sum().item() for _ in range(40)]
+        found.append(
+            f"threads: {number}  {name:20}  the last value is there: {min(same)} to {max(same)} of 100"
+        )
 torch.set_num_threads(threads)
+guessed(guess, *found)
 
 # %% [markdown]
-# With one thread the last value stays. That is how this version of torch is written; it is no promise.
-#
-# With two threads, `data[index] = values` lets each thread write its half of the values, and whoever comes
-# later wins: look at the last line. (If it shows nothing but 100, run the cell again. That is the point.)
-# `scatter` shows 100 here: in one dimension this version uses one thread for it. That is no promise either.
-#
-# The documentation says it clearly: for `scatter`, one of the values is picked arbitrarily; for `index_put_`
-# (which is `data[index] = values`), the behaviour is undefined. On a GPU thousands of threads write at once.
+# With one thread the last value stays. With four, `data[index] = values` lets each of them write its part of the
+# values, and whoever comes later wins: look at the last line. (If it shows nothing but 100, run the cell again.
+# That is the point.) `scatter` shows 100 here, because in one dimension this version uses one thread for it. None
+# of it is a promise. The documentation says: for `scatter`, one of the values is picked arbitrarily; for
+# `index_put_` (which is `data[index] = values`), the behaviour is undefined. On a GPU thousands of threads write
+# at once.
 #
 # The documentation also says that the gradient will be wrong. Three values go to place 1. Only one of them
 # is in the result, so only one of them should get a gradient:
@@ -892,17 +632,21 @@ behaviour(
 )
 
 # %% [markdown]
-# The same trap in another dress: counting with `+=`. Place 1 occurs three times. What will the count be?
+# The same trap in another dress: counting with `+=`. Place 1 occurs three times, and the count starts at 0. What
+# will it be?
+
+# %%
+guess = ...
 
 # %%
 count = torch.zeros(3)
 count[place] += 1
-print(count.tolist())
-assert count[1] == 1
+guessed(guess, f"{place.tolist()} counted: {count.tolist()}")
 
 # %% [markdown]
-# The line reads the three counts (all 0), adds 1 to each, and writes three ones to the same place. If you
-# mean a sum, say so. Three functions do, and duplicates are their purpose:
+# The line reads the three counts (all 0), adds 1 to each, and writes the three results to the same place. If you
+# mean a sum, say so. Three functions do, and duplicates are their purpose. (If you mean "the newest one", say
+# that, too: it is an exercise.)
 
 # %%
 print("scatter_add", torch.zeros(3).scatter_add(0, place, torch.ones(3)).tolist())
@@ -910,18 +654,17 @@ print("index_add  ", torch.zeros(3).index_add(0, place, torch.ones(3)).tolist())
 print("index_put  ", torch.zeros(3).index_put((place,), torch.ones(3), accumulate=True).tolist())
 (to_rivals,) = torch.autograd.grad(torch.zeros(3).scatter_add(0, place, rivals).sum(), rivals)
 assert to_rivals.tolist() == [1, 1, 1], "here it is right: each of the three is in the sum"
+index, values = torch.tensor([4, 1, 1, 1]), torch.tensor([10.0, 20.0, 30.0, 40.0])
+picture(*draw_moves(scattered(torch.zeros(6), index, values), added(torch.zeros(6), index, values)))
 
 # %% [markdown]
-# If you mean "the last one", say that, too: it is an exercise.
-
-# %% [markdown]
-# ## 9. Sums by group
+# ## 9. Groups
 #
 # 50,000 numbers belong to 1,000 groups, and we want the sum of each group. The usual first draft makes one
-# mask for each group. The other way is one `scatter_add`. How many times faster is it?
+# mask for each group. The other way is one `scatter_add`. How many times as fast is it?
 
 # %%
-guess = 100.0
+guess = ...
 
 
 # %%
@@ -945,7 +688,6 @@ compare(
 
 # %%
 values, groups = torch.rand(50_000), torch.randint(1000, (50_000,))
-assert torch.allclose(sums_with_masks(values, groups), sums_at_once(values, groups))
 print(costs(sums_with_masks, values, groups), end="\n\n")
 print(costs(sums_at_once, values, groups))
 
@@ -958,11 +700,11 @@ print(costs(sums_at_once, values, groups))
 #
 # Now 10,000 rows with 64 numbers each, in 1,000 groups. There is a way with a matrix product: a one-hot
 # table, transposed, times the rows. `scatter_add` wants an index of the shape of the rows: repeated, or
-# expanded as a view. And `index_add` wants one number for each row. How many times faster is the last than
+# expanded as a view. And `index_add` wants one number for each row. How many times as fast is the last as
 # the first?
 
 # %%
-guess = 10.0
+guess = ...
 
 
 # %%
@@ -1002,22 +744,18 @@ compare(
 
 # %%
 rows, groups = torch.rand(10_000, 64), torch.randint(1000, (10_000,))
-expected = rows_by_index(rows, groups)
 for function in (rows_by_product, rows_by_scatter, rows_by_scatter_view, rows_by_index):
-    assert torch.allclose(function(rows, groups), expected)
     print(f"{function.__name__}:", costs(function, rows, groups), sep="\n", end="\n\n")
-assert rows_by_product(rows.to("meta"), groups.to("meta")).shape == expected.shape
 
 # %% [markdown]
 # **Why.** 640,000 additions are needed. The matrix product does a thousand times that, most of it with
 # zeros, and its table has 10 million entries, 80 MB as `int64` and 40 MB more as `float32`. The repeated
 # index is 5 MB of numbers that say the same 64 times. `index_add` reads one number for each row. `expand`
-# gives `scatter_add` a view of the same 10,000 numbers; torch recognises it and works row by row, too. (The
-# limit: all rows are read, and the sums written, once.)
+# gives `scatter_add` a view of the same 10,000 numbers: no copy. (The limit: all rows are read, and the sums
+# written, once.)
 #
-# Two syncs stand in the first count: on a CPU, `one_hot` reads the smallest and the largest label to check
-# them. The size of the result does not need them, and the line runs on `meta`. On CUDA torch leaves this check
-# to the kernel, and nobody waits: the syncs of `costs` are an estimate.
+# Two syncs stand in the first count: on a CPU, `one_hot` reads the smallest and the largest label to check them.
+# On CUDA torch leaves this check to the kernel, and nobody waits. The syncs of `costs` are an estimate.
 #
 # ### Other than sums
 #
@@ -1034,16 +772,277 @@ assert with_zeros.tolist() == [0, 0, 0] and without.tolist() == [-3, 0, -4]
 # %% [markdown]
 # Group 1 is empty. It keeps what was there before, so start with a value that you will recognise.
 #
-# Sums in `float32` depend on the order in which they are added, and on a GPU this order may change from run
-# to run. Chapter 05 has the remedy.
+# (Sums in `float32` depend on the order of adding, and on a GPU it may change from run to run: chapter 05.)
 #
-# ### When no index is needed
+# ### The members of each group
 #
-# The data is in order already: 1,000 groups of 1,000 numbers, one group after the other. No index is needed
-# then; a view with 1,000 rows will do. How many times faster is it?
+# Sometimes one number for a group is not enough: we want to know who is in it. 20,000 labels, 1,000 groups. One
+# way asks each group for its members. The other **sorts** the labels: then members of a group stand beside each
+# other, and `split` cuts the list into pieces. How many times as fast is it?
 
 # %%
-guess = 1.0
+guess = ...
+
+
+# %%
+def members_by_mask(labels):
+    return [(labels == group).nonzero()[:, 0] for group in range(1000)]
+
+
+def members_by_sorting(labels):
+    counts = torch.bincount(labels, minlength=1000)
+    return list(labels.argsort(stable=True).split(counts.tolist()))
+
+
+compare(
+    "the members of each of 1,000 groups, 20,000 labels",
+    {"one mask per group": members_by_mask, "argsort and split": members_by_sorting},
+    inputs=lambda generator, device: torch.randint(1000, (20_000,), generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# A small example shows the two numbers to remember of each group: where it *starts* in the sorted order, and how
+# many members it has. `stable=True` promises that equal labels stay in the order in which they were. The list
+# of lengths for `split` is a sync; the starts alone are not.
+
+# %%
+labels = torch.tensor([2, 0, 2, 1, 0, 2])
+order = labels.argsort(stable=True)
+counts = torch.zeros(3, dtype=torch.int64).scatter_add(0, labels, torch.ones_like(labels))
+starts = counts.cumsum(0) - counts
+print("order ", order.tolist(), "\nlabels", labels[order].tolist())
+print("starts", starts.tolist(), "\ncounts", counts.tolist())
+assert order[starts[2] : starts[2] + counts[2]].tolist() == (labels == 2).nonzero()[:, 0].tolist()
+
+# %% [markdown]
+# ## 10. Counting, and one-hot tables
+#
+# A histogram counts how often each number occurs: a sum by group in which every value is 1. We have 20,000
+# numbers from 0 to 255. How many times as fast is `bincount` as one comparison for each of the 256 bins?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "256 bins, 20,000 numbers",
+    {
+        "one comparison per bin": lambda numbers: torch.stack([(numbers == i).sum() for i in range(256)]),
+        "scatter_add of ones": lambda numbers: numbers.new_zeros(256).scatter_add(
+            0, numbers, torch.ones_like(numbers)
+        ),
+        "bincount": lambda numbers: torch.bincount(numbers, minlength=256),
+    },
+    inputs=lambda generator, device: torch.randint(256, (20_000,), generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# `bincount` and `scatter_add` of ones do the same work. `bincount` is shorter, and waits (section 4).
+# `scatter_add` does not wait.
+#
+# ### One-hot
+#
+# `F.one_hot(labels, classes)` or `scatter_` makes a table with a single 1 in each row. Before you make one:
+# what will happen to it? Most often it is multiplied by something, to pick one entry of each row. 1,024
+# rows with 1,000 log-probabilities each; we want the one of the label. How many times as fast is `gather`?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "one of 1,000 numbers, in 1,024 rows",
+    {
+        "one_hot * x, summed": lambda x, labels: (F.one_hot(labels, 1000) * x).sum(dim=1),
+        "gather": lambda x, labels: x.gather(1, labels[:, None])[:, 0],
+    },
+    inputs=lambda generator, device: (
+        torch.randn(1024, 1000, generator=generator).to(device),
+        torch.randint(1000, (1024,), generator=generator).to(device),
+    ),
+    guess=guess,
+)
+
+# %%
+x, labels = torch.randn(1024, 1000), torch.randint(1000, (1024,))
+print(costs(lambda: (F.one_hot(labels, 1000) * x).sum(dim=1)), end="\n\n")
+print(costs(lambda: x.gather(1, labels[:, None])[:, 0]))
+assert torch.equal(F.one_hot(labels, 1000).float() @ x[:1000], x[labels])
+
+# %% [markdown]
+# A million products for 1,024 numbers. One-hot rows *times a matrix* are the same mistake: they pick rows,
+# and `weights[labels]` does that (the last line). It is what `nn.Embedding` is for.
+
+# %% [markdown]
+# ## Further
+#
+# You can skip this part. It is for those who found `where` or `scatter_add` in a profile, who hunt a NaN in a large
+# model, or who want to see the article's own code run.
+#
+# ### The article's own code
+
+
+# %%
+def article_selects():
+    data = torch.rand((3, 3)).requires_grad_()
+    mask = data > data.mean()
+    return torch.masked_select(data, mask), data[mask], data * mask
+
+
+article_code(
+    "C9",
+    "masked_select, data[mask] and data * mask, for what is above the mean of 3 × 3 numbers",
+    article_selects,
+    right=lambda results: (
+        torch.equal(results[0], results[1])
+        and results[0].sum().isclose(results[2].sum())
+        and all(result.requires_grad for result in results)
+    ),
+)
+
+
+def article_joins():
+    x = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0], requires_grad=True)
+    y = -x
+    return torch.where(x <= 3.0, x, y)
+
+
+article_code(
+    "C10",
+    "where joins x and -x",
+    article_joins,
+    right=lambda result: result.tolist() == [1, 2, 3, -4, -5] and result.requires_grad,
+)
+
+
+def article_scatters():
+    data, values = torch.tensor([1, 2, 3, 4, 5]), torch.tensor([-1, -2, -3, -4, -5])
+    return [data.scatter(0, torch.tensor(index), values).tolist() for index in ([0, 1], [0, 1, 4])]
+
+
+article_code(
+    "C11",
+    "five values, and two or three places for them",
+    article_scatters,
+    right=lambda results: results == [[-1, -2, 3, 4, 5], [-1, -2, 3, 4, -3]],
+)
+
+# %% [markdown]
+# The last example is right, and does not say that values are missing: five values, two or three places.
+# What does `scatter` refuse, and what does it let pass?
+
+# %%
+zeros = torch.zeros(4)
+attempts = {
+    "a place that does not exist": lambda: zeros.scatter(0, torch.tensor([4]), torch.ones(1)),
+    "a negative place": lambda: zeros.scatter(0, torch.tensor([-1]), torch.ones(1)),
+    "the same as zeros[[-1]] = 1": lambda: zeros.index_put((torch.tensor([-1]),), torch.ones(1)),
+    "int64 values into float32 data": lambda: zeros.scatter(0, torch.tensor([1]), torch.tensor([1])),
+    "a row of places for a table": lambda: torch.zeros(2, 4).scatter(1, torch.tensor([1, 2]), torch.ones(2)),
+    "more values than places": lambda: zeros.scatter(0, torch.tensor([1]), torch.tensor([5.0, 6.0])),
+}
+outcome = {}
+for attempt, call in attempts.items():
+    try:
+        outcome[attempt] = str(call().tolist())
+    except (RuntimeError, IndexError) as error:
+        outcome[attempt] = f"{type(error).__name__}: {str(error).splitlines()[0][:60]}"
+    print(f"{attempt:31} {outcome[attempt]}")
+
+# %% [markdown]
+# The last line is the dangerous one: the second value was dropped without a word, as in the article's example.
+# Autograd does notice:
+
+# %%
+too_many = torch.ones(2, requires_grad=True)
+try:
+    zeros.scatter(0, torch.tensor([1]), too_many).sum().backward()
+    trains = True
+except RuntimeError as error:
+    trains = False
+    print(error)
+assert not trains
+assert outcome["more values than places"] == "[0.0, 5.0, 0.0, 0.0]"
+assert all("Error" in outcome[attempt] for attempt in list(attempts) if attempt.startswith("a "))
+
+# %% [markdown]
+# ### A mask of fewer dimensions
+#
+# `masked_select` broadcasts the mask. An index does not; a mask with fewer dimensions chooses whole rows.
+
+# %%
+data, column_mask = torch.arange(6.0).view(2, 3), torch.tensor([True, False, True])
+print("masked_select:", torch.masked_select(data, column_mask).tolist())
+try:
+    data[column_mask]
+except IndexError as error:
+    print("data[column_mask]:", error)
+print("data[row_mask]:", data[torch.tensor([False, True])].tolist())
+
+# %% [markdown]
+# ### NaN in a large model
+#
+# How do you find the place that section 6 is about? Anomaly detection stops at the first function that sends NaN
+# back.
+
+# %%
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it warns that it is slow
+    try:
+        with torch.autograd.detect_anomaly():
+            leaking_root(torch.tensor([4.0, 0.0], requires_grad=True)).sum().backward()
+    except RuntimeError as error:
+        print(error)
+
+# %% [markdown]
+# What does the cure cost? Root and gradient of 200,000 numbers, a tenth of them 0. How many times as fast is
+# the double `where` as selecting first and putting back?
+
+# %%
+guess = ...
+
+
+# %%
+def select_root(x):
+    x.requires_grad_()
+    places = (x > 0).nonzero()[:, 0]
+    result = torch.zeros_like(x).index_put((places,), x[places].sqrt())
+    return torch.autograd.grad(result.sum(), x)[0]
+
+
+def clamped_root(x):
+    x.requires_grad_()
+    return torch.autograd.grad(x.clamp(min=1e-12).sqrt().sum(), x)[0]
+
+
+def double_where_root(x):
+    x.requires_grad_()
+    positive = x > 0
+    result = torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
+    return torch.autograd.grad(result.sum(), x)[0]
+
+
+compare(
+    "a root and its gradient, 200,000 numbers with zeros",
+    {"select, put back": select_root, "clamp": clamped_root, "double where": double_where_root},
+    inputs=lambda generator, device: (torch.rand(200_000, generator=generator) - 0.1).clamp(min=0).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# `clamp` is the cheapest, if its little error at 0 does not hurt. Of the two exact ways, the table says
+# which one is faster here. On a GPU, `where` has no sync.
+
+# %% [markdown]
+# ### When no index is needed
+#
+# The data is in order already: 1,000 groups of 1,000 numbers, one group after the other. Then a view with 1,000
+# rows will do. How many times as fast is it as `scatter_add`?
+
+# %%
+guess = ...
 
 # %%
 compare(
@@ -1065,31 +1064,102 @@ compare(
 # every addition to a group has to wait for the one before it.
 
 # %% [markdown]
-# ## 10. Counting, and one-hot tables that nobody needs
+# ### An old trick
 #
-# A histogram counts how often each number occurs: a sum by group in which every value is 1. We have 20,000
-# numbers from 0 to 255. How many times faster is `bincount` than one comparison for each of the 256 bins?
+# Section 3 showed the hump of `where`. So we try an old trick that needs no decision:
+# `condition * a + ~condition * b`. It is four operations, and `where` is one. How many times as fast as the
+# trick is `where`?
 
 # %%
-guess = 30.0
+guess = ...
+
+
+# %%
+def two_tensors(generator, device):
+    condition, a, b = torch.rand(3, 1_000_000, generator=generator)
+    return (condition < 0.5).to(device), a.to(device), b.to(device)
+
+
+compare(
+    "1,000,000 numbers from two tensors",
+    {
+        "c * a + ~c * b": lambda condition, a, b: condition * a + ~condition * b,
+        "torch.where": torch.where,
+    },
+    inputs=two_tensors,
+    guess=guess,
+)
+
+# %%
+condition, a, b = two_tensors(torch.Generator(), "cpu")
+for function in (lambda c, a, b: c * a + ~c * b, torch.where):
+    print(costs(function, condition, a, b), end="\n\n")
+assert (True * torch.tensor(2.0) + False * torch.tensor(torch.inf)).isnan()
+
+# %% [markdown]
+# The trick moves two to three times the bytes, so it should be slower. If it is not, the reason is the
+# shuffled condition. Still, prefer `where`: with one infinite number the trick gives NaN, as in section 3 (the
+# last line). Use the trick only if a profile says that `where` matters, and if all numbers are finite.
+#
+# ### A choice that has a name
+#
+# "The larger of two" is `torch.maximum`. Others are `clamp`, `relu`, `abs`. How many times as fast as `where` is
+# the name?
+
+# %%
+guess = ...
 
 # %%
 compare(
-    "256 bins, 20,000 numbers",
+    "the larger of two, 1,000,000 times",
     {
-        "one comparison per bin": lambda numbers: torch.stack([(numbers == i).sum() for i in range(256)]),
-        "scatter_add of ones": lambda numbers: numbers.new_zeros(256).scatter_add(
-            0, numbers, torch.ones_like(numbers)
-        ),
-        "bincount": lambda numbers: torch.bincount(numbers, minlength=256),
+        "where(a > b, a, b)": lambda a, b: torch.where(a > b, a, b),
+        "torch.maximum": torch.maximum,
     },
-    inputs=lambda generator, device: torch.randint(256, (20_000,), generator=generator).to(device),
+    inputs=lambda generator, device: tuple(torch.rand(2, 1_000_000, generator=generator).to(device)),
+    guess=guess,
+    bytes=12e6,
+)
+
+# %% [markdown]
+# `maximum` is one pass, with instructions that compute several maxima at once. `where` needs a mask first, and
+# then decides one by one. (The limit: two tensors are read, one is written.)
+#
+# ### `scatter` against a Python loop
+#
+# 100,000 values go to as many places, in random order. How many times as fast is `scatter` as the loop on
+# lists?
+
+# %%
+guess = ...
+
+
+# %%
+def scatter_on_lists(data, index, values):
+    result = data.tolist()
+    for place, value in zip(index.tolist(), values.tolist(), strict=True):
+        result[place] = value
+    return torch.tensor(result, device=data.device)
+
+
+compare(
+    "100,000 values to given places",
+    {
+        "Python loop": scatter_on_lists,
+        "scatter": lambda data, index, values: data.scatter(0, index, values),
+    },
+    inputs=lambda generator, device: (
+        torch.zeros(100_000, device=device),
+        torch.randperm(100_000, generator=generator).to(device),
+        torch.rand(100_000, generator=generator).to(device),
+    ),
     guess=guess,
 )
 
 # %% [markdown]
-# `bincount` and `scatter_add` of ones do the same work. `bincount` is shorter, and waits (section 4).
-# `scatter_add` does not wait.
+# One operation instead of 100,000 turns of a loop, and no Python objects.
+#
+# ### Other histograms
 #
 # For two dimensions, make one number out of two: `row * columns + column`. The result is a table after a
 # `view`.
@@ -1110,43 +1180,6 @@ assert torch.equal(torch.histc(uniform, 4, 0, 1), torch.bincount((uniform * 4).l
 print("syncs:", costs(torch.histc, uniform, 4, 0, 1).syncs)
 
 # %% [markdown]
-# ### One-hot
-#
-# `F.one_hot(labels, classes)` or `scatter_` makes a table with a single 1 in each row. Before you make one:
-# what will happen to it? Most often it is multiplied by something, to pick one entry of each row. 1,024
-# rows with 1,000 log-probabilities each; we want the one of the label. How many times faster is `gather`?
-
-# %%
-guess = 10.0
-
-# %%
-compare(
-    "one of 1,000 numbers, in 1,024 rows",
-    {
-        "one_hot * x, summed": lambda x, labels: (F.one_hot(labels, 1000) * x).sum(dim=1),
-        "gather": lambda x, labels: x.gather(1, labels[:, None])[:, 0],
-    },
-    inputs=lambda generator, device: (
-        torch.randn(1024, 1000, generator=generator).to(device),
-        torch.randint(1000, (1024,), generator=generator).to(device),
-    ),
-    guess=guess,
-)
-
-# %%
-x, labels = torch.randn(1024, 1000), torch.randint(1000, (1024,))
-assert torch.equal((F.one_hot(labels, 1000) * x).sum(dim=1), x.gather(1, labels[:, None])[:, 0])
-assert torch.equal(
-    F.one_hot(labels, 1000).float() @ x[:1000], x[labels]
-)  # a product with one-hot rows picks rows
-print(costs(lambda: (F.one_hot(labels, 1000) * x).sum(dim=1)), end="\n\n")
-print(costs(lambda: x.gather(1, labels[:, None])[:, 0]))
-
-# %% [markdown]
-# A million products for 1,024 numbers. One-hot rows *times a matrix* are the same mistake: they pick rows,
-# and `weights[labels]` does that. (It is what `nn.Embedding` is for.)
-
-# %% [markdown]
 # ## Summary
 #
 # | you want | use | because |
@@ -1159,6 +1192,7 @@ print(costs(lambda: x.gather(1, labels[:, None])[:, 0]))
 # | to write to given places | `scatter_`, `data[index] = values` | one operation; each place only once |
 # | several values for one place | `scatter_add`, `index_add`, `scatter_reduce` | with `scatter` nobody knows who wins, and the gradient is wrong |
 # | sums of rows by group | `index_add` | one number a row; no one-hot table |
+# | the members of each group | `argsort(stable=True)`, counts, starts | one sort for all groups |
 # | counts | `bincount`; `scatter_add` of ones without a sync | one pass for all bins |
 # | one entry of each row | `gather` | a one-hot table only to pick from is waste |
 
@@ -1166,5 +1200,5 @@ print(costs(lambda: x.gather(1, labels[:, None])[:, 0]))
 verdicts("C9", "C10", "C11")
 
 # %% [markdown]
-# **Now you:** [the exercises of this chapter](../exercises/10_selection/10_selection.ipynb). Four
+# **Now you:** [the exercises of this chapter](../exercises/10_selection/10_selection.ipynb). Five
 # functions, given slow; make them right and fast.

@@ -4,24 +4,29 @@
 # One script, correct and slow in a dozen ways. You know every one of them from an earlier chapter. The
 # question of this chapter is another one: **where do you start, and when do you stop?**
 #
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021, whose claims the course measures;
+# IDs such as *B3* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
+# `guess` are explained in [chapter 00](00_measuring.ipynb).
+#
 # **You will be able to**
 # - find out where the time of a whole script goes,
 # - change one thing at a time, and prove that the script still learns the same,
 # - foretell what a change is worth to the whole, before you make it,
+# - bound the memory of an evaluation, without changing its result,
 # - say no to a famous trick.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
+# **Time:** 50 minutes to read and run; 15 more for the part *Further*, which can be skipped. **Needs:** CPU,
+# GPU if any.
 #
 # **Claims tested:** none of its own. Three old ones meet a script that lacks their conditions: *B3* (`no_grad`),
-# *B7* (mixed precision), *E6* (channels_last).
+# and in *Further* *B7* (mixed precision) and *E6* (channels_last).
 
 # %%
-import io
 import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
+from functools import partial
 from statistics import median
 
 os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when torch is loaded
@@ -29,14 +34,15 @@ os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when t
 import numpy as np
 import torch
 import torch.nn.functional as F
-from matplotlib.figure import Figure
+from parts.gains import chart_of_gains, gains
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from autograder import compare, costs, devices, verdicts
-from autograder.show import show_picture
+from autograder import compare, costs, devices, guessed, picture, verdicts
 
 torch.set_num_threads(1)
-torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits of float32 (chapter 05)
+torch.backends.cudnn.conv.fp32_precision = (
+    "ieee"  # a GPU's convolutions keep all digits of float32 (chapter 05)
+)
 print("devices here:", *devices())
 
 # %% [markdown]
@@ -179,9 +185,6 @@ print("loss of each step: ", *(f"{loss:.2f}" for loss in curve))
 print(f"right in the test:  {table.trace() / table.sum():.0%}")
 
 # %% [markdown]
-# It learns. It also takes its time for so few pictures, and real data has not 192 of them but millions.
-
-# %% [markdown]
 # ## 2. First a safety test
 #
 # You are about to change every part of a program that works. Before the first change, write the test that
@@ -242,10 +245,11 @@ except AssertionError as error:
 # %% [markdown]
 # ## 3. Where does the time go?
 #
-# Which part takes the most time? Write down its name and its share in percent.
+# Which of the seven parts, or the backward pass, takes the most time? Write its name and its share in percent,
+# such as `guess = "prepare", 50`.
 
 # %%
-guess = ("collect", 50)
+guess = ...
 
 # %% [markdown]
 # The profiler of chapter 00 names *operations*. We want *parts* first. `record_function` puts a name of your
@@ -281,28 +285,39 @@ def shares(script, runs=1, orders=orders):
 
 shares(slow, orders=orders[:1])  # the first profile also starts the profiler
 before, rows = shares(slow)
-for part, share in sorted(before.items(), key=lambda item: -item[1]):
-    print(f"{part:22} {share:6.1%}  {'█' * round(50 * share)}")
-print(f"Your guess: {guess[0]}, {guess[1]} %.")
+
+
+def bars(parts):
+    return [
+        f"{part:22} {p:6.1%}  {'█' * round(50 * p)}" for part, p in sorted(parts.items(), key=lambda x: -x[1])
+    ]
+
+
+guessed(guess, *bars(before))
 
 # %% [markdown]
 # A profile is itself a little slow, most of all where there are many small operations. So take the shares as
 # a direction, not as a measurement. They say where to begin. And how much is there to do?
 
+
 # %%
-operations = [row for row in rows.values() if row.key.startswith("aten::")]
-for row in sorted(operations, key=lambda row: -row.self_cpu_time_total)[:6]:
-    own = row.self_cpu_time_total
-    print(
-        f"{row.key:30} {row.count:6,} calls, {own / row.count:6.1f} µs each by itself,",
-        f"{own / 1e3:4.1f} ms together",
-    )
+def busiest(rows, number=5):
+    operations = [row for row in rows.values() if row.key.startswith("aten::")]
+    for row in sorted(operations, key=lambda row: -row.self_cpu_time_total)[:number]:
+        own = row.self_cpu_time_total
+        print(
+            f"{row.key:30} {row.count:6,} calls, {own / row.count:6.1f} µs each by itself,",
+            f"{own / 1e3:4.1f} ms together",
+        )
+
+
+busiest(rows)
 print()
 print(costs(train, slow, orders, "cpu"))
 
 # %% [markdown]
-# Thousands of operations of some microseconds each. No single one is slow. This is the most common picture in
-# scripts that grew by hand: the time is spent on *asking*, not on computing.
+# Thousands of operations of some microseconds each. No single one is slow. The time is spent on *asking*, not on
+# computing.
 #
 # How much arithmetic is it? A step multiplies and adds: for the filters 32 pictures × 64 places × 8 filters ×
 # 9 numbers, for the layer 32 × 512 × 10, and as much again for each gradient. The pictures need no gradient,
@@ -321,7 +336,7 @@ print(f"one training: {flops / 1e6:.0f} million operations of arithmetic")
 # does not care how many pictures it gets. How many times faster does **the whole script** become?
 
 # %%
-guess = 3.0
+guess = ...
 
 
 # %%
@@ -383,17 +398,16 @@ print(f"the update takes            {p:.0%} of the profile: at most {1 / (1 - p)
 
 # %%
 parts = shares(with_batch_loss)[0]
-for part, share in sorted(parts.items(), key=lambda item: -item[1])[:3]:
-    print(f"{part:22} {share:6.1%}")
+print(*bars(parts)[:3], sep="\n")
 
 # %% [markdown]
 # Collecting and evaluating. Collecting makes the tensor of each picture from a list (chapter 01), makes two
 # constants anew for each picture (02), enlarges the pictures one by one (12), writes through a mask (10) and
-# lets the batch grow with `cat` (01). One index, and one call of each kind for all 32, do the same. How many
-# times faster is *collecting a batch*?
+# lets the batch grow with `cat` (01). One index, and one call of each kind for all 32, do the same. With the share
+# above and Amdahl's law: how many times faster does the whole script become?
 
 # %%
-guess = 10.0
+guess = ...
 
 
 # %%
@@ -409,33 +423,6 @@ def by_index(data, order, device, dtype):
 
 
 with_tensors = accept(replace(with_batch_loss, prepare=keep_tensors, collect=by_index))
-compare(
-    "capstone: collect 32 pictures",
-    {
-        "from lists, one by one": lambda lists, tensors, *given: one_by_one(lists, *given),
-        "by index": lambda lists, tensors, *given: by_index(tensors, *given),
-    },
-    inputs=lambda generator, device: (
-        keep_lists(digits[:LEARN], digit_labels[:LEARN], device, None),
-        keep_tensors(digits[:LEARN], digit_labels[:LEARN], device, None),
-        torch.randperm(LEARN, generator=generator)[:BATCH],
-        device,
-        torch.float64,
-    ),
-    guess=guess,
-    seconds=0.6,
-)
-
-# %% [markdown]
-# Five things changed here at once, so this number does not tell what the lists alone cost. Chapter 01
-# measured that.
-#
-# And the script? Guess again, with the share above and Amdahl's law.
-
-# %%
-guess = 1.5
-
-# %%
 compare(
     "capstone: pictures as tensors",
     {"loss of a batch": running(with_batch_loss), "pictures as tensors": running(with_tensors)},
@@ -486,7 +473,7 @@ for script in (with_tensors, with_evaluation):
 # How many times faster does the whole script become?
 
 # %%
-guess = 1.5
+guess = ...
 
 # %%
 compare(
@@ -502,7 +489,7 @@ compare(
 # else:
 
 # %%
-guess = 1.5
+guess = ...
 
 
 # %%
@@ -529,9 +516,8 @@ compare(
 )
 
 # %% [markdown]
-# It was the batch. Keep `no_grad` all the same, for the memory (chapter 03). But had you made both changes in
-# one go, you would now believe something about `no_grad` that is not so. That is why it is **one change at a
-# time**.
+# It was the batch. Had you made both changes in one go, you would now believe something about `no_grad` that is not
+# so. That is why it is **one change at a time**. (`no_grad` is famous for saving memory, too: see section 11.)
 
 # %% [markdown]
 # ## 7. Fourth change: once instead of every time
@@ -540,7 +526,7 @@ compare(
 # the profile in mind: how many times faster is the whole?
 
 # %%
-guess = 1.2
+guess = ...
 
 
 # %%
@@ -567,12 +553,12 @@ compare(
 # **Why.** Count the pictures. Before: 12 × 32 = 384 for learning, in 12 calls. Now: 192, in one call. What
 # comes back is work and calls saved in each further epoch.
 #
-# ### When it does not help
+# ### Three steps only
 #
 # You want to look at the first three steps only, of a data set with 1,600 pictures. Guess again.
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(
@@ -601,7 +587,7 @@ assert large.nbytes == 16 * small.nbytes
 # as fast?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 with_float32 = accept(replace(with_preparing, dtype=torch.float32))
@@ -615,23 +601,10 @@ compare(
 
 # %% [markdown]
 # On the CPU where this was written it brought nothing, rather a small loss. Half the bytes help where bytes
-# or arithmetic take the time, and the limit in section 4 has told us that they do not. Where does a loss come
-# from?
-
-# %%
-for name, script in {"float64": with_preparing, "float32": with_float32}.items():
-    rows = shares(script, runs=5)[1]
-    found = [row for row in rows.values() if "conv" in row.key and row.self_cpu_time_total > 0]
-    busiest = sorted(found, key=lambda row: -row.self_cpu_time_total)[:2]
-    each = (f"{row.key} {row.self_cpu_time_total / row.count:.0f} µs" for row in busiest)
-    print(f"{name}: ", "; ".join(each))
-
-# %% [markdown]
-# The dtype decides who computes a convolution. On most CPUs, `float32` goes to a library (oneDNN, called
-# *mkldnn* here), `float64` to torch's own code. The library is made for large layers. It prepares more for
-# each call, and eight small filters do not pay that back.
+# or arithmetic take the time, and the limit in section 4 has told us that they do not. (Where a loss comes from, is
+# a question for *Further*.)
 #
-# We keep `float32`, and know why: the real network will be larger, and most GPUs do `float64` many times more
+# We keep `float32` all the same: the real network will be larger, and most GPUs do `float64` many times more
 # slowly. The curve test says what it cost: the losses differ in the seventh digit or so (chapter 07: when is
 # that too much?).
 
@@ -642,7 +615,7 @@ for name, script in {"float64": with_preparing, "float32": with_float32}.items()
 # share today?
 
 # %%
-now = shares(with_float32, runs=5)[0]
+now = shares(with_float32, runs=3)[0]
 print(f"update: {before['update']:.0%} of the slow script, {now['update']:.0%} of this one")
 print(f"at most {1 / (1 - now['update']):.2f}× for the whole, if the update took no time at all")
 
@@ -651,7 +624,7 @@ print(f"at most {1 / (1 - now['update']):.2f}× for the whole, if the update too
 # is the whole script?
 
 # %%
-guess = 1.2
+guess = ...
 
 
 # %%
@@ -673,35 +646,17 @@ compare(
 )
 
 # %% [markdown]
-# The share allows more than came: the fused Adam still has its own cost for each step in Python.
-#
-# The same change in the slow script, where we might have made it first because it is so easy:
-
-# %%
-guess = 1.2
-
-# %%
-compare(
-    "capstone: a fused Adam in the slow script",
-    {"slow": running(slow), "slow, fused": running(replace(slow, update=adam_fused))},
-    inputs=fresh_orders,
-    guess=guess,
-)
+# The share allows more than came: the fused Adam still has its own cost for each step in Python. (What would
+# it have brought to the slow script? *Further* asks.)
 
 # %% [markdown]
-# Where 1× lies inside the interval, there is nothing to see: a saving of a few milliseconds or less is lost
-# in the whole. A test of a trick in a slow script says little about the trick. Large parts first.
-
-# %% [markdown]
-# ## 10. Three more famous tricks
+# ## 10. Seventh change: no `item()` in the loop
 #
-# Each of them has a good name. Guess, for each, the ratio for the whole script.
-#
-# **Do not call `item()` in the loop.** Keep the losses as tensors and read them at the end. (Detach them, or
-# every step keeps its graph alive: chapter 03.)
+# "Do not call `item()` in the loop" is famous. Keep the losses as tensors and read them at the end. (Detach them,
+# or every step keeps its graph alive: chapter 03.) How many times faster is the whole script?
 
 # %%
-guess = 1.2
+guess = ...
 
 # %%
 with_late_numbers = accept(replace(with_fused, note=torch.Tensor.detach))
@@ -726,10 +681,241 @@ for name, script in {"item()": with_fused, "read at the end": with_late_numbers}
     print(f"{name:16} {costs(script.note, loss).syncs} syncs a step")
 
 # %% [markdown]
+# ## 11. Memory
+#
+# Evaluation takes all pictures of the test at once. For 128 that is nothing; real test sets have more. Let the
+# network look at all 1,797 digits, prepared before. How many MB of new memory are alive at once, at the most?
+
+# %%
+guess = ...
+
+
+# %%
+def evaluate_in_pieces(weights, data, collect, device, dtype, size=256):
+    table = torch.zeros(10, 10, dtype=torch.int64, device=device)
+    for piece in torch.arange(len(data[1])).split(size):
+        with torch.no_grad():
+            x, y = collect(data, piece, device, dtype)
+            table += torch.bincount(y * 10 + scores(weights, x).argmax(1), minlength=100).view(10, 10)
+    return table
+
+
+def evaluate_with_a_graph(weights, data, collect, device, dtype):
+    x, y = collect(data, torch.arange(len(data[1])), device, dtype)
+    return torch.bincount(y * 10 + scores(weights, x).argmax(1), minlength=100).view(10, 10)
+
+
+given = (enlarge_all(digits, digit_labels, "cpu", torch.float32), only_index, "cpu", torch.float32)
+tables, peaks = [], []
+for evaluate in (evaluate_with_a_graph, evaluate_at_once, evaluate_in_pieces):
+    weights = first_weights("cpu", torch.float32)
+    tables.append(evaluate(weights, *given))
+    peaks.append(costs(evaluate, weights, *given).peak_bytes / 1e6)
+assert torch.equal(tables[0], tables[1]) and torch.equal(tables[0], tables[2]) and peaks[1] > 0.99 * peaks[0]
+guessed(
+    guess,
+    f"at once, with a graph:  {peaks[0]:5.2f} MB",
+    f"at once, no_grad:       {peaks[1]:5.2f} MB",
+    f"no_grad, pieces of 256: {peaks[2]:5.2f} MB",
+)
+
+# %% [markdown]
+# **Why.** A picture has 256 numbers and the hidden layer 512, before and after `relu`: all of them are alive at once,
+# 5 kB a picture in `float32`. So the graph adds nothing at the peak: this network has hardly a layer whose numbers
+# could be given back earlier. (Deep ones have many: chapter 03.) In pieces, the memory no longer grows with the
+# test set. What do they cost in time? How many times faster are pieces of 256 than all at once?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "capstone: evaluation in pieces",
+    {"at once": evaluate_at_once, "32": partial(evaluate_in_pieces, size=32), "256": evaluate_in_pieces},
+    inputs=lambda generator, device: (
+        first_weights(device, torch.float32),
+        enlarge_all(digits, digit_labels, device, torch.float32),
+        only_index,
+        device,
+        torch.float32,
+    ),
+    guess=guess,
+    seconds=0.6,
+)
+
+# %% [markdown]
+# Pieces of 32 pay the price of every call 57 times instead of once. Pieces of 256 cost little, and need a seventh of
+# the memory. Which size is right, is a measurement.
+#
+# ### When pieces do not add up
+#
+# The table is the same, because counts are sums. The loss is a *mean*:
+
+# %%
+weights = first_weights("cpu", torch.float32)
+x, y = given[0]
+with torch.no_grad():
+    whole = loss_of_batch(weights, x, y).item()
+    losses = [
+        loss_of_batch(weights, *piece).item() for piece in zip(x.split(1024), y.split(1024), strict=True)
+    ]
+    sizes = [len(piece) for piece in y.split(1024)]
+mean_of_means = sum(losses) / len(losses)
+sum_of_sums = sum(loss * size for loss, size in zip(losses, sizes, strict=True)) / sum(sizes)
+print(
+    f"all at once {whole:.6f}, mean of two means {mean_of_means:.6f}, sum of sums / number {sum_of_sums:.6f}"
+)
+assert abs(sum_of_sums - whole) < 1e-5 < abs(mean_of_means - whole)
+
+# %% [markdown]
+# The pieces have 1,024 and 773 pictures, so their means must not count alike. Add up sums, and divide once. The
+# same holds for gradients: a step that is too large for the memory can take its batch in pieces, too.
+
+# %% [markdown]
+# ## 12. When to stop
+#
+# What is left? The profile of the fast script, by operation:
+
+# %%
+fast = with_late_numbers
+parts, rows = shares(fast, runs=5)
+print(*bars(parts), "", sep="\n")
+busiest(rows)
+print()
+for name, script in {"slow": slow, "fast": fast}.items():
+    print(f"{name}: {costs(train, script, orders, 'cpu').operations.total():6,} operations in one training")
+
+# %% [markdown]
+# The limit is still far away: even now a step is a chain of small operations. But most of the time goes into
+# what the script is *for*: the loss, the backward pass and the update. There are still other ways to the same
+# numbers (one is in *Further*). After that you would have to change what is computed: larger batches or another
+# network (the curve changes), or buy another machine.
+#
+# These are decisions, not repairs. This is a good place to stop.
+
+# %% [markdown]
+# ## 13. Which lesson bought what?
+#
+# All versions once more, in turn, on the same inputs. First guess: how many times faster is the last one than
+# the first?
+
+# %%
+guess = ...
+
+# %%
+versions = {
+    "slow": slow,
+    "loss of a batch": with_batch_loss,
+    "pictures as tensors": with_tensors,
+    "evaluation at once": with_evaluation,
+    "enlarge once": with_preparing,
+    "float32": with_float32,
+    "fused Adam": with_fused,
+    "no item()": with_late_numbers,
+}
+result = compare(
+    "capstone: all changes",
+    {name: running(script) for name, script in versions.items()},
+    inputs=fresh_orders,
+    guess=guess,
+    flops=flops,
+    seconds=1.0,
+)
+
+# %% [markdown]
+# Each bar stands for the changes so far. The next chart asks what each change *alone* brought, and asks it in
+# two ways. Left: time saved, as a share of the slow script. Right: how many times faster it made the version
+# before.
+
+# %%
+device = devices()[0]
+samples = result.samples[device]
+total = median(samples.seconds("slow"))
+steps = gains(samples, list(versions), ["01", "01, 10, 12", "02, 03, 10", "04, 12", "07", "11", "02"])
+told = [f"{name}: {round(100 * saved)} % saved, {ratio.median:.2f}×" for name, saved, ratio in steps]
+picture(chart_of_gains(steps), "Chart: what each change brought. " + "; ".join(told) + ".")
+print(f"on {device}, of {total * 1e3:.0f} ms:", *told, sep="\n  ")
+print(f"all together: {result.ratio(device).median:.1f}×")
+
+# %% [markdown]
+# The left chart is what you feel. There the first three changes are nearly everything: all three put many
+# small calls into one large call. The right chart is what each change did to what was left of the script. A
+# bar to the left of 1× is a loss; where the black line crosses 1×, the change cannot be told from no change.
+# On a CPU the last version may be no faster than "enlarge once": `float32` can cost more than the fused Adam brings.
+#
+# The bars on the right depend on the order. What could "evaluation at once" have brought as the *first*
+# change?
+
+# %%
+ratio = samples.ratio("pictures as tensors", "evaluation at once").median
+p = before["evaluate"]
+print(f"evaluation took {p:.0%} of the slow script")
+print(f"as the third change it brought {ratio:.2f}×")
+print(f"as the first change it could have brought at most {1 / (1 - p):.2f}×")
+
+# %% [markdown]
+# ### What the time is for
+#
+# Ten epochs of 1,437 pictures, with 360 others for the test. The slow script would take at most about this
+# long (the one evaluation is counted too often):
+
+# %%
+steps_now = len(draw_orders(torch.Generator().manual_seed(2), 1437, 10))
+print(f"{steps_now} steps: about {total * steps_now / STEPS:.1f} s for the slow script")
+start = time.perf_counter()
+_, answers = train(fast, draw_orders(torch.Generator().manual_seed(2), 1437, 10), "cpu", 1437, 360)
+print(f"the fast script on the CPU: {time.perf_counter() - start:.1f} s")
+print(f"right in the test: {answers.trace() / answers.sum():.1%}")
+
+# %% [markdown]
+# ## Further
+#
+# This part can be skipped. It is for readers who want to try more famous tricks on this script, and another way to
+# compute the same network.
+#
+# ### Why `float32` did not pay
+#
+# Which operations compute the convolution, and how long does a call of them take?
+
+# %%
+for name, script in {"float64": with_preparing, "float32": with_float32}.items():
+    rows = shares(script, runs=2)[1]
+    found = [row for row in rows.values() if "conv" in row.key and row.self_cpu_time_total > 0]
+    most = sorted(found, key=lambda row: -row.self_cpu_time_total)[:2]
+    each = (f"{row.key} {row.self_cpu_time_total / row.count:.0f} µs" for row in most)
+    print(f"{name}: ", "; ".join(each))
+
+# %% [markdown]
+# The dtype decides who computes a convolution. On most CPUs, `float32` goes to a library (oneDNN, called
+# *mkldnn* here), `float64` to torch's own code. The library is made for large layers. It prepares more for
+# each call, and eight small filters do not pay that back.
+
+# %% [markdown]
+# ### The fused Adam in the slow script
+#
+# There we might have made the change first, because it is so easy. How many times faster is the slow script?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "capstone: a fused Adam in the slow script",
+    {"slow": running(slow), "slow, fused": running(replace(slow, update=adam_fused))},
+    inputs=fresh_orders,
+    guess=guess,
+)
+
+# %% [markdown]
+# Where 1× lies inside the interval, there is nothing to see: a saving of a few milliseconds or less is lost
+# in the whole. A test of a trick in a slow script says little about the trick. Large parts first.
+#
+# ### Two more famous tricks
+#
 # **Use channels_last for convolutions.**
 
 # %%
-guess = 1.2
+guess = ...
 
 
 # %%
@@ -779,7 +965,7 @@ assert grey.to(memory_format=torch.channels_last).stride() != grey.stride()
 # **Use mixed precision.** `bfloat16` needs half the bytes of `float32`.
 
 # %%
-guess = 1.2
+guess = ...
 
 
 # %%
@@ -813,36 +999,13 @@ except AssertionError as error:
 # as well. A change that needs such proof should bring more than this one.
 
 # %% [markdown]
-# ## 11. When to stop
+# ### Patches cut once
 #
-# What is left? The profile of the fast script, by operation:
-
-# %%
-fast = with_late_numbers
-parts, rows = shares(fast, runs=5)
-for part, share in sorted(parts.items(), key=lambda item: -item[1]):
-    print(f"{part:22} {share:6.1%}  {'█' * round(50 * share)}")
-print()
-operations = [row for row in rows.values() if row.key.startswith("aten::")]
-for row in sorted(operations, key=lambda row: -row.self_cpu_time_total)[:5]:
-    own = row.self_cpu_time_total
-    print(
-        f"{row.key:30} {row.count:6,} calls, {own / row.count:6.1f} µs each by itself,",
-        f"{own / 1e3:4.1f} ms together",
-    )
-
-print()
-for name, script in {"slow": slow, "fast": fast}.items():
-    print(f"{name}: {costs(train, script, orders, 'cpu').operations.total():6,} operations in one training")
-
-# %% [markdown]
-# The limit is still far away: even now a step is a chain of small operations. But most of the time goes into
-# what the script is *for*: the loss, the backward pass and the update. Are there other ways to the same numbers? One:
-# each filter sees a picture as 64 patches of 9 numbers. `unfold` can cut them out once, before the first step, as
+# Each filter sees a picture as 64 patches of 9 numbers. `unfold` can cut them out once, before the first step, as
 # section 7 did with enlarging. Then the convolution is a product of matrices. How many times faster is the script?
 
 # %%
-guess = 1.2
+guess = ...
 
 
 # %%
@@ -882,152 +1045,7 @@ compare(
 # %% [markdown]
 # The same curve and the same table. The convolution's backward pass, which stood at the head of the profile, is a
 # product of matrices now. The price: 576 numbers a picture instead of 256, and code that no longer says
-# "convolution". Whether that is worth it, is for you to say. It is not among the versions of the next section.
-#
-# After that you would have to change what is computed:
-#
-# - larger batches (each call does more, but the curve changes),
-# - a smaller network, or another one (the curve changes),
-# - another machine.
-#
-# These are decisions, not repairs. This is a good place to stop.
-
-# %% [markdown]
-# ## 12. Which lesson bought what?
-#
-# All versions once more, in turn, on the same inputs. First guess: how many times faster is the last one than
-# the first?
-
-# %%
-guess = 10.0
-
-# %%
-versions = {
-    "slow": slow,
-    "loss of a batch": with_batch_loss,
-    "pictures as tensors": with_tensors,
-    "evaluation at once": with_evaluation,
-    "enlarge once": with_preparing,
-    "float32": with_float32,
-    "fused Adam": with_fused,
-    "no item()": with_late_numbers,
-}
-chapters = {
-    "loss of a batch": "01",
-    "pictures as tensors": "01, 10, 12",
-    "evaluation at once": "02, 03, 10",
-    "enlarge once": "04, 12",
-    "float32": "07",
-    "fused Adam": "11",
-    "no item()": "02",
-}
-result = compare(
-    "capstone: all changes",
-    {name: running(script) for name, script in versions.items()},
-    inputs=fresh_orders,
-    guess=guess,
-    flops=flops,
-    seconds=1.0,
-)
-
-# %% [markdown]
-# Each bar stands for the changes so far. The next chart asks what each change *alone* brought, and asks it in
-# two ways. Left: time saved, as a share of the slow script. Right: how many times faster it made the version
-# before.
-
-# %%
-device = devices()[0]
-samples = result.samples[device]
-names = list(versions)
-total = median(samples.seconds("slow"))
-steps = [
-    (
-        after,
-        (median(samples.seconds(earlier)) - median(samples.seconds(after))) / total,
-        samples.ratio(earlier, after),
-    )
-    for earlier, after in pairwise(names)
-]
-
-
-def picture(steps):
-    figure = Figure(figsize=(8.5, 3.4), dpi=110, layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    for y, (_, saved, ratio) in enumerate(steps):
-        left.barh(y, 100 * saved, color="#0072B2")
-        left.annotate(
-            f"{round(100 * saved)} %",
-            (max(100 * saved, 0), y),
-            (4, 0),
-            textcoords="offset points",
-            va="center",
-        )
-        right.barh(y, ratio.median - 1, left=1, color="#E69F00")
-        right.plot([ratio.low, ratio.high], [y, y], color="#333333", lw=1.6)
-        place = max(ratio.median, ratio.high, 1)
-        right.annotate(f"{ratio.median:.2f}×", (place, y), (5, 0), textcoords="offset points", va="center")
-    left.set_yticks(
-        range(len(steps)), [f"{name}\n(chapter {chapters[name]})" for name, *_ in steps], fontsize=8
-    )
-    left.invert_yaxis()
-    lowest = min(0, *(130 * saved for _, saved, _ in steps))
-    left.set(title="saved, in % of the slow script", xlim=(lowest, 130 * max(saved for _, saved, _ in steps)))
-    right.set(
-        title="times faster than the version before",
-        xlim=(0.9 * min(r.low for *_, r in steps), 1.25 * max(r.high for *_, r in steps)),
-    )
-    right.axvline(1, color="#333333", lw=1)
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.title.set_size(9.5)
-    file = io.BytesIO()
-    figure.savefig(file, format="png", facecolor="white")
-    return file.getvalue()
-
-
-told = [
-    f"{name} (chapter {chapters[name]}): {round(100 * saved)} % saved, {ratio.median:.2f}×"
-    for name, saved, ratio in steps
-]
-show_picture(picture(steps), "Chart: what each change brought. " + "; ".join(told) + ".")
-print(f"on {device}, of {total * 1e3:.0f} ms:", *told, sep="\n  ")
-print(f"all together: {result.ratio(device).median:.1f}×")
-
-# %% [markdown]
-# The left chart is what you feel. There the first three changes are nearly everything: all three put many
-# small calls into one large call. The right chart is what each change did to what was left of the script. A
-# bar to the left of 1× is a loss; where the black line crosses 1×, the change cannot be told from no change.
-#
-# Look at the last bars together: on a CPU the last version may be no faster than "enlarge once". `float32`
-# can cost what the fused Adam brought. If this script and this CPU were all you had, you would go back to
-# `float64`.
-#
-# The bars on the right depend on the order. What could "evaluation at once" have brought as the *first*
-# change?
-
-# %%
-ratio = samples.ratio("pictures as tensors", "evaluation at once").median
-p = before["evaluate"]
-print(f"evaluation took {p:.0%} of the slow script")
-print(f"as the third change it brought {ratio:.2f}×")
-print(f"as the first change it could have brought at most {1 / (1 - p):.2f}×")
-
-# %% [markdown]
-# ### What the time is for
-#
-# Ten epochs of 1,437 pictures, with 360 others for the test. The slow script would take at most about this
-# long (the one evaluation is counted too often):
-
-# %%
-steps_now = len(draw_orders(torch.Generator().manual_seed(2), 1437, 10))
-print(f"{steps_now} steps: about {total * steps_now / STEPS:.1f} s for the slow script")
-start = time.perf_counter()
-curve, table = train(fast, draw_orders(torch.Generator().manual_seed(2), 1437, 10), "cpu", 1437, 360)
-print(f"the fast script on the CPU: {time.perf_counter() - start:.1f} s")
-print(f"right in the test: {table.trace() / table.sum():.1%}")
-
-# %% [markdown]
-# A real training takes hours where this one takes seconds. The way of working is the same.
+# "convolution". Whether that is worth it, is for you to say. It is not among the versions of section 13.
 
 # %% [markdown]
 # ## Summary
@@ -1038,18 +1056,19 @@ print(f"right in the test: {table.trace() / table.sum():.1%}")
 # | 2. find the largest part | `torch.profiler` with `record_function`; `costs` | the loop over pictures |
 # | 3. ask what it can bring | Amdahl: at most 1 / (1 − share) | the optimiser could wait |
 # | 4. one change | replace one part | `no_grad` did not do what the batch did |
-# | 5. check, then measure the whole | the safety test, then `compare` | a part many times faster, the whole a little |
+# | 5. check, then measure the whole | the safety test, then `compare` | the curve stayed, the time fell |
 # | 6. keep it, or take it out | it pays here, or you can say where it will | `float32` and the late `item()` stayed; channels_last and `bfloat16` went out |
 # | 7. again from 2, or stop | stop when what is left is what the script is for | forward and backward pass |
 #
 # | famous trick | here |
 # |---|---|
 # | whole batches instead of single pictures | most of the gain, in three places |
-# | `no_grad` in evaluation | little time; keep it for the memory |
+# | `no_grad` in evaluation | no time and no memory here; keep it for deeper networks |
+# | evaluation in pieces | the memory no longer grows with the test set; sums add up, means do not |
 # | prepare once | pays if it is used more than once |
 # | no `item()` in the loop | nothing on a CPU; keep it for the GPU |
 # | `float32` | hardly a matter for such a small network on a CPU; keep it for larger ones and for the GPU |
-# | fused optimiser | a little, and only after the large parts were gone |
+# | fused optimiser | little or nothing, even after the large parts were gone |
 # | channels_last, `bfloat16` | no gain for such a small network |
 
 # %%

@@ -177,7 +177,7 @@ def interleave(
         counts = calls.values()
         calls = {name: max(n for n in counts if n <= 2 * number) for name, number in calls.items()}
         blocks: dict[str, list[Block]] = {name: [] for name in functions}
-        deadline = time.perf_counter() + min(seconds, float(os.environ.get("AUTOGRADER_SECONDS", "inf")))
+        deadline = time.perf_counter() + min(seconds, float(os.environ.get("AUTOGRADER_SECONDS") or "inf"))
         order = list(functions)
         for done in range(MOST_ROUNDS):
             if done >= FEWEST_ROUNDS and time.perf_counter() > deadline:

@@ -28,7 +28,7 @@ def entropy(p):
     return -(p * p.clamp(min=1e-38).log()).sum(dim=1)
 
 
-# %% entropy double_where check=2 syncs=1 hidden=2 shape=1 race=2
+# %% entropy transcribed check=2 syncs=1 hidden=2 shape=1 race=2
 def entropy(p):
     if p.ndim != 2:
         raise ValueError("not two dimensions")
@@ -37,95 +37,220 @@ def entropy(p):
     return torch.where(there, -safe * safe.log(), 0.0).sum(dim=1)
 
 
-# %% group_softmax right_slow check=1 gradients=0 hidden=2 range=1 race=0
+# %% entropy one_where check=2 syncs=1 hidden=2 shape=1 race=2
+def entropy(p):
+    if p.ndim != 2:
+        raise ValueError("not two dimensions")
+    safe = p.masked_fill(p == 0, 1.0)
+    return -(safe * safe.log()).sum(dim=1)
+
+
+# %% standardise right_slow check=0 values=1 gradients=2 hidden=0 sizes=1 race=0
+def standardise(x, mask):
+    result = torch.zeros_like(x)
+    for i in range(len(x)):
+        numbers = x[i, mask[i]]
+        if len(numbers) > 1 and numbers.min() < numbers.max():
+            centred = numbers - numbers.mean()
+            result[i, mask[i]] = centred / centred.square().mean().sqrt()
+    return result
+
+
+# %% standardise wrong_fast check=1 values=0 gradients=0 hidden=0 sizes=1 race=0
+def standardise(x, mask):
+    return standardise_draft(x, mask)
+
+
+# %% standardise transcribed check=1 values=1 gradients=0 hidden=0 sizes=1 race=0
+def standardise(x, mask):
+    count = mask.sum(dim=1, keepdim=True)
+    mean = torch.where(mask, x, 0.0).sum(dim=1, keepdim=True) / count
+    centred = torch.where(mask, x - mean, 0.0)
+    variance = centred.square().sum(dim=1, keepdim=True) / count.clamp(min=1)
+    return centred / variance.clamp(min=1e-12).sqrt()
+
+
+# %% standardise double_where_behind_the_root check=1 values=1 gradients=0 hidden=0 sizes=1 race=0
+def standardise(x, mask):
+    count = mask.sum(dim=1, keepdim=True).clamp(min=1)
+    mean = torch.where(mask, x, 0.0).sum(dim=1, keepdim=True) / count
+    centred = torch.where(mask, x - mean, 0.0)
+    spread = (centred.square().sum(dim=1, keepdim=True) / count).sqrt()
+    safe = torch.where(spread > 0, spread, 1.0)
+    return torch.where(spread > 0, centred / safe, 0.0)
+
+
+# %% standardise only_the_products check=1 values=1 gradients=0 hidden=0 sizes=1 race=0
+def standardise(x, mask):
+    count = mask.sum(dim=1, keepdim=True)
+    mean = torch.where(mask, x, 0.0).sum(dim=1, keepdim=True) / count
+    centred = torch.where(mask, x - mean, 0.0)
+    spread = (centred.square().sum(dim=1, keepdim=True) / count).sqrt()
+    return torch.where(spread > 0, centred / spread, 0.0)
+
+
+# %% standardise filled_first check=1 values=1 gradients=2 hidden=1 sizes=1 race=2
+def standardise(x, mask):
+    x = x.masked_fill(~mask, 0)
+    count = mask.sum(dim=1, keepdim=True).clamp(min=1)
+    centred = (x - x.sum(dim=1, keepdim=True) / count) * mask
+    variance = centred.square().sum(dim=1, keepdim=True) / count
+    flat = variance == 0
+    return (centred * variance.masked_fill(flat, 1.0).rsqrt()).masked_fill(flat, 0.0)
+
+
+# %% standardise with_nanmean check=1 values=1 gradients=2 hidden=1 sizes=1 race=2
+def standardise(x, mask):
+    nan = float("nan")
+    x = torch.where(mask, x, nan)
+    centred = torch.where(mask, x - torch.where(mask, x, nan).nanmean(dim=1, keepdim=True), 0.0)
+    variance = centred.square().sum(dim=1, keepdim=True) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+    spreads = variance > 0
+    return torch.where(spreads, centred / torch.where(spreads, variance, 1.0).sqrt(), 0.0)
+
+
+# %% group_softmax right_slow check=0 distant=1 missing=2 hidden=2 range=1 race=0
 def group_softmax(scores, groups, count):
-    if len(groups) and not 0 <= groups.min() <= groups.max() < count:
-        raise IndexError("a group out of range")
-    weights = torch.zeros_like(scores)
-    for group in range(count):
-        members = groups == group
-        weights[members] = scores[members].softmax(dim=0)
-    return weights
+    return group_softmax_slow(scores, groups, count)
 
 
-# %% group_softmax wrong_fast check=1 gradients=1 hidden=0 range=1 race=0
+# %% group_softmax wrong_fast check=1 distant=0 missing=0 hidden=0 range=1 race=0
 def group_softmax(scores, groups, count):
     powers = scores.exp()
-    return powers / scores.new_zeros(count).scatter_add(0, groups, powers)[groups]
+    return powers / scores.new_zeros(count, scores.shape[1]).index_add(0, groups, powers)[groups]
 
 
-# %% group_softmax one_maximum_for_all check=1 gradients=1 hidden=0 range=1 race=0
+# %% group_softmax one_maximum_for_all check=1 distant=0 missing=0 hidden=0 range=1 race=0
 def group_softmax(scores, groups, count):
-    powers = (scores - scores.max()).exp() if len(scores) else scores.exp()
-    return powers / scores.new_zeros(count).scatter_add(0, groups, powers)[groups]
+    powers = (scores - scores.amax(0)).exp() if len(scores) else scores.exp()
+    return powers / scores.new_zeros(count, scores.shape[1]).index_add(0, groups, powers)[groups]
 
 
-# %% group_softmax maximum_with_zero check=1 gradients=1 hidden=0 range=1 race=0
+# %% group_softmax transcribed check=1 distant=1 missing=0 hidden=0 range=1 race=0
 def group_softmax(scores, groups, count):
-    largest = scores.new_zeros(count).scatter_reduce(0, groups, scores.detach(), "amax")
+    wide = groups[:, None].expand(-1, scores.shape[1])
+    largest = scores.new_full((count, scores.shape[1]), -torch.inf)
+    largest = largest.scatter_reduce(0, wide, scores.detach(), "amax")
     powers = (scores - largest[groups]).exp()
-    return powers / scores.new_zeros(count).scatter_add(0, groups, powers)[groups]
+    return powers / scores.new_zeros(count, scores.shape[1]).index_add(0, groups, powers)[groups]
 
 
-# %% confusion right_slow check=1 syncs=1 hidden=2 shapes=1 race=0
-def confusion(truth, guesses, classes):
-    if truth.shape != guesses.shape:
-        raise ValueError("different shapes")
-    cells = [((truth == t) & (guesses == g)).sum() for t in range(classes) for g in range(classes)]
-    return torch.stack(cells).view(classes, classes)
+# %% group_softmax nan_to_num_at_the_end check=1 distant=1 missing=0 hidden=2 range=1 race=0
+def group_softmax(scores, groups, count):
+    wide = groups[:, None].expand(-1, scores.shape[1])
+    largest = scores.new_full((count, scores.shape[1]), -torch.inf)
+    largest = largest.scatter_reduce(0, wide, scores.detach(), "amax")
+    powers = (scores - largest[groups]).exp()
+    weights = powers / scores.new_zeros(count, scores.shape[1]).index_add(0, groups, powers)[groups]
+    return torch.where(scores > -torch.inf, weights, 0.0)
 
 
-# %% confusion wrong_fast check=0 syncs=0 hidden=0 shapes=0 race=0
-def confusion(truth, guesses, classes):
-    bins = (truth.clamp(min=0) * classes + guesses).reshape(-1)
-    counts = torch.zeros(classes * classes, dtype=torch.int64, device=truth.device)
-    return counts.scatter_add_(0, bins, torch.ones_like(bins)).view(classes, classes)
+# %% group_softmax where_three_times check=1 distant=1 missing=2 hidden=2 range=1 race=2
+def group_softmax(scores, groups, count):
+    there = scores > -torch.inf
+    safe = torch.where(there, scores, torch.finfo(scores.dtype).min)
+    wide = groups[:, None].repeat(1, scores.shape[1])
+    shape = (count, scores.shape[1])
+    largest = scores.new_zeros(shape).scatter_reduce(0, wide, safe.detach(), "amax", include_self=False)
+    powers = torch.where(there, (safe - largest[groups]).exp(), 0.0)
+    sums = scores.new_zeros(shape).scatter_add(0, wide, powers)[groups]
+    return torch.where(there, powers / torch.where(there, sums, 1.0), 0.0)
 
 
-# %% confusion last_one_counts check=0 syncs=0 hidden=0 shapes=1 race=0
-def confusion(truth, guesses, classes):
-    if truth.shape != guesses.shape:
-        raise ValueError("different shapes")
-    known = truth != -100
-    table = torch.zeros(classes, classes, dtype=torch.int64, device=truth.device)
-    table[truth[known], guesses[known]] += 1
-    return table
+# %% replay right_slow check=2 gradients=0 hidden=2 range=1 race=0
+def replay(table, places, values, times):
+    return replay_slow(table, places, values, times)
 
 
-# %% confusion fast_but_waits check=1 syncs=0 hidden=2 shapes=1 race=2
-def confusion(truth, guesses, classes):
-    if truth.shape != guesses.shape:
-        raise ValueError("different shapes")
-    known = truth != -100
-    bins = truth[known] * classes + guesses[known]
-    return torch.bincount(bins, minlength=classes**2).view(classes, classes)
-
-
-# %% replay right_slow check=1 gradients=0 hidden=2 range=1 race=0
-def replay(table, places, values):
-    last = {}
-    for i, place in enumerate(places.tolist()):
-        if not 0 <= place < len(table):
-            raise IndexError("a place out of range")
-        last[place] = i
-    cells = [values[last[place]] if place in last else table[place] for place in range(len(table))]
-    return torch.stack(cells) if cells else table.clone()
-
-
-# %% replay wrong_fast check=1 gradients=0 hidden=0 range=1 race=0
-def replay(table, places, values):
+# %% replay wrong_fast check=0 gradients=0 hidden=0 range=1 race=0
+def replay(table, places, values, times):
     return table.scatter(0, places, values)
 
 
-# %% replay adds_up check=0 gradients=0 hidden=0 range=1 race=0
-def replay(table, places, values):
-    return table.scatter_reduce(0, places, values, "sum", include_self=False)
+# %% replay transcribed check=2 gradients=0 hidden=0 range=1 race=0
+def replay(table, places, values, times):
+    order = times.argsort(stable=True)
+    return table.scatter(0, places[order], values[order])
 
 
-# %% replay with_where check=1 gradients=2 hidden=2 range=1 race=2
-def replay(table, places, values):
-    if not len(values):
-        return table + 0 * values.sum()
-    last = torch.full((len(table),), -1, device=table.device)
-    last = last.scatter_reduce(0, places, torch.arange(len(places), device=table.device), "amax")
-    return torch.where(last >= 0, values[last.clamp(min=0)], table)
+# %% replay one_key check=0 gradients=0 hidden=0 range=1 race=0
+def replay(table, places, values, times):
+    count = len(values)
+    keys = times * max(count, 1) + torch.arange(count, device=times.device)
+    newest = torch.full((len(table),), -1, device=table.device).scatter_reduce(0, places, keys, "amax")
+    source = torch.where(newest >= 0, newest % max(count, 1) + len(table), torch.arange(len(table)))
+    return torch.cat([table, values])[source]
+
+
+# %% replay times_as_floats check=0 gradients=0 hidden=0 range=1 race=0
+def replay(table, places, values, times):
+    size = len(table)
+    order = times.double().argsort(stable=True)
+    numbers = torch.arange(size + len(values), device=table.device)
+    source = numbers[:size].scatter_reduce(0, places[order], numbers[size:], "amax")
+    return torch.cat([table, values[order]])[source]
+
+
+# %% replay sorted_by_time check=2 gradients=2 hidden=2 range=1 race=2
+def replay(table, places, values, times):
+    size = len(table)
+    order = times.argsort(stable=True)
+    numbers = torch.arange(size + len(values), device=table.device)
+    source = numbers[:size].scatter_reduce(0, places[order], numbers[size:], "amax")
+    return torch.cat([table, values[order]])[source]
+
+
+# %% top_by_group right_slow check=1 edges=1 syncs=0 hidden=2 race=0
+def top_by_group(scores, groups, count, k):
+    return top_by_group_slow(scores, groups, count, k)
+
+
+# %% top_by_group wrong_fast check=0 edges=0 syncs=0 hidden=0 race=0
+def top_by_group(scores, groups, count, k):
+    return scores.argsort(descending=True)[: count * k].view(count, k)
+
+
+# %% top_by_group transcribed check=1 edges=1 syncs=0 hidden=2 race=0..2
+def top_by_group(scores, groups, count, k):
+    table = groups.new_full((count, k), -1)
+    members = groups.argsort(stable=True).split(groups.bincount(minlength=count).tolist())
+    for group, its in enumerate(members):
+        best = its[scores[its].argsort(descending=True, stable=True)[:k]]
+        table[group, : len(best)] = best
+    return table
+
+
+# %% top_by_group one_wide_table check=1 edges=0 syncs=1 hidden=0 race=0
+def top_by_group(scores, groups, count, k):
+    here = groups == torch.arange(count, device=groups.device)[:, None]
+    values, places = torch.where(here, scores, -torch.inf).topk(k, dim=1)
+    return torch.where(values > -torch.inf, places, -1)
+
+
+# %% top_by_group a_wide_sort check=1 edges=0 syncs=1 hidden=0 race=0
+def top_by_group(scores, groups, count, k):
+    here = groups == torch.arange(count, device=groups.device)[:, None]
+    table = torch.where(here, scores, -torch.inf)
+    values, places = table.sort(dim=1, descending=True, stable=True)
+    return torch.where(values > -torch.inf, places, -1)[:, :k]
+
+
+# %% top_by_group with_searchsorted check=1 edges=1 syncs=1 hidden=2 race=3
+def top_by_group(scores, groups, count, k):
+    by_score = scores.argsort(descending=True, stable=True)
+    its, order = groups[by_score].sort(stable=True)
+    order = by_score[order]
+    starts = torch.searchsorted(its, torch.arange(count, device=groups.device))
+    ranks = torch.arange(len(its), device=groups.device) - starts[its]
+    table = groups.new_full((count, k + 1), -1)
+    table[its, ranks.clamp(max=k)] = order
+    return table[:, :k].contiguous()
+
+
+# %% top_by_group right_but_wide check=1 edges=1 syncs=1 hidden=2 race=0
+def top_by_group(scores, groups, count, k):
+    here = groups == torch.arange(count, device=groups.device)[:, None]
+    table = torch.where(here, scores, -torch.inf)
+    table = torch.cat([table, table.new_full((count, k), -torch.inf)], dim=1)
+    values, places = table.sort(dim=1, descending=True, stable=True)
+    return torch.where(values > -torch.inf, places, -1)[:, :k]

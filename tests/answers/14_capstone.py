@@ -1,15 +1,21 @@
 # %% batches right_slow check=1 range=1 hidden=1 race=0
 def batches(pictures, labels, orders):
-    rows, answers, device = pictures.tolist(), labels.tolist(), pictures.device
     steps, size = orders.shape
-    x = torch.zeros(0, *pictures.shape[1:], device=device)
-    y = torch.zeros(0, dtype=torch.int64, device=device)
-    for i in orders.flatten().tolist():
-        if not 0 <= i < len(rows):
-            raise IndexError(f"there is no picture {i} among {len(rows)}")
-        x = torch.cat([x, torch.tensor([rows[i]], dtype=torch.float32, device=device) / 16])
-        y = torch.cat([y, torch.tensor([answers[i]], device=device)])
+    x = torch.zeros(0, *pictures.shape[1:], device=pictures.device)
+    y = torch.zeros(0, dtype=torch.int64, device=pictures.device)
+    for i in orders.flatten():
+        if not 0 <= i < len(pictures):
+            raise IndexError(f"there is no picture {i} among {len(pictures)}")
+        x = torch.cat([x, pictures[i][None] / 16])
+        y = torch.cat([y, labels[i][None]])
     return x.reshape(steps, size, *pictures.shape[1:]), y.reshape(steps, size)
+
+
+# %% batches transcribed check=1 range=1 hidden=1 race=2
+def batches(pictures, labels, orders):
+    if orders.numel() and (orders.min() < 0 or orders.max() >= len(pictures)):
+        raise IndexError("no such picture")
+    return pictures[orders].to(torch.float32) / 16, labels[orders]
 
 
 # %% batches wrong_fast check=0 range=1 hidden=0 race=0
@@ -24,20 +30,31 @@ def batches(pictures, labels, orders):
     return pictures[orders] / 16, labels[orders]
 
 
-# %% shift right_slow check=1 bad=1 hidden=2 race=0
+# %% batches right_but_needs_a_step check=0 range=1 hidden=0 race=0
+def batches(pictures, labels, orders):
+    if orders.min() < 0 or orders.max() >= len(pictures):
+        raise IndexError("no such picture")
+    return pictures[orders] / 16, labels[orders]
+
+
+# %% shift right_slow check=0 bad=1 hidden=0 race=0
 def shift(pictures, moves):
-    number, height, width = pictures.shape
-    if tuple(moves.shape) != (number, 2):
-        raise ValueError(f"moves must have the shape {(number, 2)}, not {tuple(moves.shape)}")
-    result = []
-    for picture, (down, right) in zip(pictures.tolist(), moves.tolist(), strict=True):
-        moved = []
-        for r in range(height):
-            for c in range(width):
-                inside = 0 <= r - down < height and 0 <= c - right < width
-                moved.append(picture[r - down][c - right] if inside else 0.0)
-        result.append(torch.tensor(moved, dtype=pictures.dtype, device=pictures.device))
-    return torch.stack(result).reshape(pictures.shape) if result else torch.zeros_like(pictures)
+    return shift_slow(pictures, moves)
+
+
+# %% shift transcribed check=1 bad=1 hidden=2 race=0..2
+def shift(pictures, moves):
+    if moves.shape != (len(pictures), 2):
+        raise ValueError("moves must have the shape (N, 2)")
+    for dim in (1, 2):
+        size, way = pictures.shape[dim], moves[:, dim - 1, None, None]
+        moved = torch.zeros_like(pictures)
+        for move in range(1 - size, size):
+            rolled = pictures.roll(move, dim)
+            rolled.narrow(dim, 0 if move > 0 else size + move, abs(move)).zero_()
+            moved = torch.where(way == move, rolled, moved)
+        pictures = moved
+    return pictures
 
 
 # %% shift wrong_fast check=0 bad=0 hidden=0 race=0
@@ -46,7 +63,7 @@ def shift(pictures, moves):
     return pictures.roll((down, right), (1, 2))
 
 
-# %% shift right_for_small_moves check=1 bad=1 hidden=0 race=0
+# %% shift right_for_small_moves check=0 bad=1 hidden=0 race=0
 def shift(pictures, moves):
     number, height, width = pictures.shape
     if moves.shape != (number, 2):
@@ -58,169 +75,312 @@ def shift(pictures, moves):
     return padded[which, rows[:, :, None], columns[:, None, :]]
 
 
-# %% loss_and_gradients right_slow check=1 empty=1 hidden=2 race=0
-def loss_and_gradients(weights, pictures, labels):
-    if not len(pictures):
-        raise ValueError("a batch needs one picture or more")
-    leaves = [weight.clone().requires_grad_() for weight in weights]
-    w1, b1, w2, b2 = leaves
-    total = torch.zeros((), dtype=w1.dtype, device=w1.device)
-    for picture, label in zip(pictures, labels, strict=True):
-        hidden = picture.flatten() @ w1 + b1
-        hidden = hidden * (hidden > 0)
-        scores = hidden @ w2 + b2
-        scores = scores - scores.max().item()
-        chosen = torch.arange(len(scores), device=scores.device) == label
-        total = total + scores.exp().sum().log() - scores[chosen].sum()
-    loss = total / len(pictures)
-    return loss.detach(), list(torch.autograd.grad(loss, leaves))
-
-
-# %% loss_and_gradients wrong_fast check=0 empty=0 hidden=0 race=0
-def loss_and_gradients(weights, pictures, labels):
-    w1, b1, w2, b2 = leaves = [weight.detach().requires_grad_() for weight in weights]
-    hidden = torch.addmm(b1, pictures.flatten(1), w1).relu()
-    loss = torch.nn.functional.cross_entropy(torch.addmm(b2, hidden, w2), labels, reduction="sum")
-    return loss.detach(), list(torch.autograd.grad(loss, leaves))
-
-
-# %% loss_and_gradients right_but_overflows check=1 empty=1 hidden=0 race=0
-def loss_and_gradients(weights, pictures, labels):
-    if not len(pictures):
-        raise ValueError("no pictures")
-    w1, b1, w2, b2 = leaves = [weight.detach().requires_grad_() for weight in weights]
-    scores = torch.addmm(b2, torch.addmm(b1, pictures.flatten(1), w1).relu(), w2)
-    loss = (scores.exp().sum(1).log() - scores.gather(1, labels[:, None])[:, 0]).mean()
-    return loss.detach(), list(torch.autograd.grad(loss, leaves))
-
-
-# %% confusion right_slow check=1 nothing=1 hidden=1 race=0
-def confusion(pictures, labels, known, known_labels, classes):
-    if not len(known):
-        raise ValueError("there is no picture to compare with")
-    table = torch.zeros(classes, classes, dtype=torch.int64, device=pictures.device)
-    for picture, label in zip(pictures, labels, strict=True):
-        best, given = None, None
-        for other, other_label in zip(known, known_labels, strict=True):
-            distance = ((picture.double() - other.double()) ** 2).sum().item()
-            if best is None or distance < best:
-                best, given = distance, other_label.item()
-        table[label.item(), given] += 1
-    return table
-
-
-# %% confusion wrong_fast check=0 nothing=1 hidden=0 race=0
-def confusion(pictures, labels, known, known_labels, classes):
-    if not len(known):
-        raise ValueError("nothing known")
-    return torch.bincount(labels * (classes + 1), minlength=classes**2).view(classes, classes)
-
-
-# %% confusion wrong_in_bytes check=0 nothing=1 hidden=1 race=0
-def confusion(pictures, labels, known, known_labels, classes):
-    if not len(known):
-        raise ValueError("nothing known")
-    distances = ((pictures.flatten(1)[:, None] - known.flatten(1)[None]) ** 2).sum(2, dtype=torch.uint8)
-    pairs = labels * classes + known_labels[distances.argmin(1)]
-    return torch.bincount(pairs, minlength=classes**2).view(classes, classes)
-
-
-# %% confusion right_but_forgets_nothing_known check=1 nothing=0 hidden=1 race=0
-def confusion(pictures, labels, known, known_labels, classes):
-    distances = torch.cdist(pictures.flatten(1).float(), known.flatten(1).float())
-    nearest = distances.argmin(1) if len(known) else labels * 0
-    table = torch.zeros(classes, classes, dtype=torch.int64, device=pictures.device)
-    return table.index_put_((labels, known_labels[nearest] if len(known) else labels), labels * 0 + 1, True)
-
-
-# %% train right_slow check=1 hidden=2 race_3=0 race_5=0 race_7=0
-def train(pictures, labels, orders, moves, weights, rate, momentum):
-    dtype, weights = weights[0].dtype, [weight.double() for weight in weights]
-    speeds = [torch.zeros_like(weight) for weight in weights]
-    losses = []
-    for order, step_moves in zip(orders, moves, strict=True):
-        x, y = batches_slow(pictures, labels, order[None])
-        x = shift_slow(x[0].double(), step_moves)
-        loss, gradients = loss_and_gradients_slow(weights, x, y[0])
-        for i, gradient in enumerate(gradients):
-            speeds[i] = momentum * speeds[i] + gradient
-            weights[i] = weights[i] - rate * speeds[i]
-        losses.append(loss.item())
-    losses = torch.tensor(losses, dtype=torch.float32, device=pictures.device)
-    return losses, [weight.to(dtype) for weight in weights]
-
-
-# %% train wrong_fast check=0 hidden=0 race_3=0 race_5=0 race_7=0
-def train(pictures, labels, orders, moves, weights, rate, momentum):
-    x, y = (pictures[orders] / 16).flatten(2), labels[orders]
-    w1, b1, w2, b2 = leaves = [weight.clone().requires_grad_() for weight in weights]
-    optimiser = torch.optim.SGD(leaves, lr=rate, momentum=momentum)
-    losses = torch.zeros(len(orders), device=pictures.device)
-    for step in range(len(orders)):
-        loss = torch.nn.functional.cross_entropy((x[step] @ w1 + b1).relu() @ w2 + b2, y[step])
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses[step] = loss.detach()
-    return losses, [leaf.detach() for leaf in leaves]
-
-
-# %% train right_but_changes_weights check=0 hidden=0 race_3=0 race_5=0 race_7=0
-def train(pictures, labels, orders, moves, weights, rate, momentum):
-    speeds = [torch.zeros_like(weight) for weight in weights]
-    losses = torch.zeros(len(orders), device=pictures.device)
-    for step, (order, step_moves) in enumerate(zip(orders, moves, strict=True)):
-        x, y = batches_slow(pictures, labels, order[None])
-        losses[step], gradients = loss_and_gradients_slow(weights, shift_slow(x[0], step_moves), y[0])
-        for weight, speed, gradient in zip(weights, speeds, gradients, strict=True):
-            weight -= rate * speed.mul_(momentum).add_(gradient)
-    return losses, weights
-
-
-# %% train right_own_functions check=1 hidden=2 race_3=2 race_5=2 race_7=2
-def own_batches(pictures, labels, orders):
-    return pictures[orders] / 16, labels[orders]
-
-
-def own_shift(pictures, moves):
+# %% shift right_for_finite_pixels check=0 bad=1 hidden=2 race=0
+def shift(pictures, moves):
     number, height, width = pictures.shape
+    if moves.shape != (number, 2):
+        raise ValueError("moves must have the shape (N, 2)")
     rows = torch.arange(height, device=pictures.device) - moves[:, :1]
     columns = torch.arange(width, device=pictures.device) - moves[:, 1:]
-    rows_there, columns_there = rows.clamp(0, height - 1), columns.clamp(0, width - 1)
-    inside = (rows == rows_there)[:, :, None] & (columns == columns_there)[:, None, :]
+    there, across = rows.clamp(0, height - 1), columns.clamp(0, width - 1)
+    inside = (rows == there)[:, :, None] & (columns == across)[:, None, :]
     which = torch.arange(number, device=pictures.device)[:, None, None]
-    return torch.where(inside, pictures[which, rows_there[:, :, None], columns_there[:, None, :]], 0)
+    return pictures[which, there[:, :, None], across[:, None, :]] * inside
 
 
-def own_loss_and_gradients(weights, pictures, labels):
-    w1, b1, w2, b2 = leaves = [weight.detach().requires_grad_() for weight in weights]
-    hidden = torch.addmm(b1, pictures.flatten(1), w1).relu()
-    loss = torch.nn.functional.cross_entropy(torch.addmm(b2, hidden, w2), labels)
+# %% shift right_by_choosing check=1 bad=1 hidden=2 race=3
+def shift(pictures, moves):
+    number, height, width = pictures.shape
+    if moves.shape != (number, 2):
+        raise ValueError("moves must have the shape (N, 2)")
+    rows = torch.arange(height, device=pictures.device) - moves[:, :1]
+    columns = torch.arange(width, device=pictures.device) - moves[:, 1:]
+    there, across = rows.clamp(0, height - 1), columns.clamp(0, width - 1)
+    inside = (rows == there)[:, :, None] & (columns == across)[:, None, :]
+    which = torch.arange(number, device=pictures.device)[:, None, None]
+    return torch.where(inside, pictures[which, there[:, :, None], across[:, None, :]], 0)
+
+
+# %% loss_and_gradients right_slow check=1 unknown=1 memory=3 hidden=2 race=0
+def loss_and_gradients(weights, pictures, labels):
+    return loss_and_gradients_slow(weights, pictures, labels)
+
+
+# %% loss_and_gradients right_but_large check=1 unknown=1 memory=0 hidden=2 race=2
+def loss_and_gradients(weights, pictures, labels):
+    return loss_and_gradients_large(weights, pictures, labels)
+
+
+# %% loss_and_gradients transcribed check=0 unknown=1 memory=0 hidden=0 race=0
+def loss_and_gradients(weights, pictures, labels):
+    if not (labels >= 0).any():
+        raise ValueError("no picture has a label")
+    leaves = [weight.detach().requires_grad_() for weight in weights]
+    total, sums = 0, [torch.zeros_like(weight) for weight in weights]
+    for some, of_some in zip(pictures.split(32), labels.split(32), strict=True):
+        scores = network(leaves, enlarged(some, weights[0].dtype))
+        loss = F.cross_entropy(scores, of_some, ignore_index=-1) * len(some) / len(pictures)
+        for part, gradient in zip(sums, torch.autograd.grad(loss, leaves), strict=True):
+            part += gradient
+        total = total + loss.detach()
+    return total, sums
+
+
+# %% loss_and_gradients wrong_fast check=0 unknown=0 memory=0 hidden=0 race=0
+def loss_and_gradients(weights, pictures, labels):
+    leaves = [weight.detach().requires_grad_() for weight in weights]
+    scores = network(leaves, enlarged(pictures[:32], weights[0].dtype))
+    loss = F.cross_entropy(scores, labels[:32], ignore_index=-1)
     return loss.detach(), list(torch.autograd.grad(loss, leaves))
 
 
-def train(pictures, labels, orders, moves, weights, rate, momentum):
+# %% loss_and_gradients right_but_marks_weights check=0 unknown=1 memory=0 hidden=0 race=0
+def loss_and_gradients(weights, pictures, labels):
+    known = (labels >= 0).sum()
+    if not known:
+        raise ValueError("no picture has a label")
+    total = 0
+    for weight in weights:
+        weight.requires_grad_().grad = None
+    for some, of_some in zip(pictures.split(32), labels.split(32), strict=True):
+        scores = network(weights, enlarged(some, weights[0].dtype))
+        loss = F.cross_entropy(scores, of_some, ignore_index=-1, reduction="sum") / known
+        loss.backward()
+        total = total + loss.detach()
+    return total, [weight.grad for weight in weights]
+
+
+# %% loss_and_gradients right_with_one_graph check=1 unknown=1 memory=0.5..2 hidden=2 race=2
+def loss_and_gradients(weights, pictures, labels):
+    known = (labels >= 0).sum()
+    if not known:
+        raise ValueError("no picture has a label")
+    leaves = [weight.detach().requires_grad_() for weight in weights]
+    total = 0
+    for some, of_some in zip(pictures.split(32), labels.split(32), strict=True):
+        scores = network(leaves, enlarged(some, weights[0].dtype))
+        total = total + F.cross_entropy(scores, of_some, ignore_index=-1, reduction="sum") / known
+    return total.detach(), list(torch.autograd.grad(total, leaves))
+
+
+# %% loss_and_gradients right_another_way check=1 unknown=1 memory=3 hidden=2 race=2
+def loss_and_gradients(weights, pictures, labels):
+    known = int((labels >= 0).sum())
+    if known == 0:
+        raise ValueError("no picture has a label")
+    leaves = [weight.detach().clone().requires_grad_() for weight in weights]
+    total = torch.zeros((), dtype=weights[0].dtype, device=weights[0].device)
+    for start in range(0, len(pictures), 32):
+        of_some = labels[start : start + 32]
+        x = enlarged(pictures[start : start + 32], weights[0].dtype)
+        losses = F.cross_entropy(network(leaves, x), of_some.clamp(min=0), reduction="none")
+        loss = (losses * (of_some >= 0)).sum() / known
+        loss.backward()
+        total += loss.detach()
+    return total, [leaf.grad for leaf in leaves]
+
+
+# %% evaluation right_slow check=1 bad=1 counted=0 hidden=2
+class Evaluation(EvaluationSlow):
+    pass
+
+
+# %% evaluation transcribed check=1 bad=1 counted=0 hidden=2
+class Evaluation:
+    def __init__(self, classes, device):
+        self.classes = classes
+        self.table = torch.zeros(classes, classes, dtype=torch.int64, device=device)
+        self.total = torch.zeros((), dtype=torch.float64, device=device)
+
+    def add(self, scores, labels):
+        if scores.shape != (len(labels), self.classes):
+            raise ValueError("scores must have the shape (N, classes)")
+        with torch.no_grad():
+            known = labels >= 0
+            scores, labels = scores[known].double(), labels[known]
+            pairs = labels * self.classes + scores.argmax(1)
+            self.table += torch.bincount(pairs, minlength=self.classes**2).view(self.classes, self.classes)
+            self.total += F.cross_entropy(scores, labels, reduction="sum")
+
+    def result(self):
+        number = self.table.sum().double()
+        return {
+            "table": self.table.clone(),
+            "accuracy": self.table.trace() / number,
+            "loss": self.total / number,
+        }
+
+
+# %% evaluation wrong_fast check=0 bad=0 counted=0 hidden=0
+class Evaluation:
+    def __init__(self, classes, device):
+        self.losses, self.right, self.device = [], [], device
+        self.table = torch.zeros(classes, classes, dtype=torch.int64, device=device)
+
+    def add(self, scores, labels):
+        self.losses.append(F.cross_entropy(scores, labels, ignore_index=-1).double())
+        self.right.append((scores.argmax(1) == labels).double().mean())
+
+    def result(self):
+        return {
+            "table": self.table,
+            "accuracy": torch.stack(self.right).mean(),
+            "loss": torch.stack(self.losses).mean(),
+        }
+
+
+# %% evaluation right_but_keeps_all check=1 bad=1 counted=0 hidden=2
+class Evaluation:
+    def __init__(self, classes, device):
+        self.classes = classes
+        self.scores = [torch.zeros(0, classes, dtype=torch.float64, device=device)]
+        self.labels = [torch.zeros(0, dtype=torch.int64, device=device)]
+
+    def add(self, scores, labels):
+        if scores.shape != (len(labels), self.classes):
+            raise ValueError("scores must have the shape (N, classes)")
+        self.scores.append(scores.double())
+        self.labels.append(labels.clone())
+
+    def result(self):
+        scores, labels = torch.cat(self.scores), torch.cat(self.labels)
+        table = torch.zeros(self.classes + 1, self.classes, dtype=torch.int64, device=labels.device)
+        one = torch.ones((), dtype=torch.int64, device=labels.device)
+        table = table.index_put((labels, scores.argmax(1)), one, accumulate=True)[:-1].clone()
+        number = table.sum().double()
+        loss = F.cross_entropy(scores, labels, ignore_index=-1, reduction="sum") / number
+        return {"table": table, "accuracy": table.trace() / number, "loss": loss}
+
+
+# %% evaluation wrong_in_half_precision check=0 bad=1 counted=3 hidden=0
+class Evaluation:
+    def __init__(self, classes, device):
+        self.table = torch.zeros(classes + 1, classes, dtype=torch.int64, device=device)
+        self.total = torch.zeros((), dtype=torch.float64, device=device)
+        self.one = torch.ones((), dtype=torch.int64, device=device)
+
+    def add(self, scores, labels):
+        if scores.shape != (len(labels), self.table.shape[1]):
+            raise ValueError("scores must have the shape (N, classes)")
+        self.table.index_put_((labels, scores.argmax(1)), self.one, accumulate=True)
+        self.total += F.cross_entropy(scores, labels, ignore_index=-1, reduction="sum")
+
+    def result(self):
+        table = self.table[:-1].clone()
+        number = table.sum().double()
+        return {"table": table, "accuracy": table.trace() / number, "loss": self.total / number}
+
+
+# %% evaluation right_with_weights check=1 bad=1 counted=3 hidden=2
+class Evaluation:
+    def __init__(self, classes, device):
+        self.classes = classes
+        self.table = torch.zeros(classes**2, dtype=torch.int64, device=device)
+        self.total = torch.zeros((), dtype=torch.float64, device=device)
+
+    def add(self, scores, labels):
+        if scores.shape != (len(labels), self.classes):
+            raise ValueError("scores must have the shape (N, classes)")
+        known = labels >= 0
+        labels = labels.clamp(min=0)
+        self.table.scatter_add_(0, labels * self.classes + scores.argmax(1), known.long())
+        losses = F.cross_entropy(scores.double(), labels, reduction="none")
+        self.total += torch.where(known, losses, 0).sum()
+
+    def result(self):
+        table = self.table.view(self.classes, self.classes).clone()
+        number = table.sum().double()
+        return {"table": table, "accuracy": table.diagonal().sum() / number, "loss": self.total / number}
+
+
+# %% train right_slow check=0 hidden=0 race=0
+def train(pictures, labels, orders, weights, rate, decay, keep):
+    return train_slow(pictures, labels, orders, weights, rate, decay, keep)
+
+
+# %% train wrong_fast check=0 hidden=0 race=0
+def train(pictures, labels, orders, weights, rate, decay, keep):
+    return train_hasty(pictures, labels, orders, weights, rate, decay, keep)
+
+
+# %% train transcribed check=0 hidden=0 race=0
+def train(pictures, labels, orders, weights, rate, decay, keep):
+    leaves = [weight.clone().requires_grad_() for weight in weights]
+    averages = [weight.clone() for weight in weights]
+    optimiser = torch.optim.SGD(leaves, lr=rate, momentum=0.9, weight_decay=decay, fused=True)
+    losses = torch.zeros(len(orders), device=pictures.device)
+    for step, order in enumerate(orders):
+        x = pictures[order].flatten(1).to(weights[0].dtype) / 16
+        x = (x - x.mean()) / x.std(correction=0)
+        loss = F.cross_entropy(scores_of_layers(leaves, x), labels[order])
+        for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
+            leaf.grad = gradient
+        optimiser.step()
+        losses[step] = loss.detach()
+        with torch.no_grad():
+            for average, leaf in zip(averages, leaves, strict=True):
+                average.lerp_(leaf, 1 - keep)
+    return losses, [leaf.detach() for leaf in leaves], averages
+
+
+# %% train wrong_averages check=0 hidden=0 race=0
+def train(pictures, labels, orders, weights, rate, decay, keep):
+    leaves = [weight.clone().requires_grad_() for weight in weights]
+    averages = [leaf.detach() for leaf in leaves]
+    speeds = [torch.zeros_like(weight) for weight in weights]
+    losses = torch.zeros(len(orders), device=pictures.device)
+    for step, order in enumerate(orders):
+        x = pictures[order].flatten(1).to(weights[0].dtype) / 16
+        x = (x - x.mean()) / x.std(correction=0)
+        loss = F.cross_entropy(scores_of_layers(leaves, x), labels[order])
+        losses[step] = loss.detach()
+        gradients = torch.autograd.grad(loss, leaves)
+        with torch.no_grad():
+            for leaf, speed, average, gradient in zip(leaves, speeds, averages, gradients, strict=True):
+                speed.mul_(0.9).add_(gradient)
+                leaf.mul_(1 - rate * decay if leaf.ndim == 2 else 1).sub_(speed, alpha=rate)
+                average.lerp_(leaf, 1 - keep)
+    return losses, [leaf.detach() for leaf in leaves], averages
+
+
+# %% train right_but_waits check=0 hidden=0 race=3
+def train(pictures, labels, orders, weights, rate, decay, keep):
+    leaves = [weight.clone().requires_grad_() for weight in weights]
+    averages = [weight.clone() for weight in weights]
     speeds = [torch.zeros_like(weight) for weight in weights]
     losses = []
-    for order, step_moves in zip(orders, moves, strict=True):
-        x, y = own_batches(pictures, labels, order[None])
-        loss, gradients = own_loss_and_gradients(weights, own_shift(x[0], step_moves), y[0])
-        for i, gradient in enumerate(gradients):
-            speeds[i] = momentum * speeds[i] + gradient
-        weights = [weight - rate * speed for weight, speed in zip(weights, speeds, strict=True)]
+    for order in orders:
+        x = pictures[order].flatten(1).to(weights[0].dtype) / 16
+        x = (x - x.mean().item()) / x.std(correction=0).item()
+        loss = F.cross_entropy(scores_of_layers(leaves, x), labels[order])
         losses.append(loss.item())
-    return torch.tensor(losses, dtype=torch.float32, device=pictures.device), weights
+        gradients = torch.autograd.grad(loss, leaves)
+        with torch.no_grad():
+            for leaf, speed, average, gradient in zip(leaves, speeds, averages, gradients, strict=True):
+                speed.mul_(0.9).add_(gradient)
+                leaf.mul_(1 - rate * decay if leaf.ndim == 2 else 1).sub_(speed, alpha=rate)
+                average.lerp_(leaf, 1 - keep)
+    losses = torch.tensor(losses, device=pictures.device)
+    return losses, [leaf.detach() for leaf in leaves], averages
 
 
-# %% train right_but_needs_a_step check=0 hidden=2 race_3=0 race_5=0 race_7=0
-def train(pictures, labels, orders, moves, weights, rate, momentum):
-    speeds = [torch.zeros_like(weight) for weight in weights]
-    losses = []
-    for order, step_moves in zip(orders, moves, strict=True):
-        x, y = batches_slow(pictures, labels, order[None])
-        loss, gradients = loss_and_gradients_slow(weights, shift_slow(x[0], step_moves), y[0])
-        for i, gradient in enumerate(gradients):
-            speeds[i] = momentum * speeds[i] + gradient
-        weights = [weight - rate * speed for weight, speed in zip(weights, speeds, strict=True)]
-        losses.append(loss)
-    return torch.stack(losses), weights
+# %% train right_with_an_optimiser check=2 hidden=3 race=3
+def train(pictures, labels, orders, weights, rate, decay, keep):
+    leaves = [weight.clone().requires_grad_() for weight in weights]
+    averages = [weight.clone() for weight in weights]
+    optimiser = torch.optim.SGD(leaves, lr=rate, momentum=0.9, fused=True)
+    losses = torch.zeros(len(orders), device=pictures.device)
+    for step, order in enumerate(orders):
+        x = pictures[order].flatten(1).to(weights[0].dtype) / 16
+        x = (x - x.mean()) / x.std(correction=0)
+        loss = F.cross_entropy(scores_of_layers(leaves, x), labels[order])
+        for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
+            leaf.grad = gradient
+        losses[step] = loss.detach()
+        with torch.no_grad():
+            for matrix in leaves[::2]:
+                matrix.mul_(1 - rate * decay)
+            optimiser.step()
+            for average, leaf in zip(averages, leaves, strict=True):
+                average.lerp_(leaf, 1 - keep)
+    return losses, [leaf.detach() for leaf in leaves], averages
