@@ -4,29 +4,34 @@
 # Autograd computes gradients for you. To do so, it writes down what you compute, and keeps what it will need.
 # Writing costs time, keeping costs memory. Both are well spent when you want a gradient, and wasted otherwise.
 #
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures; the
+# IDs such as *B1* are the course's numbers for them, listed in [claims](claims.ipynb). `compare`, which times, and
+# `costs`, which counts, are explained in [chapter 00](00_measuring.ipynb).
+#
 # **You will be able to**
 # - read the graph that torch records, and say what `backward()` will do with it, and what that costs,
 # - switch the recording off where nobody needs it, and say what you gain: memory, time, or neither,
 # - find a graph that is held by mistake, and mend the errors that in-place operations cause,
 # - get many gradients at once without a Python loop.
 #
-# **Time:** 40 minutes to read and run. **Needs:** CPU, GPU if any. Chapter 00 or 01.
+# **Time:** 45 minutes to read and run, and 20 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00
+# or 01.
 #
 # **Claims tested:** *B1* "autograd records a graph in the forward pass; `backward()` fills `.grad`"; *B2* "the
 # graph is dynamic: Python control flow works"; *B3* "`torch.no_grad()` for inference takes less memory and is
-# faster". They come from [five articles](claims.ipynb). The examples that came with *B1* and *B2* do not show what they
-# should.
+# faster". The examples that came with *B1* and *B2* do not show what they should.
 
 # %%
 import copy
-import warnings
+import inspect
 
 import torch
+from parts.graph import draw_graph, kept_by, name_of, nodes
 from torch import nn
 from torch.func import grad, jacrev, vmap
 from torch.utils.checkpoint import checkpoint_sequential
 
-from autograder import article_code, behaviour, compare, costs, devices, fewer, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, fewer, guessed, picture, verdicts
 
 print("devices here:", *devices())
 
@@ -36,10 +41,10 @@ print("devices here:", *devices())
 # A function takes 300 numbers and gives one. You want to know how it changes with each of them. You can move each
 # number a little and compute the function again: finite differences. Or you call autograd.
 #
-# How many times faster is autograd?
+# How many times as fast is autograd?
 
 # %%
-guess = 10.0
+guess = ...
 
 
 # %%
@@ -71,59 +76,35 @@ compare(
 
 # %% [markdown]
 # **Why.** Finite differences call the function 301 times. Autograd calls it once and walks back through it once.
-# The number of operations in the way back depends on the function, not on how many inputs it has.
+# The number of operations in the way back depends on the function, not on how many inputs it has. And autograd is more
+# exact: it differentiates each operation by its formula, while finite differences subtract two numbers that are almost
+# equal. The exact derivative here is `cos(x) * x + sin(x)`.
 
 # %%
 for count in (10, 300):
-    x = torch.rand(count)
-    print(
-        f"{count:3} inputs: {costs(finite_differences, x).operations.total():,} operations by finite differences,",
-        f"{costs(with_autograd, x).operations.total():,} by autograd",
-    )
-
-# %% [markdown]
-# Autograd is also more exact. It differentiates each operation by its formula. Finite differences subtract two
-# numbers that are almost equal. The exact derivative here is `cos(x) * x + sin(x)`.
-
-# %%
-x = torch.rand(300, generator=torch.Generator().manual_seed(0))
-exact = x.double().cos() * x.double() + x.double().sin()
-for function in (finite_differences, with_autograd):
-    print(f"{function.__name__:18} largest error {(function(x) - exact).abs().max():.1e}")
+    x = torch.rand(count, generator=torch.Generator().manual_seed(0))
+    exact = x.double().cos() * x.double() + x.double().sin()
+    for function in (finite_differences, with_autograd):
+        number, error = costs(function, x).operations.total(), (function(x) - exact).abs().max()
+        print(f"{count} inputs, {function.__name__}: {number:,} operations, largest error {error:.0e}")
 assert (with_autograd(x) - exact).abs().max() < 1e-5 < (finite_differences(x) - exact).abs().max()
-
-# %% [markdown]
-# Finite differences have a good use: as a test for a gradient that you wrote yourself. In `float64` they are exact
-# enough. `torch.autograd.gradcheck` does it; here it tests autograd's own gradient of `wave`.
-
-# %%
-assert torch.autograd.gradcheck(wave, torch.rand(5, dtype=torch.float64, requires_grad=True))
 
 # %% [markdown]
 # ## 2. What is recorded?
 #
-# A tensor with `requires_grad=True` that you made yourself is a **leaf**. Numbers computed from it get a
-# `grad_fn`: a node that knows how to go one step back, and which nodes come next. Those nodes are the graph.
-# (Booleans and integers have no slope: `x > 0` and `x.argmax()` get none.)
+# A tensor with `requires_grad=True` that you made yourself is a **leaf**. A number computed from it gets a
+# `grad_fn`: a node that knows how to go one step back, and which nodes come next. Those nodes are the graph. This
+# function finds them all:
+
+# %%
+print(inspect.getsource(nodes))
 
 # %%
 x = torch.tensor([1.0, 2.0], requires_grad=True)
 y = (x * 3).exp().sum()
-
-
-def nodes(tensor):
-    """All nodes of the graph behind a tensor, each once."""
-    waiting, found = [tensor.grad_fn], []
-    while waiting:
-        node = waiting.pop()
-        if node is not None and node not in found:
-            found.append(node)
-            waiting += [following for following, _ in node.next_functions]
-    return found
-
-
-print(" → ".join(node.name().removeprefix("torch::autograd::") for node in nodes(y)))
-assert x.is_leaf and x.grad_fn is None and not y.is_leaf and (x > 0).grad_fn is None
+print(" → ".join(map(name_of, nodes(y))))
+assert x.is_leaf and x.grad_fn is None and not y.is_leaf
+assert (x > 0).grad_fn is None  # booleans and integers have no slope
 
 # %% [markdown]
 # The graph is walked from the result back to the leaf. `AccumulateGrad` is its last node: it adds what arrives to
@@ -139,48 +120,78 @@ behaviour(
 )
 
 # %% [markdown]
-# Only leaves get a `.grad`. What lies between is thrown away, and torch warns you when you ask for it. With
-# `retain_grad()` a tensor in between keeps its own.
+# ### What a node keeps
+#
+# Many derivatives need numbers from the way forward: that of `square` is `2 * input`, that of `tanh` is `1 - result²`,
+# and that of a product with a weight needs the other factor. So a node keeps tensors. Here is the graph of a model with
+# two layers, and all that it keeps.
 
 # %%
-middle, kept = x * 3, x * 3
-kept.retain_grad()
-(middle * kept).sum().backward()
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    print("middle:", middle.grad, "| kept:", kept.grad)
-print(
-    "warning:", str(caught[0].message).split(".  ")[0][:75] if caught else "none from this version of torch"
+x = torch.randn(64, 256)
+first = (torch.randn(256, 128) / 16).requires_grad_()
+second = (torch.randn(128, 1) / 11).requires_grad_()
+
+product = x @ first
+hidden = torch.tanh(product)
+output = hidden @ second
+squares = output.square()
+loss = squares.mean()
+
+picture(
+    *draw_graph(
+        given={"x": x, "first": first, "second": second},
+        made={"product": product, "hidden": hidden, "output": output, "squares": squares, "loss": loss},
+    )
 )
 
 # %% [markdown]
-# The article says that a "Grad" attribute tells whether tracking is on. That is `requires_grad`; `.grad` holds the
-# gradient. Its example multiplies a tensor of one dimension with `mm`. `mm` takes matrices only.
+# - `hidden` is kept once, and two nodes need it. `product` and `squares` are not kept: no derivative needs them.
+# - `x` and `second` were there anyway: keeping them costs nothing.
+# - `mean` keeps no tensor. It needs to know how many numbers there were, and no more.
+# - Nobody keeps `first` for the way back. It would be needed for the slopes of `x`, and `x` requires none.
+#
+# So recording costs what the orange boxes hold. These can be freed only when the graph is: by `backward()`, or when
+# nobody holds its result any more.
 
 # %%
-assert not hasattr(x, "Grad") and x.requires_grad is True
-
-matrix, vector = torch.ones(3, 2), torch.tensor([1.0, 2.0], requires_grad=True)
-article_code("B1", "torch.mm with a tensor of one dimension", lambda: torch.mm(matrix, vector))
+kept = {tensor.data_ptr() for node in nodes(loss) for tensor in kept_by(node).values()}
+assert kept == {tensor.data_ptr() for tensor in (x, second, hidden, output)}
 
 # %% [markdown]
-# The fix is `@` (`torch.matmul`), which takes vectors too; or `torch.mv` for a matrix and a vector, or
-# `torch.dot` for two vectors.
+# Only leaves get a `.grad`. For a tensor in between you ask: `retain_grad()` before `backward()`, or
+# `torch.autograd.grad`, which gives the gradients back and leaves every `.grad` as it is.
 
 # %%
-product = matrix @ vector
-product.sum().backward()
-print("matrix @ vector:", product.tolist(), "gradient:", vector.grad.tolist())
-assert torch.equal(product, torch.mv(matrix, vector))
+loss = (torch.tanh(x @ first) @ second).square().mean()
+of_first, of_second = torch.autograd.grad(loss, (first, second))
+hidden = torch.tanh(x @ first)
+hidden.retain_grad()
+(hidden @ second).square().mean().backward()
+print(of_first.shape, of_second.shape, hidden.grad.shape)
+assert torch.allclose(of_first, first.grad) and hidden.grad_fn is not None
+
+# %% [markdown]
+# ### The article's example
+#
+# The article says that a "Grad" attribute tells whether tracking is on. That is `requires_grad`; `.grad` holds the
+# gradient. Its example multiplies a tensor of one dimension with `mm`. `mm` takes matrices only. `@` (`torch.matmul`)
+# takes vectors, too.
+
+# %%
+assert not hasattr(first, "Grad") and first.requires_grad is True
+matrix, vector = torch.ones(3, 2), torch.tensor([1.0, 2.0], requires_grad=True)
+article_code("B1", "torch.mm with a tensor of one dimension", lambda: torch.mm(matrix, vector))
+(matrix @ vector).sum().backward()
+print("matrix @ vector:", (matrix @ vector).tolist(), "gradient:", vector.grad.tolist())
 
 # %% [markdown]
 # ## 3. What does the way back cost?
 #
 # Three layers of 512 × 512, a batch of 128. One function computes the loss and the gradients of all three weights.
-# The last one computes the loss alone. How many times faster is the loss alone?
+# The last one computes the loss alone. How many times as fast is the loss alone?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -219,57 +230,32 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Most of the time goes into matrix products. Forward there are 3. On the way back, each layer needs two: one
-# for the gradient of its weight, one for the gradient of its input. The first layer's input needs none, so there are
-# 5. Together 8 against 3: about 2.7 times the work. The rest (`relu` and its derivative, new memory) comes on top.
+# **Why.** Most of the time goes into matrix products. Forward there are 3. On the way back, each layer needs two: the
+# gradient of its weight is `input.T @ slopes`, that of its input is `slopes @ weight.T`, where `slopes` is what
+# arrives from above. The first layer's input needs none, so there are 5. Together 8 against 3: about 2.7 times the work.
+# The rest (`relu` and its derivative, new memory) comes on top.
 
 # %%
 inputs = three_layers(torch.Generator(), "cpu")
 for function in (all_gradients, last_gradient, lambda x, *weights: loss_of(x, weights)):
     cost = costs(function, *inputs)
     print(f"{cost.operations['aten.mm']} products, at most {cost.peak_bytes / 1e6:.1f} MB at once")
-
 assert costs(all_gradients, *inputs).operations["aten.mm"] == 8
 assert costs(last_gradient, *inputs).operations["aten.mm"] == 4
+
+output = x @ first
+slopes, of_first = torch.autograd.grad(output.square().mean(), (output, first))
+assert torch.allclose(of_first, x.T @ slopes, atol=1e-6)
 
 # %% [markdown]
 # The middle line is worth remembering. Autograd goes back only as far as something requires a gradient. If you
 # train the last layer of a large model, switch it off for the others (`parameter.requires_grad_(False)`): one product on
-# the way back instead of five. And less is kept.
+# the way back instead of five. And less is kept. (The part Further freezes the first layer instead.)
 
 # %% [markdown]
-# ### When it does not help
+# ## 4. Calling `backward()` again
 #
-# Freezing the *first* layer saves little. The gradient of its weight is not computed, but the way back still goes
-# through all the layers after it.
-
-# %%
-guess = 2.0
-
-
-# %%
-def all_but_first(x, *weights):
-    first, *others = weights
-    others = [weight.detach().requires_grad_() for weight in others]
-    return torch.autograd.grad(loss_of(x, [first, *others]), others)
-
-
-compare(
-    "autograd: three layers, the first one frozen",
-    {"loss and all gradients": all_gradients, "first layer frozen": all_but_first},
-    inputs=three_layers,
-    guess=guess,
-    differ="one gradient is left out",
-)
-assert costs(all_but_first, *inputs).operations["aten.mm"] == 6
-
-# %% [markdown]
-# Two products of eight are saved: with the first weight frozen, the second layer's input needs no gradient either.
-
-# %% [markdown]
-# ## 4. `.grad` adds up
-#
-# `backward()` does not set `.grad`. It adds to it. What will this cell print?
+# Three times forward, three times back. What will this cell print?
 
 # %%
 weight = torch.tensor([1.0], requires_grad=True)
@@ -278,11 +264,15 @@ for _ in range(3):
     print(weight.grad.item())
 
 # %% [markdown]
-# So a training loop has to clear it: `optimizer.zero_grad()`, or `weight.grad = None`. `torch.autograd.grad` gives
-# the gradients back and leaves `.grad` alone.
+# `backward()` does not set `.grad`, it adds to it. So a training loop has to clear it: `optimizer.zero_grad()`, or
+# `weight.grad = None`.
 #
 # Adding up has a use. If a batch of 2,048 rows is too large for the memory, send it in 16 parts of 128, and call
-# `backward()` after each. Each loss is divided by 16, so the sum is the gradient of the mean.
+# `backward()` after each. Each loss is divided by 16, so the sum is the gradient of the mean. How many times less memory
+# does that need at once?
+
+# %%
+guess = ...
 
 
 # %%
@@ -308,43 +298,31 @@ def large_batch(generator, device):
 
 
 x, weights = large_batch(torch.Generator(), "cpu")
-for function in (in_one_go, in_parts):
-    print(f"{function.__name__:9} at most {costs(function, x, weights).peak_bytes / 1e6:.2f} MB at once")
+peaks = [costs(function, x, weights).peak_bytes / 1e6 for function in (in_one_go, in_parts)]
 for one, other in zip(in_one_go(x, weights), in_parts(x, weights), strict=True):
     assert torch.allclose(one, other, atol=1e-6)
-
-# %% [markdown]
-# Same gradients, eleven times less memory. That holds for parts of equal size, and only while each row is computed
-# without the others. Batch normalisation is not: each part has its own mean. Then the parts give another gradient.
-
-# %%
-network = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 1))
-rows, first = torch.randn(64, 16), network[0].weight
-whole = torch.autograd.grad(network(rows).square().mean(), first)[0]
-parts = sum(torch.autograd.grad(network(part).square().mean() / 4, first)[0] for part in rows.chunk(4))
-print(f"with batch normalisation the gradients differ by {(whole - parts).norm() / whole.norm():.0%}")
-assert not torch.allclose(whole, parts, rtol=0.01)
-
-# %% [markdown]
-# Is it faster, too? Guess how many times faster the parts are.
-
-# %%
-guess = 1.0
-
-# %%
-compare(
-    "autograd: a batch of 2,048 rows in parts",
-    {"in one go": in_one_go, "in 16 parts": in_parts},
-    inputs=large_batch,
-    guess=guess,
-    flops=8 * 2 * 2048 * 128 * 128,
+guessed(
+    guess,
+    f"In one go: at most {peaks[0]:.2f} MB at once. In 16 parts: {peaks[1]:.2f} MB.",
+    f"{peaks[0] / peaks[1]:.3g} times less; the gradients are the same.",
 )
 
 # %% [markdown]
-# Do not count on it. The *limit* is the time that this machine needs at least for the arithmetic, from its measured
-# speed. It is the same for both: eight products of the same total size. But 16 times as
-# many operations must be started, and 15 times a gradient is added. On a CPU the smaller tensors may stay in the
-# cache, which can make up for some of that. Parts save memory; that is what they are for.
+# Not 16 times less: the gradients themselves do not get smaller. Whether the parts save time, too, is asked in the part
+# Further.
+#
+# ### When the parts give something else
+#
+# The parts must be of equal size, or each must count by its size. And each row must be computed without the
+# others. With batch normalisation it is not: each part has its own mean.
+
+# %%
+network = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 1))
+rows, weight = torch.randn(64, 16), network[0].weight
+whole = torch.autograd.grad(network(rows).square().mean(), weight)[0]
+parts = sum(torch.autograd.grad(network(part).square().mean() / 4, weight)[0] for part in rows.chunk(4))
+print(f"with batch normalisation the gradients differ by {(whole - parts).norm() / whole.norm():.0%}")
+assert not torch.allclose(whole, parts, rtol=0.01)
 
 # %% [markdown]
 # ## 5. The graph is dynamic
@@ -367,11 +345,8 @@ for start in (1.0, 20.0, 500.0):
     if result is not x:
         result.sum().backward()
     lengths.append(len(nodes(result)))
-    print(
-        f"from {start:5}: {lengths[-1]} nodes, slope {x.grad.item() if x.grad is not None else 'none: no step'}"
-    )
-
-# %%
+    slope = "none: no step" if x.grad is None else x.grad.item()
+    print(f"from {start:5}: {lengths[-1]} nodes, slope {slope}")
 behaviour(
     "B2",
     "A while loop is recorded as far as it runs: the graph's length depends on the data.",
@@ -379,17 +354,13 @@ behaviour(
 )
 
 # %% [markdown]
-# ### `torch.where` is not a condition
+# ### A switch
 #
-# The article's example for a "conditional" is `torch.where`. That is a different thing. It takes *three tensors*
-# (numbers will do for the last two) and picks from the second or third, element by element. Nothing is left out: both
-# have been computed before it is called.
-#
-# Below, a switch (one boolean) decides between an expensive and a cheap result. It is off, so the cheap one is
-# wanted. How many times faster is `if`?
+# The article's example for a "conditional" is `torch.where(condition, a, b)`. Below, a switch (one boolean) decides
+# between an expensive and a cheap result. It is off, so the cheap one is wanted. How many times as fast is `if`?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -399,16 +370,12 @@ def expensive(x):
     return x
 
 
-def cheap(x):
-    return x * 2
-
-
 def with_where(switch, x):
-    return torch.where(switch, expensive(x), cheap(x))
+    return torch.where(switch, expensive(x), x * 2)
 
 
 def with_if(switch, x):
-    return expensive(x) if switch else cheap(x)
+    return expensive(x) if switch else x * 2
 
 
 def off(generator, device):
@@ -428,9 +395,10 @@ print("torch.where:", costs(with_where, switch, x), sep="\n", end="\n\n")
 print("if:", costs(with_if, switch, x), sep="\n")
 
 # %% [markdown]
-# The counts show both sides. `where` ran the ten products for nothing. `if` ran the one multiplication that was wanted,
-# and asked for the value of the switch. That is a **sync**: Python must know the value, so on a GPU it waits until the
-# device has computed it. One sync per training step costs little. One per number is slow.
+# `torch.where` is not a condition. It takes *three tensors* (numbers will do for the last two) and picks from the second
+# or third, element by element. Both have been computed before it is called: ten products for nothing. `if` ran the one
+# multiplication that was wanted, and asked for the value of the switch. That is a **sync**: Python must know the value,
+# so on a GPU it waits until the device has computed it. One sync per training step costs little. One per number is slow.
 
 # %%
 article_code(
@@ -439,16 +407,15 @@ article_code(
     lambda: costs(with_where, switch, x).operations["aten.mm"],
     right=lambda products: products == 0,
 )
-assert costs(with_if, switch, x).operations["aten.mm"] == 0
 
 # %% [markdown]
-# ### When control flow does not help
+# ### 500 switches
 #
 # Now each of 500 numbers has its own condition. A Python loop with `if` works, and its gradient is right. How many
-# times faster is `torch.where`?
+# times as fast is `torch.where`?
 
 # %%
-guess = 50.0
+guess = ...
 
 
 # %%
@@ -473,7 +440,6 @@ compare(
 
 # %%
 x = torch.randn(500)
-assert torch.equal(bend_with_if(x), bend_with_where(x))
 for function in (bend_with_if, bend_with_where):
     cost = costs(function, x)
     print(f"{function.__name__:15} {cost.operations.total():6,} operations, {cost.syncs} syncs")
@@ -490,7 +456,7 @@ for function in (bend_with_if, bend_with_where):
 # less memory does it need without recording?
 
 # %%
-guess = 5.0
+guess = ...
 
 
 # %%
@@ -513,57 +479,38 @@ def in_inference_mode(model, x):
         return model(x)
 
 
-x = torch.rand(256, 256)
-print("layers   recorded    no_grad   inference_mode")
+x, lines = torch.rand(256, 256), ["layers   recorded    no_grad   inference_mode"]
 for layers in (5, 10, 20):
     model = deep(layers, 256)
     peaks = [costs(f, model, x).peak_bytes for f in (recorded, without_grad, in_inference_mode)]
-    print(f"{layers:6}   " + "   ".join(f"{peak / 1e6:5.2f} MB" for peak in peaks))
-print(f"Your guess: {guess:g}. With 20 layers: {peaks[0] / peaks[1]:.3g} times less.")
+    lines.append(f"{layers:6}   " + "   ".join(f"{peak / 1e6:5.2f} MB" for peak in peaks))
+guessed(guess, *lines, f"With 20 layers: {peaks[0] / peaks[1]:.3g} times less.")
 
 # %% [markdown]
 # **Why.** With recording, each `relu` keeps its result, because its derivative and the next product's need it. That is
 # 262 kB for every layer, and it grows with the depth. Without recording, a result is freed as soon as the next layer
-# has used it. Two are alive at a time, however deep the model is.
-#
-# This is the strong half of the claim: it does not depend on the machine, and it decides how large a batch fits.
+# has used it. Two are alive at a time, however deep the model is. This is the strong half of the claim: it does not
+# depend on the machine, and it decides how large a batch fits.
 
 # %%
 fewer("B3", "bytes alive at once, forward through 20 layers", without=peaks[0], following=peaks[1])
 assert peaks[2] == peaks[1]
 
-# %%
-if torch.cuda.is_available():
-    model, x = deep(20, 1024).to("cuda"), torch.rand(8192, 1024, device="cuda")
-    for function in (recorded, without_grad, in_inference_mode):
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        function(model, x)
-        print(
-            f"{function.__name__:18} {(torch.cuda.max_memory_allocated() - before) / 1e6:8.1f} MB more on the GPU"
-        )
-else:
-    print("No GPU here. On one, this cell shows torch.cuda.max_memory_allocated() for the three variants.")
-
 # %% [markdown]
-# Two things that look like `no_grad` and are not. `model.eval()` changes how dropout and batch normalisation work; it
-# records as before. And `no_grad` does not change `requires_grad` of the parameters: it only stops new nodes.
+# `model.eval()` is something else. It changes how dropout and batch normalisation work, and it records as before.
 
 # %%
-model = deep(2, 8).eval()
-assert model(torch.rand(1, 8)).requires_grad
-with torch.no_grad():
-    assert not model(torch.rand(1, 8)).requires_grad
-    assert all(parameter.requires_grad for parameter in model.parameters())
+assert model.eval()(x).requires_grad and not without_grad(model, x).requires_grad
 
 # %% [markdown]
 # ### Training with less memory: record later
 #
 # Training needs the graph. But it need not keep all of it from the start. **Activation checkpointing** cuts a model
 # into segments, keeps what goes *into* a segment, and throws away what is inside. When `backward()` arrives there, the
-# segment is computed once more, this time with recording. 64 layers in 8 segments: what do you save, and what does it
-# cost?
+# segment is computed once more, this time with recording. 64 layers in 8 segments: how many times less memory?
+
+# %%
+guess = ...
 
 
 # %%
@@ -575,23 +522,24 @@ def step_in_segments(model, x, segments=8):
     checkpoint_sequential(model, segments, x, use_reentrant=False).square().mean().backward()
 
 
-model, x, gradients = deep(64, 128), torch.rand(256, 128), []
+model, x, gradients, peaks, lines = deep(64, 128), torch.rand(256, 128), [], [], []
 for function in (step, step_in_segments):
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)  # allocated before, so that it does not count
     cost = costs(function, model, x)
     gradients.append([parameter.grad for parameter in model.parameters()])
-    print(
-        f"{function.__name__:16} at most {cost.peak_bytes / 1e6:.2f} MB at once,",
-        f"{cost.operations['aten.addmm']} products forward, {cost.operations['aten.mm']} back",
+    peaks.append(cost.peak_bytes)
+    lines.append(
+        f"{function.__name__:16} at most {cost.peak_bytes / 1e6:.2f} MB at once, "
+        f"{cost.operations['aten.addmm']} products forward, {cost.operations['aten.mm']} back"
     )
 assert all(map(torch.equal, *gradients))
+guessed(guess, *lines, f"{peaks[0] / peaks[1]:.3g} times less.")
 
 # %% [markdown]
-# 3.6 times less memory, for 1.3 times the products (247 against 191). Of 64 results, those between the segments are
-# kept, and those inside the segment that is at work: about 8 + 8. The last segment is not computed twice, because its graph is
-# needed at once: 64 + 56 = 120 products forward. The gradients are the same to the last bit. (`use_reentrant=False`
-# is the form that the documentation recommends.)
+# The price: about 1.3 times the products. Of 64 results, those between the segments are kept, and those inside the
+# segment that is at work: about 8 + 8. The last segment is not computed twice, because its graph is needed at once.
+# The gradients are the same to the last bit. (`use_reentrant=False` is the form that the documentation recommends.)
 #
 # It does not help where weights fill the memory, or the optimizer's state. And if a smaller batch fits, the parts of
 # section 4 compute nothing twice.
@@ -599,11 +547,11 @@ assert all(map(torch.equal, *gradients))
 # %% [markdown]
 # ## 7. Not recording: time
 #
-# And "faster"? We try four cases. First 30 small operations: a product and a `tanh`, 15 times, on 10 numbers.
-# How many times faster is it without recording?
+# And "faster"? We try three cases. First 30 small operations: a product and a `tanh`, 15 times, on 10 numbers.
+# How many times as fast is it without recording?
 
 # %%
-guess = 1.5
+guess = ...
 
 
 # %%
@@ -653,47 +601,13 @@ print(f"One operation on the CPU: {middle['no_grad'] / 30 * 1e6:.1f} µs.")
 print(f"Recording it takes {(middle['recorded'] - middle['no_grad']) / 30 * 1e6:.1f} µs more.")
 
 # %% [markdown]
-# **Why.** Making a node costs more than half as much as a small operation itself. So recording is a real part of the
-# time where the operations do almost nothing. `inference_mode` saves a little more; section 7 ends with what it is.
+# **Why.** Making a node costs about half as much as a small operation itself, or more. So recording is a real part of
+# the time where the operations do almost nothing.
 #
-# Now the same 30 operations on 200,000 numbers. A third variant does not record, but keeps in a list what the graph
-# would keep: the result of each `tanh`.
+# Next, a real model: 4 layers of 512, a batch of 256 (16,384 on a GPU). How many times as fast without recording?
 
 # %%
-guess = 1.5
-
-
-# %%
-def keeping(x, weight):
-    kept = [x]
-    for _ in range(15):
-        kept.append(torch.tanh(kept[-1] * weight))
-    return kept
-
-
-compare(
-    "autograd: 30 operations on 200,000 numbers, recorded or not",
-    {
-        "recorded": short,
-        "no_grad, results kept": unrecorded(keeping),
-        "no_grad": unrecorded(short),
-    },
-    inputs=numbers(200_000),
-    guess=guess,
-    differ="one hands back all results",
-)
-
-# %% [markdown]
-# Much less is left: 1.14 and 1.29 times faster on the recorded devices. A node costs the same for 10 numbers as for
-# 200,000; the arithmetic does not. So 30 nodes explain 60 µs at most, and recording took 0.9 and 2.8 *milliseconds*
-# more. The variant in the middle keeps the same 12 MB without a graph, and is about as fast as `no_grad`: so keeping
-# does not explain it either. A graph frees its results in its own way, and the allocator then finds memory for the next
-# ones elsewhere. That differs from run to run. Do not count on it.
-#
-# Next, a real model: 4 layers of 512, a batch of 256 (16,384 on a GPU).
-
-# %%
-guess = 1.0
+guess = ...
 
 # %%
 four_layers = deep(4, 512)
@@ -714,12 +628,12 @@ compare(
 )
 
 # %% [markdown]
-# ### When it does not help
+# A node costs the same for 10 numbers as for 100,000; the arithmetic does not. So there is little to gain here.
 #
-# `no_grad` itself is not free: entering and leaving it runs Python code. One single operation on 10 numbers:
+# Last, one single operation on 10 numbers, inside its own `with torch.no_grad():`. How many times as fast?
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(
@@ -736,8 +650,9 @@ compare(
 )
 
 # %% [markdown]
-# It is slower: the recording that it saves costs less than the switch. Put `no_grad` around the whole loop, not inside it. As for the claim: less
-# memory, wherever the graph keeps results; clearly faster, only where the operations are many and small.
+# `no_grad` itself is not free: entering and leaving it runs Python code, and that costs more than the recording of one
+# operation. Put it around the whole loop, not inside it. As for the claim: less memory, wherever the graph keeps
+# results; clearly faster, only where the operations are many and small.
 #
 # ### `inference_mode`
 #
@@ -756,26 +671,31 @@ except RuntimeError as error:
     print("inference_mode:", str(error).split(". ")[0])
 (ordinary * weight).sum().backward()
 (feature.clone() * weight).sum().backward()
-assert feature.is_inference() and weight.grad.tolist() == [4.0, 4.0]
+assert weight.grad.tolist() == [4.0, 4.0] and ordinary._version == 0
 try:
-    print(f"changes of the no_grad result so far: {ordinary._version}; of the other:", feature._version)
+    print("changes so far:", feature._version)
 except RuntimeError as error:
-    print("inference_mode:", str(error).split(". ")[0].rstrip("."))
+    print("its counter:", str(error).split(". ")[0])
 
 # %% [markdown]
 # `clone()` mends it, with a copy. If the result goes into training later, use `no_grad`; otherwise `inference_mode`.
 #
 # `detach()` gives one tensor without its graph: the same values, not recorded. It copies nothing. So a change of one is a
-# change of the other.
+# change of the other. And as long as a detached tensor lives, so does the memory that it looks into, all of it. Even a
+# loss, which is one number, may lie in a larger memory: look before you keep a thousand of them.
 
 # %%
-x = torch.ones(3, requires_grad=True)
+x = torch.ones(1000, 3, requires_grad=True)
 result = x * 2
-loose = result.detach()
+loose = result[0].detach()
 assert not loose.requires_grad and loose.grad_fn is None
-assert loose.data_ptr() == result.data_ptr() and costs(result.detach).bytes == 0
+assert loose.data_ptr() == result.data_ptr() and costs(lambda: result[0].detach()).bytes == 0
 loose[0] = 7
-assert result[0] == 7
+assert result[0, 0] == 7
+print(f"3 numbers, which keep {loose.untyped_storage().nbytes():,} bytes alive;", end=" ")
+print(f"after clone(): {loose.clone().untyped_storage().nbytes()} bytes")
+for loss in (nn.functional.mse_loss(x, x * 2), (x - x * 2).square().mean()):
+    print(f"{loss.grad_fn.name():15} gave one number, in {loss.untyped_storage().nbytes():6,} bytes")
 
 # %% [markdown]
 # ## 8. A graph that nobody frees
@@ -793,7 +713,7 @@ except RuntimeError as error:
     print("the second time:", str(error).split(" (")[0])
 
 # %% [markdown]
-# The classic leak: a running total of the losses. Here a model is evaluated on 20 batches, in four ways.
+# The classic leak: a running total of the losses. Here a model is evaluated on 5, 10 and 20 batches.
 
 
 # %%
@@ -811,92 +731,18 @@ def total_detached(model, batches):
     return total
 
 
-def total_of_items(model, batches):
-    total = 0
-    for batch in batches:
-        total = total + model(batch).square().mean().item()
-    return total
+small_model = deep(2, 256)
+for function in (total_with_graph, total_detached):
+    peaks = [costs(function, small_model, torch.rand(count, 64, 256)).peak_bytes for count in (5, 10, 20)]
+    print(f"{function.__name__:17}", *(f"{peak / 1e6:6.2f} MB" for peak in peaks))
+    assert peaks[2] > 1.8 * peaks[1] if function is total_with_graph else peaks[2] < 1.1 * peaks[1]
 
-
-def total_without_grad(model, batches):
-    with torch.no_grad():
-        return total_with_graph(model, batches)
-
-
-model = deep(2, 256)
-for function in (total_with_graph, total_detached, total_of_items, total_without_grad):
-    print(f"{function.__name__:20}", end="")
-    for count in (5, 10, 20):
-        cost = costs(function, model, torch.rand(count, 64, 256))
-        print(f"{count:4} batches: {cost.peak_bytes / 1e6:.2f} MB", end="")
-    print(f", {cost.syncs} syncs")
-
-peaks = [costs(total_with_graph, model, torch.rand(count, 64, 256)).peak_bytes for count in (10, 20)]
-assert peaks[1] > 1.8 * peaks[0]
-peaks = [costs(total_detached, model, torch.rand(count, 64, 256)).peak_bytes for count in (10, 20)]
-assert peaks[1] < 1.1 * peaks[0]
 
 # %% [markdown]
-# The first grows with every batch. With enough batches it fills the memory, although each batch is small. The others
-# stay as they are.
-#
-# `.item()` mends the leak, and costs one sync for each batch. `detach()` costs none: the total stays on the device, and
-# you call `.item()` once, at the end. Does that matter for time?
-
-# %%
-guess = 1.0
-
-# %%
-compare(
-    "autograd: a running total over 20 batches",
-    {"item() for each batch": total_of_items, "detach() for each batch": total_detached},
-    inputs=lambda generator, device: (
-        copy.deepcopy(model).to(device),
-        torch.randn(20, 64, 256, generator=generator).to(device),
-    ),
-    guess=guess,
-    differ="one total is a number, the other a tensor",
-)
-
-# %% [markdown]
-# A CPU has nobody to wait for, so `detach()` gains nothing there. On a GPU each sync empties the queue of work. Whether that shows depends on
-# how much work waits in the queue.
-#
-# ### And in training?
-#
-# There each loss gets its `backward()`, which frees what was saved. Is `total = total + loss` still a leak?
-
-
-# %%
-def train(model, batches, keep_graph):
-    for parameter in model.parameters():
-        parameter.grad = torch.zeros_like(parameter)  # allocated before, so that it does not count below
-    total = 0
-    for batch in batches:
-        loss = model(batch).square().mean()
-        loss.backward()
-        total = total + (loss if keep_graph else loss.detach())
-    return total
-
-
-for keep_graph in (True, False):
-    print("total + loss:" if keep_graph else "total + loss.detach():")
-    for count in (5, 10, 20):
-        batches = torch.rand(count, 64, 256)
-        held = train(model, batches, keep_graph)
-        number = len(nodes(held)) if held.requires_grad else 0
-        peak = costs(train, model, batches, keep_graph).peak_bytes
-        print(f"{count:6} batches: {number:4} nodes held, at most {peak / 1e6:.2f} MB of tensors at once")
-
-batches = torch.rand(20, 64, 256)
-extra = costs(train, model, batches, True).peak_bytes - costs(train, model, batches, False).peak_bytes
-assert abs(extra) < 100_000
-assert len(nodes(train(model, batches, True))) > 5 * 20
-assert not train(model, batches, False).requires_grad
-
-# %% [markdown]
-# A small one. The large tensors are gone, the nodes are not: nine for each batch here, as long as the total lives. It
-# takes far longer to notice. The fix is the same.
+# The first grows with every batch. With enough batches it fills the memory, although each batch is small. `.item()`
+# mends the leak, too, and costs one sync for each batch. `detach()` costs none: the total stays on the device, and you
+# call `.item()` once, at the end. The part Further times both, and looks at a total in training, where `backward()` frees
+# what was saved.
 
 # %% [markdown]
 # ## 9. In-place operations
@@ -914,51 +760,15 @@ for name in ("exp", "tanh", "relu", "sin", "square"):
         y.sum().backward()
         outcome = "fine"
     except RuntimeError as error:
-        outcome = (
-            str(error)
-            .split(": ")[0]
-            .replace("one of the variables needed for gradient computation", "error: it")
-        )
+        outcome = "error: what it keeps " + str(error).partition("computation ")[2].partition(":")[0]
     print(f"{name:6} keeps {', '.join(saved):15} then add_(1): {outcome}")
 
 # %% [markdown]
 # `exp`, `tanh` and `relu` compute their derivative from their own *result*. If you overwrite the result, the
 # derivative would be wrong. Torch counts the changes of each tensor, notices, and refuses. `sin` and `square` keep
-# their input, so their result is free.
+# their input, so their result is free. The fix: write `y = y + 1`. (The part Further times what in-place saves.)
 #
-# The fix: write `y = y + 1`. What does that cost? A million numbers, forward and back:
-
-# %%
-guess = 1.0
-
-
-# %%
-def out_of_place(x):
-    x = x.detach().requires_grad_()
-    return torch.autograd.grad((x.sin() + 1).sum(), x)[0]
-
-
-def in_place(x):
-    x = x.detach().requires_grad_()
-    return torch.autograd.grad(x.sin().add_(1).sum(), x)[0]
-
-
-compare(
-    "autograd: sin(x) + 1, in place or not",
-    {"out of place": out_of_place, "in place": in_place},
-    inputs=lambda generator, device: torch.randn(1_000_000, generator=generator).to(device),
-    guess=guess,
-)
-
-# %%
-x = torch.randn(1_000_000)
-for function in (out_of_place, in_place):
-    print(f"{function.__name__:12} {costs(function, x).bytes / 1e6:.0f} MB allocated")
-
-# %% [markdown]
-# One new tensor of 4 MB is saved, among several. Use it where memory is short, not by habit.
-#
-# Two more errors of this kind. A leaf that requires a gradient cannot be changed in place while recording: what
+# Another error of this kind: a leaf that requires a gradient cannot be changed in place while recording. What
 # would its gradient mean? Under `no_grad` it can: that is how an optimizer steps.
 
 # %%
@@ -972,36 +782,6 @@ with torch.no_grad():
 print("under no_grad:", weight)
 
 # %% [markdown]
-# The other one is harder to see. Results are written into one tensor, row by row. Each row is computed from the row
-# before, which autograd keeps. The next write changes the same tensor.
-
-# %%
-shrink = torch.tensor(0.5, requires_grad=True)
-table = torch.ones(4, 2)
-for i in range(1, 4):
-    table[i] = table[i - 1] * shrink
-try:
-    table.sum().backward()
-except RuntimeError as error:
-    print("rows of one tensor:", str(error).split(": [")[0])
-
-# %% [markdown]
-# The rows are views of one memory with one counter. Rows that are tensors of their own do not have the problem.
-
-# %%
-assert table[0]._version == table._version == 3
-row, rows = torch.ones(2), []
-for _ in range(3):
-    row = row * shrink
-    rows.append(row)
-torch.stack(rows).sum().backward()
-print("rows of their own: gradient", shrink.grad.item())
-assert shrink.grad == 2 * (1 + 2 * 0.5 + 3 * 0.5**2)
-
-# %% [markdown]
-# `clone()` before every write mends it too, and copies everything each time.
-
-# %% [markdown]
 # ## 10. Many gradients, no loop
 #
 # `backward()` gives the gradient of *one* number. What if you want many?
@@ -1011,12 +791,8 @@ assert shrink.grad == 2 * (1 + 2 * 0.5 + 3 * 0.5**2)
 
 # %%
 points = torch.rand(5, requires_grad=True)
-one_by_one = []
-for i in range(len(points)):
-    point = points[i].detach().requires_grad_()
-    one_by_one.append(torch.autograd.grad(point.sin() * point, point)[0])
-together = torch.autograd.grad((points.sin() * points).sum(), points)[0]
-assert torch.allclose(torch.stack(one_by_one), together)
+slopes = torch.autograd.grad((points.sin() * points).sum(), points)[0]
+assert torch.allclose(slopes, points.cos() * points + points.sin())
 
 # %% [markdown]
 # Weights are shared by all samples of a batch. There the sum adds the gradients up, and you cannot take it apart
@@ -1026,10 +802,10 @@ assert torch.allclose(torch.stack(one_by_one), together)
 # - `vmap(f, in_dims=…)` is a new function that runs `f` for every entry along a dimension, in one pass.
 #   `in_dims` has a number for each argument: the dimension to split, or `None` for what all share.
 #
-# A network of two small layers, 50 samples. How many times faster is `vmap` than a loop over the samples?
+# A network of two small layers, 50 samples. How many times as fast is `vmap` as a loop over the samples?
 
 # %%
-guess = 5.0
+guess = ...
 
 
 # %%
@@ -1070,8 +846,6 @@ compare(
 
 # %%
 inputs = samples(50, 32)(torch.Generator(), "cpu")
-for one, other in zip(loop_over_samples(*inputs), gradient_of_each(*inputs), strict=True):
-    assert torch.allclose(one, other, atol=1e-5)
 for name, function in {"loop": loop_over_samples, "vmap(grad)": gradient_of_each}.items():
     cost = costs(function, *inputs)
     print(f"{name:10} {cost.operations.total():4} operations, {cost.bytes / 1e6:.2f} MB allocated")
@@ -1079,12 +853,283 @@ for name, function in {"loop": loop_over_samples, "vmap(grad)": gradient_of_each
 # %% [markdown]
 # **Why.** The loop starts all operations for every sample. `vmap` starts each once, on 50 samples together.
 #
-# ### When it does not help
+# But mind the memory: one gradient for each sample is as many copies of the model as there are samples. That is why
+# `backward()` adds them up. (What 8 samples of a wider model gain, the part Further asks.)
 #
-# Few samples and wide layers: 8 samples, 512 wide. The results alone are 8 × 512 × 522 numbers, 8.6 MB.
+# And inside `vmap`, Python cannot look at a value. Section 5's `if` does not work there; `torch.where` does.
 
 # %%
-guess = 5.0
+try:
+    vmap(lambda x: x if x > 0 else -x)(torch.randn(3))
+except RuntimeError as error:
+    print(str(error).split(". ")[0])
+assert (vmap(lambda x: torch.where(x > 0, x, -x))(torch.randn(3)) >= 0).all()
+
+# %% [markdown]
+# ## Further
+#
+# You can skip this part: the exercises do not need it. It is for those who want more measurements of what the
+# chapter says: other layers frozen, parts, large tensors, totals, in-place operations, wide layers; and for those who
+# need all slopes of many results.
+#
+# ### A test for a gradient
+#
+# Finite differences have a good use: as a test for a gradient that you wrote yourself. In `float64` they are exact
+# enough. `torch.autograd.gradcheck` does it; here it tests autograd's own gradient of `wave`.
+
+# %%
+assert torch.autograd.gradcheck(wave, torch.rand(5, dtype=torch.float64, requires_grad=True))
+
+# %% [markdown]
+# ### The first layer frozen
+#
+# Section 3 froze all layers but the last. Now the *first* one is frozen, and the others are trained. How many times as
+# fast is that, compared with all gradients?
+
+# %%
+guess = ...
+
+
+# %%
+def all_but_first(x, *weights):
+    first, *others = weights
+    others = [weight.detach().requires_grad_() for weight in others]
+    return torch.autograd.grad(loss_of(x, [first, *others]), others)
+
+
+compare(
+    "autograd: three layers, the first one frozen",
+    {"loss and all gradients": all_gradients, "first layer frozen": all_but_first},
+    inputs=three_layers,
+    guess=guess,
+    differ="one gradient is left out",
+)
+assert costs(all_but_first, *three_layers(torch.Generator(), "cpu")).operations["aten.mm"] == 6
+
+# %% [markdown]
+# Two products of eight are saved: the gradient of the first weight, and that of the second layer's input, which nobody
+# needs any more. But the way back still goes through all the layers after it.
+
+# %% [markdown]
+# ### A batch in parts: time
+#
+# The batch of 2,048 rows of section 4, in 16 parts. How many times as fast are the parts?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "autograd: a batch of 2,048 rows in parts",
+    {"in one go": in_one_go, "in 16 parts": in_parts},
+    inputs=large_batch,
+    guess=guess,
+    flops=8 * 2 * 2048 * 128 * 128,
+)
+
+# %% [markdown]
+# Do not count on it. The *limit* is the time that this machine needs at least for the arithmetic, from its measured
+# speed. It is the same for both: eight products of the same total size. But 16 times as many operations must be
+# started, and 15 times a gradient is added. On a CPU the smaller tensors may stay in the cache, which can make up for
+# some of that. Parts save memory; that is what they are for.
+
+# %% [markdown]
+# ### The same count on a GPU
+#
+# `costs` counted the memory of section 6 on the CPU. On a GPU, the allocator knows.
+
+# %%
+if torch.cuda.is_available():
+    model, x = deep(20, 1024).to("cuda"), torch.rand(8192, 1024, device="cuda")
+    for function in (recorded, without_grad, in_inference_mode):
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        function(model, x)
+        more = (torch.cuda.max_memory_allocated() - before) / 1e6
+        print(f"{function.__name__:18} {more:8.1f} MB more on the GPU")
+else:
+    print("No GPU here. On one, this cell shows torch.cuda.max_memory_allocated() for the three variants.")
+
+# %% [markdown]
+# ### 30 operations on 200,000 numbers
+#
+# The 30 operations of section 7 on larger tensors. A third variant does not record, but keeps in a list what the
+# graph would keep: the result of each `tanh`. How many times as fast is it without recording?
+
+# %%
+guess = ...
+
+
+# %%
+def keeping(x, weight):
+    kept = [x]
+    for _ in range(15):
+        kept.append(torch.tanh(kept[-1] * weight))
+    return kept
+
+
+compare(
+    "autograd: 30 operations on 200,000 numbers, recorded or not",
+    {
+        "recorded": short,
+        "no_grad, results kept": unrecorded(keeping),
+        "no_grad": unrecorded(short),
+    },
+    inputs=numbers(200_000),
+    guess=guess,
+    differ="one hands back all results",
+)
+
+# %% [markdown]
+# Little is left on most machines. A node costs the same for 10 numbers as for 200,000, so 30 nodes explain some tens of
+# microseconds. The variant in the middle keeps the same 12 MB without a graph, and is about as fast as `no_grad`: so
+# keeping costs memory, and next to no time. Where recording took much longer, neither explains it. Do not count on it.
+
+# %% [markdown]
+# ### A running total: `item()` or `detach()`
+#
+# Section 8 says that `.item()` mends the leak of a running total, too, with a sync for each batch. Does that matter for
+# time? How many times as fast is `detach()`?
+
+# %%
+guess = ...
+
+
+# %%
+def total_of_items(model, batches):
+    total = 0
+    for batch in batches:
+        total = total + model(batch).square().mean().item()
+    return total
+
+
+compare(
+    "autograd: a running total over 20 batches",
+    {"item() for each batch": total_of_items, "detach() for each batch": total_detached},
+    inputs=lambda generator, device: (
+        copy.deepcopy(small_model).to(device),
+        torch.randn(20, 64, 256, generator=generator).to(device),
+    ),
+    guess=guess,
+    differ="one total is a number, the other a tensor",
+)
+assert costs(total_of_items, small_model, torch.rand(20, 64, 256)).syncs == 20
+assert costs(total_detached, small_model, torch.rand(20, 64, 256)).syncs == 0
+
+# %% [markdown]
+# A CPU has nobody to wait for, so `detach()` gains nothing there. On a GPU each sync empties the queue of work. Whether
+# that shows depends on how much work waits in the queue.
+#
+# In training each loss gets its `backward()`, which frees what was saved. Is `total = total + loss` still a leak?
+
+
+# %%
+def train(model, batches, keep_graph):
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)  # allocated before, so that it does not count below
+    total = 0
+    for batch in batches:
+        loss = model(batch).square().mean()
+        loss.backward()
+        total = total + (loss if keep_graph else loss.detach())
+    return total
+
+
+for keep_graph in (True, False):
+    print("total + loss:" if keep_graph else "total + loss.detach():")
+    for count in (5, 10, 20):
+        batches = torch.rand(count, 64, 256)
+        held = train(small_model, batches, keep_graph)
+        number = len(nodes(held)) if held.requires_grad else 0
+        peak = costs(train, small_model, batches, keep_graph).peak_bytes
+        print(f"{count:6} batches: {number:4} nodes held, at most {peak / 1e6:.2f} MB of tensors at once")
+
+batches = torch.rand(20, 64, 256)
+extra = (
+    costs(train, small_model, batches, True).peak_bytes - costs(train, small_model, batches, False).peak_bytes
+)
+assert abs(extra) < 100_000
+assert len(nodes(train(small_model, batches, True))) > 5 * 20
+assert not train(small_model, batches, False).requires_grad
+
+# %% [markdown]
+# A small one. The large tensors are gone, the nodes are not: nine for each batch here, as long as the total lives. It
+# takes far longer to notice. The fix is the same.
+
+# %% [markdown]
+# ### What in-place saves
+#
+# `sin(x) + 1` on a million numbers, forward and back. How many times as fast is it with `add_(1)`?
+
+# %%
+guess = ...
+
+
+# %%
+def out_of_place(x):
+    x = x.detach().requires_grad_()
+    return torch.autograd.grad((x.sin() + 1).sum(), x)[0]
+
+
+def in_place(x):
+    x = x.detach().requires_grad_()
+    return torch.autograd.grad(x.sin().add_(1).sum(), x)[0]
+
+
+compare(
+    "autograd: sin(x) + 1, in place or not",
+    {"out of place": out_of_place, "in place": in_place},
+    inputs=lambda generator, device: torch.randn(1_000_000, generator=generator).to(device),
+    guess=guess,
+)
+
+# %%
+x = torch.randn(1_000_000)
+for function in (out_of_place, in_place):
+    print(f"{function.__name__:12} {costs(function, x).bytes / 1e6:.0f} MB allocated")
+
+# %% [markdown]
+# One new tensor of 4 MB is saved, among several. Use it where memory is short, not by habit.
+
+# %% [markdown]
+# ### Rows of one tensor
+#
+# An in-place error that is harder to see. Results are written into one tensor, row by row. Each row is computed from
+# the row before, which autograd keeps. The next write changes the same tensor.
+
+# %%
+shrink = torch.tensor(0.5, requires_grad=True)
+table = torch.ones(4, 2)
+for i in range(1, 4):
+    table[i] = table[i - 1] * shrink
+try:
+    table.sum().backward()
+except RuntimeError as error:
+    print("rows of one tensor:", str(error).split(": [")[0])
+
+# %% [markdown]
+# The rows are views of one memory with one counter. Rows that are tensors of their own do not have the problem.
+# (`clone()` before every write mends it too, and copies everything each time.)
+
+# %%
+assert table[0]._version == table._version == 3
+row, rows = torch.ones(2), []
+for _ in range(3):
+    row = row * shrink
+    rows.append(row)
+torch.stack(rows).sum().backward()
+print("rows of their own: gradient", shrink.grad.item())
+assert shrink.grad == 2 * (1 + 2 * 0.5 + 3 * 0.5**2)
+
+# %% [markdown]
+# ### Few samples, wide layers
+#
+# The gradients of section 10, for 8 samples that are 512 wide. The results alone are 8 × 512 × 522 numbers, 8.6 MB. How
+# many times as fast is `vmap`?
+
+# %%
+guess = ...
 
 # %%
 compare(
@@ -1102,27 +1147,17 @@ for name, function in {"loop": loop_over_samples, "vmap(grad)": gradient_of_each
 
 # %% [markdown]
 # Most of the gain is gone. There are about a hundred operations to save instead of 800, and each has real work to do.
-# The loop also writes the results twice (`stack` copies), `vmap` once. And mind the
-# memory: one gradient for each sample is as many copies of the model as there are samples. That is why `backward()` adds them up.
-#
-# `vmap` has a limit: inside it, Python cannot look at a value. Section 5's `if` does not work there;
-# `torch.where` does.
-
-# %%
-try:
-    vmap(lambda x: x if x > 0 else -x)(torch.randn(3))
-except RuntimeError as error:
-    print(str(error).split(". ")[0])
-assert (vmap(lambda x: torch.where(x > 0, x, -x))(torch.randn(3)) >= 0).all()
+# The loop also writes the results twice (`stack` copies), `vmap` once.
 
 # %% [markdown]
 # ### All slopes of all results: the Jacobian
 #
 # A function from 64 numbers to 32 numbers has 32 × 64 slopes. With `torch.autograd.grad`, each call gives one row, and
-# `retain_graph=True` keeps the graph for the next one. `jacrev` gives all rows in one pass back.
+# `retain_graph=True` keeps the graph for the next one. `jacrev` gives all rows in one pass back. How many times as fast
+# is it?
 
 # %%
-guess = 5.0
+guess = ...
 
 
 # %%
@@ -1167,6 +1202,7 @@ assert torch.allclose(row_by_row(x, first, second), jacrev(two_layers)(x, first,
 # | one decision for each element | `torch.where` | one operation; both sides are computed |
 # | inference | `inference_mode`, or `no_grad` if training uses the result | memory stays flat; time only with many small operations |
 # | a running total | `total + loss.detach()`, one `item()` at the end | no graph is held, no sync for each batch |
+# | to keep a small piece | `piece.detach().clone()` | a view keeps all of its memory alive |
 # | rows that depend on each other | a list, then `torch.stack` | writing in place changes what autograd kept |
 # | a gradient for each sample | `vmap(grad(f))` | each operation starts once; memory for all of them |
 

@@ -4,15 +4,19 @@
 # Two GPUs hold two copies of a model. Each works on a part of the batch. Then they must agree on one
 # gradient. How they agree decides whether the second GPU was worth its price.
 #
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021, whose claims this course
+# measures; *B5* is the course's number for a claim, and `claims.ipynb` lists them all. `compare` times code,
+# and `costs` counts what it asks of torch; [chapter 00](00_measuring.ipynb) explains both.
+#
 # **You will be able to**
 # - start one process for each device, and say who is who,
 # - give each process its own part of the data, and get the gradients of the whole batch,
 # - count what travels in a step, and make it travel less often,
 # - tell beforehand when a second process cannot help.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, two processes. Everything here runs live: the two
-# talk over the loopback interface. Two cells use GPUs where there are two: the training program of section
-# 4, and a step with `DataParallel` in section 10.
+# **Time:** 45 minutes to read and run, 15 more for the part Further. **Needs:** CPU, two processes.
+# Everything here runs live: the two talk over the loopback interface. Two cells use GPUs where there are two:
+# the training program of section 4, and a step with `DataParallel` in the part Further.
 #
 # **Claims tested:** *B5* "`nn.DataParallel` for several GPUs"; *B6* "`DistributedDataParallel` with
 # `init_process_group("nccl")`".
@@ -22,7 +26,6 @@ import copy
 import inspect
 import json
 import os
-import runpy
 import socket
 import subprocess
 import sys
@@ -36,11 +39,24 @@ from statistics import median
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from parts import team as ranks
+from parts import train_ddp
+from parts.ring import buckets_picture, ring_all_reduce, ring_picture
 from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler
 from torch.utils.flop_counter import FlopCounterMode
 
-from autograder import article_code, behaviour, compare, costs, devices, documented, verdicts
+from autograder import (
+    article_code,
+    behaviour,
+    compare,
+    costs,
+    devices,
+    documented,
+    guessed,
+    picture,
+    verdicts,
+)
 
 print("devices here:", *devices(), "· processors:", os.cpu_count(), "· GPUs:", torch.cuda.device_count())
 
@@ -150,8 +166,8 @@ print(f"timeout: {default}.")
 # ## 3. Which samples are mine?
 #
 # Every process runs the same program, so every process opens the same data set. Without further care each
-# reads *all* of it: two processes do the same work twice. `DistributedSampler` deals the indices out like
-# cards. It can be tried without any second process, because it takes rank and world size as arguments.
+# reads *all* of it. `DistributedSampler` deals the indices out like cards. It can be tried without a second
+# process, because it takes rank and world size as arguments.
 
 
 # %%
@@ -172,19 +188,25 @@ zero, one = hands(10, 2)
 assert sorted(zero + one) == list(range(10))
 
 # %% [markdown]
-# Ten samples for *four* ranks do not come out even. How many does each get? Guess, then run.
+# Ten samples for *four* ranks do not come out even. How many samples do the four ranks get, all together?
 
 # %%
-print("filled up:", hands(10, 4, shuffle=False))
-print("drop_last:", hands(10, 4, shuffle=False, drop_last=True))
-assert {len(hand) for hand in hands(10, 4)} == {3}
-assert {len(hand) for hand in hands(10, 4, drop_last=True)} == {2}
+guess = ...
+
+# %%
+filled, left_out = hands(10, 4, shuffle=False), hands(10, 4, shuffle=False, drop_last=True)
+guessed(
+    guess,
+    f"{sum(map(len, filled))}: {filled}",
+    f"With drop_last=True {sum(map(len, left_out))}: {left_out}",
+)
+assert {len(hand) for hand in filled} == {3} and {len(hand) for hand in left_out} == {2}
 
 # %% [markdown]
 # Every hand has the same length: ranks take their steps together, and one without a batch would keep the
-# others waiting. So the sampler deals samples 0 and 1 twice, or with `drop_last=True` leaves two out. In
-# training that matters little. In *evaluation* it is wrong: an accuracy over 12 dealt samples is not the
-# accuracy over the 10 that you have.
+# others waiting. So the sampler deals some samples twice, or with `drop_last=True` leaves some out. In
+# training that matters little. In *evaluation* it is wrong: an accuracy over samples of which some count
+# twice is not the accuracy over the data set.
 #
 # One more trap. The shuffle is seeded with the seed plus the epoch's number, so that all ranks shuffle
 # alike. The sampler must be told the epoch:
@@ -200,94 +222,20 @@ assert list(sampler) == list(sampler) == same_order != hands(10, 2, epoch=1)[0]
 # %% [markdown]
 # ## 4. The program that starts
 #
-# Here is the whole of it. `torchrun` starts it as often as you say, and puts rank, world size and
-# address into each process's environment. Read `main` from top to bottom; there is nothing hidden.
+# Here is the whole of it: `parts/train_ddp.py`. `torchrun` starts it as often as you say, and puts rank,
+# world size and address into each process's environment. `main` does the rest:
 
 # %%
-TRAIN = """
-import json, os, sys
-from pathlib import Path
-
-import torch
-import torch.distributed as dist
-import torch.nn.functional as F
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-SAMPLES, BATCH, EPOCHS = 96, 16, 2
-
-
-def make_model(seed):
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
-
-
-def make_data():
-    x = torch.randn(SAMPLES, 8, generator=torch.Generator().manual_seed(1))
-    return x, x.square().mean(1, keepdim=True)
-
-
-def main(folder):
-    rank = int(os.environ["RANK"])                # number among all processes
-    local_rank = int(os.environ["LOCAL_RANK"])    # number among those on this machine
-    gpus = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
-    device = torch.device("cuda", local_rank) if gpus else torch.device("cpu")
-    if gpus:
-        torch.cuda.set_device(device)
-    elif torch.cuda.is_available():               # NCCL refuses two ranks on one GPU
-        print("fewer GPUs than processes: all on the CPU", file=sys.stderr)
-    dist.init_process_group("nccl" if gpus else "gloo")
-
-    data = TensorDataset(*make_data())
-    sampler = DistributedSampler(data)            # asks the group for rank and world size
-    loader = DataLoader(data, batch_size=BATCH, sampler=sampler)
-
-    plain = make_model(seed=rank).to(device)      # every rank starts with other weights!
-    before = plain[0].weight[0, 0].item()
-    model = DistributedDataParallel(plain, device_ids=[local_rank] if gpus else None)
-    after = plain[0].weight[0, 0].item()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    seen = 0
-    for epoch in range(EPOCHS):
-        sampler.set_epoch(epoch)
-        for x, y in loader:
-            optimizer.zero_grad()
-            F.mse_loss(model(x.to(device)), y.to(device)).backward()    # gradients are averaged here
-            optimizer.step()
-            seen += len(x)
-
-    report = {"rank": rank, "world": dist.get_world_size()}
-    report |= {"device": str(device), "backend": dist.get_backend()}
-    report |= {"before": before, "after": after, "seen": seen, "last": plain[0].weight[0, 0].item()}
-    Path(folder, f"rank{rank}.json").write_text(json.dumps(report))
-    if rank == 0:                                 # one file, one writer
-        torch.save(model.state_dict(), Path(folder, "wrapped.pt"))
-        torch.save(model.module.state_dict(), Path(folder, "plain.pt"))
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
-"""
-
+print(inspect.getsource(train_ddp.main))
 
 # %%
 folder = tempfile.TemporaryDirectory()
-script = Path(folder.name, "train.py")
-script.write_text(TRAIN)
-environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # one thread for each process
-if sys.platform in ("linux", "darwin"):  # talk over the loopback interface only
-    environment["GLOO_SOCKET_IFNAME"] = {"linux": "lo", "darwin": "lo0"}[sys.platform]
-
-# As on the command line: torchrun --standalone --nproc-per-node 2 train.py FOLDER
+# As on the command line: torchrun --standalone --nproc-per-node 2 train_ddp.py FOLDER
 torchrun = [sys.executable, "-m", "torch.distributed.run"]  # with the Python that runs this notebook
-command = [*torchrun, "--standalone", "--nproc-per-node", "2", script, folder.name]
+command = [*torchrun, "--standalone", "--nproc-per-node", "2", train_ddp.__file__, folder.name]
 start = time.perf_counter()
-done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-print(
-    f"torchrun took {time.perf_counter() - start:.1f} s, return code {done.returncode}", done.stderr[-2000:]
-)
+done = subprocess.run(command, env=ranks.own_environment(), capture_output=True, text=True, timeout=120)
+print(f"torchrun took {time.perf_counter() - start:.1f} s, code {done.returncode}", done.stderr[-2000:])
 reports = [json.loads(Path(folder.name, f"rank{rank}.json").read_text()) for rank in (0, 1)]
 for report in reports:
     print(report)
@@ -296,9 +244,9 @@ for report in reports:
 # Most of those seconds went into `import torch`, in the launcher and then in each process. You pay them once
 # per run.
 #
-# Look at the reports. The two ranks began with different weights (`before`). DDP's constructor sent those of
-# rank 0 to all (`after`). Each rank has `seen` half of the samples of two epochs. And after six steps the
-# weight is still the same on both (`last`).
+# The two ranks began with different weights (`before`). DDP's constructor sent those of rank 0 to all
+# (`after`). Each rank has `seen` half of the samples of two epochs. And after six steps the weight is still
+# the same on both (`last`).
 
 # %%
 first, second = reports
@@ -312,9 +260,8 @@ assert first["last"] == second["last"]
 # holds the 16 samples of rank 0 and the 16 of rank 1.
 
 # %%
-train = runpy.run_path(str(script))
-alone = train["make_model"](seed=0)
-x, y = train["make_data"]()
+alone = train_ddp.make_model(seed=0)
+x, y = train_ddp.make_data()
 optimizer = torch.optim.SGD(alone.parameters(), lr=0.05)
 for epoch in range(2):
     zero, one = hands(96, 2, epoch)
@@ -327,8 +274,6 @@ for epoch in range(2):
 together = torch.load(Path(folder.name, "plain.pt"), map_location="cpu")
 differences = [(value - together[name]).abs().max().item() for name, value in alone.state_dict().items()]
 print("largest difference of any weight:", max(differences))
-
-# %%
 behaviour(
     "B6",
     "Two processes under torchrun, with a device and a sampler, get the weights of one with the whole batch.",
@@ -337,9 +282,8 @@ behaviour(
 )
 
 # %% [markdown]
-# Note what this means for your settings. `batch_size` in the script is the batch *per process*. On two
-# processes the model sees batches of 32, and takes half as many steps in an epoch. The learning rate may
-# need another value.
+# `batch_size` in the program is the batch *per process*. On two processes the model sees batches of 32, and
+# takes half as many steps in an epoch. The learning rate may need another value.
 #
 # ### The prefix
 #
@@ -364,330 +308,14 @@ assert all(name.startswith("module.") for name in wrapped)
 # %% [markdown]
 # ## 5. A team that stays
 #
-# To time steps we need two ranks that stay alive and do what we ask. Each opens a socket to this notebook,
-# reads the name of a task, does it, and answers. The script is long; `TASKS` near its end lists what the
-# ranks can do, and the rest is read best together with the sections below.
+# To time steps we need two ranks that stay alive and do what we ask. `parts/team.py` starts them, this time
+# without `torchrun`. It has no secret: it sets environment variables, and starts a process for each rank.
+# These four are needed. (`torchrun` can also restart processes after a failure, and it works across machines.
+# So use it for real work.)
 
 # %%
-TEAM = '''
-import copy, json, socket, sys, time
-from datetime import timedelta
-
-import torch
-import torch.distributed as dist
-import torch.nn.functional as F
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader
-
-dist.init_process_group("gloo")
-rank = dist.get_rank()
-
-
-class Training:
-    """One model, plain and in DDP; a batch, and this rank's half of it."""
-
-    def __init__(self, make, *shape):
-        torch.manual_seed(0)
-        self.plain = make()
-        self.ddp = DistributedDataParallel(copy.deepcopy(self.plain))
-        self.x, self.y = torch.randn(32, *shape), torch.randint(10, (32,))
-        half = slice(16 * rank, 16 * (rank + 1))
-        self.part = self.x[half], self.y[half]
-
-    def step(self, model, x, y):
-        model.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-
-    def alone(self):                        # all 32 samples in one process
-        self.step(self.plain, self.x, self.y)
-
-    def alone_with_two_threads(self):
-        torch.set_num_threads(2)            # for this task only, see the last lines
-        self.alone()
-
-    def alone_with_half(self):              # 16 samples in one process
-        self.step(self.plain, *self.part)
-
-    def together(self):                     # 16 samples in each of two processes
-        self.step(self.ddp, *self.part)
-
-    def four_parts(self):                   # four small batches, one step: all-reduce after each
-        self.ddp.zero_grad()
-        for x, y in zip(*(t.chunk(4) for t in self.part)):
-            (F.cross_entropy(self.ddp(x), y) / 4).backward()
-
-    def four_parts_no_sync(self):           # all-reduce after the last one only
-        self.ddp.zero_grad()
-        parts = list(zip(*(t.chunk(4) for t in self.part)))
-        with self.ddp.no_sync():
-            for x, y in parts[:-1]:
-                (F.cross_entropy(self.ddp(x), y) / 4).backward()
-        x, y = parts[-1]
-        (F.cross_entropy(self.ddp(x), y) / 4).backward()
-
-    def off(self):
-        """How far the gradients of `ddp` are from those of `plain`, relative to the largest of these."""
-        pairs = [(q.grad, p.grad) for q, p in zip(self.ddp.parameters(), self.plain.parameters())]
-        return (max((got - right).abs().max() for got, right in pairs)
-                / max(right.abs().max() for _, right in pairs)).item()
-
-    def uneven(self):                       # 24 and 8 samples
-        self.alone()
-        half = slice(0, 24) if rank == 0 else slice(24, 32)
-        self.step(self.ddp, self.x[half], self.y[half])
-        return self.off()
-
-    def gradients_off(self):
-        """The largest error of the gradients, for each way to work together."""
-        self.alone()
-        found = {}
-        for way in (self.together, self.four_parts, self.four_parts_no_sync):
-            way()
-            found[way.__name__] = self.off()
-        return found
-
-
-def convolutions():
-    layers = [nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1), nn.ReLU()]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(512, 10))
-
-
-def wide():
-    layers = [nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Linear(1024, 10))
-
-
-def deep():
-    return nn.Sequential(*[nn.Linear(32, 32) for _ in range(60)])
-
-
-def normalised():
-    return nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 10))
-
-
-trainings = {
-    "convolutions": Training(convolutions, 3, 32, 32),
-    "wide": Training(wide, 1024),
-    "deep": Training(deep, 32),
-    "batch norm": Training(normalised, 64),
-}
-
-
-def two_lines():                            # no sampler: which samples does each rank read?
-    model = DistributedDataParallel(deep())
-    seen, everyone = [], [None, None]
-    for batch in DataLoader(range(6), batch_size=2):
-        model(torch.ones(len(batch), 32)).sum().backward()
-        seen += batch.tolist()
-    dist.all_gather_object(everyone, seen)
-    return everyone
-
-
-def running_means():
-    """How far apart the ranks' are: after a step, and after the next forward pass."""
-    training = trainings["batch norm"]
-    mean = training.ddp.module[1].running_mean
-
-    def apart():
-        means = [torch.empty_like(mean), torch.empty_like(mean)]
-        dist.all_gather(means, mean)
-        return (means[0] - means[1]).abs().max().item()
-
-    training.together()
-    found = [apart()]
-    training.ddp.eval()                     # in this mode BatchNorm does not change its buffers
-    with torch.no_grad():
-        training.ddp(training.x)
-    training.ddp.train()
-    return [*found, apart()]
-
-
-def synchronised():
-    """What SyncBatchNorm says here."""
-    model = nn.SyncBatchNorm.convert_sync_batchnorm(normalised())
-    try:
-        DistributedDataParallel(model)(trainings["batch norm"].x)
-    except ValueError as error:
-        return f"{type(model[1]).__name__}: {error}"
-
-
-one_by_one = DistributedDataParallel(deep(), bucket_cap_mb=1e-6)
-gradients = {
-    "many small": [torch.zeros(1000) for _ in range(60)],
-    "few large": [torch.zeros(1_000_000) for _ in range(3)],
-}
-
-
-def one_call_each(tensors):
-    for tensor in tensors:
-        dist.all_reduce(tensor)
-
-
-def one_call(tensors):
-    flat = torch.cat([tensor.flatten() for tensor in tensors])
-    dist.all_reduce(flat)
-    torch._foreach_copy_(tensors, flat.split([tensor.numel() for tensor in tensors]))
-
-
-def cost_of_a_message():
-    """Median seconds of an all-reduce, by the number of bytes."""
-    seconds = {}
-    for numbers in (1, 1000, 10_000, 100_000, 1_000_000, 5_000_000):
-        tensor, times = torch.zeros(numbers), []
-        for _ in range(7):
-            dist.barrier()
-            start = time.perf_counter()
-            dist.all_reduce(tensor)
-            times.append(time.perf_counter() - start)
-        seconds[4 * numbers] = sorted(times)[3]
-    return seconds
-
-
-def send_nothing(sizes, bucket):            # called instead of the all-reduce
-    sizes.append(4 * bucket.buffer().numel())
-    future = torch.futures.Future()
-    future.set_result(bucket.buffer())
-    return future
-
-
-def buckets(name, make, **settings):
-    """Bytes of each bucket that DDP sends in the first step, and in the second."""
-    sizes, found = [], []
-    model = DistributedDataParallel(make(), **settings)
-    model.register_comm_hook(sizes, send_nothing)
-    for _ in range(2):
-        sizes.clear()
-        trainings[name].step(model, *trainings[name].part)
-        found.append(sizes.copy())
-    return found
-
-
-def blocks_of_memory(**settings):
-    """In how many blocks of memory the gradients lie, after two steps."""
-    model = DistributedDataParallel(wide(), **settings)
-    for _ in range(2):
-        trainings["wide"].step(model, *trainings["wide"].part)
-    return len({parameter.grad.untyped_storage().data_ptr() for parameter in model.parameters()})
-
-
-def sharded():
-    """Bytes of weights that this rank holds, and how far its gradients are off."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
-    training, mesh = trainings["wide"], init_device_mesh("cpu", (2,))
-    model = copy.deepcopy(training.plain)
-    for layer in model:
-        if isinstance(layer, nn.Linear):
-            fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-    training.step(model, *training.part)
-    training.alone()
-    pairs = [(q.grad.full_tensor(), p.grad) for q, p in zip(model.parameters(), training.plain.parameters())]
-    off = max(((got - right).abs().max() / right.abs().max()).item() for got, right in pairs)
-    return sum(4 * parameter.to_local().numel() for parameter in model.parameters()), off
-
-
-silent = DistributedDataParallel(wide())
-silent.register_comm_hook([], send_nothing)
-
-
-impatient = dist.new_group(timeout=timedelta(seconds=1))
-
-
-def missing_rank():
-    if rank == 1:
-        time.sleep(1.5)                     # does something else, and never joins
-        return None
-    start = time.perf_counter()
-    try:
-        dist.all_reduce(torch.ones(1), group=impatient)
-    except RuntimeError as error:
-        return f"after {time.perf_counter() - start:.1f} s: RuntimeError: ... {str(error).split('] ')[-1]}"
-
-
-TASKS = {
-    "message": cost_of_a_message,
-    "two lines": two_lines,
-    "running means": running_means,
-    "SyncBatchNorm": synchronised,
-    "buckets": lambda: buckets("wide", wide),
-    "buckets 25": lambda: buckets("wide", wide, bucket_cap_mb=25),
-    "buckets, deep": lambda: buckets("deep", deep),
-    "buckets, deep, one gradient each": lambda: buckets("deep", deep, bucket_cap_mb=1e-6),
-    "blocks": blocks_of_memory,
-    "blocks, as views": lambda: blocks_of_memory(gradient_as_bucket_view=True),
-    "sharded": sharded,
-    "one gradient in a bucket": lambda: trainings["deep"].step(one_by_one, *trainings["deep"].part),
-    "wide, no messages": lambda: trainings["wide"].step(silent, *trainings["wide"].part),
-    "missing rank": missing_rank,
-}
-for name, tensors in gradients.items():
-    TASKS[f"{name}, one call each"] = lambda tensors=tensors: one_call_each(tensors)
-    TASKS[f"{name}, one call"] = lambda tensors=tensors: one_call(tensors)
-for name, training in trainings.items():
-    for way in dir(training):
-        if callable(getattr(training, way)) and not way.startswith("_"):
-            TASKS[f"{name}, {way}"] = getattr(training, way)
-
-notebook = socket.create_connection(("127.0.0.1", int(sys.argv[1]))).makefile("rw")
-print(rank, file=notebook, flush=True)
-for line in notebook:                       # until the notebook closes the connection
-    torch.set_num_threads(1)
-    print(json.dumps(TASKS[line.strip()]()), file=notebook, flush=True)
-dist.destroy_process_group()
-'''
-
-
-# %% [markdown]
-# This time we do without `torchrun`. It has no secret: it sets environment variables and starts a process
-# for each rank. Our ranks need four of them: `RANK`, `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT`. (Section 4
-# also read `LOCAL_RANK` and `LOCAL_WORLD_SIZE`. `torchrun` can also restart processes after a failure
-# (`--max-restarts`), and it works across machines. So use it for real work.)
-
-
-# %%
-class Team:
-    """Two ranks that do tasks by name."""
-
-    def __init__(self, script):
-        log = Path(folder.name, "team.log")
-        with socket.create_server(("127.0.0.1", 0)) as meeting_point:
-            port = meeting_point.getsockname()[1]  # free again at the end of this block
-        with socket.create_server(("127.0.0.1", 0)) as server, open(log, "w") as output:
-            server.settimeout(120)
-            self.processes = []
-            for rank in (0, 1):
-                who = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-                self.processes.append(
-                    subprocess.Popen(
-                        [sys.executable, script, str(server.getsockname()[1])],
-                        env=environment | {name: str(value) for name, value in who.items()},
-                        stdout=output,
-                        stderr=output,
-                    )
-                )
-            lines = [server.accept()[0].makefile("rw") for _ in range(2)]
-        self.ranks = {int(line.readline()): line for line in lines}
-
-    def do(self, task, ranks=(0, 1)):
-        """Ask these ranks for a task, wait for all, give the answer of the first."""
-        for rank in ranks:
-            print(task, file=self.ranks[rank], flush=True)
-        answers = [json.loads(self.ranks[rank].readline()) for rank in ranks]
-        return answers[0]
-
-    def close(self):
-        for line in self.ranks.values():
-            line.close()
-        for process in self.processes:
-            process.wait(30)
-
-
-team_script = Path(folder.name, "team.py")
-team_script.write_text(TEAM)
-team = Team(team_script)
+print(ranks.who_is_who(rank=1, ranks=2, port=29500))
+team = ranks.Team()
 print("ranks:", sorted(team.ranks))
 
 # %% [markdown]
@@ -728,12 +356,17 @@ print("rank 0 and rank 1 read:", *team.do("two lines"))
 #
 # ### A layer that mixes the samples
 #
-# BatchNorm divides by the spread *of the batch*. Each rank knows only its half. How far off are the
-# gradients now, with equal halves?
+# BatchNorm divides by the spread *of the batch*. Each rank knows only its half. With equal halves, by how
+# many percent of the largest gradient are DDP's gradients off?
+
+# %%
+guess = ...
 
 # %%
 mixed = team.do("batch norm, gradients_off")["together"]
-print(f"with BatchNorm: off by {mixed:.0%}")
+guessed(guess, f"With BatchNorm, off by {mixed:.0%}.")
+
+# %%
 no_mixing = "no layer takes statistics over its part of the batch, as BatchNorm does (SyncBatchNorm does not)"
 behaviour("B6", "The gradients of convolutions and of linear layers are right.", right, when=no_mixing)
 behaviour("B6", "The gradients are right with BatchNorm, too.", mixed < 1e-4, unless=no_mixing)
@@ -749,8 +382,7 @@ print(team.do("SyncBatchNorm"))
 # Each half is normalised by statistics of its own. This is not an error, but another computation: that of
 # batches of 16. With one or two pictures on each GPU such statistics are worth little.
 # `nn.SyncBatchNorm.convert_sync_batchnorm(model)`, before DDP wraps it, takes the statistics over all ranks.
-# That costs a small message in each such layer, in the forward and in the backward pass. It works on GPUs
-# only, as its answer here says.
+# That costs a small message in each such layer. It works on GPUs only, as its answer here says.
 #
 # The buffers tell the rest. Each rank moves its running mean by its own half. Then the next forward pass
 # begins with rank 0 *sending its buffers to all*, and what the others have seen is lost. All ranks must take
@@ -759,15 +391,64 @@ print(team.do("SyncBatchNorm"))
 # `broadcast_buffers=False`.)
 
 # %% [markdown]
-# ## 6. What a message costs
+# ## 6. The ring
 #
-# The gradients are summed by an *all-reduce*: every rank brings a tensor, every rank gets the sum. Sixty
-# gradients of 1,000 numbers each, summed over two ranks. Either one all-reduce for each, or all of them
-# copied into one tensor (a *bucket*), one all-reduce, and copied back. The bytes are the same. How many
-# times faster is the bucket?
+# The gradients are summed by an *all-reduce*: every rank brings a tensor, every rank gets the sum. Nobody
+# collects all of them. Instead, the tensor is cut into as many pieces as there are ranks, and in every step
+# each rank passes *one piece* to its neighbour. Here are three ranks with three pieces, played in this
+# process. An arrow is a piece that travels; what leaves at the bottom comes in at the top.
 
 # %%
-guess = 2.0
+picture(*ring_picture([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0], [100.0, 200.0, 300.0]]))
+print(inspect.getsource(ring_all_reduce))
+
+# %% [markdown]
+# All ranks send in every step. With two ranks each sends its tensor once: one half
+# to add, one half to hand round. With 64 ranks, how many times its own tensor does each rank send?
+
+# %%
+guess = ...
+
+# %%
+sent = {}
+for n in (2, 3, 8, 64):
+    buffers = [torch.ones(6400) for _ in range(n)]
+    sizes = [len(piece) for piece in buffers[0].tensor_split(n)]
+    sent[n] = (
+        sum(sizes[i] for moves in ring_all_reduce(buffers) for sender, _, i in moves if sender == 0) / 6400
+    )
+    assert all(buffer.eq(n).all() for buffer in buffers)
+guessed(guess, *(f"{n:2} ranks: each sends {times:.2f} times its tensor." for n, times in sent.items()))
+
+# %% [markdown]
+# 2 · (n − 1) / n times, never more than twice. The number of *steps* grows with the ranks, the bytes hardly.
+#
+# Look at the picture once more. Each piece begins its way at another rank, so each is added up in another
+# order. That can be seen, because sums of floating-point numbers depend on the order:
+
+# %%
+buffers = [torch.full((6,), value) for value in (1e8, 1.0, -1e8)]
+for _ in ring_all_reduce(buffers):
+    pass
+print("three ranks bring six times 1e8, 1 and -1e8; sums:", buffers[0].tolist())
+assert buffers[0].tolist() == [0, 0, 0, 0, 1, 1]
+
+# %% [markdown]
+# So the last bits of a gradient depend on *where in a message* it travels.
+#
+# ## 7. What a message costs
+#
+# Sixty gradients of 1,000 numbers each, summed over two ranks. Either one all-reduce for each, or all of them
+# copied into one tensor (a *bucket*), one all-reduce, and copied back. The bytes are the same.
+
+# %%
+print(inspect.getsource(ranks.one_call_each), inspect.getsource(ranks.one_call), sep="\n")
+
+# %% [markdown]
+# How many times faster is the bucket?
+
+# %%
+guess = ...
 
 # %%
 compare(
@@ -800,19 +481,18 @@ for size, seconds in message.items():
 #
 # *time = start-up + bytes / bandwidth*, once for each call.
 #
-# Sixty calls pay sixty start-ups. Between GPUs, NCCL has a shorter start-up and a higher bandwidth; the
-# shape of the model is the same.
+# Sixty calls pay sixty start-ups. Between GPUs the two numbers are others; the shape of the model is the same.
 #
 # All timings in this chapter are wall-clock times, because two processes or two threads work. They change
 # with what else your machine does. When `compare` times the team, they contain the way from the notebook to
 # the ranks and back.
 #
-# ### When it does not help
+# ### Large gradients
 #
 # Three gradients of a million numbers each: 12 MB. How many times faster is one bucket?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -831,16 +511,17 @@ compare(
 # Nothing gained, perhaps something lost. Two start-ups are saved of a time that the bytes decide, and a
 # bucket costs two more copies of 12 MB. A bucket is for small gradients.
 #
-# ## 7. Buckets in DDP
+# ## 8. Buckets in DDP
 #
-# DDP does this for you. It fills buckets in the order in which gradients become ready, and sends each as
-# soon as it is full, *while the backward pass goes on*. Buckets are closed at 25 MB, the very first one at 1
-# MB already: its journey can begin early. `bucket_cap_mb` sets one size for all. A network of 60 small
-# layers has 120 gradients. With a cap of almost nothing, each is sent alone. How many times faster is the
-# default?
+# DDP makes such buckets for you. It fills them in the order in which gradients become ready, the last layer
+# first, and sends each as soon as it is full. A bucket is closed when it holds 25 MiB, the first one at 1 MiB
+# already. `bucket_cap_mb` sets one size for all.
+#
+# A network of 60 small layers has 120 gradients. With a cap of almost nothing, each is sent alone. How many
+# times faster is the default?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -856,9 +537,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** 120 start-ups against one. A larger bucket is not always better: one bucket for all gradients is
-# full only when the backward pass is over, and then nothing is left to hide its journey behind. Let us count
-# the messages, and look at the buckets of a network with two layers of 1024 × 1024, four megabytes each:
+# **Why.** 120 start-ups against one. Let us count the messages. And let us look at the buckets of a network
+# with two layers of 1024 × 1024, four megabytes each:
 
 # %%
 messages = [len(team.do(task)[1]) for task in ("buckets, deep, one gradient each", "buckets, deep")]
@@ -873,18 +553,46 @@ assert len(found["default"][1]) > len(found["bucket_cap_mb=25"][1])
 
 # %% [markdown]
 # In the first step DDP does not know yet in which order the gradients come. After it, it makes the buckets
-# anew. (So leave the first step out when you time it.) Then the default sends half of the gradients early;
-# the setting by hand waits for the last one. A gradient is never cut in two: that is why the first bucket is
-# larger than 1 MB.
+# anew. (So leave the first step out when you time it.) A gradient is never cut in two: that is why the first
+# bucket of the default is larger than 1 MiB.
 #
-# ## 8. Does a second process pay?
+# ### Buckets over time
+#
+# Why not one bucket for all? Because a full bucket travels *while the backward pass goes on*. We put a watch
+# into both ranks, and draw one step of a network of five such layers, for three sizes of bucket.
+
+# %%
+picture(*buckets_picture(team.do("timelines")))
+
+# %% [markdown]
+# One bucket for all is full when the backward pass is over: nothing hides its journey. Small buckets leave
+# early, and most of their journey is over in time. Only the last bucket, with the gradients of the *first*
+# layer, can hide behind nothing. So small buckets hide more, and large ones save start-ups.
+#
+# Now look at the *end* of the three steps. Does it come as much earlier as the picture promises? On this kind
+# of machine hardly: the messages are carried by the very processors that compute, so the backward pass becomes
+# longer meanwhile. GPUs have links of their own for it.
+#
+# The gradients are copied into the buckets and back. With `gradient_as_bucket_view=True` they stay *in* the
+# buckets after the step, and do not take memory twice. In how many blocks of memory do the six gradients of
+# the network with two wide layers lie?
+
+# %%
+blocks = {"default": team.do("blocks"), "gradient_as_bucket_view=True": team.do("blocks, as views")}
+print(blocks)
+assert blocks == {"default": 6, "gradient_as_bucket_view=True": 2}
+
+# %% [markdown]
+# In two: the two buckets above.
+#
+# ## 9. Does a second process pay?
 #
 # A network of two convolutions, a batch of 32 pictures of 32 × 32. One process works through all 32 with one
 # thread. Or with two threads. Or two processes take 16 each and average their gradients. How many times
 # faster are the two processes than the one thread?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -902,24 +610,11 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** This network has few weights and much arithmetic. Let us count both for a step with the batch of
-# 32:
+# **Why.** Let us count what travels and what is computed in a step with the batch of 32, for this network and
+# for one with wide layers:
 
 # %%
-networks = {
-    "convolutions": nn.Sequential(
-        nn.Conv2d(3, 32, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(32, 32, 3, padding=1),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d(4),
-        nn.Flatten(),
-        nn.Linear(512, 10),
-    ),
-    "wide layers": nn.Sequential(
-        nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10)
-    ),
-}
+networks = {"convolutions": ranks.convolutions(), "wide layers": ranks.wide()}
 batches = {"convolutions": torch.randn(32, 3, 32, 32), "wide layers": torch.randn(32, 1024)}
 gradient_bytes = {}
 for name, network in networks.items():
@@ -932,20 +627,20 @@ for name, network in networks.items():
     )
 
 # %% [markdown]
-# Some kilobytes travel, some gigaflops are shared. How much remains of the factor of two is up to your
-# machine: are there two idle cores, two halves of one, or none to spare? Two *threads* of one process share
-# such work without any message, if two cores are idle. (If another program holds one of them, the threads
-# wait for each other after every operation, and can be several times slower than one.) So on one CPU, DDP is
-# rarely the way to go faster. It is a way to use a second *device*, or a second machine.
+# The convolutions send some kilobytes and share some gigaflops. How much remains of the factor of two is up
+# to your machine: are there two idle cores, two halves of one, or none to spare? Two *threads* of one process
+# share such work without any message. (If another program holds one of the cores, the threads wait for each
+# other after every operation, and can be several times slower than one.) So on one CPU, DDP is rarely the way
+# to go faster. It is a way to use a second *device*, or a second machine.
 #
-# ### When it does not help
+# ### More to send, less to compute
 #
-# Now the wide layers: more than a hundred times as many bytes of gradients, and less work. How many times
-# faster are two processes? (Two rows more, for later: half of the batch in one process; and DDP with the
-# all-reduce left out. It does all its other work; its gradients are of no use.)
+# Now the wide layers. How many times faster are two processes? (Two rows more, for later: half of the batch
+# in one process; and DDP with the all-reduce left out. It does all its other work; its gradients are of no
+# use.)
 
 # %%
-guess = 1.5
+guess = ...
 
 # %%
 wide_steps = compare(
@@ -964,9 +659,8 @@ wide_steps = compare(
 )
 
 # %% [markdown]
-# Slower than one process alone. (Where an interval contains 1, this run shows nothing.) The model of section
-# 6 says so in advance. Two processes save what one process saves with half of the batch. If the gradients
-# travel longer than that, and nothing hides the journey, you lose:
+# The model of section 7 says it in advance. Two processes save what one process saves with half of the batch.
+# If the gradients travel longer than that, and nothing hides the journey, you lose:
 
 # %%
 size = max(message)
@@ -976,9 +670,8 @@ wide_times = {
     name: median(wide_steps.samples["cpu"].seconds(name)) for name in wide_steps.samples["cpu"].blocks
 }
 half = wide_times["one process, half of the batch"]
-print(
-    f"half of the batch in one process: {half * 1e3:.1f} ms; all of it: {wide_times['one process'] * 1e3:.1f} ms"
-)
+whole = wide_times["one process"]
+print(f"half of the batch in one process: {half * 1e3:.1f} ms; all of it: {whole * 1e3:.1f} ms")
 print(f"{gradient_bytes['wide layers'] / 1e6:.1f} MB at {bandwidth / 1e6:,.0f} MB/s: {journey * 1e3:.1f} ms")
 print(f"sum: {(half + journey) * 1e3:.1f} ms; measured: {wide_times['two processes, DDP'] * 1e3:.1f} ms")
 
@@ -987,33 +680,24 @@ print(f"sum: {(half + journey) * 1e3:.1f} ms; measured: {wide_times['two process
 # gradients written. So there was little to save. And the measured step is longer than the sum: DDP copies
 # the gradients into its buckets and back, and both ranks share one memory. See the row *no messages*.
 #
-# The way back can be saved. With `gradient_as_bucket_view=True` the gradients stay *in* the buckets after
-# the step, and do not take memory twice. In how many blocks of memory do the six gradients of the wide
-# layers lie?
-
-# %%
-blocks = {"default": team.do("blocks"), "gradient_as_bucket_view=True": team.do("blocks, as views")}
-print(blocks)
-assert blocks == {"default": 6, "gradient_as_bucket_view=True": 2}
-
-# %% [markdown]
-# In two: the two buckets of section 7.
-#
 # Compare two times before you rent the second GPU: *what half of the batch saves* and *bytes of gradients /
-# bandwidth*. DDP can hide a part of the journey behind the backward pass, never more than that pass is long.
+# bandwidth*. A larger batch for each device helps, because the work grows with it and the message does not.
+# Gradients in 16 bits halve the message. Or you send it less often.
 #
-# A larger batch for each device helps, because the work grows with it and the message does not. Gradients in
-# 16 bits halve the message. Or you send it less often.
-#
-# ## 9. `no_sync`: send less often
+# ## 10. `no_sync`: send less often
 #
 # The batch that you want does not fit into memory. So you take it in four parts, let `.grad` add up (chapter
 # 03), and take one step. DDP does not know your plan: it averages after *every* backward pass. `with
-# model.no_sync():` around all but the last says: not yet. How many times faster is the step with the wide
-# layers?
+# model.no_sync():` around all but the last says: not yet.
 
 # %%
-guess = 2.0
+print(inspect.getsource(ranks.Training.four_parts_no_sync))
+
+# %% [markdown]
+# How many times faster is the step with the wide layers?
+
+# %%
+guess = ...
 
 # %%
 four_parts = compare(
@@ -1031,9 +715,9 @@ four_parts = compare(
 
 # %% [markdown]
 # **Why.** One journey of the gradients instead of four. The result is the same, because a mean of sums is
-# the sum of the means; section 5 has shown it for both ways.
+# the sum of the means; section 5 has compared both ways with one process.
 #
-# Compare with section 8. There each rank took its 16 samples in one part, with one journey, too:
+# In section 9 each rank took its 16 samples in one part, with one journey, too:
 
 # %%
 in_parts = median(four_parts.samples["cpu"].seconds("no_sync for three of four"))
@@ -1057,7 +741,7 @@ assert "forward pass should be included" in advice
 # The gradients of the convolutions are some kilobytes. How many times faster is their step with `no_sync`?
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(
@@ -1073,23 +757,10 @@ compare(
 )
 
 # %% [markdown]
-# Less. The bytes are hardly worth mentioning, and three start-ups are short beside a step of many
-# milliseconds. What may remain is waiting: an all-reduce is a meeting, and the faster rank waits there for
-# the slower one. With one part in each step there is nothing to save at all.
+# Less than for the wide layers. The bytes are hardly worth mentioning, and three start-ups are short beside a
+# step of many milliseconds. What may remain is waiting: an all-reduce is a meeting, and the faster rank waits
+# there for the slower one.
 #
-# ### When one device cannot hold it: FSDP
-#
-# DDP keeps *all* weights, all gradients and all the optimiser's numbers on every device. Where they do not
-# fit, `torch.distributed.fsdp.fully_shard` (FSDP) leaves each rank a part of them. A layer's weights are
-# gathered just before they are needed, and of the summed gradients each rank gets its part only. More has to
-# travel, and less memory is needed. How many MB of the wide layers' weights does each of two ranks keep?
-
-# %%
-held, sharded_off = team.do("sharded")
-print(f"DDP: {gradient_bytes['wide layers'] / 1e6:.2f} MB · FSDP: {held / 1e6:.2f} MB")
-assert 2 * held == gradient_bytes["wide layers"] and sharded_off < 1e-4
-
-# %% [markdown]
 # ### A rank that does not come
 #
 # An all-reduce needs *all* ranks. One that has fewer batches, or that takes another branch, leaves the
@@ -1099,16 +770,39 @@ assert 2 * held == gradient_bytes["wide layers"] and sharded_off < 1e-4
 waited = team.do("missing rank")
 print(waited)
 assert "Timed out" in waited
-team.close()
 
 # %% [markdown]
 # This is why the sampler makes all hands equally long, and why `if rank == 0:` may stand around a
 # `torch.save`, but never around a backward pass.
+
+# %% [markdown]
+# ## Further
 #
-# ## 10. Why `DataParallel` was left behind
+# You can skip this part. It is for those whose model does not fit on one device, and for those who meet
+# `DataParallel` in older code, and want to know why it was left behind.
 #
-# `nn.DataParallel(model)` is older and needs only one line: no `torchrun`, no ranks. One process drives all
-# GPUs. Without a GPU it wraps your model and does nothing at all, without a word:
+# ### When one device cannot hold it: FSDP
+#
+# DDP keeps *all* weights, all gradients and all the optimiser's numbers on every device. Where they do not
+# fit, `torch.distributed.fsdp.fully_shard` (FSDP) leaves each rank a part of them. A layer's weights are
+# gathered just before they are needed, and of the summed gradients each rank gets its part only. More has to
+# travel, and less memory is needed. With DDP, the wide layers' weights take 8.4 MB on each rank. How many MB
+# does each of two ranks keep with FSDP?
+
+# %%
+guess = ...
+
+# %%
+held, sharded_off = team.do("sharded")
+guessed(guess, f"DDP: {gradient_bytes['wide layers'] / 1e6:.2f} MB · FSDP: {held / 1e6:.2f} MB")
+assert 2 * held == gradient_bytes["wide layers"] and sharded_off < 1e-4
+team.close()
+
+# %% [markdown]
+# ### Why `DataParallel` was left behind
+#
+# `nn.DataParallel(model)` needs only one line: no `torchrun`, no ranks. One process drives all GPUs. Without
+# a GPU it wraps your model and does nothing at all, without a word:
 
 # %%
 wrapper = nn.DataParallel(nn.Linear(8, 1))
@@ -1180,7 +874,7 @@ assert events.index("all travel") == len(weights)
 # two threads? And how long does the model alone take for half of the batch?
 
 # %%
-guess = 1.5
+guess = ...
 
 
 # %%
@@ -1247,7 +941,7 @@ assert two_halves.operations.total() == 120
 # Large operations let go of the interpreter while they compute. So with convolutions?
 
 # %%
-guess = 1.5
+guess = ...
 
 
 # %%
@@ -1266,7 +960,7 @@ compare(
 
 # %% [markdown]
 # Now the copies weigh little, and each thread has long operations to compute without the interpreter. What
-# you gain depends on idle processors, as in section 8. (If the interval contains 1, this run shows nothing.)
+# you gain depends on idle processors, as in section 9. (If the interval contains 1, this run shows nothing.)
 #
 # So large operations hide what `DataParallel` costs, and small ones do not. Where there are two GPUs, the
 # next cell measures the real thing.
@@ -1331,5 +1025,5 @@ else:
 verdicts("B5", "B6")
 
 # %% [markdown]
-# **Now you:** [the exercises of this chapter](../exercises/08_many_gpus/08_many_gpus.ipynb). Five functions,
-# in four exercises, as they run inside every data-parallel program.
+# **Now you:** [the exercises of this chapter](../exercises/08_many_gpus/08_many_gpus.ipynb). Five exercises
+# on what runs inside every data-parallel program: among them DDP's buckets, which you build.
