@@ -30,6 +30,8 @@ from .values import (
     tensors,
 )
 
+ONE = {"copies": "copy"}  # a cost's name without its last letter stands for one of the others
+
 Errors = type[Exception] | tuple[type[Exception], ...]
 
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -198,10 +200,10 @@ def _expect_same(
         raise AnswerError("failed", found)
     if found := change_of_inputs(mine, theirs, argument_names(like, len(mine)), tolerance):
         raise AnswerError("failed", f"the call changed its input, which must be left alone.\n{found}")
-    if gradients and (
-        found := difference(_gradients(got, mine), _gradients(expected, theirs), where="gradient")
-    ):
-        raise AnswerError("failed", found)
+    if gradients:
+        pair = _gradients(got, mine), _gradients(expected, theirs)
+        if found := difference(*pair, None, tolerance, "gradient"):
+            raise AnswerError("failed", found)
     if shares is not None and cost.sharing_doubt:
         raise cost.sharing_doubt
     if shares is True and not shares_memory(got, mine):
@@ -220,7 +222,10 @@ def _expect_same(
 def _expect_cheap(cost: Costs, at_most: Mapping[str, int]) -> None:
     for name, most in at_most.items():
         if (number := cost.figure(name)) > most:
-            got, allowed = (size(n) if "bytes" in name else f"{n:,} {name}" for n in (number, most))
+            got, allowed = (
+                size(n) if "bytes" in name else counted(n, ONE.get(name, name[:-1]), name)
+                for n in (number, most)
+            )
             at_once = " at once" if name == "peak_bytes" else ""
             raise AnswerError(
                 "failed", f"right, but with {got}{at_once}; at most {allowed} allowed.\n{cost}", right=True

@@ -1,17 +1,19 @@
 # %% [markdown]
 # # Exercises 02 · Devices
 #
-# Five small programs. They fail on another device, send too much, or wait where nobody needs to wait. Mend them.
+# Five programs. They fail on another device, send too much, wait where nobody needs to wait, or do work for
+# nothing. Mend them. The last one is a tool that you can keep.
 #
 # **How it works.** Every exercise has a solution cell; replace the `raise` lines there. Then run the test cells
 # below it. `check` tells you whether your answer is right, and if not, where. `race` times it against the
 # given version, on this machine, now. Hidden tests run when your notebook is graded.
 #
 # You need no GPU. Some tests put the inputs on the `meta` device: an answer that makes a tensor in the wrong
-# place, or asks for a value, fails there as it would on a GPU. Some tests count transfers and syncs.
+# place, or asks for a value, fails there as it would on a GPU. Some tests count transfers and syncs. They
+# count what `costs` counts in the chapter; `from autograder import costs`, and you can look yourself.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
-# The chapter is [here](../../course/02_devices.ipynb). 30 points, about 70 minutes.
+# The chapter is [here](../../course/02_devices.ipynb). 39 points, about 100 minutes.
 
 # %% id="setup" role="given"
 import math
@@ -119,24 +121,30 @@ race(
     with_coordinates,
     against=with_coordinates_slow,
     on=pictures,
-    at_least={"cpu": 10, "cuda": 5},
+    at_least={"cpu": 25, "cuda": 5},
     points=2,
 )
 
 # %% [markdown]
-# ## 2. A module that travels
+# ## 2. A module that arrives
 #
-# *Medium, 20 minutes.* The given function scales its input and adds a table of sines and cosines, which it
-# makes anew at every call. Write the module `Positions(length, width, scale)` that does the same.
+# *Hard, 25 minutes.* The given function scales its input and adds a table of sines and cosines, which it
+# makes anew at every call. Write the module `Positions(length, width, scale, device=None)` that does the same.
 #
-# - `length`, `width`: integers, at least 1; `width` is even. `scale`: a float.
+# - `length`, `width`: integers, at least 1; `width` is even. `scale`: a float. `device`: where the module's tensors
+#   are made, as in torch's own modules; `"meta"` is possible.
 # - Calling it with `x` of shape `(N, n, width)`, where `n` is at most `length`, gives `x * scale` plus the first
-#   `n` rows of the table. A larger `n` must raise `ValueError`.
-# - `.to(device)` and `.to(dtype)` move everything. After that, a call moves nothing: the result has the dtype and
-#   the device of the module and of `x`, which agree.
+#   `n` rows of the table, on the device of `x` and of its dtype. A larger `n` must raise `ValueError`.
 # - The `state_dict` has exactly one key: `scale`, a tensor of no dimensions. Loading another scale must change what
-#   the module does. The table is not saved.
-# - Nothing in it is a parameter.
+#   the module does. The table is not saved. Nothing in the module is a parameter.
+# - `scale` and `x` are on one device and of one dtype whenever the module is called. How `scale` got there is not
+#   yours to choose: built there, `.to(device)`, `.to(dtype)`, or built on `meta` and then either
+#   `load_state_dict(…, assign=True)` or `.to_empty(device=…)` and `load_state_dict`. The values that are assigned may
+#   lie on another device than the one that the module was built on.
+# - In all these cases the table has the exact values, rounded once to the dtype of `x`. So has it after
+#   `.to(torch.bfloat16)` and `.to(torch.float32)`.
+# - The first call on a device and with a dtype may do work for the table. All further ones move nothing, and launch
+#   the two operations that are left.
 
 
 # %% id="positions_given" role="given"
@@ -150,7 +158,7 @@ def positions_slow(x, length, width, scale):
             angle = p / 10000 ** (2 * i / width)
             row += [math.sin(angle), math.cos(angle)]
         rows.append(row)
-    return x * scale + torch.tensor(rows, dtype=x.dtype, device=x.device)
+    return x * scale + torch.tensor(rows, dtype=x.dtype, device=x.device).view(-1, width)
 
 
 def sentences(generator, device):
@@ -170,31 +178,42 @@ def arguments_only(generator, device):
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>The table depends on the arguments of <code>__init__</code> only. Make it
-# there, once, for all positions; <code>forward</code> takes a slice.</details>
-# <details><summary>Hint 2</summary>Two buffers: one that is saved, and one that is not.
-# Look at <code>persistent</code>.</details>
-# <details><summary>Hint 3</summary>For the table: positions as a column, frequencies as a row, their product is
-# the table of angles. Its sines belong in columns 0, 2, 4, …, its cosines in columns 1, 3, 5, …</details>
+# <details><summary>Hint 1</summary><code>scale</code> is a case for a buffer. Is the table one? A buffer is
+# something that torch moves, converts, empties and exchanges. Which of these does the table survive?</details>
+# <details><summary>Hint 2</summary>The one place where the module can be sure of device and dtype is
+# <code>forward</code>: it has <code>x</code>. What must it keep, so that the second call has nothing to
+# do?</details>
+# <details><summary>Hint 3</summary>Keep the finished table in a plain attribute, which torch leaves alone.
+# <code>forward</code> looks whether there is one, and whether its device and dtype are those of
+# <code>x</code>; if not, it makes it.</details>
+# <details><summary>Hint 4</summary>For the table: positions as a column, frequencies as a row, both in
+# <code>float64</code>; their product is the table of angles. Its sines belong in columns 0, 2, 4, …, its
+# cosines in columns 1, 3, 5, … Convert at the end.</details>
 
 
 # %% id="positions" role="answer"
 class Positions(nn.Module):
-    def __init__(self, length, width, scale):
+    def __init__(self, length, width, scale, device=None):
         super().__init__()
         ### BEGIN SOLUTION
-        frequencies = 10000 ** (-torch.arange(0, width, 2) / width)
-        angles = torch.arange(length)[:, None] * frequencies
-        table = torch.stack([angles.sin(), angles.cos()], dim=2).view(length, width)
-        self.register_buffer("table", table, persistent=False)
-        self.register_buffer("scale", torch.tensor(float(scale)))
+        self.length, self.width = length, width
+        self.register_buffer("scale", torch.tensor(float(scale), device=device))
+        self.table = None  # a plain attribute: nobody but forward touches it
         ### END SOLUTION
 
     def forward(self, x):
         ### BEGIN SOLUTION
-        if x.shape[1] > len(self.table):
-            raise ValueError(f"at most {len(self.table)} positions, not {x.shape[1]}")
+        if x.shape[1] > self.length:
+            raise ValueError(f"at most {self.length} positions, not {x.shape[1]}")
+        if self.table is None or (self.table.device, self.table.dtype) != (x.device, x.dtype):
+            self.table = self.new_table(x)
         return x * self.scale + self.table[: x.shape[1]]
+
+    def new_table(self, x):
+        exact = {"device": x.device, "dtype": torch.float64}
+        frequencies = 10000 ** (-torch.arange(0, self.width, 2, **exact) / self.width)
+        angles = torch.arange(self.length, **exact)[:, None] * frequencies
+        return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1).to(x.dtype)
         ### END SOLUTION
 
 
@@ -209,19 +228,25 @@ check(use, like=positions_slow, on=sentences, points=1)
 
 
 # %% id="positions_moves" role="test"
-# The module is moved once and called ten times. Only its own tensors may travel, and only once.
+# The module is moved once and called 50 times. That makes 100 operations, and some for the table.
 def move_and_use(x, length, width, scale):
     module = Positions(length, width, scale)
     module.to(x.device)
     module.to(x.dtype)
-    return [module(x) for _ in range(10)]
+    return [module(x) for _ in range(50)]
 
 
-def use_ten_times(x, length, width, scale):
-    return [positions_slow(x, length, width, scale) for _ in range(10)]
+def use_50_times(x, length, width, scale):
+    return [positions_slow(x, length, width, scale) for _ in range(50)]
 
 
-check(move_and_use, like=use_ten_times, on=sentences_on_meta, at_most={"transfers": 4}, points=2)
+check(
+    move_and_use,
+    like=use_50_times,
+    on=sentences_on_meta,
+    at_most={"transfers": 4, "operations": 140},
+    points=2,
+)
 
 
 # %% id="positions_saved" role="test"
@@ -239,14 +264,48 @@ check(saved, like=only_scale, on=arguments_only, points=1)
 check(use, like=positions_slow, on=too_long, raises=ValueError, points=1)
 
 
+# %% id="positions_loaded" role="test"
+# Four modules that got their scale in other ways: on the device of x, and on meta.
+def arrive(x, length, width, scale):
+    weights = {"scale": torch.tensor(scale, device=x.device, dtype=x.dtype)}
+    assigned = Positions(length, width, 1.0, device="meta")
+    assigned.load_state_dict(weights, assign=True)
+    emptied = Positions(length, width, 1.0, device="meta")
+    emptied.to(x.dtype)
+    emptied.to_empty(device=x.device)
+    emptied.load_state_dict(weights)
+    elsewhere = Positions(length, width, 1.0, device="cpu")
+    elsewhere.load_state_dict(weights, assign=True)
+    converted = Positions(length, width, scale, device=x.device)
+    converted.to(torch.bfloat16)
+    converted.to(x.dtype)
+    return [module(x) for module in (assigned, emptied, elsewhere, converted)]
+
+
+def use_four_times(x, length, width, scale):
+    return [positions_slow(x, length, width, scale) for _ in range(4)]
+
+
+check(arrive, like=use_four_times, on=[sentences, sentences_on_meta], points=2)
+
+
 # %% id="positions_hidden" role="test"
-# Hidden test: other sizes, and a module whose scale was loaded. 2 points, when your notebook is graded.
+# Hidden test: other sizes and types; the same ways to a scale, also between calls. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
-def use_loaded(x, length, width, scale):
+def arrive_between_calls(x, length, width, scale):
     module = Positions(length, width, 1.0)
-    module.load_state_dict({"scale": torch.tensor(scale)})
     module.to(x.device)
-    return module(x)
+    module.to(x.dtype)
+    module(x)
+    module.to(torch.bfloat16)
+    module(x.to(torch.bfloat16))
+    module.to(x.dtype)
+    module.load_state_dict({"scale": torch.tensor(scale, device=x.device, dtype=x.dtype)})
+    return [*arrive(x, length, width, scale), module(x)]
+
+
+def use_five_times(x, length, width, scale):
+    return [positions_slow(x, length, width, scale) for _ in range(5)]
 
 
 def full_length(generator, device):
@@ -261,39 +320,39 @@ def no_position(generator, device):
     return torch.rand(3, 0, 6, generator=generator).to(device), 5, 6, 3.0
 
 
-def use_both(x, length, width, scale):
-    return use(x, length, width, scale), use_loaded(x, length, width, scale)
+def doubles(generator, device):
+    return torch.rand(2, 30, 6, generator=generator, dtype=torch.float64).to(device), 40, 6, 0.5
 
 
-def slow_twice(x, length, width, scale):
-    if x.shape[1] == 0:
-        return x * scale, x * scale
-    return positions_slow(x, length, width, scale), positions_slow(x, length, width, scale)
-
-
-check(use_both, like=slow_twice, on=[full_length, one_position, no_position], points=2)
+check(
+    arrive_between_calls,
+    like=use_five_times,
+    on=[full_length, one_position, no_position, doubles],
+    tolerance=1e-5,
+    points=2,
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 3. Clip without asking
 #
-# *Easy, 10 minutes.* The given function reads the norm of every row into Python to decide about the row. Write
+# *Medium, 15 minutes.* The given function reads the norm of every row into Python to decide about the row. Write
 # `clip_rows(rows, limit)`, which decides on the device.
 #
 # - `rows`: floating-point tensor of shape `(N, D)`, on any device. `limit`: a number above 0.
 # - returns: a new tensor like `rows`. A row whose Euclidean norm is above `limit` is scaled down so that its norm
 #   is `limit`. All other rows, those of zeros too, stay as they are.
+# - Gradients must reach `rows`, and be those of the given version for all rows.
 # - No sync is allowed, and nothing may travel. `rows` itself must not change.
 
 
 # %% id="clip_rows_given" role="given"
 def clip_rows_slow(rows, limit):
-    result = rows.clone()
-    for i in range(len(rows)):
-        norm = rows[i].norm().item()
-        if norm > limit:
-            result[i] = rows[i] * (limit / norm)
-    return result
+    result = []
+    for row in rows:
+        norm = row.norm()
+        result.append(row * (limit / norm) if norm.item() > limit else row)
+    return torch.stack(result) if result else rows.clone()
 
 
 def shape_of_rows(rows, limit):
@@ -301,252 +360,417 @@ def shape_of_rows(rows, limit):
 
 
 def many_rows(generator, device):
-    sizes = 4 * torch.rand(300, 1, generator=generator)
-    return (sizes * torch.randn(300, 16, generator=generator)).to(device), 8.0
+    sizes = 4 * torch.rand(600, 1, generator=generator)
+    return (sizes * torch.randn(600, 64, generator=generator)).to(device), 16.0
 
 
 def rows_on_meta(generator, device):
     return torch.empty(12, 5, device="meta"), 2.0
 
 
-# %% [markdown]
-# <details><summary>Hint 1</summary>All norms at once: <code>norm</code> takes <code>dim</code>, and
-# <code>keepdim=True</code> keeps the shape ready for broadcasting.</details>
-# <details><summary>Hint 2</summary>Every row can be multiplied by a factor. What is the factor of a row that
-# stays? What happens to it in a row of zeros?</details>
-
-
-# %% id="clip_rows" role="answer"
-def clip_rows(rows, limit):
-    ### BEGIN SOLUTION
-    norms = rows.norm(dim=1, keepdim=True)
-    return torch.where(norms > limit, rows * (limit / norms), rows)
-    ### END SOLUTION
-
-
-# %% id="clip_rows_check" role="test"
-check(clip_rows, like=clip_rows_slow, on=many_rows, at_most={"syncs": 0, "transfers": 0}, points=1)
-
-# %% id="clip_rows_meta" role="test"
-check(clip_rows, like=shape_of_rows, on=rows_on_meta, at_most={"transfers": 0}, points=1)
-
-
-# %% id="clip_rows_hidden" role="test"
-# Hidden test: rows of zeros, no rows, doubles, all rows below the limit. 2 points, when graded.
-### BEGIN HIDDEN TESTS
 def rows_of_zeros(generator, device):
     rows = torch.randn(6, 4, generator=generator)
     rows[::2] = 0
     return rows.to(device), 0.5
 
 
+def doubles_at_limit_1(generator, device):
+    return torch.rand(7, 3, generator=generator, dtype=torch.float64).to(device), 1
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>All norms at once: <code>norm</code> takes <code>dim</code>, and
+# <code>keepdim=True</code> keeps the shape ready for broadcasting.</details>
+# <details><summary>Hint 2</summary>Look at the row that a failing test names. Does your code compute something for
+# that row that it does not use? Autograd goes back through that, too, and what is not finite there times 0 is
+# NaN.</details>
+# <details><summary>Hint 3</summary>Find one factor for each row that is finite for every row: a quotient whose
+# denominator is never below <code>limit</code>.</details>
+
+
+# %% id="clip_rows" role="answer"
+def clip_rows(rows, limit):
+    ### BEGIN SOLUTION
+    norms = rows.norm(dim=1, keepdim=True)
+    return rows * (limit / norms.clamp(min=limit))
+    ### END SOLUTION
+
+
+# %% id="clip_rows_check" role="test"
+check(clip_rows, like=clip_rows_slow, on=many_rows, gradients=True, tolerance=1e-5, points=1)
+
+# %% id="clip_rows_quiet" role="test"
+check(
+    clip_rows,
+    like=clip_rows_slow,
+    on=[many_rows, doubles_at_limit_1],
+    at_most={"syncs": 0, "transfers": 0},
+    tolerance=1e-5,
+    points=1,
+)
+
+# %% id="clip_rows_meta" role="test"
+check(clip_rows, like=shape_of_rows, on=rows_on_meta, at_most={"transfers": 0}, points=1)
+
+# %% id="clip_rows_zeros" role="test"
+check(clip_rows, like=clip_rows_slow, on=rows_of_zeros, gradients=True, tolerance=1e-5, points=2)
+
+
+# %% id="clip_rows_hidden" role="test"
+# Hidden test: no rows, only zeros, all rows above or below the limit. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
 def no_rows(generator, device):
     return torch.zeros(0, 4, device=device), 1.0
 
 
-def small_doubles(generator, device):
-    return torch.rand(7, 3, generator=generator, dtype=torch.float64).to(device), 10.0
+def only_zeros(generator, device):
+    return torch.zeros(3, 5, device=device), 2
 
 
-def large_doubles(generator, device):
-    return 50 + torch.rand(7, 3, generator=generator, dtype=torch.float64).to(device), 1
+def all_below(generator, device):
+    rows = torch.rand(7, 3, generator=generator)
+    rows[3] = 0
+    return rows.to(device), 10.0
 
 
-check(clip_rows, like=clip_rows_slow, on=[rows_of_zeros, no_rows, small_doubles, large_doubles], points=2)
+def all_above(generator, device):
+    return 50 + torch.rand(7, 3, generator=generator).to(device), 1
+
+
+check(
+    clip_rows,
+    like=clip_rows_slow,
+    on=[rows_of_zeros, no_rows, only_zeros, all_below, all_above],
+    gradients=True,
+    at_most={"syncs": 0, "transfers": 0},
+    tolerance=1e-5,
+    points=1,
+)
 ### END HIDDEN TESTS
 
 # %% id="clip_rows_race" role="test"
-race(clip_rows, against=clip_rows_slow, on=many_rows, at_least={"cpu": 15, "cuda": 20}, points=2)
+race(clip_rows, against=clip_rows_slow, on=many_rows, at_least={"cpu": 25, "cuda": 20}, points=2)
 
 # %% [markdown]
-# ## 4. The mean of what is there
+# ## 4. Heavy work for a few
 #
-# *Medium, 15 minutes.* Sentences of different lengths were padded to one length, and a mask says which places
-# are true ones. The given function takes the rows one by one, with a boolean index. Write
-# `masked_mean(x, mask)` without one.
+# *Medium, 20 minutes.* A layer sends only some rows through a matrix: those that a mask names, but no more than a
+# given number of them, so that the layer takes the same time for every batch. The given function waits for nothing,
+# and multiplies all rows. Find a way that neither waits nor multiplies more rows than it must. Write
+# `through_matrix(x, mask, weights, capacity)`.
 #
-# - `x`: floating-point tensor of shape `(N, L, D)`, on any device. `mask`: `bool` tensor of shape `(N, L)`, on the
-#   same device.
-# - returns: tensor of shape `(N, D)`, dtype and device of `x`: for each row the mean of the places where `mask`
-#   is true, and 0 where there is none.
-# - The other places may hold anything, NaN and infinity too. It must not reach the result.
-# - Gradients must reach `x`. No sync is allowed.
+# - `x`: floating-point tensor of shape `(N, D)`; `mask`: `bool` tensor of shape `(N,)`; `weights`: shape `(D, D)`,
+#   dtype of `x`; all on one device. `capacity`: an integer from 1 to `N`.
+# - returns: a new tensor like `x`. Row `i` is `x[i] @ weights` if `mask[i]` is true and at most `capacity` places of
+#   the mask are true up to and with `i`. All other rows are those of `x`.
+# - The mask may have more true places than `capacity`, or fewer, or none.
+# - No sync is allowed, and nothing may travel. `x` itself must not change.
 
 
-# %% id="masked_mean_given" role="given"
-def masked_mean_slow(x, mask):
-    means = []
-    for row, chosen in zip(x, mask, strict=True):
-        count = int(chosen.sum())
-        means.append(row[chosen].sum(dim=0) / max(count, 1))
-    return torch.stack(means)
+# %% id="through_matrix_given" role="given"
+def through_matrix_slow(x, mask, weights, capacity):
+    wanted = mask & (mask.cumsum(0) <= capacity)
+    return torch.where(wanted[:, None], x @ weights, x)
 
 
-def shape_of_means(x, mask):
-    return x.new_empty(x.shape[0], x.shape[2])
+def many_and_few(generator, device):
+    x = torch.randn(1000, 512, generator=generator)
+    mask = torch.rand(1000, generator=generator) < 0.03
+    weights = torch.randn(512, 512, generator=generator) / 16
+    return x.to(device), mask.to(device), weights.to(device), 48
 
 
-def padded(generator, device):
-    lengths = torch.randint(1, 33, (200, 1), generator=generator)
-    mask = torch.arange(32) < lengths
-    return torch.randn(200, 32, 8, generator=generator).to(device), mask.to(device)
+def less_than_capacity(generator, device):
+    mask = torch.tensor([True, False, False, True, True, False, False, False, True])
+    x, weights = torch.randn(9, 4, generator=generator), torch.randn(4, 4, generator=generator)
+    return x.to(device), mask.to(device), weights.to(device), 6
 
 
-def padded_with_nan(generator, device):
-    x = torch.randn(5, 6, 3, generator=generator)
-    mask = torch.arange(6) < torch.tensor([[6], [1], [3], [4], [2]])
-    x[~mask] = float("nan")
-    return x.to(device), mask.to(device)
+def more_than_capacity(generator, device):
+    x, weights = torch.randn(50, 4, generator=generator), torch.randn(4, 4, generator=generator)
+    mask = torch.arange(50) % 3 > 0
+    return x.to(device), mask.to(device), weights.to(device), 7
 
 
-def padded_on_meta(generator, device):
-    return torch.empty(5, 6, 3, device="meta"), torch.empty(5, 6, dtype=torch.bool, device="meta")
+def matrix_on_meta(generator, device):
+    x, weights = torch.empty(9, 4, device="meta"), torch.empty(4, 4, device="meta")
+    return x, torch.empty(9, dtype=torch.bool, device="meta"), weights, 6
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>A mean is a sum divided by a count. Both are sums along one dimension, for all
-# rows together.</details>
-# <details><summary>Hint 2</summary>What stands in the other places must become 0 before the sum. Multiplying by 0
-# is not enough; the chapter shows why.</details>
-# <details><summary>Hint 3</summary>The mask needs one more dimension, and a count of 0 must not divide:
-# <code>clamp</code>.</details>
+# <details><summary>Hint 1</summary>The chapter's two ways fail here, each in its own way: one does too much work, the
+# other waits for the <i>number</i> of rows. Which number is known without waiting?</details>
+# <details><summary>Hint 2</summary>Take exactly <code>capacity</code> rows, by their numbers. An index of integers
+# has a known size, to read and to write. The true places must come first, in their order; the rows that fill up may
+# be any others, if they come out as they were.</details>
+# <details><summary>Hint 3</summary>A <code>stable</code> sort keeps the order of equal values. So it puts the
+# numbers of the true places first. At those places the mask itself says which of the rows are to be changed:
+# <code>where</code>, for a few rows now.</details>
 
 
-# %% id="masked_mean" role="answer"
-def masked_mean(x, mask):
+# %% id="through_matrix" role="answer"
+def through_matrix(x, mask, weights, capacity):
     ### BEGIN SOLUTION
-    wanted = mask[:, :, None]
-    return torch.where(wanted, x, 0).sum(dim=1) / wanted.sum(dim=1).clamp(min=1)
+    first = mask.to(torch.uint8).argsort(descending=True, stable=True)[:capacity]
+    rows = x[first]
+    return x.index_copy(0, first, torch.where(mask[first][:, None], rows @ weights, rows))
     ### END SOLUTION
 
 
-# %% id="masked_mean_check" role="test"
+# %% id="through_matrix_check" role="test"
 check(
-    masked_mean,
-    like=masked_mean_slow,
-    on=[padded, padded_with_nan],
-    gradients=True,
-    at_most={"syncs": 0, "transfers": 0},
+    through_matrix,
+    like=through_matrix_slow,
+    on=[many_and_few, less_than_capacity, more_than_capacity],
     points=1,
 )
 
-# %% id="masked_mean_meta" role="test"
-check(masked_mean, like=shape_of_means, on=padded_on_meta, at_most={"transfers": 0}, points=1)
+# %% id="through_matrix_quiet" role="test"
+check(
+    through_matrix,
+    like=through_matrix_slow,
+    on=[many_and_few, matrix_on_meta],
+    at_most={"syncs": 0, "transfers": 0},
+    points=2,
+)
 
 
-# %% id="masked_mean_hidden" role="test"
-# Hidden test: empty rows, holes in the mask, infinity, doubles. 3 points, when your notebook is graded.
+# %% id="through_matrix_hidden" role="test"
+# Hidden test: no true place, all true, room for all, doubles; no sync. 3 points, when graded.
 ### BEGIN HIDDEN TESTS
-def holes_and_infinity(generator, device):
-    x = torch.randn(9, 7, 4, generator=generator, dtype=torch.float64)
-    mask = torch.rand(9, 7, generator=generator) < 0.5
-    mask[0] = False
-    mask[1] = True
-    x[~mask] = float("inf")
-    return x.to(device), mask.to(device)
+def sized(generator, device, mask, capacity):
+    places, dtype = len(mask), torch.float64
+    x = torch.randn(places, 3, generator=generator, dtype=dtype)
+    weights = torch.randn(3, 3, generator=generator, dtype=dtype)
+    return x.to(device), mask.to(device), weights.to(device), capacity
 
 
-def almost_nothing(generator, device):
-    mask = torch.zeros(3, 4, dtype=torch.bool)
-    mask[1, 2] = True
-    return torch.randn(3, 4, 2, generator=generator).to(device), mask.to(device)
+def none_true(generator, device):
+    return sized(generator, device, torch.zeros(8, dtype=torch.bool), 3)
 
 
-def one_place(generator, device):
-    return torch.randn(6, 1, 1, generator=generator).to(device), torch.ones(
-        6, 1, dtype=torch.bool, device=device
-    )
+def all_true(generator, device):
+    return sized(generator, device, torch.ones(8, dtype=torch.bool), 3)
+
+
+def room_for_one(generator, device):
+    return sized(generator, device, torch.rand(40, generator=generator) < 0.5, 1)
+
+
+def room_for_all(generator, device):
+    return sized(generator, device, torch.rand(40, generator=generator) < 0.5, 40)
+
+
+def last_only(generator, device):
+    return sized(generator, device, torch.arange(30) == 29, 5)
 
 
 check(
-    masked_mean,
-    like=masked_mean_slow,
-    on=[holes_and_infinity, almost_nothing, one_place],
-    gradients=True,
+    through_matrix,
+    like=through_matrix_slow,
+    on=[none_true, all_true, room_for_one, room_for_all, last_only],
+    at_most={"syncs": 0, "transfers": 0},
     points=3,
 )
 ### END HIDDEN TESTS
 
-# %% id="masked_mean_race" role="test"
-race(masked_mean, against=masked_mean_slow, on=padded, at_least={"cpu": 8, "cuda": 10}, points=2)
+# %% id="through_matrix_race" role="test"
+race(through_matrix, against=through_matrix_slow, on=many_and_few, at_least={"cpu": 4}, points=2)
 
 # %% [markdown]
 # ## 5. One parcel
 #
-# *Medium, 15 minutes.* Many small tensors must go to a device. The given function sends them one by one. Write
-# `send(tensors, device)`, which makes a single transfer.
+# *Hard, 30 minutes.* A batch is rarely one tensor: it is a dict of lists of tensors, with names and numbers in
+# between. The given function sends its tensors one by one. Write `move(batch, device)`, which sends them all at once.
 #
-# - `tensors`: list of CPU tensors of one dtype. Their shapes differ: no dimensions, several, or no elements
-#   at all. The list may be empty.
+# - `batch`: a CPU tensor, or any other value, or a list, tuple or dict of such, as deep as you like. No tensor
+#   requires a gradient. Shapes and dtypes differ; a tensor may have no dimensions, or no elements, or not be
+#   contiguous.
 # - `device`: a string.
-# - returns: a list of tensors on `device` with the same shapes and values, in the same order.
-# - At most one transfer. The given tensors must not change.
+# - returns: the same structure. Each tensor is on `device`, with the same shape, dtype and values. All other values
+#   are as they were.
+# - The result is in new memory, on the CPU, too: whoever made the batch writes the next one into the same tensors.
+# - At most one transfer, and Python does not wait for it (no sync). The given tensors must not change.
+# - Tensors that share memory share memory in the result, too, and what they share travels once. The same tensor in
+#   two places is such a case, and so are a tensor and its views. A call may have new memory of at most twice the size
+#   of the memory that the batch's tensors lie in, and 10 % more.
 
 
-# %% id="send_given" role="given"
-def send_slow(tensors, device):
-    return [tensor.to(device) for tensor in tensors]
+# %% id="move_given" role="given"
+def move_slow(batch, device):
+    if isinstance(batch, dict):
+        return {key: move_slow(item, device) for key, item in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(move_slow(item, device) for item in batch)
+    return batch.to(device, copy=True) if isinstance(batch, torch.Tensor) else batch
 
 
-def small_tensors(generator, device):
-    shapes = [(3,), (2, 4), (), (5, 1, 2), (1,)]
-    return [torch.rand(shape, generator=generator) for shape in shapes], device
+def mixed_batch(generator, device):
+    batch = {
+        "image": torch.rand(3, 5, generator=generator),
+        "labels": [torch.randint(9, (4,), generator=generator), torch.rand(3, generator=generator) < 0.5],
+        "weights": (torch.rand(2, 2, generator=generator, dtype=torch.float64), torch.zeros(0, 3)),
+        "loss": torch.rand((), generator=generator).to(torch.bfloat16),
+        "about": {"name": "cat", "size": (5, 3), "box": None},
+    }
+    return batch, device
 
 
-def to_meta(generator, device):
-    return [torch.rand(n, 3, generator=generator) for n in range(1, 40)], "meta"
+def mixed_to_meta(generator, device):
+    return mixed_batch(generator, "cpu")[0], "meta"
+
+
+def tensor_to_meta(generator, device):
+    return torch.rand(3, 4, generator=generator), "meta"
+
+
+def numbers(generator, device):
+    pixels, labels = torch.rand(64, 1000, generator=generator), torch.arange(64)
+    return pixels.numpy(), labels.numpy(), device
+
+
+def numbers_to_meta(generator, device):
+    return *numbers(generator, device)[:2], "meta"
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>Tensors of different shapes can be joined when each has one
-# dimension.</details>
-# <details><summary>Hint 2</summary>After the journey: <code>split</code> takes a list of sizes and gives views.
-# Their shapes you know from before.</details>
+# <details><summary>Hint 1</summary>You walk through the batch twice: once to find its tensors and pack them, once to
+# put what arrived in their places.</details>
+# <details><summary>Hint 2</summary>One parcel for all dtypes is a parcel of bytes. A view of bytes as another dtype
+# must begin at a multiple of the dtype's size; 16 suits all. What cannot be viewed
+# as bytes: a tensor of no dimensions, and one whose numbers do not lie side by side.</details>
+# <details><summary>Hint 3</summary>Pack memory, not tensors: what <code>untyped_storage()</code> gives, once for each
+# <code>data_ptr()</code>. Its <code>nbytes()</code> says how much it is. A dict can hold where in the parcel each
+# begins.</details>
+# <details><summary>Hint 4</summary><code>tensor.as_strided(shape, strides, offset)</code> is any view of the memory
+# that <code>tensor</code> lies in. With one dimension, stride 1 and offset 0 it is the whole memory, to be packed.
+# With the tensor's own <code>shape</code>, <code>stride()</code> and <code>storage_offset()</code> (moved by where its
+# memory begins), and the parcel viewed as the right dtype, it is the tensor that arrived.</details>
 
 
-# %% id="send" role="answer"
-def send(tensors, device):
+# %% id="move" role="answer"
+def move(batch, device):
     ### BEGIN SOLUTION
-    if not tensors:
-        return []
-    parcel = torch.cat([tensor.reshape(-1) for tensor in tensors]).to(device)
-    pieces = parcel.split([tensor.numel() for tensor in tensors])
-    return [piece.view(tensor.shape) for piece, tensor in zip(pieces, tensors, strict=True)]
+    starts, memories, end = {}, [], 0
+    for tensor in tensors_in(batch):
+        memory = tensor.untyped_storage()
+        if memory.data_ptr() not in starts:
+            starts[memory.data_ptr()] = end
+            memories.append((end, memory.nbytes(), torch.empty(0, dtype=torch.uint8).set_(memory)))
+            end += -(-memory.nbytes() // 16) * 16
+    # Pinned memory lets the copy to a GPU run beside Python; torch keeps the parcel until it has arrived.
+    parcel = torch.empty(end, dtype=torch.uint8, pin_memory=device.startswith("cuda"))
+    for start, size, memory in memories:
+        parcel[start : start + size] = memory
+    arrived = parcel.to(device, non_blocking=True)
+
+    def unpacked(tensor):
+        start = starts[tensor.untyped_storage().data_ptr()] // tensor.element_size()
+        offset = start + tensor.storage_offset()
+        return arrived.view(tensor.dtype).as_strided(tensor.shape, tensor.stride(), offset)
+
+    return with_tensors(batch, unpacked)
+
+
+def tensors_in(batch):
+    if isinstance(batch, torch.Tensor):
+        return [batch]
+    items = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else []
+    return [tensor for item in items for tensor in tensors_in(item)]
+
+
+def with_tensors(batch, change):
+    if isinstance(batch, dict):
+        return {key: with_tensors(item, change) for key, item in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(with_tensors(item, change) for item in batch)
+    return change(batch) if isinstance(batch, torch.Tensor) else batch
     ### END SOLUTION
 
 
-# %% id="send_check" role="test"
-check(send, like=send_slow, on=small_tensors, points=1)
+# %% id="move_check" role="test"
+check(move, like=move_slow, on=mixed_batch, shares=False, points=1)
 
-# %% id="send_once" role="test"
-check(send, like=send_slow, on=to_meta, at_most={"transfers": 1}, points=2)
-
-
-# %% id="send_hidden" role="test"
-# Hidden test: integers, tensors without elements, no tensors. 1 point, when your notebook is graded.
-### BEGIN HIDDEN TESTS
-def integers(generator, device):
-    return [torch.randint(100, (n, 2), generator=generator) for n in (4, 0, 1, 0)], device
-
-
-def integers_to_meta(generator, device):
-    return [torch.randint(100, (n, 2), generator=generator) for n in (4, 0, 1, 0)], "meta"
+# %% id="move_once" role="test"
+check(
+    move,
+    like=move_slow,
+    on=[mixed_to_meta, tensor_to_meta],
+    at_most={"transfers": 1, "syncs": 0},
+    points=2,
+)
 
 
-def only_empty(generator, device):
-    return [torch.zeros(0, 3), torch.zeros(2, 0)], device
+# %% id="move_shared" role="test"
+# 256 kB of pixels in six places, and 512 bytes of labels.
+def batch_of(pixels, labels):
+    x = torch.from_numpy(pixels)
+    views = [x[:32], x[32:], x[:, ::2]]
+    return {"pixels": x, "again": (x, x.T), "views": views, "labels": torch.from_numpy(labels)}
 
 
-def no_tensors(generator, device):
-    return [], device
+def move_shared(pixels, labels, device):
+    return move(batch_of(pixels, labels), device)
+
+
+def move_shared_slow(pixels, labels, device):
+    return move_slow(batch_of(pixels, labels), device)
 
 
 check(
-    send,
-    like=send_slow,
-    on=[integers, integers_to_meta, only_empty, no_tensors],
-    at_most={"transfers": 1},
-    points=1,
+    move_shared,
+    like=move_shared_slow,
+    on=[numbers, numbers_to_meta],
+    at_most={"bytes": 564_000, "transfers": 1, "syncs": 0},
+    points=3,
+)
+
+
+# %% id="move_hidden" role="test"
+# Hidden test: odd sizes of all types, nothing to send, only empty tensors. 2 points, when graded.
+### BEGIN HIDDEN TESTS
+def odd_sizes(generator, device):
+    dtypes = [
+        torch.bool,
+        torch.float64,
+        torch.int16,
+        torch.int64,
+        torch.uint8,
+        torch.float32,
+        torch.bfloat16,
+        torch.int32,
+    ]
+    made = [torch.randint(2, (n + 1,), generator=generator).to(dtype) for n, dtype in enumerate(dtypes)]
+    return (made, [[[made[3].view(2, 2)]]]), device
+
+
+def odd_to_meta(generator, device):
+    return odd_sizes(generator, device)[0], "meta"
+
+
+def no_tensors(generator, device):
+    return {"a": [1, 2.5, "three"], "b": (), "c": {}}, device
+
+
+def no_tensors_to_meta(generator, device):
+    return [None, {"a": []}], "meta"
+
+
+def only_empty(generator, device):
+    return [torch.zeros(0, 3), {"a": torch.zeros(2, 0, dtype=torch.int64)}], device
+
+
+def one_number(generator, device):
+    return torch.rand((), generator=generator), device
+
+
+check(
+    move,
+    like=move_slow,
+    on=[odd_sizes, odd_to_meta, no_tensors, no_tensors_to_meta, only_empty, one_number],
+    at_most={"transfers": 1, "syncs": 0},
+    shares=False,
+    points=2,
 )
 ### END HIDDEN TESTS
 

@@ -27,26 +27,39 @@ def with_coordinates(images):
     return torch.cat([images, grid.to(images)], dim=1)
 
 
-# %% positions right_slow check=1 moves=2 saved=1 length=1 hidden=2
+# %% with_coordinates transcribed check=1 meta=1 hidden=2 race=2
+def with_coordinates(images):
+    batch, _, height, width = images.shape
+    ys = images.new_tensor([2 * i / max(height - 1, 1) - 1 for i in range(height)]).view(-1, 1)
+    xs = images.new_tensor([2 * j / max(width - 1, 1) - 1 for j in range(width)])
+    result = images.new_empty(batch, images.shape[1] + 2, height, width)
+    result[:, :-2] = images
+    result[:, -2] = ys
+    result[:, -1] = xs
+    return result
+
+
+# %% positions right_slow check=1 moves=0 saved=1 length=1 loaded=2 hidden=2
 class Positions(nn.Module):
-    def __init__(self, length, width, scale):
+    def __init__(self, length, width, scale, device=None):
         super().__init__()
-        rows = [
-            [(math.sin, math.cos)[j % 2](p / 10000 ** ((j - j % 2) / width)) for j in range(width)]
-            for p in range(length)
-        ]
-        self.scale = nn.Buffer(torch.tensor(scale))
-        self.rows = nn.Buffer(torch.tensor(rows), persistent=False)
+        self.scale = nn.Buffer(torch.tensor(scale, device=device))
+        self.length, self.width = length, width
 
     def forward(self, x):
-        if x.shape[1] > self.rows.shape[0]:
+        if x.shape[1] > self.length:
             raise ValueError("too long")
-        return torch.stack([row * self.scale + self.rows[: len(row)] for row in x])
+        rows = [
+            [(math.sin, math.cos)[j % 2](p / 10000 ** ((j - j % 2) / self.width)) for j in range(self.width)]
+            for p in range(x.shape[1])
+        ]
+        table = torch.tensor(rows, dtype=torch.float64, device=x.device).view(-1, self.width)
+        return x.mul(self.scale).add(table.to(x.dtype))
 
 
-# %% positions wrong_fast check=1 moves=0 saved=0 length=1 hidden=0
+# %% positions wrong_fast check=1 moves=0 saved=0 length=1 loaded=0 hidden=0
 class Positions(nn.Module):
-    def __init__(self, length, width, scale):
+    def __init__(self, length, width, scale, device=None):
         super().__init__()
         self.scale = scale
         angles = torch.arange(length)[:, None] * 10000 ** (-torch.arange(0, width, 2) / width)
@@ -58,12 +71,29 @@ class Positions(nn.Module):
         return x * self.scale + self.table[: x.shape[1]].to(x.device)
 
 
-# %% positions sent_every_time check=1 moves=0 saved=1 length=1 hidden=2
+# %% positions transcribed check=1 moves=2 saved=1 length=1 loaded=0 hidden=0
 class Positions(nn.Module):
-    def __init__(self, length, width, scale):
+    def __init__(self, length, width, scale, device=None):
         super().__init__()
-        self.register_buffer("scale", torch.tensor(scale))
-        angles = torch.arange(length)[:, None] * 10000 ** (-torch.arange(0, width, 2) / width)
+        angles = torch.arange(length, device="cpu")[:, None] * 10000 ** (
+            -torch.arange(0, width, 2, device="cpu") / width
+        )
+        table = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
+        self.register_buffer("table", table, persistent=False)
+        self.register_buffer("scale", torch.tensor(float(scale), device=device))
+
+    def forward(self, x):
+        if x.shape[1] > len(self.table):
+            raise ValueError("too long")
+        return x * self.scale + self.table[: x.shape[1]]
+
+
+# %% positions sent_every_time check=1 moves=0 saved=1 length=1 loaded=2 hidden=2
+class Positions(nn.Module):
+    def __init__(self, length, width, scale, device=None):
+        super().__init__()
+        self.register_buffer("scale", torch.tensor(float(scale), device=device))
+        angles = torch.arange(length)[:, None] * 10000.0 ** (-torch.arange(0, width, 2).double() / width)
         self.table = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
 
     def forward(self, x):
@@ -72,62 +102,242 @@ class Positions(nn.Module):
         return x * self.scale + self.table[: x.shape[1]].to(x)
 
 
-# %% positions table_saved check=1 moves=2 saved=0 length=0 hidden=0
+# %% positions table_saved check=1 moves=2 saved=0 length=0 loaded=0 hidden=0
 class Positions(nn.Module):
-    def __init__(self, length, width, scale):
+    def __init__(self, length, width, scale, device=None):
         super().__init__()
-        self.register_buffer("scale", torch.tensor(scale))
+        self.register_buffer("scale", torch.tensor(scale, device=device))
         angles = torch.arange(length)[:, None] * 10000 ** (-torch.arange(0, width, 2) / width)
-        self.register_buffer("table", torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1))
+        self.register_buffer("table", torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1).to(device))
 
     def forward(self, x):
         return x * self.scale + self.table[: x.shape[1]]
 
 
-# %% clip_rows right_slow check=0 meta=0 hidden=2 race=0
+# %% positions as_scale_says check=1 moves=2 saved=1 length=1 loaded=2 hidden=2
+class Positions(nn.Module):
+    def __init__(self, length, width, scale, device=None):
+        super().__init__()
+        self.register_buffer("scale", torch.tensor(float(scale), device=device))
+        angles = torch.arange(length)[:, None] * 10000.0 ** (-torch.arange(0, width, 2).double() / width)
+        self.exact = self.ready = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
+
+    def forward(self, x):
+        if x.shape[1] > len(self.exact):
+            raise ValueError("too long")
+        if (self.ready.dtype, self.ready.device) != (self.scale.dtype, self.scale.device):
+            self.ready = self.exact.to(self.scale)
+        return x * self.scale + self.ready[: x.shape[1]]
+
+
+# %% positions one_for_each_place check=1 moves=2 saved=1 length=1 loaded=2 hidden=2
+class Positions(nn.Module):
+    def __init__(self, length, width, scale, device=None):
+        super().__init__()
+        self.register_buffer("scale", torch.full((), scale, device=device))
+        angles = torch.arange(length)[:, None] * 10000.0 ** (-torch.arange(0, width, 2).double() / width)
+        self.tables = {None: torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)}
+
+    def forward(self, x):
+        place = x.device, x.dtype
+        if place not in self.tables:
+            self.tables[place] = self.tables[None].to(x)
+        table = self.tables[place]
+        if x.shape[1] > len(table):
+            raise ValueError("too long")
+        return x * self.scale + table[: x.shape[1]]
+
+
+# %% clip_rows right_slow check=1 quiet=0 meta=0 zeros=2 hidden=0 race=0
 def clip_rows(rows, limit):
-    result = rows.clone()
-    for i in range(len(rows)):
-        norm = rows[i].square().sum().sqrt()
-        if norm > limit:
-            result[i] = rows[i] * (limit / norm)
-    return result
+    result = []
+    for row in rows:
+        norm = row.square().sum().sqrt()
+        result.append(row * (limit / norm) if norm > limit else row)
+    return torch.stack(result) if result else rows.clone()
 
 
-# %% clip_rows wrong_fast check=0 meta=1 hidden=0 race=0
+# %% clip_rows wrong_fast check=0 quiet=0 meta=1 zeros=0 hidden=0 race=0
 def clip_rows(rows, limit):
     return rows * (limit / rows.norm(dim=1, keepdim=True))
 
 
-# %% clip_rows boolean_index check=0 meta=0 hidden=2 race=0
+# %% clip_rows transcribed check=1 quiet=1 meta=1 zeros=0 hidden=0 race=0
 def clip_rows(rows, limit):
-    norms = rows.norm(dim=1)
-    long = norms > limit
-    result = rows.clone()
-    result[long] = rows[long] * (limit / norms[long])[:, None]
+    norms = rows.norm(dim=1, keepdim=True)
+    return torch.where(norms > limit, rows * (limit / norms), rows)
+
+
+# %% clip_rows no_gradient_of_the_norm check=0 quiet=1 meta=1 zeros=0 hidden=0 race=0
+def clip_rows(rows, limit):
+    norms = rows.detach().norm(dim=1, keepdim=True)
+    return rows * (limit / norms).clamp(max=1)
+
+
+# %% clip_rows a_little_added check=1 quiet=1 meta=1 zeros=2 hidden=1 race=2
+def clip_rows(rows, limit):
+    norms = rows.norm(dim=1, keepdim=True)
+    return rows * (limit / (norms + 1e-12)).clamp(max=1)
+
+
+# %% clip_rows renorm check=1 quiet=1 meta=1 zeros=2 hidden=1 race=2
+def clip_rows(rows, limit):
+    return rows.renorm(2, 0, limit)
+
+
+# %% through_matrix right_slow check=1 quiet=0 hidden=0 race=0
+def through_matrix(x, mask, weights, capacity):
+    result, left = x @ weights, capacity
+    for i in range(len(x)):
+        if left and mask[i]:
+            left -= 1
+        else:
+            result[i] = x[i]
     return result
 
 
-# %% masked_mean right_slow check=0 meta=0 hidden=3 race=0
-def masked_mean(x, mask):
-    means = []
-    for row, chosen in zip(x, mask, strict=True):
-        places = chosen.nonzero()[:, 0].tolist()
-        means.append(row[places].sum(dim=0) / max(len(places), 1))
-    return torch.stack(means)
+# %% through_matrix wrong_fast check=0 quiet=0 hidden=0 race=0
+def through_matrix(x, mask, weights, capacity):
+    first = mask.to(torch.uint8).topk(capacity).indices
+    return x.index_copy(0, first, x[first] @ weights)
 
 
-# %% masked_mean wrong_fast check=0 meta=1 hidden=0 race=0
-def masked_mean(x, mask):
-    return (x * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+# %% through_matrix transcribed check=1 quiet=0 hidden=0 race=2
+def through_matrix(x, mask, weights, capacity):
+    wanted = mask & (mask.cumsum(0) <= capacity)
+    result = x.clone()
+    result[wanted] = x[wanted] @ weights
+    return result
 
 
-# %% send right_slow check=1 once=0 hidden=0
-def send(tensors, device):
-    return [tensor.to(device) for tensor in tensors]
+# %% through_matrix transcribed_where check=1 quiet=2 hidden=3 race=0
+def through_matrix(x, mask, weights, capacity):
+    room = mask.cumsum(0) <= capacity
+    return torch.where((mask & room).unsqueeze(1), x.matmul(weights), x)
 
 
-# %% send wrong_fast check=0 once=0 hidden=0
-def send(tensors, device):
-    parcel = torch.cat([tensor.flatten() for tensor in tensors]).to(device)
-    return list(parcel.split([tensor.numel() for tensor in tensors]))
+# %% through_matrix filled_with_the_first check=1 quiet=2 hidden=3 race=2
+def through_matrix(x, mask, weights, capacity):
+    first = torch.nonzero_static(mask, size=capacity, fill_value=0)[:, 0]
+    rows = x[first]
+    return x.index_copy(0, first, torch.where(mask[first][:, None], rows @ weights, rows))
+
+
+# %% through_matrix the_last_ones check=0 quiet=2 hidden=0 race=0
+def through_matrix(x, mask, weights, capacity):
+    last = mask.to(torch.uint8).argsort(stable=True)[-capacity:]
+    rows = x[last]
+    return x.index_copy(0, last, torch.where(mask[last][:, None], rows @ weights, rows))
+
+
+# %% through_matrix one_row_more check=1 quiet=2 hidden=3 race=2
+def through_matrix(x, mask, weights, capacity):
+    first = torch.nonzero_static(mask, size=capacity, fill_value=len(x))[:, 0]
+    longer = torch.cat([x, x[:1]])
+    longer[first] = longer[first] @ weights
+    return longer[:-1]
+
+
+# %% through_matrix largest_rank check=1 quiet=2 hidden=3 race=2
+def through_matrix(x, mask, weights, capacity):
+    rank = mask * torch.arange(len(x), 0, -1, device=x.device)
+    first = rank.topk(capacity).indices
+    rows, result = x[first], x.clone()
+    result[first] = torch.where(mask[first][:, None], rows @ weights, rows)
+    return result
+
+
+# %% move right_slow check=1 once=0 shared=0 hidden=0
+def move(batch, device):
+    if isinstance(batch, dict):
+        return {key: move(item, device) for key, item in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(move(item, device) for item in batch)
+    return batch.to(device, copy=True) if isinstance(batch, torch.Tensor) else batch
+
+
+# %% move wrong_fast check=0 once=0 shared=0 hidden=0
+def move(batch, device):
+    if isinstance(batch, dict):
+        return {key: move(item, device) for key, item in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(move(item, device) for item in batch)
+    return batch.to(device, non_blocking=True) if isinstance(batch, torch.Tensor) else batch
+
+
+# %% move transcribed check=1 once=0 shared=0 hidden=0
+def move(batch, device):
+    found = []
+
+    def walk(value, use):
+        if isinstance(value, dict):
+            return {key: walk(item, use) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)([walk(item, use) for item in value])
+        return use(value) if isinstance(value, torch.Tensor) else value
+
+    walk(batch, found.append)
+    arrived = {}
+    for dtype in {tensor.dtype for tensor in found}:
+        those = [tensor for tensor in found if tensor.dtype == dtype]
+        parcel = torch.cat([tensor.reshape(-1) for tensor in those]).to(device, non_blocking=True)
+        pieces = parcel.split([tensor.numel() for tensor in those])
+        arrived[dtype] = iter([p.view(t.shape) for p, t in zip(pieces, those, strict=True)])
+    return walk(batch, lambda tensor: next(arrived[tensor.dtype]))
+
+
+# %% move each_on_its_own check=1 once=2 shared=0 hidden=2
+def move(batch, device):
+    found = []
+
+    def walk(value, use):
+        if isinstance(value, dict):
+            return {key: walk(item, use) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)([walk(item, use) for item in value])
+        return use(value) if isinstance(value, torch.Tensor) else value
+
+    walk(batch, found.append)
+    if not found:
+        return walk(batch, found.append)
+    # The widest dtypes first: then each begins at a multiple of its size.
+    found.sort(key=lambda tensor: -tensor.element_size())
+    flat = [tensor.contiguous().view(-1).view(torch.uint8) for tensor in found]
+    parcel = torch.cat(flat).to(device, non_blocking=True)
+    places, start = {}, 0
+    for tensor, part in zip(found, flat, strict=True):
+        places[id(tensor)] = parcel[start : start + len(part)].view(tensor.dtype).view(tensor.shape)
+        start += len(part)
+    return walk(batch, lambda tensor: places[id(tensor)])
+
+
+# %% move whole_memories check=1 once=2 shared=3 hidden=2
+def move(batch, device):
+    found = []
+
+    def walk(value, use):
+        if isinstance(value, dict):
+            return {key: walk(item, use) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)([walk(item, use) for item in value])
+        return use(value) if isinstance(value, torch.Tensor) else value
+
+    walk(batch, found.append)
+    parts, starts, end = [], {}, 0
+    for tensor in found:
+        memory = tensor.untyped_storage()
+        if memory.data_ptr() not in starts:
+            numbers = memory.nbytes() // tensor.element_size()
+            whole = tensor.as_strided((numbers,), (1,), 0).view(torch.uint8)
+            parts += [whole, torch.zeros(-len(whole) % 8, dtype=torch.uint8)]
+            starts[memory.data_ptr()] = end
+            end += len(whole) + len(parts[-1])
+    parcel = torch.cat(parts) if parts else torch.empty(0, dtype=torch.uint8)
+    parcel = parcel.to(device, non_blocking=True)
+
+    def there(tensor):
+        start = starts[tensor.untyped_storage().data_ptr()] // tensor.element_size()
+        place = start + tensor.storage_offset()
+        return parcel.view(tensor.dtype).as_strided(tensor.shape, tensor.stride(), place)
+
+    return walk(batch, there)

@@ -167,7 +167,7 @@ def test_memory_is_shared_or_not():
 def test_counted_costs_are_demanded(capsys):
     assert lookup(lambda numbers: numbers * 2, at_most={"operations": 1}).passed
     assert lookup(lambda numbers: numbers + 0 + numbers, at_most={"operations": 1}).word == "failed"
-    assert "right, but with 2 operations; at most 1 operations allowed" in capsys.readouterr().out
+    assert "right, but with 2 operations; at most 1 operation allowed" in capsys.readouterr().out
 
 
 def test_result_sharing_and_costs_are_those_of_one_call():
