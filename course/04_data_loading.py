@@ -4,16 +4,20 @@
 # A GPU that waits for pictures computes nothing. Many trainings are slow here: reading, decoding, collecting
 # into batches, copying to the device.
 #
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures;
+# IDs such as *C1* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
+# `guess` are explained in [chapter 00](00_measuring.ipynb).
+#
 # **You will be able to**
 # - read a folder of files with one line, and say what that line does and what it does not do,
-# - find the slow step of a loader, and remove it: decode less, decode once, work on whole batches,
-# - decide when worker processes help, and when they make it slower,
+# - find the slow step of a loader, and remove it: decode once, work on whole batches, skip the padding,
+# - decide when worker processes or a thread help, and when they make it slower,
 # - say what pinned memory is for, what else it needs, and how it can give you wrong data.
 #
-# **Time:** 45 minutes to read and run. **Needs:** CPU, GPU if any. Worker processes
+# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Worker processes
 # are shown on Linux.
 #
-# **Claims tested**, from [five articles](claims.ipynb): *C1* "use `DatasetFolder` and `ImageFolder` instead of a hand-written Dataset"; *A4* "use
+# **Claims tested:** *C1* "use `DatasetFolder` and `ImageFolder` instead of a hand-written Dataset"; *A4* "use
 # `DataLoader(pin_memory=True)` for faster copies to the GPU".
 
 # %%
@@ -30,6 +34,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from parts.timeline import Log, draw_timelines
 from PIL import Image
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, TensorDataset
@@ -37,7 +42,7 @@ from torchvision.datasets import DatasetFolder, ImageFolder
 from torchvision.io import decode_image, read_file
 from torchvision.transforms import v2
 
-from autograder import behaviour, compare, costs, devices, documented, verdicts
+from autograder import behaviour, compare, costs, devices, documented, picture, verdicts
 
 data = Path("../data")
 gpu = torch.cuda.is_available()
@@ -87,7 +92,7 @@ assert same_labels and same_pixels and by_hand.classes == pictures.classes
 # Is it faster too? How many times faster is `ImageFolder` in reading all ten pictures?
 
 # %%
-guess = 1.5
+guess = ...
 
 # %%
 compare(
@@ -124,34 +129,22 @@ def read_text(path):
 
 texts = DatasetFolder(data / "texts", loader=read_text, extensions=(".txt",), transform=str.split)
 words, label = texts[3]
-print(len(texts), "texts ·", texts.class_to_idx)
-print(texts.classes[label], words[:5])
+print(len(texts), "texts ·", texts.class_to_idx, "·", texts.classes[label], words[:5])
 
 # %% [markdown]
-# `transform` is applied to each sample when it is read, `target_transform` to each label. Both folder classes
-# are strict. Three things that they refuse or decide for you:
+# `transform` is applied to each sample when it is read, `target_transform` to each label. There is one trap:
 
 # %%
-try:
-    DatasetFolder(data / "texts", loader=read_text)
-except ValueError as error:
-    print("no extensions:", error)
-try:
-    DatasetFolder(data / "texts", loader=read_text, extensions=(".md",))
-except FileNotFoundError as error:
-    print("no such file: ", str(error).split(" for the")[0], "…")
-
 with tempfile.TemporaryDirectory() as folder:  # a test set that has no cats
     for name in ("cup", "space"):
         Path(folder, name).mkdir()
         Path(folder, name, "one.jpg").touch()
-    print("train:", pictures.class_to_idx)
-    print("test: ", ImageFolder(folder).class_to_idx)
+    print("train:", pictures.class_to_idx, "\ntest: ", ImageFolder(folder).class_to_idx)
 
 # %% [markdown]
-# The last one is a trap. Labels are the positions in the sorted list of sub-folders. A test folder that lacks
+# Labels are the positions in the sorted list of sub-folders. A test folder that lacks
 # a class gives other numbers to the same names, without a warning. Compare `class_to_idx` before you believe
-# an accuracy; `allow_empty=True` lets a class have no file.
+# an accuracy.
 
 # %%
 behaviour(
@@ -167,11 +160,10 @@ behaviour(
 # faster is reading alone than all four?
 
 # %%
-guess = 4.0
+guess = ...
 cup = str(data / "images/cup/coffee.jpg")
 
 
-# %%
 def read_only(path):
     return Path(path).read_bytes()
 
@@ -207,84 +199,31 @@ compare(
 # **Why.** Look at the bytes after each step:
 
 # %%
-picture = decode(cup)
+coffee = decode(cup)
 for step, number in {
     "file": len(read_only(cup)),
-    "decoded": 3 * picture.width * picture.height,
+    "decoded": 3 * coffee.width * coffee.height,
     "shrunk, uint8": 3 * 128 * 128,
     "shrunk, float32": 4 * 3 * 128 * 128,
 }.items():
     print(f"{step:16} {number:9,} bytes")
 
 # %% [markdown]
-# Decoding makes ten times as many bytes, and then most of them are thrown away. Reading looks free, because
+# Decoding makes many times as many bytes, and then most of them are thrown away. Reading looks free, because
 # the operating system still holds the file in memory. The first read from a disk or a network takes
-# milliseconds. That is waiting, not work; section 6 comes back to it.
+# milliseconds. That is waiting, not work; section 5 comes back to it.
 #
-# So: decode less, or less often.
+# So: decode less often, or less. If every epoch shrinks the same pictures, shrink the files once, before training.
+# (For large JPEGs there is a way to decode less, too: see Further.)
 
 # %% [markdown]
-# ## 3. Decode less
-#
-# A JPEG stores blocks of frequencies. A decoder can leave out the high ones and give half the width and
-# height for less work: PIL calls this `draft`. `torchvision.io` decodes into a tensor without PIL. All three below
-# end with a small tensor. How many times faster is `draft` than PIL's full decoding?
-
-# %%
-guess = 1.5
-
-
-# %%
-def with_pil(path):
-    return v2.functional.pil_to_tensor(shrink(path))
-
-
-def with_torchvision(path):
-    return v2.functional.resize(decode_image(read_file(path), mode="RGB"), [128, 128])
-
-
-def with_draft(path):
-    picture = Image.open(path)
-    picture.draft("RGB", (128, 128))  # at least this size; only JPEG knows how
-    return v2.functional.pil_to_tensor(v2.functional.resize(picture.convert("RGB"), [128, 128]))
-
-
-compare(
-    "data loading: one JPEG of 600 × 400 to a small tensor",
-    {"PIL": with_pil, "torchvision.io": with_torchvision, "PIL with draft": with_draft},
-    inputs=lambda generator, device: cup,
-    guess=guess,
-    differ="each shrinks in its own way",
-    only="cpu",
-    seconds=0.8,
-)
-
-# %% [markdown]
-# `draft` saves decoding *and* shrinking: a quarter of the pixels arrives. The result is not the same picture
-# bit by bit. And a PNG has no such blocks: there `draft` does nothing.
-
-# %%
-for function in (with_torchvision, with_draft):
-    difference = (function(cup).int() - with_pil(cup).int()).abs().float()
-    print(f"{function.__name__:16} differs from PIL by {difference.mean():.1f} of 255 on average")
-
-for name in ("cup/coffee.jpg", "texture/brick.png"):
-    picture = Image.open(data / "images" / name)
-    before = picture.size
-    picture.draft("RGB", (128, 128))
-    print(f"{name:18} {before} → {picture.size}")
-assert picture.size == before  # the PNG
-
-# %% [markdown]
-# The best decoding is done before training. If every epoch shrinks the same pictures, shrink the files once.
-#
-# ## 4. Decode once: a cache
+# ## 3. Decode once: a cache
 #
 # From the second epoch on, everything has been decoded already. How many times faster is it to keep the
 # result?
 
 # %%
-guess = 10.0
+guess = ...
 
 
 # %%
@@ -319,7 +258,7 @@ compare(
 )
 
 # %% [markdown]
-# Ten thousand times and more, because nothing is left to do. The price is memory. These ten pictures take half a
+# Thousands of times, because nothing is left to do. The price is memory. These ten pictures take half a
 # megabyte. A million pictures of 224 × 224 take 150 GB as `uint8`, and 600 GB as `float32`. Keep bytes, not
 # floats.
 
@@ -343,15 +282,13 @@ image.zero_()
 assert frozen[0][0].sum() == 0  # the cache is spoilt
 
 # %% [markdown]
-# The third trap comes with worker processes, in section 6.
-#
-# ## 5. Work on whole batches
+# ## 4. Work on whole batches
 #
 # 64 small pictures as `uint8` are to become one batch of normalised floats. You can transform each picture
 # and stack the results, or stack the bytes and transform once. How many times faster is the second?
 
 # %%
-guess = 3.0
+guess = ...
 mean = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
 std = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
 
@@ -404,27 +341,7 @@ for function in (each_picture, whole_batch_in_place):
     print(function.__name__, costs(function, images), sep="\n", end="\n\n")
 
 # %% [markdown]
-# ### When it does not help
-#
-# Now 8 pictures of 384 × 384. Each is 144 times as large. Your guess?
-
-# %%
-guess = 3.0
-
-# %%
-compare(
-    "data loading: 8 pictures of 384 × 384 to floats",
-    {"each picture": each_picture, "whole batch": whole_batch},
-    inputs=some_pictures(8, 384),
-    guess=guess,
-    only="cpu",
-    seconds=0.8,
-)
-
-# %% [markdown]
-# Little or nothing is gained on a CPU, and it can be slower: the eight start-up costs were small already, and
-# large new tensors cost time of their own, because the system must supply fresh pages for 14 MB of floats. Batch what is
-# small.
+# It does not help where each picture is large: Further shows 384 × 384. Batch what is small.
 #
 # ### The whole data set in memory
 #
@@ -432,7 +349,7 @@ compare(
 # batches of 64. The last variant does not use `DataLoader`. How many times faster is it than the first?
 
 # %%
-guess = 2.0
+guess = ...
 with np.load(data / "digits.npz") as file:
     digits = TensorDataset(torch.from_numpy(file["images"]), torch.from_numpy(file["labels"]).long())
 
@@ -478,13 +395,13 @@ for function in (item_by_item, batch_of_indices, only_indexing):
     assert len(batches) == 29 and torch.equal(labels.sort()[0], digits.tensors[1].sort()[0])
 
 # %% [markdown]
-# ## 6. Worker processes
+# ## 5. Worker processes
 #
 # `num_workers=2` starts two processes that load batches while your program computes. So two workers should
 # load the digits in half the time. Your guess?
 
 # %%
-guess = 2.0
+guess = ...
 on_linux = sys.platform == "linux"
 
 
@@ -525,7 +442,7 @@ else:
 # fewer than 4 processors, torch warns. The warning assumes workers that compute; ours only wait, so we print it and go on.)
 
 # %%
-guess = 3.0
+guess = ...
 
 
 # %%
@@ -564,11 +481,11 @@ if on_linux:
     del far_away, loader
 
 # %% [markdown]
-# Four can wait at the same time, on any number of processors. *Work* is different: it needs processors. Now
+# All workers can wait at the same time, on any number of processors. *Work* is different: it needs processors. Now
 # the real pictures, decoded and shrunk. How many times faster are two workers than none?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 if on_linux:
@@ -593,10 +510,9 @@ if on_linux:
     del loaders
 
 # %% [markdown]
-# This figure depends on your machine more than any other in the chapter. Two workers can at most halve the time. On the
-# recorded machines, with two processors each, they were 1.2 times as fast: five batches are a short epoch, and sending
-# them is work, too. Where the processors are busy, or where there is only one, workers gain nothing. More workers than
-# free processors cannot help with work.
+# This figure depends on your machine more than any other in the chapter. Two workers can at most halve the time, and
+# five batches are a short epoch: sending them is work, too. Where the processors are busy, or where there is only one,
+# workers gain nothing. More workers than free processors cannot help with work.
 #
 # Starting workers costs tens of milliseconds each by `fork`, and seconds where a worker must import
 # everything anew (Windows, macOS, and Linux from Python 3.14 on, unless you ask for `fork`). By default it
@@ -616,52 +532,17 @@ for settings in ({"prefetch_factor": 4}, {"persistent_workers": True}):
         print(error)
 
 assert DataLoader(digits, num_workers=1).prefetch_factor == 2
-batch_bytes = 64 * 3 * 224 * 224 * 4
-print(f"8 workers × 2 batches of 64 float pictures: {8 * 2 * batch_bytes / 1e9:.2f} GB in shared memory")
+print(f"8 workers × 2 batches of 64 float pictures: {8 * 2 * 64 * 3 * 224 * 224 * 4 / 1e9:.2f} GB")
 
 # %% [markdown]
-# A worker has its own copy of the data set. So it fills its own cache, and yours stays empty. Two workers
-# decode up to twice as much, and workers that are not persistent take their cache with them.
-
-# %%
-cached = Cached(small)
-if on_linux:
-    epoch(loader_with(cached, 2, 2))
-    print("pictures in this process's cache after an epoch with workers:", len(cached.kept))
-    assert len(cached.kept) == 0
-epoch(loader_with(cached, 0, 2))
-assert len(cached.kept) == 10
-
-# %% [markdown]
-# Mend it: fill the cache before the loader starts its workers. By `fork` they get it, and the pictures are
-# not copied. Here the cache is full, and we take the files away:
-
-# %%
-cached.dataset = None
-if on_linux:
-    epoch(loader_with(cached, 0, 2, sampler=range(10)))
-    epoch(loader_with(cached, 2, 2, sampler=range(10)))
-    print("workers found all ten pictures in the cache that they were born with")
-
-# %% [markdown]
-# Where workers are not forked, everything they need travels as a pickle. A function without a name cannot:
-
-# %%
-try:
-    pickle.dumps(lambda image: image / 255)
-except (pickle.PicklingError, AttributeError) as error:
-    print(type(error).__name__, "for a lambda")
-print(len(pickle.dumps(small)), "bytes for an ImageFolder: a list of names, and a transform from a library")
-
-# %% [markdown]
-# ## 7. Sentences: do not compute on padding
+# ## 6. Sentences and their padding
 #
 # A batch of sentences is as wide as its longest sentence. The rest is padding, and it costs as much as words
 # do. 512 sentences, mostly short; each batch of 32 goes through one layer. One loader takes them as they
 # come, the other takes sentences of similar length together. How many times faster is the second?
 
 # %%
-guess = 1.5
+guess = ...
 table, weight = torch.randn(1000, 64), torch.randn(64, 64)
 
 
@@ -706,11 +587,11 @@ for name, ordered in {"as they come": rows, "by length": sorted(rows, key=len)}.
 
 # %% [markdown]
 # The time falls less than these figures. Copying the rows into batches costs the same in both, and so does the start
-# of each operation; sorting comes on top. It does not help where all lengths are alike. And it has a price in training: the batches are no longer
-# random. The usual mend is to sort within large random groups, and to shuffle the order of the batches.
-
-# %% [markdown]
-# ## 8. Pinned memory
+# of each operation; sorting comes on top. It does not help where all lengths are alike. And it has a price in training:
+# the batches are no longer random. The usual mend is to sort within large random groups, and to shuffle the order of
+# the batches.
+#
+# ## 7. Pinned memory
 #
 # The operating system may move a page of memory, or write it to disk. A GPU that copies on its own cannot
 # live with that. So from normal, *pageable* memory, the driver first copies pieces into a buffer of its own,
@@ -741,13 +622,12 @@ assert batch.is_pinned() == gpu
 # | pinned | the bus takes *n* bytes | *n/b* |
 # | pinned just before | the processor copies *n* bytes into pinned memory, then the bus | 2*n/m* + *n/b*, and the first time the pinning |
 #
-# Now the sweep. How many times faster is the copy from pinned memory? **Without a GPU** nothing can be pinned and no
-# bus is crossed, so you see recordings, where there are any. Guess from the cost model: with *m* and *b* alike,
-# between 1 and 3. (A copy takes some microseconds to start. At 20 GB/s, 100 kB are on their way for 5: smaller
-# copies gain little.)
+# How many times faster is the copy from pinned memory? **Without a GPU** nothing can be pinned and no
+# bus is crossed, so you see recordings, where there are any. Guess from the table, with *m* and *b* alike. (A copy
+# takes some microseconds to start, and at 20 GB/s, 100 kB are on their way for 5: smaller copies gain little.)
 
 # %%
-guess = 1.0
+guess = ...
 
 
 # %%
@@ -778,67 +658,37 @@ for megabytes in (1, 16):
         seconds=0.4,
     )
 
-# %% [markdown]
-# PyTorch's documentation makes the claim, too, without a figure:
-
 # %%
-documented(
+documented(  # the claim without a figure
     "A4",
     "Copies from the host to a GPU are much faster from pinned memory.",
     "https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers",
 )
 
 # %% [markdown]
-# ### When pinning hurts
-#
-# The memory is pinned already in this measurement. If you pin a tensor and copy it right away, the processor first
-# copies it into pinned memory. (Torch keeps pinned memory and uses it again. So only the first time you pay for the
-# pinning itself, too.) How many times faster is that than the plain copy?
-
-# %%
-guess = 1.0
-
-
-# %%
-compare(
-    "data loading: 16 MB, copied into pinned memory first",
-    {
-        "plain copy": lambda source, target: target.copy_(source),
-        "pin, then copy": lambda source, target: target.copy_(source.pin_memory()),
-    },
-    inputs=lambda generator, device: (torch.full((4_000_000,), 0.5), torch.empty(4_000_000, device=device)),
-    guess=guess,
-    claim="A4",
-    unless="a megabyte or more lies in pinned memory already",
-    only="cuda",
-    clock="wall",
-    seconds=0.5,
-)
-
-# %% [markdown]
-# The bytes are touched once more. Pinning pays only if it happens *beside* the main thread, or once for a
-# buffer that is used again and again. `DataLoader(pin_memory=True)` has a thread for it, but only with
-# workers. Without workers it pins on the main thread, just before you get the batch:
+# That is the copy alone. Something must pin the memory before, and that costs, too: **do not pin a tensor just to copy
+# it** (Further measures it). It pays *beside* the main thread, or once for a buffer that is used again and again.
+# `DataLoader(pin_memory=True)` has a thread for it, but only with workers. Without workers it pins on the main thread,
+# just before you get the batch:
 
 # %%
 source = inspect.getsource(torch.utils.data.dataloader._SingleProcessDataLoaderIter)
-print(*(line.strip() for line in source.splitlines() if "pin_memory.pin_memory(" in line), sep="\n")
-print("a thread?", "Thread(" in source, "without workers,", end=" ")
 with_workers = inspect.getsource(torch.utils.data.dataloader._MultiProcessingDataLoaderIter)
-print("Thread(" in with_workers, "with workers")
+print("pins, without workers:", "pin_memory.pin_memory(" in source, "· in a thread:", "Thread(" in source)
+print("a thread, with workers:", "Thread(" in with_workers)
 assert "Thread(" not in source and "Thread(" in with_workers
 
 # %% [markdown]
-# Pinned memory has a second price. It is taken from everybody: the operating system cannot use it for
-# anything else, and programs that pin gigabytes make the whole machine slow.
+# Pinned memory is taken from everybody: the operating system cannot use it for anything else. So a program that pins
+# gigabytes leaves less for the others.
 #
-# ### Fewer bytes beat faster bytes
+# ### Send floats or bytes?
 #
-# Before you make the copy faster, make it smaller. A picture is `uint8`. Convert it to floats *after* the
-# transfer and a quarter of the bytes cross the bus. How many times faster is that?
+# Before you make the copy faster, look at what is sent. A picture is `uint8`. You can convert it to
+# floats before the transfer, or after it. How many times faster is the second?
 
 # %%
-guess = 1.0
+guess = ...
 
 
 # %%
@@ -863,7 +713,7 @@ compare(
 
 # %% [markdown]
 # On a CPU it is the same work. For a GPU, count. The device `meta` has no memory and computes nothing; it
-# stands in for a GPU here, so that every machine can count what would be sent.
+# stands in for a GPU here, so every machine can count.
 
 # %%
 images = torch.zeros(64, 3, 64, 64, dtype=torch.uint8)
@@ -875,9 +725,22 @@ assert (images / 255).nbytes == 4 * images.nbytes
 # %% [markdown]
 # There is more in it. `images / 255` on the host is new memory. It is pageable again, even if `images` was
 # pinned.
+#
+# Besides bytes, transfers have a fixed price, a few microseconds each (chapter 02). Many small tensors of one dtype can
+# be joined, by `torch.cat`. And memory has no dtype, only a tensor has: `view` looks at the same bytes as another one,
+# if they begin at a multiple of its size.
+
+# %%
+raw = torch.tensor([0, 0, 128, 63, 0, 0, 0, 64], dtype=torch.uint8)
+print(raw.view(torch.float32), "· same memory:", raw.view(torch.float32).data_ptr() == raw.data_ptr())
+assert raw.view(torch.float32).tolist() == [1, 2]
+try:
+    raw[1:5].view(torch.float32)
+except RuntimeError as error:
+    print("RuntimeError:", error)
 
 # %% [markdown]
-# ## 9. `non_blocking`: who waits?
+# ## 8. `non_blocking`: who waits?
 #
 # Pinned memory makes the copy shorter. It does not make anything happen at the same time. `tensor.to(device)`
 # waits until the copy is done; `non_blocking=True` puts the copy into the device's queue and goes on. `costs` counts
@@ -896,7 +759,7 @@ print("to(device, non_blocking=True):", going_on.transfers, "transfer,", going_o
 #
 # - work of the *processor*: **`non_blocking=True` and a pinned source**;
 # - work of the *GPU*: both, and **a second stream**, because one stream does one thing after the other; and a copy
-#   engine that is free. Section 10 does it.
+#   engine that is free. Further shows the code.
 #
 # ### Too early
 #
@@ -910,22 +773,253 @@ def copy_later(engine, target, source):
     return engine.submit(target.copy_, source)
 
 
-with ThreadPoolExecutor(1) as engine:
+for wait in (False, True):
     source, target = torch.ones(4), torch.empty(4)
-    copy_later(engine, target, source)  # returns at once
-    source.zero_()  # the next batch goes into the same buffer: too early
-print("changed too early:", target)
-assert target.tolist() == [0, 0, 0, 0]
-
-with ThreadPoolExecutor(1) as engine:
-    source, target = torch.ones(4), torch.empty(4)
-    copy_later(engine, target, source).result()  # wait; for a GPU: event.synchronize()
-    source.zero_()
-print("after waiting:    ", target)
-assert target.tolist() == [1, 1, 1, 1]
+    with ThreadPoolExecutor(1) as engine:
+        copied = copy_later(engine, target, source)  # returns at once
+        if wait:
+            copied.result()  # for a GPU: event.synchronize()
+        source.zero_()  # the next batch goes into the same buffer
+    print("after waiting:    " if wait else "changed too early:", target)
+    assert target.tolist() == [float(wait)] * 4
 
 # %% [markdown]
-# No error, no warning: only wrong data. On a GPU it is the same with a pinned source.
+# No error, no warning: only wrong data. On a GPU it is the same with a pinned source, and in the other direction it is
+# easier to make the mistake: `on_gpu.to("cpu", non_blocking=True)` gives you a tensor that is not filled yet. (Further
+# tries both, where there is a GPU.) With the batches of a `DataLoader` you are safe, because nobody writes to them again.
+# The danger begins when you reuse a buffer of your own.
+#
+# ## 9. Overlap: prepare the next one meanwhile
+#
+# Two things that do not need the same hardware can happen at the same time: a loader waits for a disk, or the copy
+# engine copies batch 2, while the device computes on batch 1. If loading takes *a* and computing takes *b*, how many times
+# faster can it be at most?
+#
+# Try it. A thread plays the loader; a batch takes it 4 ms, without any processor. This process's main thread plays the
+# device, and computes 4 ms on each batch. Both note when they work. For six batches, your guess?
+
+# %%
+guess = ...
+
+
+# %%
+def fetch(number, seconds, log):
+    with log.note("loader", number):
+        time.sleep(seconds)
+        return torch.full((8, 64), float(number))
+
+
+def compute(number, batch, weight, seconds, log):
+    with log.note("device", number):
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            batch @ weight
+
+
+def one_after_the_other(engine, weight, load=0.004, work=0.004):
+    log = Log()
+    for number in range(6):
+        batch = engine.submit(fetch, number, load, log).result()
+        compute(number, batch, weight, work, log)
+    return log
+
+
+def one_ahead(engine, weight, load=0.004, work=0.004):
+    log = Log()
+    coming = engine.submit(fetch, 0, load, log)
+    for number in range(6):
+        batch = coming.result()  # waits, and raises what `fetch` raised
+        if number < 5:
+            coming = engine.submit(fetch, number + 1, load, log)
+        compute(number, batch, weight, work, log)
+    return log
+
+
+with ThreadPoolExecutor(1) as engine:
+    compare(
+        "data loading: a thread plays the copy engine",
+        {"one after the other": one_after_the_other, "one batch ahead": one_ahead},
+        inputs=lambda generator, device: (engine, torch.rand(64, 64, generator=generator)),
+        guess=guess,
+        differ="each notes its own times",
+        only="cpu",
+        clock="wall",
+    )
+
+# %% [markdown]
+# Here is why. Three runs, drawn from what they noted, with 10 ms for each step (the best of five each):
+
+# %%
+weight = torch.rand(64, 64)
+runs = {
+    "one after the other": (one_after_the_other, 0.010),
+    "one batch ahead": (one_ahead, 0.010),
+    "one batch ahead, loading takes twice as long": (one_ahead, 0.020),
+}
+with ThreadPoolExecutor(1) as engine:
+    logs = {
+        name: min((run(engine, weight, load, 0.010) for _ in range(5)), key=lambda log: log.end)
+        for name, (run, load) in runs.items()
+    }
+picture(*draw_timelines(logs))
+
+# %% [markdown]
+# The time for each batch falls from *a + b* to the larger of the two. So never more than twice as fast, and that only
+# where both take the same time. Nobody works beside the first load and the last step: six batches take 7 steps instead
+# of 12. In the last run the device still waits, because the loader is the slower one. **More overlap does not mend
+# that**, and a longer queue does not either: load faster, or with several workers at once.
+#
+# A queue of *two or three* batches helps where loading takes unequally long: what is ready bridges a slow one. It must be
+# bounded, or a loader that is faster than the device fills the memory. `DataLoader` does this with workers
+# (`prefetch_factor`). Where loading is waiting, a thread does it without sending anything to another process.
+# The exercises build it.
+
+# %% [markdown]
+# ## Further
+#
+# You can skip this. It is for those who load large JPEGs, who use workers with a cache, or who want a copy to
+# the GPU to overlap with its work.
+#
+# ### Decode less
+#
+# A JPEG stores blocks of frequencies. A decoder can leave out the high ones and give half the width and
+# height for less work: PIL calls this `draft`. `torchvision.io` decodes into a tensor without PIL. All three below
+# end with a small tensor. How many times faster is `draft` than PIL's full decoding?
+
+# %%
+guess = ...
+
+
+# %%
+def with_pil(path):
+    return v2.functional.pil_to_tensor(shrink(path))
+
+
+def with_torchvision(path):
+    return v2.functional.resize(decode_image(read_file(path), mode="RGB"), [128, 128])
+
+
+def with_draft(path):
+    picture = Image.open(path)
+    picture.draft("RGB", (128, 128))  # at least this size; only JPEG knows how
+    return v2.functional.pil_to_tensor(v2.functional.resize(picture.convert("RGB"), [128, 128]))
+
+
+compare(
+    "data loading: one JPEG of 600 × 400 to a small tensor",
+    {"PIL": with_pil, "torchvision.io": with_torchvision, "PIL with draft": with_draft},
+    inputs=lambda generator, device: cup,
+    guess=guess,
+    differ="each shrinks in its own way",
+    only="cpu",
+    seconds=0.8,
+)
+
+# %% [markdown]
+# `draft` saves decoding *and* shrinking: a quarter of the pixels arrives. The result is not the same picture
+# bit by bit. And a PNG has no such blocks: there `draft` does nothing.
+
+# %%
+for function in (with_torchvision, with_draft):
+    difference = (function(cup).int() - with_pil(cup).int()).abs().float()
+    print(f"{function.__name__:16} differs from PIL by {difference.mean():.1f} of 255 on average")
+
+for name in ("cup/coffee.jpg", "texture/brick.png"):
+    opened = Image.open(data / "images" / name)
+    before = opened.size
+    opened.draft("RGB", (128, 128))
+    print(f"{name:18} {before} → {opened.size}")
+assert opened.size == before  # the PNG
+
+# %% [markdown]
+# ### Large pictures
+#
+# Section 4 made a batch of 64 small pictures. Now 8 pictures of 384 × 384. Each is 144 times as large. How many times
+# faster is the whole batch?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "data loading: 8 pictures of 384 × 384 to floats",
+    {"each picture": each_picture, "whole batch": whole_batch},
+    inputs=some_pictures(8, 384),
+    guess=guess,
+    only="cpu",
+    seconds=0.8,
+)
+
+# %% [markdown]
+# Little or nothing is gained on a CPU, and it can be slower: the eight start-up costs were small already, and
+# large new tensors cost time of their own, because the system must supply fresh pages for 14 MB of floats.
+#
+# ### A cache and workers
+#
+# A worker has its own copy of the data set. So it fills its own cache, and yours stays empty. Two workers
+# decode up to twice as much, and workers that are not persistent take their cache with them.
+
+# %%
+cached = Cached(small)
+if on_linux:
+    epoch(loader_with(cached, 2, 2))
+    print("pictures in this process's cache after an epoch with workers:", len(cached.kept))
+    assert len(cached.kept) == 0
+epoch(loader_with(cached, 0, 2))
+assert len(cached.kept) == 10
+
+# %% [markdown]
+# Mend it: fill the cache before the loader starts its workers. By `fork` they get it, and the pictures are
+# not copied. Here the cache is full, and we take the files away:
+
+# %%
+cached.dataset = None
+if on_linux:
+    epoch(loader_with(cached, 0, 2, sampler=range(10)))
+    epoch(loader_with(cached, 2, 2, sampler=range(10)))
+    print("workers found all ten pictures in the cache that they were born with")
+
+# %% [markdown]
+# Where workers are not forked, everything they need travels as a pickle. A function without a name cannot:
+
+# %%
+try:
+    pickle.dumps(lambda image: image / 255)
+except (pickle.PicklingError, AttributeError) as error:
+    print(type(error).__name__, "for a lambda")
+print(len(pickle.dumps(small)), "bytes for an ImageFolder: a list of names, and a transform from a library")
+
+# %% [markdown]
+# ### Pin first, then copy
+#
+# In section 7 the memory was pinned already. If you pin a tensor and copy it right away, the processor first
+# copies it into pinned memory. (Torch keeps pinned memory and uses it again. So only the first time you pay for the
+# pinning itself, too.) How many times faster is that than the plain copy? (Recordings, without a GPU.)
+
+# %%
+guess = ...
+
+
+# %%
+compare(
+    "data loading: 16 MB, copied into pinned memory first",
+    {
+        "plain copy": lambda source, target: target.copy_(source),
+        "pin, then copy": lambda source, target: target.copy_(source.pin_memory()),
+    },
+    inputs=lambda generator, device: (torch.full((4_000_000,), 0.5), torch.empty(4_000_000, device=device)),
+    guess=guess,
+    claim="A4",
+    unless="a megabyte or more lies in pinned memory already",
+    only="cuda",
+    clock="wall",
+    seconds=0.5,
+)
+
+# %% [markdown]
+# ### Too early, on a GPU
+#
+# Section 8's mistake, in both directions. The multiplications are queued before the copy, so it begins late.
 
 # %%
 if gpu:
@@ -957,66 +1051,6 @@ else:
     print("no GPU here: the thread above has to do")
 
 # %% [markdown]
-# In the other direction it is easier to make the mistake. `on_gpu.to("cpu", non_blocking=True)` gives you a
-# tensor that is not filled yet, and reading it at once reads whatever was there. With the batches of a
-# `DataLoader` you are safe, because nobody writes to them again. The danger begins when you reuse a buffer of
-# your own.
-
-# %% [markdown]
-# ## 10. Overlap: prepare the next one meanwhile
-#
-# Two things that do not need the same hardware can happen at the same time: the copy engine copies batch 2
-# while the processor or GPU computes on batch 1. If copying takes *a* and computing takes *b*, the time for
-# each batch falls from *a + b* to the larger of the two. So how much can be gained at most?
-#
-# The thread plays the copy engine again. A copy takes it 4 ms, without any processor.
-
-# %%
-guess = 3.0
-
-
-# %%
-def fetch(number):
-    time.sleep(0.004)
-    return torch.full((48, 512), float(number))
-
-
-def compute(batch, weight):
-    until = time.perf_counter() + 0.004
-    while time.perf_counter() < until:
-        result = batch @ weight
-    return result
-
-
-def one_after_the_other(engine, weight):
-    for number in range(6):
-        compute(engine.submit(fetch, number).result(), weight)
-
-
-def one_ahead(engine, weight):
-    coming = engine.submit(fetch, 0)
-    for number in range(6):
-        batch = coming.result()
-        if number < 5:
-            coming = engine.submit(fetch, number + 1)
-        compute(batch, weight)
-
-
-with ThreadPoolExecutor(1) as engine:
-    compare(
-        "data loading: a thread plays the copy engine",
-        {"one after the other": one_after_the_other, "one batch ahead": one_ahead},
-        inputs=lambda generator, device: (engine, torch.rand(512, 512, generator=generator)),
-        guess=guess,
-        only="cpu",
-        clock="wall",
-    )
-
-# %% [markdown]
-# Never more than 2, and that only where both halves take the same time. (Six batches give 1.7 at most: nobody overlaps
-# with the first, so it is 48 ms against 28.) If loading takes ten times as long as computing, overlap saves 9 %. Mend
-# the loading.
-#
 # ### A prefetcher with a CUDA stream
 #
 # On a GPU, work queued on one *stream* runs in order. The copy of the next batch therefore goes to a second
@@ -1056,9 +1090,8 @@ class Prefetcher:
 
 
 on_host = [torch.full((2, 2), float(i)) for i in range(4)]
-second_stream = (
-    torch.cuda.Stream() if gpu else None
-)  # one for the whole program: memory is reused within a stream
+# One for the whole program: memory is reused within a stream.
+second_stream = torch.cuda.Stream() if gpu else None
 for device in devices():
     stream = second_stream if device == "cuda" else None
     assert [int(batch[0, 0]) for batch in Prefetcher(on_host, device, stream)] == [0, 1, 2, 3]
@@ -1069,7 +1102,7 @@ for device in devices():
 # stream, so you see recordings, where there are any. How many times faster is the last on a GPU?
 
 # %%
-guess = 1.0
+guess = ...
 
 
 # %%
@@ -1122,6 +1155,7 @@ compare(
 # | many small samples | one operation on the whole batch | each operation costs microseconds before it starts |
 # | small data in memory | indexing, no `DataLoader` | workers and item-by-item loading cost more than the data |
 # | samples that wait or decode for long | workers, persistent | they wait at the same time, and work if processors are free |
+# | a loader that waits, and a device that computes | a thread, one or two batches ahead, bounded | the larger of the two times, not the sum |
 # | rows of different lengths | batches of similar length | padding costs as much as data |
 # | bytes for a GPU | convert after the transfer | a quarter of the bytes |
 # | workers and a GPU | `pin_memory=True` and `non_blocking=True` | a thread pins the batches, and the host does not wait |
@@ -1131,5 +1165,5 @@ compare(
 verdicts("C1", "A4")
 
 # %% [markdown]
-# **Now you:** [the exercises of this chapter](../exercises/04_data_loading/04_data_loading.ipynb). Five
-# functions, given slow; make them right and fast.
+# **Now you:** [the exercises of this chapter](../exercises/04_data_loading/04_data_loading.ipynb). Four functions,
+# given slow, to be made right and fast; and a loader that reads ahead, to build and to keep.
