@@ -282,9 +282,9 @@ def all_reduce_gradients(ranks, cap):
         raise ValueError("the ranks have different numbers of gradients")
     averages = [None] * len(first)
     for members in buckets_of(first, cap):
-        buffers = [torch.cat([gradients[i].flatten() for i in members]) for gradients in ranks]
-        all_reduce(buffers)
-        parts = buffers[0].div_(len(ranks)).split([first[i].numel() for i in members])
+        joined = [torch.cat([gradients[i].flatten() for i in members]) for gradients in ranks]
+        all_reduce(joined)
+        parts = joined[0].div_(len(ranks)).split([first[i].numel() for i in members])
         for i, part in zip(members, parts, strict=True):
             averages[i] = part.view(first[i].shape)
     return averages

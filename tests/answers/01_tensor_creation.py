@@ -1,3 +1,8 @@
+# %% one_hot transcribed check=1 hidden=2 range=0 race=0
+def one_hot(labels, classes):
+    return torch.eye(classes, device=labels.device)[labels]
+
+
 # %% one_hot right_slow check=1 hidden=2 range=1 race=0
 def one_hot(labels, classes):
     rows = []
@@ -20,7 +25,31 @@ def one_hot(labels, classes):
     return (labels[:, None] == torch.arange(classes, device=labels.device)).float()
 
 
-# %% positional_table right_slow check=1 hidden=2 odd=1 race=0
+# %% one_hot right_with_torchs_own check=1 hidden=2 range=1 race=2
+def one_hot(labels, classes):
+    return torch.nn.functional.one_hot(labels, classes).float()
+
+
+# %% one_hot right_with_eye check=1 hidden=2 range=1 race=2
+def one_hot(labels, classes):
+    if len(labels) and labels.min() < 0:
+        raise IndexError("a label is negative")
+    return torch.eye(classes, device=labels.device)[labels]
+
+
+# %% positional_table transcribed check=1 exact=0 hidden=0 odd=1 race=0
+def positional_table(length, width, base, device):
+    if width % 2:
+        raise ValueError("odd width")
+    frequencies = 1 / base ** (torch.arange(0, width, 2, device=device) / width)
+    angles = torch.arange(length, device=device)[:, None] * frequencies
+    table = torch.empty(length, width, device=device)
+    table[:, 0::2] = torch.sin(angles)
+    table[:, 1::2] = torch.cos(angles)
+    return table
+
+
+# %% positional_table right_slow check=1 exact=1 hidden=1 odd=1 race=0
 def positional_table(length, width, base, device):
     if width % 2:
         raise ValueError("odd width")
@@ -33,7 +62,7 @@ def positional_table(length, width, base, device):
     )
 
 
-# %% positional_table wrong_fast check=0 hidden=0 odd=0 race=0
+# %% positional_table wrong_fast check=0 exact=0 hidden=0 odd=0 race=0
 def positional_table(length, width, base, device):
     positions = torch.arange(length, device=device)[:, None]
     frequencies = base ** (-torch.arange(0, width, 2, device=device) / width)
@@ -41,17 +70,68 @@ def positional_table(length, width, base, device):
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
-# %% wrap right_slow check=0 copies=1 hidden=2 hidden_shares=0 race=0
+# %% positional_table wrong_with_exact_positions_only check=1 exact=0 hidden=0 odd=1 race=0
+def positional_table(length, width, base, device):
+    if width % 2:
+        raise ValueError("odd width")
+    positions = torch.arange(length, device=device, dtype=torch.float64)
+    frequencies = base ** (-torch.arange(0, width, 2, device=device) / width)
+    angles = positions[:, None] * frequencies
+    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1).float()
+
+
+# %% positional_table right_with_outer check=1 exact=1 hidden=1 odd=1 race=2
+def positional_table(length, width, base, device):
+    if width % 2:
+        raise ValueError("odd width")
+    frequencies = torch.tensor([base ** (-i / width) for i in range(0, width, 2)], dtype=torch.float64)
+    angles = torch.outer(torch.arange(length, dtype=torch.float64), frequencies)
+    table = torch.stack([angles.sin(), angles.cos()], dim=2)
+    return table.view(length, width).float().to(device)
+
+
+# %% wrap transcribed check=1 copies=0 order=1 text=1 hidden=0 hidden_shares=1 race=0
 def wrap(array):
-    return torch.tensor(array.copy())
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        array = array.copy()
+    return torch.from_numpy(array)
 
 
-# %% wrap wrong_fast check=1 copies=0 hidden=0 hidden_shares=1 race=0
+# %% wrap right_slow check=0 copies=1 order=1 text=1 hidden=1 hidden_shares=0 race=0
+def wrap(array):
+    return torch.tensor(array.astype(array.dtype.newbyteorder("=")))
+
+
+# %% wrap wrong_fast check=1 copies=0 order=0 text=1 hidden=0 hidden_shares=1 race=0
 def wrap(array):
     return torch.from_numpy(array)
 
 
-# %% stack_images right_slow check=1 empty=1 hidden=2 race=0
+# %% wrap copies_what_has_gaps check=0 copies=1 order=1 text=1 hidden=1 hidden_shares=0 race=0
+def wrap(array):
+    if not (array.flags.writeable and array.flags.c_contiguous and array.dtype.isnative):
+        array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+    return torch.from_numpy(array)
+
+
+# %% wrap right_by_trying check=1 copies=1 order=1 text=1 hidden=1 hidden_shares=1 race=1
+def wrap(array):
+    if array.flags.writeable:
+        try:
+            return torch.from_numpy(array)
+        except ValueError:
+            pass
+    return torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
+
+
+# %% stack_images transcribed check=1 empty=1 hidden=1 race=2
+def stack_images(images):
+    return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float() / 255
+
+
+# %% stack_images right_slow check=1 empty=1 hidden=1 race=0
 def stack_images(images):
     if len({image.shape for image in images}) != 1:
         raise ValueError("no pictures, or pictures of different sizes")
@@ -61,6 +141,26 @@ def stack_images(images):
 # %% stack_images wrong_fast check=0 empty=1 hidden=0 race=0
 def stack_images(images):
     return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2) / 256
+
+
+# %% stack_images right_but_lenient check=1 empty=0 hidden=1 race=0
+def stack_images(images):
+    if not images:
+        raise ValueError("no pictures")
+    batch = np.empty((len(images), *images[0].shape), dtype=np.uint8)
+    for place, image in zip(batch, images, strict=True):
+        place[:] = image
+    return torch.from_numpy(batch).permute(0, 3, 1, 2) / 255
+
+
+# %% pad transcribed check=1 empty=1 hidden=2 race=0.5..2.6
+def pad(rows, value):
+    if not rows:
+        raise ValueError("no rows")
+    result = rows[0].new_full((len(rows), max(len(row) for row in rows)), value)
+    for i in range(len(rows)):
+        result[i, : len(rows[i])] = rows[i]
+    return result
 
 
 # %% pad right_slow check=1 empty=1 hidden=2 race=0
@@ -75,6 +175,131 @@ def pad(rows, value):
     return batch
 
 
-# %% pad wrong_fast check=1 empty=0 hidden=0 race=0
+# %% pad wrong_fast check=0 empty=0 hidden=0 race=0
 def pad(rows, value):
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True) if rows else torch.zeros(0, 0)
+
+
+# %% pad right_with_torchs_own check=1 empty=1 hidden=2 race=1..2.9
+def pad(rows, value):
+    if not rows:
+        raise ValueError("no rows")
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=value)
+
+
+# %% pad right_with_a_mask check=1 empty=1 hidden=2 race=3
+def pad(rows, value):
+    if not rows:
+        raise ValueError("no rows")
+    device = rows[0].device
+    lengths = torch.tensor([len(row) for row in rows], device=device)
+    batch = rows[0].new_full((len(rows), int(lengths.max())), value)
+    batch[torch.arange(batch.shape[1], device=device) < lengths[:, None]] = torch.cat(rows)
+    return batch
+
+
+# %% rows transcribed check=1 refused=1 lean=0 hidden=2 hidden_lean=0
+class Rows:
+    def __init__(self, width, dtype, device):
+        self.parts = [torch.empty(0, width, dtype=dtype, device=device)]
+
+    def append(self, rows):
+        first = self.parts[0]
+        if rows.ndim != 2 or rows.shape[1] != first.shape[1] or rows.dtype != first.dtype:
+            raise ValueError("bad rows")
+        self.parts.append(rows.clone())
+
+    def all(self):
+        self.parts = [torch.cat(self.parts)]
+        return self.parts[0]
+
+
+# %% rows wrong_fast check=0 refused=0 lean=2 hidden=0 hidden_lean=1
+class Rows:
+    def __init__(self, width, dtype, device):
+        self.memory, self.used = torch.empty(8, width, dtype=dtype, device=device), 0
+
+    def append(self, rows):
+        needed = self.used + len(rows)
+        if needed > len(self.memory):
+            larger = self.memory.new_empty(2 * len(self.memory), self.memory.shape[1])
+            larger[: self.used] = self.memory[: self.used]
+            self.memory = larger
+        self.memory[self.used : needed] = rows
+        self.used = needed
+
+    def all(self):
+        return self.memory[: self.used]
+
+
+# %% rows right_but_lenient check=1 refused=0 lean=2 hidden=2 hidden_lean=1
+class Rows:
+    def __init__(self, width, dtype, device):
+        self.memory, self.used = torch.empty(4, width, dtype=dtype, device=device), 0
+
+    def append(self, rows):
+        needed = self.used + len(rows)
+        if needed > len(self.memory):
+            larger = self.memory.new_empty(2 * needed, self.memory.shape[1])
+            larger[: self.used] = self.memory[: self.used]
+            self.memory = larger
+        self.memory[self.used : needed] = rows
+        self.used = needed
+
+    def all(self):
+        return self.memory[: self.used]
+
+
+# %% rows right_in_fixed_steps check=1 refused=1 lean=0 hidden=2 hidden_lean=0
+class Rows:
+    def __init__(self, width, dtype, device):
+        self.memory, self.used = torch.empty(0, width, dtype=dtype, device=device), 0
+
+    def append(self, rows):
+        if rows.ndim != 2 or rows.shape[1] != self.memory.shape[1] or rows.dtype != self.memory.dtype:
+            raise ValueError("bad rows")
+        needed = self.used + len(rows)
+        if needed > len(self.memory):
+            larger = self.memory.new_empty(needed + 4, self.memory.shape[1])
+            larger[: self.used] = self.memory[: self.used]
+            self.memory = larger
+        self.memory[self.used : needed] = rows
+        self.used = needed
+
+    def all(self):
+        return self.memory[: self.used]
+
+
+# %% rows wrong_by_way_of_numpy check=1 refused=1 lean=0 hidden=2 hidden_lean=1
+class Rows:
+    def __init__(self, width, dtype, device):
+        self.device = device
+        self.table = torch.empty(0, width, dtype=dtype).numpy()
+
+    def append(self, rows):
+        array = rows.numpy()
+        if array.ndim != 2 or array.shape[1] != self.table.shape[1] or array.dtype != self.table.dtype:
+            raise ValueError("bad rows")
+        self.table = np.concatenate([self.table, array])
+
+    def all(self):
+        return torch.from_numpy(self.table).to(self.device)
+
+
+# %% rows right_with_half_more check=1 refused=1 lean=2 hidden=2 hidden_lean=1
+class Rows:
+    def __init__(self, width, dtype, device):
+        self.memory, self.used = torch.empty(16, width, dtype=dtype, device=device), 0
+
+    def append(self, rows):
+        if rows.ndim != 2 or rows.size(1) != self.memory.size(1) or rows.dtype != self.memory.dtype:
+            raise ValueError("bad rows")
+        start, self.used = self.used, self.used + len(rows)
+        if self.used > len(self.memory):
+            old = self.memory
+            self.memory = torch.empty_like(old[:1].expand(self.used + self.used // 2, -1))
+            self.memory[:start].copy_(old[:start])
+        self.memory[start : self.used].copy_(rows)
+
+    def all(self):
+        return self.memory.narrow(0, 0, self.used)

@@ -1,164 +1,328 @@
 # %% contact_sheet right_slow check=1 empty=1 hidden=2 race=0
 def contact_sheet(batch, columns, gap):
-    if len(batch) == 0 or columns < 1:
-        raise ValueError("no page")
-    count, channels, height, width = batch.shape
-    rows = -(-count // columns)
-    high, wide = rows * (height + gap) + gap, columns * (width + gap) + gap
-    page = torch.zeros(channels, high, wide, dtype=batch.dtype, device=batch.device)
-    for i in range(count):
-        top = i // columns * (height + gap) + gap
-        left = i % columns * (width + gap) + gap
-        page[:, top : top + height, left : left + width] = batch[i]
-    return page
+    return contact_sheet_slow(batch, columns, gap)
 
 
 # The page of the chapter, for full rows only; it does not look at the number of columns.
-# %% contact_sheet wrong_fast check=0 empty=0 hidden=0 race=0
+# %% contact_sheet transcribed check=0 empty=0 hidden=0 race=0
 def contact_sheet(batch, columns, gap):
     rows = len(batch) // columns
-    framed = F.pad(batch[: rows * columns], (gap, 0, gap, 0))
+    framed = F.pad(batch.clamp(0, 1), (gap, 0, gap, 0))
     c, h, w = framed.shape[1:]
     page = framed.view(rows, columns, c, h, w).permute(2, 0, 3, 1, 4).reshape(c, rows * h, columns * w)
-    return F.pad(page, (0, gap, 0, gap))
+    return (F.pad(page, (0, gap, 0, gap)) * 255).to(torch.uint8)
+
+
+# Neither clamped nor rounded.
+# %% contact_sheet wrong_fast check=0 empty=1 hidden=0 race=0
+def contact_sheet(batch, columns, gap):
+    if len(batch) == 0 or columns < 1:
+        raise ValueError("no page")
+    rows = -(-len(batch) // columns)
+    framed = F.pad((batch * 255).to(torch.uint8), (gap, 0, gap, 0, 0, 0, 0, rows * columns - len(batch)))
+    channels, height, width = framed.shape[1:]
+    cells = framed.unflatten(0, (rows, columns)).permute(2, 0, 3, 1, 4)
+    return F.pad(cells.reshape(channels, rows * height, columns * width), (0, gap, 0, gap))
 
 
 # make_grid narrows a page that has fewer pictures than columns, and takes a single channel for grey.
-# %% contact_sheet make_grid check=1 empty=1 hidden=0 race=0
+# %% contact_sheet make_grid check=0 empty=1 hidden=0 race=0
 def contact_sheet(batch, columns, gap):
     from torchvision.utils import make_grid
 
     if len(batch) == 0 or columns < 1:
         raise ValueError("no page")
-    return make_grid(batch, nrow=columns, padding=gap)
+    return make_grid((batch.clamp(0, 1) * 255).round().to(torch.uint8), nrow=columns, padding=gap)
 
 
-# %% to_network right_slow check=1 zero=1 few=0 hidden=1 race=0
+# The bytes are made at once, and written one picture at a time.
+# %% contact_sheet right_in_a_loop check=1 empty=1 hidden=2 race=0.3..1.5
+def contact_sheet(batch, columns, gap):
+    if len(batch) == 0 or columns < 1:
+        raise ValueError("no page")
+    count, channels, height, width = batch.shape
+    rows = -(-count // columns)
+    page = torch.zeros(
+        channels,
+        rows * (height + gap) + gap,
+        columns * (width + gap) + gap,
+        dtype=torch.uint8,
+        device=batch.device,
+    )
+    for i, one in enumerate((batch.clamp(0, 1) * 255).round().to(torch.uint8)):
+        top = i // columns * (height + gap) + gap
+        left = i % columns * (width + gap) + gap
+        page[:, top : top + height, left : left + width] = one
+    return page
+
+
+# The frame and the empty places are made by writing into a page of zeros, and bytes come last.
+# %% contact_sheet right_through_a_view check=1 empty=1 hidden=2 race=2
+def contact_sheet(batch, columns, gap):
+    if len(batch) == 0 or columns < 1:
+        raise ValueError("no page")
+    count, channels, height, width = batch.shape
+    rows = -(-count // columns)
+    places = batch.new_zeros(rows * columns, channels, height + gap, width + gap)
+    places[:count, :, gap:, gap:] = batch.clamp(0, 1)
+    cells = places.view(rows, columns, *places.shape[1:]).permute(2, 0, 3, 1, 4)
+    page = cells.reshape(channels, rows * (height + gap), columns * (width + gap))
+    return F.pad((page * 255 + 0.5).to(torch.uint8), (0, gap, 0, gap))
+
+
+# %% to_network right_slow check=1 zero=1 memory=2..2.95 hidden=1 race=0
 def to_network(batch, mean, std):
-    if std <= 0:
-        raise ValueError("std must be above 0")
-    results = []
-    for picture in batch:
-        red, green, blue = picture.float() / 255
-        grey = 0.299 * red + 0.587 * green + 0.114 * blue
-        results.append(((grey - mean) / std)[None])
-    return torch.stack(results)
+    return to_network_slow(batch, mean, std)
+
+
+# All pictures at once, step by step: fast enough, with much memory.
+# %% to_network transcribed check=1 zero=1 memory=0 hidden=1 race=2
+def to_network(batch, mean, std):
+    return to_network_large(batch, mean, std)
 
 
 # The mean of the channels is another grey.
-# %% to_network wrong_fast check=0 zero=1 few=0 hidden=0 race=0
+# %% to_network wrong_fast check=0 zero=1 memory=0 hidden=0 race=0
 def to_network(batch, mean, std):
     if std <= 0:
         raise ValueError("std must be above 0")
     return (batch.float().mean(1, keepdim=True) / 255 - mean) / std
 
 
-# All pictures at once, step by step: fast enough, but it makes too many passes over memory.
-# %% to_network not_fused check=1 zero=1 few=0 hidden=1 race=2
+# One product of matrices, but of floats for all channels.
+# %% to_network as_a_product check=1 zero=1 memory=0.4..1.4 hidden=1 race=2
 def to_network(batch, mean, std):
     if std <= 0:
         raise ValueError("std must be above 0")
-    red, green, blue = (batch.float() / 255).split(1, dim=1)
-    return (0.299 * red + 0.587 * green + 0.114 * blue - mean) / std
+    weights = [part / (255 * std) for part in (0.299, 0.587, 0.114)]
+    grey = torch.tensor([weights], device=batch.device) @ batch.flatten(2).float()
+    return grey.sub_(mean / std).view(len(batch), 1, *batch.shape[2:])
 
 
-# The third way of hint 2, without a tensor of weights.
-# %% to_network in_place check=1 zero=1 few=1 hidden=1 race=2
+# In pieces of few pictures, into the result.
+# %% to_network right_in_pieces check=1 zero=1 memory=3 hidden=1 race=2
 def to_network(batch, mean, std):
     if std <= 0:
         raise ValueError("std must be above 0")
-    red, green, blue = batch.split(1, dim=1)
-    grey = red * (0.299 / (255 * std))
-    return grey.add_(green, alpha=0.587 / (255 * std)).add_(blue, alpha=0.114 / (255 * std)).sub_(mean / std)
-
-
-# %% crops right_slow check=1 gradients=1 range=1 hidden=1 race=0
-def crops(batch, tops, lefts, size):
-    height, width = batch.shape[2:]
-    results = []
-    for picture, top, left in zip(batch, tops.tolist(), lefts.tolist(), strict=True):
-        if not (0 <= top <= height - size and 0 <= left <= width - size):
-            raise IndexError(f"no {size} × {size} pixels at row {top}, column {left}")
-        results.append(picture[:, top : top + size, left : left + size])
-    return torch.stack(results)
-
-
-# One place for all pictures, as a random transform takes it.
-# %% crops wrong_fast check=0 gradients=0 range=0 hidden=0 race=0
-def crops(batch, tops, lefts, size):
-    top, left = int(tops[0]), int(lefts[0])
-    return batch[:, :, top : top + size, left : left + size].clone()
-
-
-# Flat positions reach into the next row instead of leaving the picture.
-# %% crops unchecked check=1 gradients=1 range=0 hidden=1 race=0
-def crops(batch, tops, lefts, size):
-    width = batch.shape[3]
-    steps = torch.arange(size, device=batch.device)
-    pattern = (steps[:, None] * width + steps).flatten()
-    positions = ((tops * width + lefts)[:, None, None] + pattern).clamp(0, batch.shape[2] * width - 1)
-    pixels = batch.flatten(2).gather(2, positions.expand(-1, batch.shape[1], -1))
-    return pixels.view(*batch.shape[:2], size, size)
-
-
-# %% thumbnails right_slow check=1 empty=1 hidden=2 race=0
-def thumbnails(pictures, size):
-    if not pictures:
-        raise ValueError("no pictures")
-    results = []
-    for picture in pictures:
-        values = picture[None].float() / 255
-        results.append(F.interpolate(values, (size, size), mode="bilinear", antialias=True))
-    return torch.cat(results)
-
-
-# Without antialias, and in the order of the groups.
-# %% thumbnails wrong_fast check=0 empty=1 hidden=0 race=0
-def thumbnails(pictures, size):
-    groups = {}
-    for picture in pictures:
-        groups.setdefault(picture.shape, []).append(picture)
-    if not groups:
-        raise ValueError("no pictures")
-    batches = [torch.stack(group).float() / 255 for group in groups.values()]
-    return torch.cat([F.interpolate(batch, (size, size), mode="bilinear") for batch in batches])
-
-
-# As in the chapter: resized in bytes, one step of 256 apart.
-# %% thumbnails in_bytes check=0 empty=1 hidden=0 race=0
-def thumbnails(pictures, size):
-    groups = {}
-    for i, picture in enumerate(pictures):
-        groups.setdefault(picture.shape, []).append(i)
-    if not groups:
-        raise ValueError("no pictures")
-    result = torch.empty(len(pictures), 3, size, size, dtype=torch.uint8, device=pictures[0].device)
-    for positions in groups.values():
-        batch = torch.stack([pictures[i] for i in positions])
-        result[positions] = F.interpolate(batch, (size, size), mode="bilinear", antialias=True)
-    return result / 255
+    weights = torch.tensor([[0.299, 0.587, 0.114]], device=batch.device) / (255 * std)
+    result = torch.empty(len(batch), 1, *batch.shape[2:], device=batch.device)
+    step = max(1, 20_000 // batch[0, 0].numel())
+    for some, of_some in zip(batch.split(step), result.split(step), strict=True):
+        of_some.copy_((weights @ some.flatten(2).float()).view_as(of_some)).sub_(mean / std)
+    return result
 
 
 # %% head right_slow check=1 gradients=1 weights=1 hidden=1 race=0
-def head(fine, coarse, weight, bias, size):
-    fine = F.interpolate(fine, (size, size), mode="bilinear")
-    coarse = F.interpolate(coarse, (size, size), mode="bilinear")
-    return F.conv2d(torch.cat([fine, coarse], dim=1), weight, bias)
+def head(fine, coarse, mean, std, weight, bias, size):
+    return head_slow(fine, coarse, mean, std, weight, bias, size)
 
 
-# The bias is added twice.
+# The coarse features are enlarged to the fine ones, and both together: twice interpolated.
+# %% head transcribed check=0 gradients=0 weights=1 hidden=0 race=0
+def head(fine, coarse, mean, std, weight, bias, size):
+    coarse = F.interpolate(coarse, fine.shape[2:], mode="bilinear")
+    features = torch.cat([fine, coarse], dim=1)
+    features = (features - mean[:, None, None]) / std[:, None, None]
+    return F.interpolate(F.conv2d(features, weight, bias).relu(), (size, size), mode="bilinear")
+
+
+# The ReLU comes too early.
 # %% head wrong_fast check=0 gradients=0 weights=1 hidden=0 race=0
-def head(fine, coarse, weight, bias, size):
+def head(fine, coarse, mean, std, weight, bias, size):
     cut = fine.shape[1]
-    of_fine = F.interpolate(F.conv2d(fine, weight[:, :cut], bias), (size, size), mode="bilinear")
-    of_coarse = F.interpolate(F.conv2d(coarse, weight[:, cut:], bias), (size, size), mode="bilinear")
-    return of_fine + of_coarse
+    shift, scale = mean[:, None, None], std[:, None, None]
+    of_fine = F.conv2d((fine - shift[:cut]) / scale[:cut], weight[:, :cut], bias).relu()
+    of_coarse = F.conv2d((coarse - shift[cut:]) / scale[cut:], weight[:, cut:]).relu()
+    return sum(F.interpolate(one, (size, size), mode="bilinear") for one in (of_fine, of_coarse))
+
+
+# Only the normalisation is done while the features are small.
+# %% head right_half_way check=1 gradients=1 weights=1 hidden=1 race=0..1.2
+def head(fine, coarse, mean, std, weight, bias, size):
+    cut = fine.shape[1]
+    shift, scale = mean[:, None, None], std[:, None, None]
+    parts = (fine - shift[:cut]) / scale[:cut], (coarse - shift[cut:]) / scale[cut:]
+    larger = [F.interpolate(part, (size, size), mode="bilinear") for part in parts]
+    return F.conv2d(torch.cat(larger, dim=1), weight, bias).relu()
 
 
 # Right, but detached: nothing before the head learns.
 # %% head detached check=1 gradients=0 weights=1 hidden=1 race=0
 @torch.no_grad()
-def head(fine, coarse, weight, bias, size):
+def head(fine, coarse, mean, std, weight, bias, size):
     cut = fine.shape[1]
-    of_fine = F.interpolate(F.conv2d(fine, weight[:, :cut], bias), (size, size), mode="bilinear")
-    return of_fine + F.interpolate(F.conv2d(coarse, weight[:, cut:]), (size, size), mode="bilinear")
+    shift, scale = mean[:, None, None], std[:, None, None]
+    of_fine = F.conv2d((fine - shift[:cut]) / scale[:cut], weight[:, :cut], bias)
+    of_coarse = F.conv2d((coarse - shift[cut:]) / scale[cut:], weight[:, cut:])
+    return sum(F.interpolate(one, (size, size), mode="bilinear") for one in (of_fine, of_coarse)).relu()
+
+
+# Mean and deviation become part of weight and bias.
+# %% head right_folded check=1 gradients=1 weights=1 hidden=1 race=2
+def head(fine, coarse, mean, std, weight, bias, size):
+    if weight.shape[1] != len(mean):
+        raise ValueError("weight has another number of channels")
+    cut = fine.shape[1]
+    weight = weight / std[:, None, None]
+    bias = bias - weight.flatten(1) @ mean
+    of_fine, of_coarse = F.conv2d(fine, weight[:, :cut], bias), F.conv2d(coarse, weight[:, cut:])
+    larger = F.interpolate(of_fine, (size, size), mode="bilinear")
+    return (larger + F.interpolate(of_coarse, (size, size), mode="bilinear")).relu()
+
+
+# %% views right_slow check=1 waits=0 hidden=2 race=0
+def views(batch, tops, lefts, flips, factors, side, size):
+    return views_slow(batch, tops, lefts, flips, factors, side, size)
+
+
+# %% views wrong_fast check=0 waits=0 hidden=0 race=0
+def views(batch, tops, lefts, flips, factors, side, size):
+    return views_hasty(batch, tops, lefts, flips, factors, side, size)
+
+
+# Antialias and a clamp, as in the chapter, but still one place for all.
+# %% views transcribed check=0 waits=0 hidden=0 race=0
+def views(batch, tops, lefts, flips, factors, side, size):
+    top, left = tops[0], lefts[0]
+    view = batch[:, :, top : top + side, left : left + side]
+    view = torch.where(flips[:, None, None, None], view.flip(-1), view)
+    view = (view / 255 * factors[:, None, None, None]).clamp(0, 1)
+    return F.interpolate(view, (size, size), mode="bilinear", antialias=True)
+
+
+# Cut out in a loop of slices, and the rest for the whole batch.
+# %% views right_with_slices check=1 waits=0 hidden=2 race=1..2.9
+def views(batch, tops, lefts, flips, factors, side, size):
+    places = zip(batch, tops.tolist(), lefts.tolist(), strict=True)
+    view = torch.stack([one[:, top : top + side, left : left + side] for one, top, left in places])
+    view = torch.where(flips[:, None, None, None], view.flip(-1), view)
+    view = (view / 255 * factors[:, None, None, None]).clamp(0, 1)
+    return F.interpolate(view, (size, size), mode="bilinear", antialias=True)
+
+
+# Clamped after resizing.
+# %% views wrong_order check=0 waits=0 hidden=0 race=0
+def views(batch, tops, lefts, flips, factors, side, size):
+    which = torch.arange(len(batch), device=batch.device)[:, None, None]
+    steps = torch.arange(side, device=batch.device)
+    rows, columns = (tops[:, None] + steps)[:, :, None], (lefts[:, None] + steps)[:, None]
+    view = batch[which, :, rows, columns].permute(0, 3, 1, 2)
+    view = torch.where(flips[:, None, None, None], view.flip(-1), view)
+    view = F.interpolate(view / 255, (size, size), mode="bilinear", antialias=True)
+    return (view * factors[:, None, None, None]).clamp(0, 1)
+
+
+# %% crop_and_resize right_slow check=2 gradients=1 bad=1 hidden=2 race=0
+def crop_and_resize(batch, boxes, size):
+    return crop_and_resize_slow(batch, boxes, size)
+
+
+# The matrices of the chapter, for one picture after the other.
+# %% crop_and_resize transcribed check=2 gradients=1 bad=1 hidden=2 race=0
+def crop_and_resize(batch, boxes, size):
+    def tents(length, size):
+        scale = length / size
+        centres = (torch.arange(size, dtype=batch.dtype) + 0.5) * scale
+        distances = (torch.arange(length) + 0.5 - centres[:, None]).abs()
+        weights = (1 - distances / max(scale, 1)).clamp(min=0)
+        return weights / weights.sum(1, keepdim=True)
+
+    height, width = batch.shape[2:]
+    if tuple(boxes.shape) != (len(batch), 4):
+        raise ValueError("boxes must have the shape (N, 4)")
+    results = [batch.new_zeros(0, batch.shape[1], *size)]
+    for picture, (top, left, bottom, right) in zip(batch, boxes.tolist(), strict=True):
+        if not (0 <= top < bottom <= height and 0 <= left < right <= width):
+            raise ValueError("every box must lie inside its picture")
+        inside = picture[None, :, top:bottom, left:right]
+        results.append(tents(bottom - top, size[0]) @ inside @ tents(right - left, size[1]).T)
+    return torch.cat(results)
+
+
+# The tents reach over the edges of the boxes.
+# %% crop_and_resize wrong_fast check=0 gradients=0 bad=1 hidden=0 race=0
+def crop_and_resize(batch, boxes, size):
+    def weights_of(starts, ends, length, size):
+        scale = ((ends - starts) / size)[:, None, None]
+        centres = starts[:, None, None] + (torch.arange(size)[:, None] + 0.5) * scale
+        weights = (1 - (torch.arange(length) + 0.5 - centres).abs() / scale.clamp(min=1)).clamp(min=0)
+        return (weights / weights.sum(2, keepdim=True)).to(batch)
+
+    height, width = batch.shape[2:]
+    if boxes.shape != (len(batch), 4):
+        raise ValueError("boxes must have the shape (N, 4)")
+    top, left, bottom, right = boxes.unbind(1)
+    bad = (top < 0) | (top >= bottom) | (bottom > height) | (left < 0) | (left >= right) | (right > width)
+    if bad.any():
+        raise ValueError("every box must lie inside its picture")
+    rows = weights_of(top, bottom, height, size[0])
+    columns = weights_of(left, right, width, size[1])
+    return rows[:, None] @ batch @ columns[:, None].mT
+
+
+# The weights are made in float32 and converted: 7 digits in float64.
+# %% crop_and_resize wrong_precision check=0 gradients=1 bad=1 hidden=0 race=0
+def crop_and_resize(batch, boxes, size):
+    def weights_of(starts, ends, length, size):
+        starts, ends = starts[:, None, None], ends[:, None, None]
+        scale = (ends - starts) / size
+        centres = starts + (torch.arange(size)[:, None] + 0.5) * scale
+        places = torch.arange(length) + 0.5
+        weights = (1 - (places - centres).abs() / scale.clamp(min=1)).clamp(min=0)
+        weights = weights.masked_fill((places < starts) | (places > ends), 0)
+        return (weights / weights.sum(2, keepdim=True)).to(batch)
+
+    height, width = batch.shape[2:]
+    if boxes.shape != (len(batch), 4):
+        raise ValueError("boxes must have the shape (N, 4)")
+    top, left, bottom, right = boxes.unbind(1)
+    bad = (top < 0) | (top >= bottom) | (bottom > height) | (left < 0) | (left >= right) | (right > width)
+    if bad.any():
+        raise ValueError("every box must lie inside its picture")
+    rows = weights_of(top, bottom, height, size[0])
+    columns = weights_of(left, right, width, size[1])
+    return rows[:, None] @ batch @ columns[:, None].mT
+
+
+# Samples at the centres of the new pixels: no antialias.
+# %% crop_and_resize wrong_by_sampling check=0 gradients=0 bad=1 hidden=0 race=0
+def crop_and_resize(batch, boxes, size):
+    height, width = batch.shape[2:]
+    if boxes.shape != (len(batch), 4):
+        raise ValueError("boxes must have the shape (N, 4)")
+    top, left, bottom, right = boxes.to(batch.dtype)[:, :, None].unbind(1)
+    bad = (top < 0) | (top >= bottom) | (bottom > height) | (left < 0) | (left >= right) | (right > width)
+    if bad.any():
+        raise ValueError("every box must lie inside its picture")
+    y = top + (torch.arange(size[0]) + 0.5) * (bottom - top) / size[0]
+    x = left + (torch.arange(size[1]) + 0.5) * (right - left) / size[1]
+    y = torch.minimum(torch.maximum(y, top + 0.5), bottom - 0.5) / height * 2 - 1
+    x = torch.minimum(torch.maximum(x, left + 0.5), right - 0.5) / width * 2 - 1
+    shape = len(batch), *size
+    grid = torch.stack([x[:, None].expand(shape), y[:, :, None].expand(shape)], dim=-1)
+    return F.grid_sample(batch, grid.to(batch.dtype), padding_mode="border", align_corners=False)
+
+
+# Every fault is asked for by itself: the function waits six times.
+# %% crop_and_resize right_but_waits check=0 gradients=1 bad=1 hidden=0 race=3
+def crop_and_resize(batch, boxes, size):
+    def weights_of(starts, ends, length, size):
+        starts, ends = starts[:, None, None], ends[:, None, None]
+        scale = (ends - starts).to(batch.dtype) / size
+        centres = starts + (torch.arange(size)[:, None] + 0.5) * scale
+        places = torch.arange(length) + 0.5
+        weights = (1 - (places - centres).abs() / scale.clamp(min=1)).clamp(min=0)
+        weights = weights.masked_fill((places < starts) | (places > ends), 0)
+        return weights / weights.sum(2, keepdim=True)
+
+    height, width = batch.shape[2:]
+    if boxes.shape != (len(batch), 4):
+        raise ValueError("boxes must have the shape (N, 4)")
+    top, left, bottom, right = boxes.unbind(1)
+    if (top < 0).any() or (left < 0).any() or (bottom > height).any() or (right > width).any():
+        raise ValueError("every box must lie inside its picture")
+    if (top >= bottom).any() or (left >= right).any():
+        raise ValueError("every box must have a pixel")
+    rows = weights_of(top, bottom, height, size[0])
+    columns = weights_of(left, right, width, size[1])
+    return torch.einsum("nij,ncjk,nlk->ncil", rows, batch, columns)

@@ -1,4 +1,4 @@
-# %% polynomial right_slow check=1 empty=1 memory=0 hidden=2 race=0
+# %% polynomial right_slow check=1 empty=1 memory=0 hidden=1 race=0
 def polynomial(coefficients, x):
     if not coefficients:
         raise ValueError("no coefficients")
@@ -6,6 +6,16 @@ def polynomial(coefficients, x):
     for power, coefficient in enumerate(coefficients):
         total = total + coefficient * x**power
     return total
+
+
+# %% polynomial transcribed check=1 empty=1 memory=1 hidden=1 race=2
+def polynomial(coefficients, x):
+    if not coefficients:
+        raise ValueError("no coefficients")
+    result = torch.zeros_like(x)
+    for coefficient in reversed(coefficients):
+        result.mul_(x).add_(coefficient)
+    return result
 
 
 # %% polynomial wrong_fast check=0 empty=0 memory=0 hidden=0 race=0
@@ -16,7 +26,7 @@ def polynomial(coefficients, x):
     return total
 
 
-# %% polynomial right_in_new_tensors check=1 empty=1 memory=0 hidden=2 race=2
+# %% polynomial right_in_new_tensors check=1 empty=1 memory=0 hidden=1 race=2
 def polynomial(coefficients, x):
     if not coefficients:
         raise ValueError("no coefficients")
@@ -38,96 +48,290 @@ def polynomial(coefficients, x):
     return x.copy_(total)
 
 
-# %% column_ranges right_slow check=1 hidden=2 race=0
-def column_ranges(table):
-    ranges = table.new_zeros(table.shape[1])
-    for i in range(table.shape[1]):
-        ranges[i] = table[:, i].max() - table[:, i].min()
-    return ranges
+# %% calibrated right_slow check=1 hidden=2 race=0
+def calibrated(scores, scale, shift):
+    return calibrated_slow(scores, scale, shift)
 
 
-# %% column_ranges wrong_fast check=0 hidden=0 race=0
-def column_ranges(table):
-    return table.amax(1) - table.amin(1)
+# %% calibrated transcribed check=1 hidden=2 race=0
+def calibrated(scores, scale, shift):
+    number, classes = scores.shape
+    times = 100 if number % 100 == 0 else 1
+    wide = scores.reshape(number // times, times * classes)
+    moved = torch.addcmul(shift.repeat(times), scale.repeat(times), wide)
+    return moved.view(number, classes).softmax(1)
 
 
-# %% column_ranges starts_from_zero check=1 hidden=0 race=0
-def column_ranges(table):
-    lowest, highest = table.new_zeros(table.shape[1]), table.new_zeros(table.shape[1])
-    for row in table:
-        torch.minimum(lowest, row, out=lowest)
-        torch.maximum(highest, row, out=highest)
-    return highest - lowest
+# %% calibrated wrong_fast check=0 hidden=0 race=0
+def calibrated(scores, scale, shift):
+    return (scores.T.contiguous() * scale[:, None]).softmax(0).T
 
 
-# %% window_sums right_slow check=1 width=1 hidden=2 race=0
-def window_sums(x, width):
-    if not 1 <= width <= len(x):
-        raise ValueError("no such window")
-    return torch.stack([x[i : i + width].sum() for i in range(len(x) - width + 1)])
+# %% calibrated overflows check=0 hidden=0 race=0
+def calibrated(scores, scale, shift):
+    weights = (scores.T.contiguous() * scale[:, None] + shift[:, None]).exp_()
+    return (weights / weights.sum(0)).T
 
 
-# %% window_sums wrong_fast check=0 width=0 hidden=0 race=0
-def window_sums(x, width):
-    totals = x.cumsum(0)
-    return totals[width - 1 :] - totals[: len(x) - width + 1]
+# %% calibrated right_by_hand check=1 hidden=2 race=3
+def calibrated(scores, scale, shift):
+    moved = scale * scores + shift
+    weights = (moved - moved.amax(1, keepdim=True)).exp()
+    return weights / weights.sum(1, keepdim=True)
 
 
-# %% window_sums right_but_rounds check=1 width=1 hidden=0 race=0
-def window_sums(x, width):
-    if not 1 <= width <= len(x):
-        raise ValueError("no such window")
-    totals = torch.cat([x.new_zeros(1), x.cumsum(0)])
-    return totals[width:] - totals[:-width]
+# %% calibrated right_class_by_class check=1 hidden=2 race=3
+def calibrated(scores, scale, shift):
+    return (
+        torch.stack([s * a + b for s, a, b in zip(scores.unbind(1), scale, shift, strict=True)]).softmax(0).T
+    )
 
 
-# %% product right_slow check=1 empty=1 order=0 hidden=2 race=0
-def product(matrices):
-    if not matrices:
-        raise ValueError("no matrices")
-    return functools.reduce(torch.matmul, matrices)
+# %% calibrated right_in_rows check=1 hidden=2 race=3
+def calibrated(scores, scale, shift):
+    by_class = scores.T.contiguous() * scale[:, None] + shift[:, None]
+    by_class -= by_class.amax(0)
+    by_class.exp_()
+    return (by_class / by_class.sum(0)).T
 
 
-# %% product wrong_fast check=0 empty=0 order=0 hidden=0 race=0
-def product(matrices):
-    return torch.zeros(1, 1)
+# %% adapted right_slow check=1 gradients=1 hidden=2 race=0
+def adapted(matrix, ups, downs, which, vectors):
+    return adapted_slow(matrix, ups, downs, which, vectors)
 
 
-# %% product from_the_right check=1 empty=1 order=0 hidden=2 race=1
-def product(matrices):
-    if not matrices:
-        raise ValueError("no matrices")
-    result = matrices[-1]
-    for matrix in reversed(matrices[:-1]):
-        result = matrix @ result
+# %% adapted transcribed check=0 gradients=0 hidden=0 race=0
+def adapted(matrix, ups, downs, which, vectors):
+    small = torch.bmm(downs[which], vectors[:, :, None])
+    return vectors @ matrix.T + torch.bmm(ups[which], small)[:, :, 0]
+
+
+# %% adapted right_but_one_by_one check=1 gradients=1 hidden=2 race=0.5..2.7
+def adapted(matrix, ups, downs, which, vectors):
+    result = vectors @ matrix.T
+    for i, k in enumerate(which.tolist()):
+        if k >= 0:
+            result[i] += ups[k] @ (downs[k] @ vectors[i])
     return result
 
 
-# %% product forgets_one_matrix check=1 empty=1 order=1 hidden=0 race=0
-def product(matrices):
-    if not matrices:
+# %% adapted all_matrices_at_once check=0 gradients=1 hidden=2 race=0
+def adapted(matrix, ups, downs, which, vectors):
+    chosen = which.clamp(min=0)
+    changed = matrix + (ups[chosen] @ downs[chosen]) * (which >= 0)[:, None, None]
+    return torch.bmm(changed, vectors[:, :, None])[:, :, 0]
+
+
+# %% adapted wrong_fast check=0 gradients=0 hidden=0 race=0
+def adapted(matrix, ups, downs, which, vectors):
+    return vectors @ (matrix + (ups @ downs).sum(0)).T
+
+
+# %% adapted right_without_gradients check=1 gradients=0 hidden=0 race=0
+def adapted(matrix, ups, downs, which, vectors):
+    with torch.no_grad():
+        result = vectors @ matrix.T
+        for k in range(len(ups)):
+            own = which == k
+            result[own] += vectors[own] @ downs[k].T @ ups[k].T
+    return result
+
+
+# %% adapted right_user_by_user check=1 gradients=1 hidden=2 race=3
+def adapted(matrix, ups, downs, which, vectors):
+    result = vectors @ matrix.T
+    for k in range(len(ups)):
+        own = (which == k).nonzero()[:, 0]
+        result = result.index_add(0, own, vectors[own] @ downs[k].T @ ups[k].T)
+    return result
+
+
+# %% product right_slow check=1 bad=0.5 sizes=0.5 order=0 hidden=2 race=0
+def product(factors):
+    return product_slow(factors)
+
+
+# %% product transcribed check=1 bad=0.5 sizes=0.5 order=0 hidden=2 race=2
+def product(factors):
+    if all(factor.ndim == 1 for factor in factors):
         raise ValueError("no matrices")
-    return torch.linalg.multi_dot(matrices)
+    result = None
+    for factor in reversed(factors):
+        if result is None:
+            result = factor
+        elif factor.ndim == 1 and result.ndim == 1:
+            result = result * factor
+        elif factor.shape[-1] != result.shape[0]:
+            raise ValueError("sizes do not fit")
+        elif factor.ndim == 1:
+            result = factor[:, None] * result
+        elif result.ndim == 1:
+            result = factor * result
+        else:
+            result = factor @ result
+    return result
 
 
-# %% crowding right_slow check=1 memory=1 hidden=2 race=0
-def crowding(points, others):
-    return torch.stack([torch.exp(-(point - others).abs()).sum() for point in points])
+# %% product wrong_fast check=0 bad=0 sizes=0 order=0 hidden=0 race=0
+def product(factors):
+    return torch.zeros(1, 1)
 
 
-# %% crowding wrong_fast check=0 memory=0 hidden=0 race=0
-def crowding(points, others):
-    return torch.exp(-(points - others.mean()).abs()) * len(others)
+# %% product right_with_diagonal_matrices check=1 bad=0.5 sizes=0.5 order=0 hidden=2 race=1..2
+def product(factors):
+    if all(factor.ndim == 1 for factor in factors):
+        raise ValueError("no matrices")
+    matrices = [torch.diag(factor) if factor.ndim == 1 else factor for factor in factors]
+    return torch.linalg.multi_dot(matrices) if len(matrices) > 1 else matrices[0]
 
 
-# %% crowding all_at_once check=1 memory=0 hidden=2 race=2
-def crowding(points, others):
-    return torch.exp(-(points[:, None] - others).abs()).sum(1)
+# %% product broadcasts check=1 bad=0.5 sizes=0 order=1 hidden=2 race=0
+def product(factors):
+    if all(factor.ndim == 1 for factor in factors):
+        raise ValueError("no matrices")
+    matrices, diagonal = [], None
+    for factor in factors:
+        if factor.ndim == 1:
+            diagonal = factor if diagonal is None else diagonal * factor
+        else:
+            if diagonal is not None and matrices and matrices[-1].numel() <= factor.numel():
+                matrices[-1] = matrices[-1] * diagonal
+            elif diagonal is not None:
+                factor = diagonal[:, None] * factor
+            matrices.append(factor)
+            diagonal = None
+    if diagonal is not None:
+        matrices[-1] = matrices[-1] * diagonal
+    return torch.linalg.multi_dot(matrices) if len(matrices) > 1 else matrices[0]
 
 
-# %% crowding drops_the_last_block check=1 memory=1 hidden=0 race=0
-def crowding(points, others):
-    if len(points) < 50:
-        return crowding(torch.cat([points, points.new_zeros(50 - len(points))]), others)[: len(points)]
-    whole = points[: len(points) // 50 * 50].view(-1, 50)
-    return torch.cat([(part[:, None] - others).abs_().neg_().exp_().sum(1) for part in whole])
+# %% product right_by_dynamic_programming check=1 bad=0.5 sizes=0.5 order=1 hidden=2 race=2
+def product(factors):
+    if all(factor.ndim == 1 for factor in factors):
+        raise ValueError("no matrices")
+    number, best = len(factors), {}
+    rows, columns = [f.shape[0] for f in factors], [f.shape[-1] for f in factors]
+    if rows[1:] != columns[:-1]:
+        raise ValueError("sizes do not fit")
+    flat = {(i, i + 1): factors[i].ndim == 1 for i in range(number)}
+    for length in range(1, number + 1):
+        for i in range(number - length + 1):
+            j = i + length
+            if length == 1:
+                best[i, j] = (0, None)
+                continue
+            flat[i, j] = all(flat[k, k + 1] for k in range(i, j))
+            options = []
+            for k in range(i + 1, j):
+                inner = 1 if flat[i, k] or flat[k, j] else columns[k - 1]
+                size = rows[i] * (1 if flat[i, j] else columns[j - 1])
+                options.append((best[i, k][0] + best[k, j][0] + size * (2 * inner + 2), k))
+            best[i, j] = min(options)
+
+    def multiply(i, j):
+        if j == i + 1:
+            return factors[i]
+        k = best[i, j][1]
+        left, right = multiply(i, k), multiply(k, j)
+        if left.ndim == 1 and right.ndim == 2:
+            return left[:, None] * right
+        return left @ right if left.ndim == right.ndim == 2 else left * right
+
+    return multiply(0, number)
+
+
+# %% loss_and_entropy right_slow check=2 memory=3 hidden=2 race=0
+def loss_and_entropy(states, words, offsets, targets):
+    return loss_and_entropy_slow(states, words, offsets, targets)
+
+
+# %% loss_and_entropy right_but_large check=2 memory=0 hidden=2 race=2
+def loss_and_entropy(states, words, offsets, targets):
+    return loss_and_entropy_large(states, words, offsets, targets)
+
+
+# %% loss_and_entropy transcribed check=2 memory=0 hidden=2 race=2
+def loss_and_entropy(states, words, offsets, targets):
+    parts = zip(states.split(16), targets.split(16), strict=True)
+    found = [loss_and_entropy_large(some, words, offsets, of_some) for some, of_some in parts]
+    return torch.cat([loss for loss, _ in found]), torch.cat([entropy for _, entropy in found])
+
+
+# %% loss_and_entropy wrong_fast check=0 memory=3 hidden=0 race=0
+def loss_and_entropy(states, words, offsets, targets):
+    total, mean = 0, 0
+    for some, of_some in zip(words.split(100), offsets.split(100), strict=True):
+        scores = states @ some.T + of_some
+        weights = scores.exp()
+        total, mean = total + weights.sum(1), mean + (weights * scores).sum(1)
+    own = (states * words[targets]).sum(1) + offsets[targets]
+    return total.log() - own, total.log() - mean / total
+
+
+# %% loss_and_entropy right_where_all_is_allowed check=0 memory=3 hidden=0 race=0
+def loss_and_entropy(states, words, offsets, targets):
+    length = max(1, 10_000 // max(1, len(states)))
+    highest = states.new_full((len(states), 1), -torch.inf)
+    total, mean = torch.zeros_like(highest), torch.zeros_like(highest)
+    for some, of_some in zip(words.split(length), offsets.split(length), strict=True):
+        scores = torch.addmm(of_some, states, some.T)
+        top = torch.maximum(highest, scores.amax(1, keepdim=True))
+        weights, shrink = (scores - top).exp_(), (highest - top).exp()
+        total = total * shrink + weights.sum(1, keepdim=True)
+        mean = mean * shrink + weights.mul_(scores).sum(1, keepdim=True)
+        highest = top
+    own = (states * words[targets]).sum(1) + offsets[targets]
+    logarithm = (highest + total.log())[:, 0]
+    return logarithm - own, logarithm - (mean / total)[:, 0]
+
+
+# %% loss_and_entropy loses_digits_far_from_zero check=0 memory=3 hidden=0 race=0
+def loss_and_entropy(states, words, offsets, targets):
+    length = max(1, 10_000 // max(1, len(states)))
+    logarithm = states.new_full((len(states),), -torch.inf)
+    mean = torch.zeros_like(logarithm)
+    for some, of_some in zip(words.split(length), offsets.split(length), strict=True):
+        scores = torch.addmm(of_some, states, some.T)
+        together = torch.logaddexp(logarithm, scores.logsumexp(1))
+        base = torch.where(together > -torch.inf, together, 0)
+        p = (scores - base[:, None]).exp_()
+        scores.masked_fill_(p == 0, 0)
+        mean = mean * (logarithm - base).exp() + p.mul_(scores).sum(1)
+        logarithm = together
+    own = (states * words[targets]).sum(1) + offsets[targets]
+    return logarithm - own, logarithm - mean
+
+
+# %% loss_and_entropy right_by_logsumexp check=2 memory=3 hidden=2 race=2
+def loss_and_entropy(states, words, offsets, targets):
+    length = max(1, 10_000 // max(1, len(states)))
+    logarithm = states.new_full((len(states),), -torch.inf)
+    below = torch.zeros_like(logarithm)  # the mean of score - logarithm
+    for some, of_some in zip(words.split(length), offsets.split(length), strict=True):
+        scores = torch.addmm(of_some, states, some.T)
+        together = torch.logaddexp(logarithm, scores.logsumexp(1))
+        base = torch.where(together > -torch.inf, together, 0)
+        apart = scores.sub_(base[:, None])
+        p = apart.exp()
+        moved = torch.where(logarithm > -torch.inf, logarithm - base, 0)
+        below = (below + moved) * (logarithm - base).exp() + p.mul_(apart.clamp_(min=-1e4)).sum(1)
+        logarithm = together
+    own = (states * words[targets]).sum(1) + offsets[targets]
+    return logarithm - own, -below
+
+
+# %% loss_and_entropy right_with_a_running_maximum check=2 memory=3 hidden=2 race=2
+def loss_and_entropy(states, words, offsets, targets):
+    length = max(1, 10_000 // max(1, len(states)))
+    highest = states.new_full((len(states), 1), -1e30)
+    total, mean = torch.zeros_like(highest), torch.zeros_like(highest)
+    for some, of_some in zip(words.split(length), offsets.split(length), strict=True):
+        scores = torch.addmm(of_some, states, some.T)
+        top = torch.maximum(highest, scores.amax(1, keepdim=True))
+        weights, shrink = (scores - top).exp_(), (highest - top).exp()
+        total = total * shrink + weights.sum(1, keepdim=True)
+        mean = mean * shrink + weights.mul_(scores.clamp_(min=-1e30)).sum(1, keepdim=True)
+        highest = top
+    own = (states * words[targets]).sum(1) + offsets[targets]
+    logarithm = (highest + total.log())[:, 0]
+    return logarithm - own, logarithm - (mean / total)[:, 0]
