@@ -5,17 +5,21 @@
 # into one. An optimiser, too, is a loop over parts. This chapter asks what each of these changes costs, and
 # what it saves.
 #
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures;
+# IDs such as *C8* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
+# `guess` are explained in [chapter 00](00_measuring.ipynb).
+#
 # **You will be able to**
 # - take features from the end or from the middle of a network, and pay only for the layers that you need,
 # - merge several linear layers into one, and say when that is faster,
-# - use hooks and pruning masks, and know why zeros alone do not make a layer fast,
+# - use hooks and pruning masks, and say what each costs at every call,
 # - choose an implementation of your optimiser.
 #
-# **Time:** 40 minutes to read and run. **Needs:** CPU, GPU if any. Chapter 00 or 01.
+# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01.
 #
 # **Claims tested** (of two articles): *C4* "`nn.Identity` cuts a layer off"; *C8* "one wide `Linear` and
 # `torch.chunk` instead of several `Linear`s"; *E9* "pruning with a mask that is computed once and multiplied
-# in a forward pre-hook". The last one comes with a trap.
+# in a forward pre-hook".
 
 # %%
 import copy
@@ -31,7 +35,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from torchvision.models import ResNet50_Weights, resnet50
 from torchvision.models.feature_extraction import create_feature_extractor
 
-from autograder import article_code, behaviour, compare, costs, devices, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, guessed, verdicts
 
 print("devices here:", *devices())
 
@@ -116,12 +120,13 @@ with torch.no_grad():
         apart = ((alone - in_a_pair).norm() / alone.norm()).item()
         print(f"{name:8} features alone and in a pair differ by {apart:.1%}")
 assert apart < 1e-4
+assert forgetful.bn1.num_batches_tracked == 2  # the running statistics have changed twice
 
 # %% [markdown]
 # Does the network get faster? One small picture, without gradients. How many times faster is it without `fc`?
 
 # %%
-guess = 1.2
+guess = ...
 
 
 # %%
@@ -193,7 +198,7 @@ assert nn.Identity(54, unused="arguments are accepted and ignored")(picture) is 
 # The alternative is to build a network that ends there. How many times faster is that?
 
 # %%
-guess = 1.5
+guess = ...
 
 
 # %%
@@ -296,7 +301,7 @@ for copies in (on_device, with_hook, first_half):
 # same network without hooks?
 
 # %%
-guess = 1.5
+guess = ...
 
 
 # %%
@@ -327,25 +332,8 @@ compare(
 
 # %% [markdown]
 # **Why.** A module without hooks calls `forward` at once. With a hook, it takes a longer way through Python,
-# which costs a microsecond or two for each layer. These layers take only a few microseconds themselves.
-#
-# ### When it does not matter
-#
-# Four layers of 512 → 512, for 64 rows:
-
-# %%
-guess = 1.5
-
-# %%
-compare(
-    "modules: a hook on each of 4 larger layers",
-    {"4 hooks": lambda x: run_chain(x, 4, True), "no hooks": lambda x: run_chain(x, 4, False)},
-    inputs=lambda generator, device: torch.rand(64, 512, generator=generator).to(device),
-    guess=guess,
-)
-
-# %% [markdown]
-# Here a layer computes so much longer that the hook is lost in it.
+# which costs a microsecond or two for each layer. These layers take only a few microseconds themselves. (And
+# in larger layers? See *Further*.)
 #
 # ### What hooks do, and what they do not
 #
@@ -384,7 +372,7 @@ assert outputs[0].grad_fn is not None and numbers[0].grad_fn is None
 # layers of 128 outputs. It reports 289 µs against 202 µs, which is 1.4×. What will you get?
 
 # %%
-guess = 1.4
+guess = ...
 
 
 # %%
@@ -430,8 +418,8 @@ compare(
 )
 
 # %% [markdown]
-# Next to nothing on a CPU, up or down. The result is the same, up to rounding: the wide
-# layer's weights are the three layers' weights, one below the other.
+# On most CPUs it is next to nothing, up or down. The result is the same, up to rounding: the wide layer's weights
+# are the three layers' weights, one below the other.
 
 # %%
 x = torch.randn(8, 1024)
@@ -455,7 +443,7 @@ article_code(
 # Now twelve layers of 32 outputs, for 8 rows of 256 numbers. How many times faster is one layer?
 
 # %%
-guess = 1.5
+guess = ...
 
 # %%
 compare(
@@ -482,13 +470,13 @@ for name, run in {"twelve": several_layers(32, 12), "one   ": one_wide_layer(32,
 # Twelve calls became one: eleven calls saved, out of a time that was mostly calls. At the article's size only
 # two calls are saved, a few microseconds each. On a CPU, the products take most of the time there.
 #
-# ### When it does not help
+# ### Larger layers
 #
 # Make the layers larger: three times 1,024 outputs. Their weights are 12.6 MB, and every call has to read
-# them.
+# them. How many times faster is one layer now?
 
 # %%
-guess = 1.5
+guess = ...
 
 # %%
 compare(
@@ -504,14 +492,13 @@ compare(
 
 # %% [markdown]
 # **Why.** Both ways read the same 12.6 MB of weights and do the same arithmetic. On a CPU this takes so long
-# that two calls fewer hardly show. (A fast GPU reads them in microseconds. Such a GPU is busy with much larger
-# layers only.)
+# that two calls fewer hardly show.
 #
-# One wide layer is even wasteful if you need only some of its pieces. Take twelve layers of 128 outputs, of
-# which only one is wanted this time:
+# And if you need only some of the pieces? Take twelve layers of 128 outputs, of which only one is wanted this
+# time. How many times as fast as that layer alone is the wide one? (Below 1 is slower.)
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(
@@ -553,30 +540,38 @@ assert costs(pieces[0].view, 8, 4, 32).copies == 0 and costs(pieces[0].reshape, 
 # Cutting the last dimension, into heads for instance, needs no copy. Joining rows with columns does
 # (`reshape`).
 #
-# As a view, one piece keeps the *whole* result in memory, for as long as you hold it:
+# As a view, one piece keeps the *whole* result in memory, for as long as you hold it. A copy (`clone`) of the piece
+# does not:
 
 # %%
 first = pieces[0]
 print(f"the piece: {first.nbytes:,} bytes; the memory it holds: {first.untyped_storage().nbytes():,} bytes")
 assert first.untyped_storage().nbytes() == 3 * first.nbytes
+assert first.clone().untyped_storage().nbytes() == first.nbytes
 
 # %% [markdown]
-# And `chunk` is a word with a surprise. You ask for a number of pieces. What will you get for 10 columns in 4
-# pieces? For 6 columns in 4?
+# You ask `chunk` for a number of pieces. Which widths do you get for 12 columns in 4 pieces, for 10, and for 6?
+# Write three lists, such as `guess = [3, 3, 3, 3], [...], [...]`.
 
 # %%
+guess = ...
+
+# %%
+lines = []
 for columns in (12, 10, 6):
     table = torch.zeros(1, columns)
-    print(
-        f"{columns:2} columns in 4: chunk {[piece.shape[1] for piece in table.chunk(4, dim=1)]},",
-        f"tensor_split {[piece.shape[1] for piece in table.tensor_split(4, dim=1)]}",
+    by_chunk, by_split = table.chunk(4, dim=1), table.tensor_split(4, dim=1)
+    lines.append(
+        f"{columns:2} columns in 4: chunk {[piece.shape[1] for piece in by_chunk]}, "
+        f"tensor_split {[piece.shape[1] for piece in by_split]}"
     )
+guessed(guess, *lines)
 assert len(torch.zeros(6).chunk(4)) == 3
 assert [len(piece) for piece in torch.zeros(10).chunk(4)] == [3, 3, 3, 1]
 
 # %% [markdown]
-# `chunk` rounds the size of a piece up and cuts until nothing is left. For layers of different widths, say
-# the sizes: `split` checks that they add up.
+# `chunk` rounds the size of a piece up and cuts until nothing is left. `tensor_split` always gives as many pieces as
+# you ask for. For layers of different widths, say the sizes: `split` checks that they add up.
 
 # %%
 query, key, gate = torch.zeros(8, 128 + 64 + 1).split([128, 64, 1], dim=1)
@@ -642,7 +637,7 @@ behaviour(
 # layer after `prune.remove`?
 
 # %%
-guess = 1.2
+guess = ...
 
 
 # %%
@@ -678,7 +673,7 @@ compare(
 # 90 % of the weights are zero. How many times faster is the layer than the dense one?
 
 # %%
-guess = 5.0
+guess = ...
 
 # %%
 compare(
@@ -691,11 +686,255 @@ compare(
 
 # %% [markdown]
 # **Why not?** The *dense* product multiplies whatever is there. A zero is a number like any other: 4 bytes to
-# read, one multiplication. Nobody looks whether it could be left out, because looking would cost more than
-# multiplying.
+# read, one multiplication. The product does not look for zeros.
 #
-# There are three ways to save the work. One is a sparse format, which stores only the numbers that are not
-# zero, each with its place:
+# Three things do save the work: a format that stores only what is not zero, a pattern that the hardware knows, and a
+# smaller matrix. *Further* shows what each needs, and what happens to pruned weights in `channels_last`.
+
+# %% [markdown]
+# ## 6. One step of Adam
+#
+# Adam keeps two running averages for each parameter, and uses about ten operations to update one tensor.
+# torch has three implementations of it. You choose by an argument:
+#
+# - `foreach=False`: a Python loop over the parameters, ten operations for each,
+# - `foreach=True`: each operation once, for a whole *list* of tensors,
+# - `fused=True`: one operation that does everything.
+#
+# A network with 200 small parameters of 16 × 16. How many times faster is `fused` than the loop?
+
+# %%
+guess = ...
+
+
+# %%
+WAYS = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
+
+
+@functools.cache
+def adam(device, count, width, way):
+    torch.manual_seed(0)
+    parameters = [nn.Parameter(torch.randn(width, width, device=device)) for _ in range(count)]
+    for parameter in parameters:
+        parameter.grad = torch.randn_like(parameter)
+    return torch.optim.Adam(parameters, **WAYS[way])
+
+
+compare(
+    "modules: Adam, 200 parameters of 16 × 16",
+    {way: lambda device, way=way: adam(device, 200, 16, way).step() for way in WAYS},
+    inputs=lambda generator, device: device,
+    guess=guess,
+)
+
+# %%
+for way in WAYS:
+    print(f"{way:8}", costs(adam("cpu", 200, 16, way).step), end="\n\n", sep="\n")
+
+# %% [markdown]
+# **Why.** The counts tell it: well over a thousand operations, each for 256 numbers, against two. Each
+# operation costs a microsecond or more before it touches a number. With `foreach` some of that is left: on a
+# CPU, each list operation goes through its list one tensor at a time, in C++ instead of Python. (The syncs
+# are reads of the step counter, a tensor on the CPU. They are waits only if it lies on the GPU.)
+#
+# All three compute the same step:
+
+# %%
+results = []
+for way in WAYS:
+    parameter = nn.Parameter(torch.linspace(-1, 1, 100))
+    optimizer = torch.optim.Adam([parameter], lr=0.1, **WAYS[way])
+    for _ in range(5):
+        optimizer.zero_grad()
+        parameter.square().sum().backward()
+        optimizer.step()
+    results.append(parameter.detach())
+assert torch.allclose(results[0], results[1]) and torch.allclose(results[0], results[2], atol=1e-6)
+
+# %% [markdown]
+# Now larger parameters: 16 of 512 × 512. Here the operations are long. How many times faster is `fused` now?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "modules: Adam, 16 parameters of 512 × 512",
+    {way: lambda device, way=way: adam(device, 16, 512, way).step() for way in WAYS},
+    inputs=lambda generator, device: device,
+    guess=guess,
+    bytes=7 * 4 * 16 * 512 * 512,
+)
+
+# %%
+for way in WAYS:
+    peak = costs(adam("cpu", 16, 512, way).step).peak_bytes
+    print(f"{way:8} at most {peak / 1e6:4.1f} MB of intermediate results at once")
+
+# %% [markdown]
+# `foreach` gains nothing on a CPU: it saves calls, and there are few to save. It may even lose, because it holds
+# its intermediate results for all 16 parameters at once. `fused` still gains, for another reason: *memory*. A
+# step must read parameter, gradient and two averages, and write three of them
+# back: 7 × 16.8 MB. That is the limit in the table. The loop goes through memory again for each of its ten
+# operations.
+#
+# Which one do you get without asking? On a GPU `foreach`, on a CPU the loop. And not every optimiser has a
+# fused form:
+
+# %%
+optimizers = {
+    name: cls
+    for name, cls in vars(torch.optim).items()
+    if inspect.isclass(cls) and issubclass(cls, torch.optim.Optimizer) and cls is not torch.optim.Optimizer
+}
+print("fused:", *[name for name, cls in optimizers.items() if "fused" in inspect.signature(cls).parameters])
+print(
+    "not:  ", *[name for name, cls in optimizers.items() if "fused" not in inspect.signature(cls).parameters]
+)
+
+parameter = nn.Parameter(torch.ones(1))
+parameter.grad = torch.ones(1)
+counted = costs(torch.optim.Adam([parameter]).step)
+assert not any("foreach" in name or "fused" in name for name in counted.operations)
+
+# %% [markdown]
+# A step of the optimiser is a part of a training step. *Further* asks how much of the gain is left there.
+#
+# ## 7. `zero_grad`: zeros or nothing
+#
+# `optimizer.zero_grad()` sets `.grad` to `None`. With `set_to_none=False` it fills the old gradients with
+# zeros instead. Chapter 01 says: time the work together with its first use. So we time it with the backward
+# pass that follows.
+#
+# Eight layers of 512 × 512, one row. How many times faster is `None`?
+
+# %%
+guess = ...
+
+
+# %%
+@functools.cache
+def eight_layers(device):
+    model = nn.Sequential(*[nn.Linear(512, 512) for _ in range(8)]).to(device)
+    return model, torch.optim.SGD(model.parameters())
+
+
+def clear_and_go_back(x, set_to_none):
+    model, optimizer = eight_layers(x.device)
+    optimizer.zero_grad(set_to_none=set_to_none)
+    model(x).square().mean().backward()
+
+
+compare(
+    "modules: zero_grad, forward and backward",
+    {
+        "zeros": lambda x: clear_and_go_back(x, False),
+        "None": lambda x: clear_and_go_back(x, True),
+    },
+    inputs=rows(1, 512),
+    guess=guess,
+)
+
+# %% [markdown]
+# **Why.** With `None`, the new gradient simply becomes `.grad`. With zeros, the old one is written (8 × 1
+# MB), and then the new one is added to it, which reads both and writes one. Count the operations:
+
+# %%
+x = torch.rand(1, 512)
+for set_to_none in (False, True):
+    clear_and_go_back(x, set_to_none)
+    counted = costs(clear_and_go_back, x, set_to_none).operations
+    zeroed = counted["aten.zero_"] + counted["aten._foreach_zero_"]
+    print(f"set_to_none={set_to_none!s:5} {zeroed} to zero, {counted['aten.add_']} to add")
+
+# %% [markdown]
+# It is a fixed cost for each step. Change `rows(1, 512)` to `rows(1024, 512)`, and most of the gain is gone.
+#
+# The two also *mean* different things. A parameter with gradient `None` is skipped by the optimiser. One with
+# a gradient of zeros is not: its momentum, or its weight decay, still moves it.
+
+# %%
+for set_to_none in (True, False):
+    used, unused = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.Adam([used, unused], lr=0.1)
+    (used + unused).sum().backward()
+    optimizer.step()
+    after_one = unused.item()
+    optimizer.zero_grad(set_to_none=set_to_none)
+    used.sum().backward()
+    optimizer.step()
+    print(f"set_to_none={set_to_none!s:5} unused: {after_one:.3f}, then {unused.item():.3f}")
+    assert (unused.item() == after_one) == set_to_none
+
+# %% [markdown]
+# And code that reads `parameter.grad` between the two calls must expect `None`.
+
+# %% [markdown]
+# ## Further
+#
+# This part can be skipped. It is for readers who want to measure the same in larger pieces (hooks in larger layers, the
+# optimiser in a whole training step), and for those who prune: three ways to save work, and a trap.
+#
+# ### Hooks in larger layers
+#
+# Four layers of 512 → 512, for 64 rows, each with the hook that does nothing. How many times faster is the network
+# without hooks?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "modules: a hook on each of 4 larger layers",
+    {"4 hooks": lambda x: run_chain(x, 4, True), "no hooks": lambda x: run_chain(x, 4, False)},
+    inputs=lambda generator, device: torch.rand(64, 512, generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# Here a layer computes so much longer that the hook is lost in it.
+#
+# ### The optimiser in a whole training step
+#
+# A step of the optimiser is a part of a training step. Here is a whole one: three layers of 256 → 256, a
+# batch of 1,024, forward, backward and Adam. How many times faster does `fused` make it?
+
+# %%
+guess = ...
+
+
+# %%
+@functools.cache
+def training(device, way):
+    torch.manual_seed(0)
+    model = nn.Sequential(*[nn.Linear(256, 256) for _ in range(3)]).to(device)
+    return model, torch.optim.Adam(model.parameters(), **WAYS[way])
+
+
+def train(way):
+    def step(x):
+        model, optimizer = training(x.device, way)
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+compare(
+    "modules: a whole training step, batch of 1,024",
+    {"Adam, loop": train("loop"), "Adam, fused": train("fused")},
+    inputs=rows(1024, 256),
+    guess=guess,
+)
+
+# %% [markdown]
+# With a large batch the products take most of the time, and the optimiser's part is small. Change 1,024 to 16 and
+# run it again: what is its part then?
+#
+# ### Three ways to gain from pruning
+#
+# One is a sparse format, which stores only the numbers that are not zero, each with its place:
 
 # %%
 with warnings.catch_warnings():
@@ -739,10 +978,10 @@ assert not packs, "this one is a tensor on the CPU"
 # weights. Train on after pruning.
 #
 # The third way needs no hardware: a smaller matrix. Structured pruning chooses whole rows, that is, whole
-# outputs. Zeros in these rows do not help either; the rows have to go:
+# outputs. We take them out of the matrix, nine of ten. How many times faster is the layer?
 
 # %%
-guess = 5.0
+guess = ...
 
 
 # %%
@@ -861,221 +1100,6 @@ print("strides of weight:", before, "then", convolution.weight.stride())
 assert convolution.weight.is_contiguous(memory_format=torch.channels_last)
 
 # %% [markdown]
-# ## 6. One step of Adam
-#
-# Adam keeps two running averages for each parameter, and uses about ten operations to update one tensor.
-# torch has three implementations of it. You choose by an argument:
-#
-# - `foreach=False`: a Python loop over the parameters, ten operations for each,
-# - `foreach=True`: each operation once, for a whole *list* of tensors,
-# - `fused=True`: one operation that does everything.
-#
-# A network with 200 small parameters of 16 × 16. How many times faster is `fused` than the loop?
-
-# %%
-guess = 3.0
-
-
-# %%
-WAYS = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
-
-
-@functools.cache
-def adam(device, count, width, way):
-    torch.manual_seed(0)
-    parameters = [nn.Parameter(torch.randn(width, width, device=device)) for _ in range(count)]
-    for parameter in parameters:
-        parameter.grad = torch.randn_like(parameter)
-    return torch.optim.Adam(parameters, **WAYS[way])
-
-
-compare(
-    "modules: Adam, 200 parameters of 16 × 16",
-    {way: lambda device, way=way: adam(device, 200, 16, way).step() for way in WAYS},
-    inputs=lambda generator, device: device,
-    guess=guess,
-)
-
-# %%
-for way in WAYS:
-    print(f"{way:8}", costs(adam("cpu", 200, 16, way).step), end="\n\n", sep="\n")
-
-# %% [markdown]
-# **Why.** The counts tell it: well over a thousand operations, each for 256 numbers, against two. Each
-# operation costs a microsecond or more before it touches a number. With `foreach` some of that is left: on a
-# CPU, each list operation goes through its list one tensor at a time, in C++ instead of Python. (The syncs
-# are reads of the step counter, a tensor on the CPU. They are waits only if it lies on the GPU.)
-#
-# All three compute the same step:
-
-# %%
-results = []
-for way in WAYS:
-    parameter = nn.Parameter(torch.linspace(-1, 1, 100))
-    optimizer = torch.optim.Adam([parameter], lr=0.1, **WAYS[way])
-    for _ in range(5):
-        optimizer.zero_grad()
-        parameter.square().sum().backward()
-        optimizer.step()
-    results.append(parameter.detach())
-assert torch.allclose(results[0], results[1]) and torch.allclose(results[0], results[2], atol=1e-6)
-
-# %% [markdown]
-# Now larger parameters: 16 of 512 × 512. Here the operations are long. How many times faster is `fused` now?
-
-# %%
-guess = 3.0
-
-# %%
-compare(
-    "modules: Adam, 16 parameters of 512 × 512",
-    {way: lambda device, way=way: adam(device, 16, 512, way).step() for way in WAYS},
-    inputs=lambda generator, device: device,
-    guess=guess,
-    bytes=7 * 4 * 16 * 512 * 512,
-)
-
-# %%
-for way in WAYS:
-    peak = costs(adam("cpu", 16, 512, way).step).peak_bytes
-    print(f"{way:8} at most {peak / 1e6:4.1f} MB of intermediate results at once")
-
-# %% [markdown]
-# `foreach` gains nothing on a CPU: it saves calls, and there are few to save. It may even lose, because it holds
-# its intermediate results for all 16 parameters at once. `fused` still gains, for another reason: *memory*. A
-# step must read parameter, gradient and two averages, and write three of them
-# back: 7 × 16.8 MB. That is the limit in the table. The loop goes through memory again for each of its ten
-# operations.
-#
-# Which one do you get without asking? On a GPU `foreach`, on a CPU the loop. And not every optimiser has a
-# fused form:
-
-# %%
-optimizers = {
-    name: cls
-    for name, cls in vars(torch.optim).items()
-    if inspect.isclass(cls) and issubclass(cls, torch.optim.Optimizer) and cls is not torch.optim.Optimizer
-}
-print("fused:", *[name for name, cls in optimizers.items() if "fused" in inspect.signature(cls).parameters])
-print(
-    "not:  ", *[name for name, cls in optimizers.items() if "fused" not in inspect.signature(cls).parameters]
-)
-
-parameter = nn.Parameter(torch.ones(1))
-parameter.grad = torch.ones(1)
-counted = costs(torch.optim.Adam([parameter]).step)
-assert not any("foreach" in name or "fused" in name for name in counted.operations)
-
-# %% [markdown]
-# ### When it does not help
-#
-# A step of the optimiser is a part of a training step. Here is a whole one: three layers of 256 → 256, a
-# batch of 1,024, forward, backward and Adam. How many times faster does `fused` make it?
-
-# %%
-guess = 1.5
-
-
-# %%
-@functools.cache
-def training(device, way):
-    torch.manual_seed(0)
-    model = nn.Sequential(*[nn.Linear(256, 256) for _ in range(3)]).to(device)
-    return model, torch.optim.Adam(model.parameters(), **WAYS[way])
-
-
-def train(way):
-    def step(x):
-        model, optimizer = training(x.device, way)
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-
-    return step
-
-
-compare(
-    "modules: a whole training step, batch of 1,024",
-    {"Adam, loop": train("loop"), "Adam, fused": train("fused")},
-    inputs=rows(1024, 256),
-    guess=guess,
-)
-
-# %% [markdown]
-# With a large batch the products take most of the time, and the optimiser's part is small. It counts where
-# the batch is small or the parameters are many. Change 1,024 to 16 and run it again.
-
-# %% [markdown]
-# ## 7. `zero_grad`: zeros or nothing
-#
-# `optimizer.zero_grad()` sets `.grad` to `None`. With `set_to_none=False` it fills the old gradients with
-# zeros instead. Chapter 01 says: time the work together with its first use. So we time it with the backward
-# pass that follows.
-#
-# Eight layers of 512 × 512, one row. How many times faster is `None`?
-
-# %%
-guess = 1.5
-
-
-# %%
-@functools.cache
-def eight_layers(device):
-    model = nn.Sequential(*[nn.Linear(512, 512) for _ in range(8)]).to(device)
-    return model, torch.optim.SGD(model.parameters())
-
-
-def clear_and_go_back(x, set_to_none):
-    model, optimizer = eight_layers(x.device)
-    optimizer.zero_grad(set_to_none=set_to_none)
-    model(x).square().mean().backward()
-
-
-compare(
-    "modules: zero_grad, forward and backward",
-    {
-        "zeros": lambda x: clear_and_go_back(x, False),
-        "None": lambda x: clear_and_go_back(x, True),
-    },
-    inputs=rows(1, 512),
-    guess=guess,
-)
-
-# %% [markdown]
-# **Why.** With `None`, the new gradient simply becomes `.grad`. With zeros, the old one is written (8 × 1
-# MB), and then the new one is added to it, which reads both and writes one. Count the operations:
-
-# %%
-x = torch.rand(1, 512)
-for set_to_none in (False, True):
-    clear_and_go_back(x, set_to_none)
-    counted = costs(clear_and_go_back, x, set_to_none).operations
-    zeroed = counted["aten.zero_"] + counted["aten._foreach_zero_"]
-    print(f"set_to_none={set_to_none!s:5} {zeroed} to zero, {counted['aten.add_']} to add")
-
-# %% [markdown]
-# It is a fixed cost for each step. Change `rows(1, 512)` to `rows(1024, 512)`, and most of the gain is gone.
-#
-# The two also *mean* different things. A parameter with gradient `None` is skipped by the optimiser. One with
-# a gradient of zeros is not: its momentum, or its weight decay, still moves it.
-
-# %%
-for set_to_none in (True, False):
-    used, unused = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
-    optimizer = torch.optim.Adam([used, unused], lr=0.1)
-    (used + unused).sum().backward()
-    optimizer.step()
-    after_one = unused.item()
-    optimizer.zero_grad(set_to_none=set_to_none)
-    used.sum().backward()
-    optimizer.step()
-    print(f"set_to_none={set_to_none!s:5} unused: {after_one:.3f}, then {unused.item():.3f}")
-    assert (unused.item() == after_one) == set_to_none
-
-# %% [markdown]
-# And code that reads `parameter.grad` between the two calls must expect `None`.
-
-# %% [markdown]
 # ## Summary
 #
 # | you want | use | because |
@@ -1094,5 +1118,5 @@ for set_to_none in (True, False):
 verdicts("C4", "C8", "E9")
 
 # %% [markdown]
-# **Now you:** [the exercises of this chapter](../exercises/11_modules/11_modules.ipynb). Five parts to take
-# apart, merge and speed up.
+# **Now you:** [the exercises of this chapter](../exercises/11_modules/11_modules.ipynb). Six tasks: parts
+# to take apart, to merge, and to build.

@@ -58,9 +58,9 @@ def test_the_built_page_knows_nothing_of_its_builder():
 
 def test_a_chapter_says_what_it_takes():
     found = course_map.chapter("08_many_gpus", ROOT / "course")
-    assert (found.title, found.minutes, found.needs) == ("08 · Many GPUs", 35, "CPU, two processes")
-    assert list(found.levels) == ["easy", "hard", "medium", "medium"]
-    assert len(found.tests) == 4 and found.exercise_minutes == 62
+    assert (found.title, found.minutes, found.needs) == ("08 · Many GPUs", 45, "CPU, two processes")
+    assert list(found.levels) == ["easy", "hard", "medium", "medium", "medium"]
+    assert len(found.tests) == 5 and found.exercise_minutes == 75
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
