@@ -177,8 +177,11 @@ def _tensor_difference(
         return None
     index = tuple(wrong.nonzero()[0].tolist())
     share = wrong.sum().item() / wrong.numel()
+    mine, theirs = (_figure(value[index]) for value in (got, exact))
+    if mine == theirs:
+        mine, theirs = (repr(value[index].item()) for value in (got, exact))
     return (
-        f"{where}{list(index) if index else ''} is {_figure(got[index])}, expected {_figure(exact[index])}.\n"
+        f"{where}{list(index) if index else ''} is {mine}, expected {theirs}.\n"
         f"{wrong.sum().item():,} of {wrong.numel():,} values differ ({share:.0%})."
     )
 

@@ -71,6 +71,9 @@ MUCH, MUCH_SECONDS = 1.5, 2e-5
 SHORT = 5e-3  # seconds of the given version: a call that is so short feels what its caches hold
 IDLE_CALLS = 15  # calls that do nothing, to see what a call costs beside its work
 
+# Not what given cells may seed: nobody is to know who comes first.
+_DRAWN = random.SystemRandom()
+
 # Overwritten before each block, so that no side finds in the caches what the other has left there.
 _SWEEP = np.zeros(8 << 20, np.uint8)
 
@@ -254,7 +257,7 @@ class Launches:
                 try:
                     # Both at once, while the last ones end: that takes longer than all that is timed.
                     copies = []
-                    for name in random.sample(SIDES, 2):
+                    for name in _DRAWN.sample(SIDES, 2):
                         with _told(name):
                             left = self._time.of_step(COPY_SECONDS)
                             copies.append((name, self._processes[name][1].start_copy(left)))
@@ -270,9 +273,9 @@ class Launches:
                         # What is not timed may be known.
                         inputs = [before, *(GivenInputs(self._inputs()) for _ in new)]
                         before = inputs[-1]
-                        part = [0, *random.sample(new, calls["slow"])]
+                        part = [0, *_DRAWN.sample(new, calls["slow"])]
                         done: dict[str, Done] = {}
-                        for side in random.sample(sides, 2):
+                        for side in _DRAWN.sample(sides, 2):
                             side.reserve(inputs)
                             block = inputs if side.name == "fast" else [inputs[which] for which in part]
                             done[side.name] = side.run(block, warm_up, self._again)

@@ -1,4 +1,5 @@
 import math
+import re
 import warnings
 
 import numpy as np
@@ -90,6 +91,12 @@ def test_values_are_compared_in_higher_precision():
     assert not lookup(
         lambda numbers: numbers.half().sum().float(), on=many, like=exact, tolerance=1e-5
     ).passed
+
+
+def test_numbers_that_look_alike_are_shown_in_full(capsys):
+    assert lookup(lambda numbers: numbers * 2 + 2e-7, tolerance=0.0).word == "failed"
+    (got, expected) = re.search(r"is (\S+), expected (\S+)\.", capsys.readouterr().out).groups()
+    assert got != expected
 
 
 def test_gradients_are_asked_for(capsys):
