@@ -85,7 +85,7 @@ def accumulate(weight, head, parts, labels):
     return total, weight.grad, head.grad
 
 
-# %% accumulate nothing_counted check=0 lean=3 hidden=0
+# %% accumulate nothing_counted check=0 lean=1.8..2.8 hidden=0
 def accumulate(weight, head, parts, labels):
     weight, head = weight.detach().requires_grad_(), head.detach().requires_grad_()
     count = sum((label >= 0).sum() for label in labels)
@@ -109,19 +109,32 @@ def accumulate(weight, head, parts, labels):
     return total, weight.grad, head.grad
 
 
+# %% accumulate first_attempt check=1 lean=1.8..2.7 hidden=2
+def accumulate(weight, head, parts, labels):
+    weight, head = weight.detach().requires_grad_(), head.detach().requires_grad_()
+    count = sum((wanted != -100).sum() for wanted in labels).clamp(min=1)
+    total = torch.zeros((), device=weight.device)
+    for rows, wanted in zip(parts, labels, strict=True):
+        logits = torch.tanh(rows @ weight) @ head
+        loss = F.cross_entropy(logits, wanted, ignore_index=-100, reduction="sum") / count
+        loss.backward()
+        total = total + loss.detach()
+    return total, weight.grad, head.grad
+
+
 # %% accumulate right_with_names check=1 lean=3 hidden=2
 def accumulate(weight, head, parts, labels):
     weight, head = weight.detach().requires_grad_(), head.detach().requires_grad_()
     number = (torch.cat(labels) != -100).sum().clamp(min=1)
-    total, of_weight, of_head = 0, 0, 0
+    total = torch.zeros((), device=weight.device)
     for part, label in zip(parts, labels, strict=True):
-        hidden = torch.tanh(part @ weight)
-        logits = hidden @ head
-        loss = F.cross_entropy(logits, label, reduction="sum")
-        slopes = torch.autograd.grad(loss, (weight, head))
-        of_weight, of_head = of_weight + slopes[0], of_head + slopes[1]
-        total = total + loss.detach()
-    return total / number, of_weight / number, of_head / number
+        for first in range(0, len(part), 16):
+            hidden = torch.tanh(part[first : first + 16] @ weight)
+            logits = hidden @ head
+            loss = F.cross_entropy(logits, label[first : first + 16], reduction="sum") / number
+            loss.backward()
+            total = total + loss.detach()
+    return total, weight.grad, head.grad
 
 
 # %% accumulate right_torch_func check=1 lean=3 hidden=2
@@ -133,12 +146,32 @@ def accumulate(weight, head, parts, labels):
     number = sum((label != -100).sum() for label in labels).clamp(min=1)
     of_weight, of_head, total = torch.zeros_like(weight), torch.zeros_like(head), 0
     for part, label in zip(parts, labels, strict=True):
-        gradients, value = one_part((weight, head), part, label)
-        of_weight += gradients[0]
-        of_head += gradients[1]
-        total = total + value
-        del gradients
+        for rows, wanted in zip(part.split(8), label.split(8), strict=True):
+            gradients, value = one_part((weight, head), rows, wanted)
+            of_weight += gradients[0]
+            of_head += gradients[1]
+            total = total + value
+            del gradients
     return total / number, of_weight / number, of_head / number
+
+
+# %% accumulate right_by_hand check=1 lean=3 hidden=2
+def accumulate(weight, head, parts, labels):
+    count = sum((label != -100).sum() for label in labels).clamp(min=1)
+    total = torch.zeros((), device=weight.device)
+    of_weight, of_head = torch.zeros_like(weight), torch.zeros_like(head)
+    for part, label in zip(parts, labels, strict=True):
+        for rows, wanted in zip(part.split(32), label.split(32), strict=True):
+            hidden = torch.tanh(rows @ weight)
+            scores = (hidden @ head).log_softmax(1)
+            counted, place = (wanted != -100)[:, None], wanted.clamp(min=0)[:, None]
+            total -= (scores.gather(1, place) * counted).sum()
+            slopes = (
+                scores.exp_().scatter_add_(1, place, torch.full_like(scores[:, :1], -1)).mul_(counted / count)
+            )
+            of_head.addmm_(hidden.T, slopes)
+            of_weight.addmm_(rows.T, (slopes @ head.T) * (1 - hidden * hidden))
+    return total / count, of_weight, of_head
 
 
 # %% train_head right_slow check=1 lean=0 hidden=2
@@ -377,20 +410,44 @@ def orbits(mean, eccentricity):
     return angle, *(slope / (1 - of_angle) for slope in others)
 
 
-# %% orbits right_by_hand check=1 lean=2 hidden=2 race=2
+# %% orbits first_attempt check=1 lean=2 hidden=2 race=0.3..1.6
 def orbits(mean, eccentricity):
     angle = mean
     for _ in range(60):
         angle = mean + eccentricity * angle.sin()
-    slope = 1 / (1 - eccentricity * angle.cos())
-    return angle, slope, slope * angle.sin()
+    # both sides of the equation differentiated, solved for the slope
+    sine = angle.sin()
+    of_mean = 1 / (1 - eccentricity * angle.cos())
+    return angle, of_mean, sine * of_mean
+
+
+# %% orbits right_last_step_recorded check=1 lean=2 hidden=2 race=0.2..1.6
+def orbits(mean, eccentricity):
+    with torch.no_grad():
+        angle = mean
+        for _ in range(60):
+            angle = mean + eccentricity * angle.sin()
+    sources = [tensor.detach().requires_grad_() for tensor in (angle, mean, eccentricity)]
+    again = sources[1] + sources[2] * sources[0].sin()
+    of_angle, *others = torch.autograd.grad(again.sum(), sources)
+    return angle, *(slope / (1 - of_angle) for slope in others)
 
 
 # %% orbits right_newton check=1 lean=2 hidden=2 race=2
 def orbits(mean, eccentricity):
     angle = mean + eccentricity * mean.sin()
-    for _ in range(6):
+    for _ in range(3):
         angle = angle - (angle - eccentricity * angle.sin() - mean) / (1 - eccentricity * angle.cos())
     mean, eccentricity = mean.detach().requires_grad_(), eccentricity.detach().requires_grad_()
     last = angle - (angle - eccentricity * angle.sin() - mean) / (1 - eccentricity * angle.cos())
     return last.detach(), *torch.autograd.grad(last.sum(), (mean, eccentricity))
+
+
+# %% orbits right_newton_in_place check=1 lean=2 hidden=2 race=2
+def orbits(mean, eccentricity):
+    angle = torch.addcmul(mean, eccentricity, mean.sin())
+    for _ in range(5):
+        away = torch.addcmul(mean, eccentricity, angle.sin()).sub_(angle)
+        angle.addcdiv_(away, 1 - eccentricity * angle.cos())
+    slope = torch.reciprocal(1 - eccentricity * angle.cos())
+    return angle, slope, slope * angle.sin()
