@@ -2,8 +2,12 @@
 # # 09 · Distances
 #
 # How far is every point from every other? Nearest neighbours, clusters and search by similarity all ask
-# this. A thousand points have a million distances. One way to compute them can take a hundred times longer
-# than another. And the fastest way can lose most of the digits.
+# this. A thousand points have a million distances. The ways to compute them differ widely, in time and in the
+# digits that are left.
+#
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures;
+# IDs such as *C5* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
+# `guess` are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - compute all distances, or all cosine similarities, with one matrix product,
@@ -11,26 +15,22 @@
 # - normalise rows without NaN,
 # - find nearest neighbours when the matrix of distances does not fit in memory.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
+# **Time:** 45 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *C5* "`torch.cdist` is faster because it uses matrix multiplication"; *C6* "all
 # cosine similarities by `F.cosine_similarity` with broadcasting"; *C7* "`F.normalize` instead of dividing by
 # the norm".
 
 # %%
-import io
 import warnings
-from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from matplotlib.figure import Figure
+from parts.distances import chart_of_errors, draw_mistakes
 
-from autograder import article_code, behaviour, compare, costs, devices, verdicts
-from autograder.show import show_picture
+from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts
 
-data = Path("../data")
 print("devices here:", *devices())
 
 
@@ -47,12 +47,10 @@ def points(rows, columns, others=None):
 #
 # Two sets of 512 points, with 64 numbers each. We want the 512 × 512 Euclidean distances. No Python loop is
 # needed: `a[:, None] - b` broadcasts to all differences, and the rest is arithmetic. `torch.cdist(a, b)`
-# gives the same.
-#
-# How many times faster is `cdist`?
+# gives the same. How many times as fast is `cdist`?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -94,14 +92,14 @@ for name, function in {
 #
 # > |a − b|² = |a|² + |b|² − 2 a·b
 #
-# The first two terms are one number for each *point*. Only the last one is a number for each *pair*, and
-# all of those together are one matrix product, `a @ b.T`. Processors and libraries are tuned for nothing as
-# much as for that. The line *limit* says how long this machine needs for the arithmetic of the product
-# alone. Our own version writes four matrices of 1 MB (add, product, clamp, root). `cdist` makes one, and
-# works in place.
+# The first two terms are one number for each *point*. Only the last one is a number for each *pair*. And a sum over
+# the columns of (something of *a*) × (something of *b*) is, for all pairs together, one matrix product. Processors
+# and libraries are tuned for nothing as much as for that. The line *limit* says how long this machine needs for the
+# arithmetic of the product alone.
 #
-# `costs` counts only what an operation returns. Inside, `cdist` also makes changed copies of both sets of
-# points, but no further matrix of pairs.
+# Our own version writes four matrices of 1 MB (sum, product, clamp, root). `cdist` makes one, and works in place.
+# (`costs` counts only what an operation returns. Inside, `cdist` also makes changed copies of both sets of points,
+# but no further matrix of pairs.)
 
 # %%
 assert torch.allclose(by_broadcasting(a, b), torch.cdist(a, b), rtol=1e-4)
@@ -111,14 +109,13 @@ assert torch.allclose(by_product(a, b), torch.cdist(a, b), rtol=1e-4)
 # ## 2. The product against the direct way
 #
 # `cdist` has two ways inside, and `compute_mode` chooses. The direct way takes one pair at a time,
-# subtracts, squares and adds. It stores no differences either. So the comparison is fair in memory. How
-# much faster is the way with the product?
+# subtracts, squares and adds. It stores no differences either, so both need the same memory.
 #
-# An article measured it on 512 points with **2** numbers each: 867 µs without the product, 417 µs with it.
-# What do you expect here?
+# An article measured it on 512 points with **2** numbers each: 867 µs without the product, 417 µs with it. How many
+# times as fast is the product here?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -142,10 +139,10 @@ compare(
 # %% [markdown]
 # The article's numbers are a gain of 2.1×. Yours depends on the machine.
 #
-# Two numbers a point are very few. With 64 numbers each, does the product gain more, or less?
+# Two numbers a point are very few. With 64 numbers each, how many times as fast is the product?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -164,23 +161,20 @@ compare(
 # a single instruction. And it works in blocks: a few rows of `a` and of `b` are loaded once and used for all
 # their pairs, out of the fastest memory there is.
 #
-# This is not all of the gain. On a CPU the direct code of `cdist` is also far from the best possible, as
-# section 3 will show with `pdist`.
+# This is not all of the gain: on a CPU the direct code of `cdist` is also far from the best possible (*Further*
+# compares it with `pdist`).
 #
-# With 2 numbers a point the arithmetic is little, and each pair costs what it costs to start and end a loop.
-#
-# Now compare with the first table. Broadcasting takes many times longer than even the direct way. So on a
-# CPU the claim tells half of the story: `cdist` gains once by storing no differences, and once more by the
-# way with the product.
+# Now look at the first table again. Broadcasting takes many times longer than even the direct way. So on a CPU the
+# claim tells half of the story: `cdist` gains once by storing no differences, and once more by the product.
 
 # %% [markdown]
-# ## 3. When it does not help
+# ## 3. Few points, or one
 #
-# **Few points.** 26 points with 2 numbers have 676 distances. How many times faster is `cdist`, with its
-# product, than the direct way?
+# 26 points with 2 numbers have 676 distances. How many times as fast as the direct way is `cdist`, with its
+# product?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -194,8 +188,7 @@ compare(
 
 # %% [markdown]
 # On a CPU it loses. Before the product can start, the squares must be summed and the pieces put together;
-# each of these steps costs a microsecond or more, and the whole direct computation takes only a few. (Change
-# the 2 to 1,024 and run it again. The work grows, the start does not.)
+# each of these steps costs a microsecond or more, and the whole direct computation takes only a few.
 #
 # torch knows that few points are better off without. If you give no `compute_mode`, it decides by the
 # number of points. `costs` shows which way was taken:
@@ -215,11 +208,12 @@ for rows, others in [(25, 25), (26, 25), (26, 1), (1, 26)]:
 assert way(25, 25) == "direct" and way(26, 1) == way(1, 26) == "matrix product"
 
 # %% [markdown]
-# More than 25 points on *one* side are enough. Keep this number in mind. The rule looks neither at the
-# other side nor at the size of a point. So what about a single query against 10,000 points of 64 numbers?
+# More than 25 points on *one* side are enough. Keep this number in mind. The rule looks neither at the other side nor
+# at the size of a point. A single query against 10,000 points of 64 numbers: how many times as fast as the direct way
+# is `cdist`?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -244,56 +238,24 @@ print("512 points, p=1:", way(512, 512, p=1))
 assert way(512, 512, p=1) == "direct"
 
 # %% [markdown]
-# **Half of the work.** Within one set, the distance from *i* to *j* is the distance from *j* to *i*.
-# `torch.pdist` computes each pair once: 130,816 distances instead of 262,144. How many times faster is it
-# than `cdist(a, a)`?
-
-# %%
-guess = 2.0
-
-# %%
-compare(
-    "distances: within a set of 512 points of 64 numbers",
-    {"cdist": lambda a: torch.cdist(a, a), "cdist, direct": lambda a: direct(a, a), "pdist": torch.pdist},
-    inputs=lambda generator, device: torch.randn(512, 64, generator=generator).to(device),
-    guess=guess,
-    differ="pdist gives each pair once",
-)
-
-# %% [markdown]
-# On the CPU it has half of the pairs, and takes more time. `pdist` has no product. Its own direct code is
-# several times faster for each of these pairs than the direct way of `cdist`, but the product is faster
-# still. What `pdist` does save is half of the memory:
-
-# %%
-x = torch.randn(512, 64)
-print(f"cdist: {costs(torch.cdist, x, x)}", end="\n\n")
-print(f"pdist: {costs(torch.pdist, x)}")
-assert torch.pdist(x).shape == (512 * 511 // 2,)
-
-# %% [markdown]
-# ## 4. The price: digits
+# ## 4. The distance of a point to itself
 #
 # Thirty points in three dimensions. They lie within a few units of each other, but all around (1000, 1000,
 # 1000). `cdist(x, x)` has the distance of each point to itself on its diagonal. What is the largest number
 # there?
 
 # %%
-guess = 0.0
+guess = ...
 
 # %%
 generator = torch.Generator().manual_seed(0)
 x = torch.randn(30, 3, generator=generator) + 1000
-print(
-    "largest distance of a point to itself:",
-    torch.cdist(x, x).diagonal().max().item(),
-    "· your guess:",
+guessed(
     guess,
+    f"largest distance of a point to itself: {torch.cdist(x, x).diagonal().max():.3g}",
+    f"the same, by the direct way:           {direct(x, x).diagonal().max():.3g}",
+    f"a typical distance:                    {direct(x, x).mean():.3g}",
 )
-print("the same, direct:                     ", direct(x, x).diagonal().max().item())
-print("a typical distance:                   ", round(direct(x, x).mean().item(), 2))
-
-# %%
 assert torch.cdist(x, x).diagonal().max() > 0.1
 assert direct(x, x).diagonal().max() == 0
 
@@ -319,7 +281,7 @@ assert torch.cdist(x, x).isfinite().all() and by_product(x, x).isfinite().all()
 
 # %% [markdown]
 # How fast does it get worse? The picture shows the largest error of all distances of 200 points, for points
-# around 1, 10, … 10,000. The truth is computed in `float64`.
+# around 1, 10, … 10,000. The truth is computed in `float64`. One line belongs to a remedy, of which more below.
 
 
 # %%
@@ -336,35 +298,17 @@ for offset in offsets:
     truth = direct(cloud.double(), cloud.double())
     for name, function in ways_to_try.items():
         errors[name].append((function(cloud, cloud) - truth).abs().max().item())
-
-figure = Figure(figsize=(6.5, 3.2), dpi=110, layout="constrained")
-axes = figure.subplots()
-for (name, values), (colour, marker) in zip(
-    errors.items(), [("#D55E00", "o"), ("#0072B2", "s"), ("#009E73", "^")], strict=True
-):
-    axes.plot(offsets, values, marker=marker, color=colour, label=name)
-axes.axhline(truth.mean().item(), color="#999999", lw=1, ls="--")
-axes.annotate("a typical distance", (1, truth.mean().item()), (0, 3), textcoords="offset points", fontsize=8)
-axes.set(xscale="log", yscale="log", xlabel="where the points lie", ylabel="largest error", ylim=(1e-7, 30))
-axes.legend(fontsize=8, loc=(0.03, 0.22))
-file = io.BytesIO()
-figure.savefig(file, format="png", facecolor="white")
-told = "\n".join(
-    f"{name:22}" + "".join(f"{value:10.1g}" for value in values) for name, values in errors.items()
-)
-print(f"{'points around':22}" + "".join(f"{offset:10,}" for offset in offsets), told, sep="\n")
-show_picture(file.getvalue(), f"Chart: largest error of a distance against the offset of the points. {told}")
+typical = truth.mean().item()  # nearly the same for every offset
+picture(*chart_of_errors(offsets, errors, typical))
 
 # %% [markdown]
 # The error of the product grows with the offset: ten times as far from 0, ten times as wrong. At 10,000 it
-# is larger than the distances. (The second line falls at the end, because so far out the coordinates
-# themselves have few bits behind the point, and squares of such numbers are exact.) Is that a rare case?
-# Kelvin, years, map coordinates in metres, pixel values without normalisation, prices: many columns have a
-# mean far larger than their spread.
+# is larger than the distances. (The shifted line falls at the end: so far out, the coordinates themselves have so few
+# bits behind the point that their squares are exact.) Is that a rare case? Kelvin, years, map coordinates in metres,
+# pixel values without normalisation, prices: many columns have a mean far larger than their spread.
 
 # %%
 near = "points are not much farther from 0 than from each other (subtract their mean first)"
-typical = truth.mean().item()  # nearly the same for every offset
 right = {name: [error < 0.01 * typical for error in values] for name, values in errors.items()}
 behaviour(
     "C5",
@@ -379,9 +323,15 @@ behaviour(
     when=near,
 )
 behaviour("C5", "200 points around 1,000, as they are: the same.", right["matrix product"][3], unless=near)
+moved = cloud - cloud.mean(0)  # the cloud around 10,000
+assert torch.equal((moved * moved).double(), moved.double() * moved.double())
 
 # %% [markdown]
-# It is not only the last digit of a number. Who is the nearest neighbour? 500 points around 1000 again:
+# It is not only the last digit of a number. Who is the nearest neighbour? 500 points around 1000 again. For how many
+# percent of them does the product name a wrong one?
+
+# %%
+guess = ...
 
 # %%
 x = torch.randn(500, 3, generator=generator) + 1000
@@ -392,9 +342,14 @@ def nearest_other(distances):
 
 
 truth = nearest_other(direct(x.double(), x.double()))
-for name, function in ways_to_try.items():
-    wrong = (nearest_other(function(x, x)) != truth).float().mean().item()
-    print(f"{name:22} {wrong:5.0%} of the nearest neighbours are wrong")
+wrong = {
+    name: (nearest_other(function(x, x)) != truth).float().mean().item()
+    for name, function in ways_to_try.items()
+}
+guessed(
+    guess, *(f"{name:22} {share:5.0%} of the nearest neighbours are wrong" for name, share in wrong.items())
+)
+assert wrong["matrix product"] > 0.3 and wrong["shifted, then product"] < 0.02
 
 # %% [markdown]
 # ### And it switches silently
@@ -416,11 +371,10 @@ assert diagonals[25] == 0 and diagonals[26] > 0.1 and not caught
 #
 # Distances do not change when all points move together. So move them to where the squares are small:
 # subtract the mean first. That is `shifted` above. It takes more work for each *point*, not for each pair.
-# Another way is to compute in `float64`. How many times faster than the direct way is the product,
-# with shifting?
+# Another way is to compute in `float64`. How many times as fast as the direct way is the product, with shifting?
 
 # %%
-guess = 10.0
+guess = ...
 
 
 # %%
@@ -438,8 +392,7 @@ compare(
 )
 
 # %% [markdown]
-# About as many times as without shifting (section 2). Shift whenever you do not know where the data lie. The
-# rest is worth knowing, too.
+# About as many times as without shifting (section 2). Shift whenever you do not know where the data lie.
 #
 # **Around 0, the product is still not exact.** Rounding leaves up to about 1e-6 · |a|² in the squared
 # distance. The root of that is 1e-3 · |a|. So two equal points can seem to be a thousandth of their length
@@ -469,27 +422,11 @@ for name, function in {**ways_to_try, "float64": in_float64}.items():
 assert (shifted(x, x) - truth).abs().max() > 0.1 > (in_float64(x, x) - truth).abs().max()
 
 # %% [markdown]
-# **Small integers are exact.** Sums of their squares are whole numbers, and `float32` holds all of those up
-# to 2²⁴. Our digits have 64 pixels from 0 to 16: at most 16,384.
-
-# %%
-with np.load(data / "digits.npz") as file:
-    digits = torch.from_numpy(file["images"]).flatten(1).float()
-    labels = torch.from_numpy(file["labels"]).long()
-print(len(digits), "digits, distance to itself at most", torch.cdist(digits, digits).diagonal().max().item())
-assert torch.cdist(digits, digits).diagonal().max() == 0
-
-# %% [markdown]
 # ## 6. Cosine similarity
 #
 # The cosine of the angle between two vectors is their product divided by their lengths.
 # `F.cosine_similarity` works along one dimension and broadcasts. So an article advises: for all pairs, give
-# it `a[:, None]` and `b[None]`. No loop.
-#
-# First 64 × 64 pairs of 32 numbers. How many times faster is broadcasting than a loop over the rows of `a`?
-
-# %%
-guess = 10.0
+# it `a[:, None]` and `b[None]`. No loop. Are the values right? Each pair by the formula, in `float64`:
 
 
 # %%
@@ -501,17 +438,6 @@ def broadcast(a, b):
     return F.cosine_similarity(a[:, None], b[None], dim=-1)
 
 
-compare(
-    "cosine similarity: 64 × 64 pairs of 32 numbers",
-    {"row by row": row_by_row, "broadcast": broadcast},
-    inputs=points(64, 32),
-    guess=guess,
-)
-
-# %% [markdown]
-# One call instead of 64. And the values? Each pair by the formula, in `float64`:
-
-# %%
 a, b = points(64, 32)(generator, "cpu")
 formula = torch.stack([torch.stack([x @ y / (x.norm() * y.norm()) for y in b.double()]) for x in a.double()])
 article_code(
@@ -527,11 +453,11 @@ behaviour(
 )
 
 # %% [markdown]
-# Now 256 × 256 pairs of 128 numbers. One call instead of 256. Is the advantage
-# larger?
+# They are. Now the time, for 256 × 256 pairs of 128 numbers. One call instead of 256: how many times as fast as the
+# loop over the rows is it?
 
 # %%
-guess = 10.0
+guess = ...
 
 # %%
 compare(
@@ -542,8 +468,9 @@ compare(
 )
 
 # %% [markdown]
-# On a CPU the loop wins. "No loops" is no law. Each step of the loop works on 131 kB, which stay in the
-# cache. Broadcasting makes the whole block of 256 × 256 × 128 numbers, more than once:
+# On a CPU the loop wins. "No loops" is no law. Each step of the loop works on 131 kB, which stay in the cache.
+# Broadcasting makes the whole block of 256 × 256 × 128 numbers, more than once. (*Further* tries fewer and shorter
+# rows.)
 
 # %%
 a, b = points(256, 128)(generator, "cpu")
@@ -554,10 +481,10 @@ print(f"broadcast: {costs(broadcast, a, b)}")
 # %% [markdown]
 # Both miss the point. Which work belongs to a *pair*, and which to a *row*? The lengths belong to rows: 512
 # of them, not 65,536. Divide each row by its length once. After that, cosine similarity *is* the matrix
-# product.
+# product. How many times as fast as broadcasting?
 
 # %%
-guess = 10.0
+guess = ...
 
 
 # %%
@@ -574,18 +501,16 @@ compare(
 )
 
 # %% [markdown]
-# The same values, many times faster.
+# The same values; `compare` has looked. Where one side stays the same (a search index, say), normalise it once and
+# keep it. Then a query costs one product.
 #
-# Where one side stays the same (a search index, say), normalise it once and keep it. Then a query costs one
-# product.
-#
-# ### When it does not help
+# ### Row with row
 #
 # You have 2,000 *pairs*: row *i* of `a` belongs to row *i* of `b`, and you want 2,000 numbers, not four
-# million. Is normalising first still faster than `F.cosine_similarity(a, b)`?
+# million. How many times as fast as `F.cosine_similarity(a, b)` is it to normalise first?
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(
@@ -599,34 +524,17 @@ compare(
 )
 
 # %% [markdown]
-# No. Nothing is shared between the pairs, so there is nothing to save. This is what `F.cosine_similarity` is
-# made for.
+# On a CPU there is next to nothing to gain. Nothing is shared between the pairs, so there is nothing to save. This is
+# what `F.cosine_similarity` is made for.
 
 # %% [markdown]
 # ## 7. `normalize`, and the vector without a length
 #
-# `F.normalize(x)` divides each row by its length. Do not do it row by row: 512 rows of 128, how many times
-# faster is one call?
+# `F.normalize(x)` divides each row by its length. How many times as fast is it as dividing all rows by their norms at
+# once?
 
 # %%
-guess = 50.0
-
-# %%
-compare(
-    "normalising 512 rows of 128 numbers, one by one or at once",
-    {
-        "row by row": lambda x: torch.stack([row / row.norm() for row in x]),
-        "F.normalize": F.normalize,
-    },
-    inputs=lambda generator, device: torch.randn(512, 128, generator=generator).to(device),
-    guess=guess,
-)
-
-# %% [markdown]
-# That is due to the batch, not to the function. Against a division of all rows at once:
-
-# %%
-guess = 1.0
+guess = ...
 
 
 # %%
@@ -642,8 +550,8 @@ compare(
 )
 
 # %% [markdown]
-# No gain in time; it does one small operation more. That operation is the reason to use it. A row of zeros
-# has the length 0:
+# On a CPU there is no gain in time; it does one small operation more. That operation is the reason to use it. A row of
+# zeros has the length 0:
 
 # %%
 x = torch.tensor([[3.0, 4.0], [0.0, 0.0]])
@@ -696,7 +604,7 @@ print(F.normalize(short, eps=1e-30).norm().item())
 assert F.normalize(short).norm() < 0.1
 
 # %% [markdown]
-# **The gradient** of a row of zeros is finite, but it is 1 / `eps`. A single such row, and the optimiser
+# **The gradient** of a row of zeros is finite, but it is 1 / `eps`. A single such row, and plain gradient descent
 # takes a step to nowhere.
 
 # %%
@@ -707,8 +615,7 @@ assert row.grad.min() > 1e11
 
 # %% [markdown]
 # To keep that gradient small, choose the divisor yourself: the length where there is one, and 1 where there
-# is none. The gradient of the result then passes through unchanged. If the row must not learn at all, put in
-# a constant there.
+# is none. The gradient of the result then passes through unchanged.
 
 
 # %%
@@ -717,17 +624,10 @@ def own_divisor(x):
     return x / torch.where(length > 0, length, 1)
 
 
-def constant_zeros(x):
-    length = x.norm(dim=1, keepdim=True)
-    divisor = torch.where(length > 0, length, 1)
-    return torch.where(length > 0, x / divisor, 0.0)
-
-
-for name, function in {"own divisor": own_divisor, "a constant": constant_zeros}.items():
-    other = torch.zeros(1, 2, requires_grad=True)
-    function(other).sum().backward()
-    print(f"{name:11} gradient of a row of zeros:", other.grad.tolist())
-    assert torch.equal(other.grad, torch.full((1, 2), 1.0 if function is own_divisor else 0.0))
+row = torch.zeros(1, 2, requires_grad=True)
+own_divisor(row).sum().backward()
+print("own divisor, gradient of a row of zeros:", row.grad.tolist())
+assert torch.equal(row.grad, torch.ones(1, 2))
 
 # %% [markdown]
 # **The dimension.** The default is `dim=1`. For a batch of sequences `(batch, steps, features)` that is the
@@ -747,22 +647,25 @@ print(
 # 100,000 points against each other: how many bytes does the matrix of distances take, in GB?
 
 # %%
-guess = 4.0
+guess = ...
 
 # %%
-print(f"100,000² × 4 bytes = {100_000**2 * 4 / 1e9:.0f} GB · your guess: {guess}")
-print(f"the points themselves, with 64 numbers each: {100_000 * 64 * 4 / 1e6:.1f} MB")
-print(f"the 5 nearest of each, distance and index: {100_000 * 5 * (4 + 8) / 1e6:.0f} MB")
+guessed(
+    guess,
+    f"all distances, 100,000² × 4 bytes: {100_000**2 * 4 / 1e9:.0f} GB",
+    f"the points themselves, with 64 numbers each: {100_000 * 64 * 4 / 1e6:.1f} MB",
+    f"the 5 nearest of each, distance and index: {100_000 * 5 * (4 + 8) / 1e6:.0f} MB",
+)
 
 # %% [markdown]
 # The input is small and the answer is small. Only the step between them is large. So do it in pieces: take
 # some queries, compute their distances to all points, keep the nearest, forget the rest.
 #
 # A size that fits here: 1,000 queries, 10,000 points of 16 numbers, the 5 nearest. The whole matrix has 40
-# MB. What does it cost to work in pieces of 128 queries? (1 means nothing, below 1 means slower.)
+# MB. How many times as fast is it to work in pieces of 128 queries? (Below 1 means slower.)
 
 # %%
-guess = 0.8
+guess = ...
 
 
 # %%
@@ -793,21 +696,115 @@ for chunk in (1000, 128, 4):
     print(f"{chunk:5} at a time: at most {megabytes:5.1f} MB, {operations:4} operations")
 
 # %% [markdown]
-# **Why.** An eighth of the memory, and often faster. A block of 128 × 10,000 distances is 5 MB: it may still
+# **Why.** An eighth of the memory, and on most CPUs faster. A block of 128 × 10,000 distances is 5 MB: it may still
 # be in the cache when `topk` reads it. 40 MB are not. Very small pieces lose again: every piece starts
 # several operations, and `cdist` prepares all 10,000 points anew each time.
 #
 # Begin with pieces whose matrix has a few megabytes on a CPU. On a GPU, begin with far larger ones: each
 # operation needs more work there. Then measure two other sizes.
+
+# %% [markdown]
+# ## 9. On real digits
+#
+# Each of 1,797 handwritten digits, 8 × 8 pixels with values from 0 to 16, is compared with all others and gets the
+# label of the nearest one. Three measures: the Euclidean distance, the sum of absolute differences, the cosine. How
+# many digits does the best of them get wrong?
+
+# %%
+guess = ...
+
+# %%
+with np.load("../data/digits.npz") as file:
+    digits = torch.from_numpy(file["images"]).flatten(1).float()
+    labels = torch.from_numpy(file["labels"]).long()
+measures = {
+    "Euclidean": torch.cdist(digits, digits),
+    "absolute": torch.cdist(digits, digits, p=1),
+    "cosine": -normalise_and_multiply(digits, digits),
+}
+found = {name: nearest_other(distances) for name, distances in measures.items()}
+mistakes = {name: (labels[neighbours] != labels).sum().item() for name, neighbours in found.items()}
+guessed(guess, *(f"{name:10} {n} of {len(labels)} wrong" for name, n in mistakes.items()))
+
+# %% [markdown]
+# A good baseline without any training. One digit more or less of 1,797 is chance, and makes no winner. Here
+# are some of the mistakes of the Euclidean distance.
+
+# %%
+wrong = (labels[found["Euclidean"]] != labels).nonzero().flatten()[:8].tolist()
+picture(*draw_mistakes(digits.view(-1, 8, 8), labels, [(i, found["Euclidean"][i].item()) for i in wrong]))
+
+# %% [markdown]
+# Must such data be shifted? **Small integers are exact.** Sums of their squares are whole numbers, and `float32` holds
+# all of those up to 2²⁴; here they are at most 64 · 16² = 16,384. And cosine and Euclidean distance are relatives: for
+# rows of length 1, |a − b|² = 2 − 2 cos, so they give the same order.
+
+# %%
+assert torch.cdist(digits, digits).diagonal().max() == 0
+units = F.normalize(digits)
+assert torch.allclose(direct(units, units).square(), 2 - 2 * units @ units.T, atol=1e-5)
+
+# %% [markdown]
+# ## Further
+#
+# This part can be skipped. It is for readers who want to see three more famous savings measured.
+#
+# ### Half of the pairs
+#
+# Within one set, the distance from *i* to *j* is the distance from *j* to *i*.
+# `torch.pdist` computes each pair once: 130,816 distances instead of 262,144. How many times as fast as
+# `cdist(a, a)` is it?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "distances: within a set of 512 points of 64 numbers",
+    {"cdist": lambda a: torch.cdist(a, a), "cdist, direct": lambda a: direct(a, a), "pdist": torch.pdist},
+    inputs=lambda generator, device: torch.randn(512, 64, generator=generator).to(device),
+    guess=guess,
+    differ="pdist gives each pair once",
+)
+
+# %% [markdown]
+# Half of the pairs, and on no CPU that we measured twice as fast; on one of two it is slower. `pdist` has no product.
+# Its own direct code is several times faster for each pair than the direct way of `cdist`. Whether that makes up for
+# the product, depends on the CPU. What `pdist` saves everywhere is half of the memory:
+
+# %%
+x = torch.randn(512, 64)
+print(f"cdist: {costs(torch.cdist, x, x)}", end="\n\n")
+print(f"pdist: {costs(torch.pdist, x)}")
+assert torch.pdist(x).shape == (512 * 511 // 2,)
+
+# %% [markdown]
+# ### Cosines of few rows
+#
+# In section 6 the loop over the rows won. Now 64 × 64 pairs of 32 numbers. How many times as fast as the loop is
+# broadcasting?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "cosine similarity: 64 × 64 pairs of 32 numbers",
+    {"row by row": row_by_row, "broadcast": broadcast},
+    inputs=points(64, 32),
+    guess=guess,
+)
+
+# %% [markdown]
+# The block of all pairs is half a megabyte here and stays in the cache, so one call instead of 64 pays.
 #
 # ### Must it be the distance?
 #
-# Here is a famous saving. For the *nearest* point, the root does not matter: the order of the squares is
-# the same. Nor does |a|², which is the same for all candidates. So |b|² − 2 a·b will do. How much faster is
-# that?
+# For the *nearest* point, the root does not matter: the order of the squares is the same. Nor does |a|², which is
+# the same for all candidates. So |b|² − 2 a·b will do. How many times as fast is that?
 
 # %%
-guess = 1.5
+guess = ...
 
 
 # %%
@@ -824,57 +821,8 @@ compare(
 )
 
 # %% [markdown]
-# Little or nothing on a CPU. A vector instruction takes several roots at once; the product and the search
+# Little on a CPU: a tenth or three. A vector instruction takes several roots at once; the product and the search
 # for the smallest cost much more. Before you save an operation, ask how large its part is.
-
-# %% [markdown]
-# ## 9. On real digits
-#
-# Each of the 1,797 digits is compared with all others and gets the label of the nearest one. Which measure
-# is best? The Euclidean distance, the sum of absolute differences, or the cosine?
-
-# %%
-guess = "Euclidean"
-
-# %%
-measures = {
-    "Euclidean": torch.cdist(digits, digits),
-    "absolute": torch.cdist(digits, digits, p=1),
-    "cosine": -normalise_and_multiply(digits, digits),
-}
-found = {name: nearest_other(distances) for name, distances in measures.items()}
-for name, neighbours in found.items():
-    mistakes = (labels[neighbours] != labels).sum().item()
-    print(f"{name:10} {mistakes} of {len(labels)} wrong, {1 - mistakes / len(labels):.1%} right")
-print("your guess:", guess)
-
-# %% [markdown]
-# A good baseline without any training. One digit more or less of 1,797 is chance, and makes no winner. Here
-# are some of the mistakes of the Euclidean distance.
-
-# %%
-wrong = (labels[found["Euclidean"]] != labels).nonzero().flatten()[:8].tolist()
-pairs = [(i, found["Euclidean"][i].item()) for i in wrong]
-figure = Figure(figsize=(7.5, 2.4), dpi=110, layout="constrained")
-for column, pair in enumerate(pairs):
-    for line, index in enumerate(pair):
-        axes = figure.add_subplot(2, len(pairs), line * len(pairs) + column + 1)
-        axes.imshow(digits[index].view(8, 8), cmap="gray_r")
-        axes.set(xticks=[], yticks=[])
-        axes.set_title(f"{('digit', 'nearest')[line]}: {labels[index]}", fontsize=8)
-file = io.BytesIO()
-figure.savefig(file, format="png", facecolor="white")
-told = ", ".join(f"{labels[i]} and {labels[j]}" for i, j in pairs)
-print("digit and nearest, from left to right:", told)
-show_picture(file.getvalue(), f"Eight digits of 8 × 8 pixels, each above its nearest neighbour: {told}.")
-
-# %% [markdown]
-# Cosine and Euclidean distance are relatives. For rows of length 1, |a − b|² = 2 − 2 cos: they give the same
-# order. They differ only in what they make of the length: how dark a digit is.
-
-# %%
-units = F.normalize(digits)
-assert torch.allclose(direct(units, units).square(), 2 - 2 * units @ units.T, atol=1e-5)
 
 # %% [markdown]
 # ## Summary
@@ -897,5 +845,5 @@ assert torch.allclose(direct(units, units).square(), 2 - 2 * units @ units.T, at
 verdicts("C5", "C6", "C7")
 
 # %% [markdown]
-# **Now you:** [the exercises of this chapter](../exercises/09_distances/09_distances.ipynb). Five functions,
-# given slow; make them right and fast.
+# **Now you:** [the exercises of this chapter](../exercises/09_distances/09_distances.ipynb). Three functions to make
+# fast, a search to build that fits into memory, and a fast k-means that goes wrong on some data.
