@@ -50,9 +50,10 @@ print("data * mask     ", (data * mask).tolist())
 # %% [markdown]
 # The first two give the same: a new tensor of one dimension, a copy. The third does not select. It keeps the
 # shape, and puts 0 in the other places. Its sum is the sum of the chosen; its mean, its minimum and its length
-# are not.
+# are not. (`behaviour` checks one sentence of an article's claim, and prints what it found.)
 
 # %%
+product = (data * mask).tolist()
 assert data[mask].untyped_storage().data_ptr() != data.untyped_storage().data_ptr()
 assert (data * mask).sum() == data[mask].sum()
 assert (data * mask).mean() != data[mask].mean() and (data * mask).min() != data[mask].min()
@@ -60,12 +61,6 @@ behaviour(
     "C9",
     "masked_select and data[mask] give the chosen numbers, in their order.",
     torch.masked_select(data, mask).tolist() == data[mask].tolist() == [8.0, 9.0, 7.0],
-)
-behaviour(
-    "C9",
-    "data * mask keeps the chosen numbers in their places, and gives 0 in the others.",
-    (data * mask).tolist() == [[0.0, 8.0, 0.0], [9.0, 0.0, 7.0]],
-    when="data * mask drops finite numbers only",
 )
 
 # %% [markdown]
@@ -100,7 +95,7 @@ behaviour(
 # `data * mask`, and the number of `True`. That works on all numbers, wanted or not. A million normally
 # distributed numbers; about half of them are above the mean.
 #
-# The two sums are the baseline. How many times as fast is `masked_select(…).mean()`? (Below 1 means: slower.)
+# The two sums are the baseline. How many times as fast is `masked_select(…).mean()`?
 
 # %%
 guess = ...
@@ -187,11 +182,14 @@ print(f"{(shuffled - ordered) / 500_000 * 1e9:.1f} ns for each of 500,000 wrong 
 
 # %%
 def best_time(function, *args):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     times = []
     for _ in range(4):
         start = time.perf_counter()
         function(*args)
         times.append(time.perf_counter() - start)
+    torch.set_num_threads(threads)
     return min(times) * 1e3
 
 
@@ -202,33 +200,39 @@ operations = {
     "x * mask": lambda x, mask: x * mask,
 }
 shares = [0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98, 1.0]
-threads = torch.get_num_threads()
-torch.set_num_threads(1)
 x, chances = torch.randn(1_000_000), torch.rand(1_000_000)
 milliseconds = {
     (order, name): [best_time(call, x, (numbers < share)) for share in shares]
     for order, numbers in (("shuffled", chances), ("ordered", chances.sort().values))
     for name, call in operations.items()
 }
-torch.set_num_threads(threads)
 picture(*draw_shares(shares, milliseconds))
 
 # %% [markdown]
-# Look at `where`: if its line has a hump too, then torch's CPU code decides element by element, and with a
-# shuffled mask multiplying is the faster way to drop numbers on this CPU. `x[mask]` pays for each chosen number
+# Look at `where`. It keeps every number in its place. Its line had a hump all the same on the CPU that built this
+# notebook: with a shuffled mask, multiplying was several times as fast. `x[mask]` pays for each chosen number
 # besides, in whatever order. A GPU computes many elements in step, and has no guesses to lose. There the price of
 # selecting is another one: section 4.
 #
 # ### When multiplying does not help
 #
 # Because it is wrong. 0 times NaN is NaN, and 0 times infinity too. One bad number among those that nobody
-# chose, and the sum is gone. `where` drops it.
+# chose, and the sum is gone. `where` drops it, and costs what the picture shows.
 
 # %%
+x, mask = torch.randn(1_000_000), torch.rand(1_000_000) < 0.5
+print(f"x * mask, then two sums: {best_time(lambda: (x * mask).sum() / mask.sum()):.2f} ms")
+print(f"where, then two sums:    {best_time(lambda: torch.where(mask, x, 0).sum() / mask.sum()):.2f} ms\n")
 values = torch.tensor([1.0, float("nan"), 3.0, float("inf")])
 chosen = torch.tensor([True, False, True, False])
 print("product:", (values * chosen).sum().item(), " where:", torch.where(chosen, values, 0).sum().item())
 assert (values * chosen).sum().isnan() and torch.where(chosen, values, 0).sum() == 4
+behaviour(
+    "C9",
+    "data * mask keeps the chosen numbers in their places, and gives 0 in the others.",
+    product == [[0.0, 8.0, 0.0], [9.0, 0.0, 7.0]],
+    when="data * mask drops finite numbers only",
+)
 behaviour(
     "C9",
     "data * mask gives 0 in the place of NaN and infinity, too.",
@@ -291,7 +295,7 @@ guessed(
 
 # %% [markdown]
 # There is another way to see it. A tensor on the device `meta` has a shape, but no values. The lines with syncs
-# are those that fail there, because there is nothing to count.
+# are those that fail there, because there is nothing to count:
 
 # %%
 on_meta = torch.rand(6, device="meta")
@@ -301,11 +305,11 @@ for line, call in lines.items():
         runs = True
     except (NotImplementedError, RuntimeError):
         runs = False
+        print("fails on meta:", line)
     assert runs == (syncs[line] == 0), line
-print(f"so it is with all {len(lines)} lines")
 
 # %% [markdown]
-# Three points are worth a second look.
+# Three of them are worth a second look.
 #
 # - `x[mask] = 0.0` waits for nobody: torch turns it into `masked_fill_`, which writes in place, in known
 #   places. `x[mask] = tensor` must find the places. `torch.where(mask, x * 2, x)` says the same without a
@@ -386,9 +390,8 @@ compare(
 )
 
 # %% [markdown]
-# Little is left of the gain, or it is a loss (below 1): the machines differ. Finding the places and writing back
-# cost about as much as 500,000 cheap values. And when half of all elements are chosen? Change `0.01` to `0.5` in
-# both `compare` cells, and see.
+# Little is left of the gain, or it is a loss (below 1): the machines differ. And when half of all elements are
+# chosen? Change `0.01` to `0.5` in both `compare` cells, and see.
 
 # %% [markdown]
 # ## 6. The gradient of a choice
@@ -402,12 +405,6 @@ condition = torch.tensor([True, False, True])
 both = torch.where(condition, a, b)
 to_a, to_b = torch.autograd.grad(both.sum(), (a, b))
 print(both.tolist(), to_a.tolist(), to_b.tolist())
-behaviour(
-    "C10",
-    "Each element's gradient goes to the tensor that it came from; the other one gets 0.",
-    torch.equal(to_a, condition.float()) and torch.equal(to_b, (~condition).float()),
-    when="the derivatives of both branches are finite, chosen or not",
-)
 
 # %% [markdown]
 # Now a square root that shall be 0 for everything that is not positive. The values are right. What is the
@@ -435,6 +432,12 @@ guessed(guess, f"values    {leaking_root(x).tolist()}", f"gradients {leaked.toli
 # after the next step.
 
 # %%
+behaviour(
+    "C10",
+    "Each element's gradient goes to the tensor that it came from; the other one gets 0.",
+    torch.equal(to_a, condition.float()) and torch.equal(to_b, (~condition).float()),
+    when="the derivatives of both branches are finite, chosen or not",
+)
 behaviour(
     "C10",
     "Where the root of 0 was not chosen, 0 comes back.",
@@ -485,9 +488,7 @@ picture(
 )
 
 # %% [markdown]
-# In one dimension, `data.scatter(0, index, values)` is this loop. (One sentence of the article has it the other
-# way round: "the index says at which position of `values` the *i*-th number of `data` should be put". Its code
-# is right.)
+# In one dimension, `data.scatter(0, index, values)` is this loop.
 
 # %%
 data, index, values = torch.zeros(6), torch.tensor([4, 0, 3]), torch.tensor([10.0, 20.0, 30.0])
@@ -523,8 +524,6 @@ rows, columns = torch.tensor([[3, 0, 1], [0, 2, 2]]), torch.tensor([[4, 0, 1], [
 down = torch.zeros(4, 3).scatter(0, rows, values)
 along = torch.zeros(2, 5).scatter(1, columns, values)
 print(values, down, along, sep="\n")
-assert torch.equal(down, scatter_by_hand(torch.zeros(4, 3), 0, rows, values))
-assert torch.equal(along, scatter_by_hand(torch.zeros(2, 5), 1, columns, values))
 
 # %% [markdown]
 # With `dim=0` each value stays in its column and moves to the row that the index says. With `dim=1` it
@@ -532,14 +531,9 @@ assert torch.equal(along, scatter_by_hand(torch.zeros(2, 5), 1, columns, values)
 
 # %%
 assert torch.equal(down.gather(0, rows), values) and torch.equal(along.gather(1, columns), values)
-behaviour(
-    "C11",
-    "In one and in two dimensions scatter gives what the plain Python loop gives.",
-    data.scatter(0, index, torch.tensor([10.0, 20.0, 30.0])).tolist() == by_hand
-    and torch.equal(down, scatter_by_hand(torch.zeros(4, 3), 0, rows, values))
-    and torch.equal(along, scatter_by_hand(torch.zeros(2, 5), 1, columns, values)),
-    when="no place occurs twice",
-)
+in_one_dimension = data.scatter(0, index, torch.tensor([10.0, 20.0, 30.0])).tolist() == by_hand
+down_by_hand = scatter_by_hand(torch.zeros(4, 3), 0, rows, values)
+along_by_hand = scatter_by_hand(torch.zeros(2, 5), 1, columns, values)
 
 # %% [markdown]
 # ### Few values, much data
@@ -572,9 +566,9 @@ compare(
 # %% [markdown]
 # ## 8. Two values for one place
 #
-# Several values go to the same place. Which one stays? In the Python loop it is the last one. In torch? We write
-# 100,000 values to 100 places, 40 times. In the worst of the 40 runs, how many of the 100 places will hold the last
-# value that was sent there, if four threads do `data[index] = values`?
+# Several values go to the same place. Which one stays? In the Python loop it is the last one. In torch? Four
+# threads write 100,000 values to 100 places with `data[index] = values`. We repeat it 40 times, and keep the worst
+# run. In how many of the 100 places does the last value stand?
 
 # %%
 guess = ...
@@ -624,6 +618,12 @@ result = torch.zeros(3).scatter(0, place, rivals)
 (to_rivals,) = torch.autograd.grad(result.sum(), rivals)
 print("result", result.tolist(), " gradients", to_rivals.tolist())
 assert result.count_nonzero() == 1
+behaviour(
+    "C11",
+    "In one and in two dimensions scatter gives what the plain Python loop gives.",
+    in_one_dimension and torch.equal(down, down_by_hand) and torch.equal(along, along_by_hand),
+    when="no place occurs twice",
+)
 behaviour(
     "C11",
     "Of three values for one place, the one that is there gets the gradient.",
@@ -693,8 +693,7 @@ print(costs(sums_at_once, values, groups))
 
 # %% [markdown]
 # **Why.** Every mask looks at all 50,000 group numbers, 8 bytes each: 1,000 masks read 400 MB to add up 200
-# kB of numbers. On a GPU there are 1,000 syncs besides. `scatter_add` looks at each number once. The work
-# no longer depends on the number of groups.
+# kB of numbers. On a GPU there are 1,000 syncs besides. `scatter_add` looks at each number once.
 #
 # ### Whole rows
 #
@@ -750,12 +749,10 @@ for function in (rows_by_product, rows_by_scatter, rows_by_scatter_view, rows_by
 # %% [markdown]
 # **Why.** 640,000 additions are needed. The matrix product does a thousand times that, most of it with
 # zeros, and its table has 10 million entries, 80 MB as `int64` and 40 MB more as `float32`. The repeated
-# index is 5 MB of numbers that say the same 64 times. `index_add` reads one number for each row. `expand`
-# gives `scatter_add` a view of the same 10,000 numbers: no copy. (The limit: all rows are read, and the sums
-# written, once.)
-#
-# Two syncs stand in the first count: on a CPU, `one_hot` reads the smallest and the largest label to check them.
-# On CUDA torch leaves this check to the kernel, and nobody waits. The syncs of `costs` are an estimate.
+# index is 5 MB of numbers that say the same 64 times. `expand` gives `scatter_add` a view of the same 10,000
+# numbers: no copy. `index_add` takes these 10,000 as they are, and is about as fast. (The limit: 2.56 MB of rows
+# and 0.08 MB of groups are read, 0.26 MB of sums written, once.) Two syncs stand in the first count: on a CPU,
+# `one_hot` reads the smallest and the largest label to check them.
 #
 # ### Other than sums
 #
@@ -771,8 +768,6 @@ assert with_zeros.tolist() == [0, 0, 0] and without.tolist() == [-3, 0, -4]
 
 # %% [markdown]
 # Group 1 is empty. It keeps what was there before, so start with a value that you will recognise.
-#
-# (Sums in `float32` depend on the order of adding, and on a GPU it may change from run to run: chapter 05.)
 #
 # ### The members of each group
 #
@@ -803,14 +798,15 @@ compare(
 
 # %% [markdown]
 # A small example shows the two numbers to remember of each group: where it *starts* in the sorted order, and how
-# many members it has. `stable=True` promises that equal labels stay in the order in which they were. The list
-# of lengths for `split` is a sync; the starts alone are not.
+# many members it has. `stable=True` promises that equal labels stay in the order in which they were. The list of
+# lengths for `split` makes the host wait, and so does `bincount` (section 4); `scatter_add` and `cumsum` do not.
 
 # %%
 labels = torch.tensor([2, 0, 2, 1, 0, 2])
 order = labels.argsort(stable=True)
 counts = torch.zeros(3, dtype=torch.int64).scatter_add(0, labels, torch.ones_like(labels))
 starts = counts.cumsum(0) - counts
+print("syncs of the way with split:", costs(members_by_sorting, labels).syncs)
 print("order ", order.tolist(), "\nlabels", labels[order].tolist())
 print("starts", starts.tolist(), "\ncounts", counts.tolist())
 assert order[starts[2] : starts[2] + counts[2]].tolist() == (labels == 2).nonzero()[:, 0].tolist()
@@ -869,11 +865,12 @@ compare(
 x, labels = torch.randn(1024, 1000), torch.randint(1000, (1024,))
 print(costs(lambda: (F.one_hot(labels, 1000) * x).sum(dim=1)), end="\n\n")
 print(costs(lambda: x.gather(1, labels[:, None])[:, 0]))
-assert torch.equal(F.one_hot(labels, 1000).float() @ x[:1000], x[labels])
+weights = torch.randn(1000, 8)
+assert torch.equal(F.one_hot(labels, 1000).float() @ weights, weights[labels])
 
 # %% [markdown]
-# A million products for 1,024 numbers. One-hot rows *times a matrix* are the same mistake: they pick rows,
-# and `weights[labels]` does that (the last line). It is what `nn.Embedding` is for.
+# A million products for 1,024 numbers. One-hot rows *times a matrix* are the same mistake: `weights[labels]` picks
+# the same rows (the last line). It is what `nn.Embedding` is for.
 
 # %% [markdown]
 # ## Further
@@ -930,7 +927,9 @@ article_code(
 )
 
 # %% [markdown]
-# The last example is right, and does not say that values are missing: five values, two or three places.
+# One sentence of the article has `scatter` the other way round: "the index says at which position of `values` the
+# *i*-th number of `data` should be put". Its code is right. But the last example does not say that values are
+# missing: five values, two or three places.
 # What does `scatter` refuse, and what does it let pass?
 
 # %%
@@ -1094,12 +1093,15 @@ compare(
 condition, a, b = two_tensors(torch.Generator(), "cpu")
 for function in (lambda c, a, b: c * a + ~c * b, torch.where):
     print(costs(function, condition, a, b), end="\n\n")
+for order, chosen in (("shuffled", condition), ("ordered", condition.sort().values)):
+    print(f"where, {order} condition: {best_time(torch.where, chosen, a, b):.2f} ms")
 assert (True * torch.tensor(2.0) + False * torch.tensor(torch.inf)).isnan()
 
 # %% [markdown]
 # The trick moves two to three times the bytes, so it should be slower. If it is not, the reason is the
-# shuffled condition. Still, prefer `where`: with one infinite number the trick gives NaN, as in section 3 (the
-# last line). Use the trick only if a profile says that `where` matters, and if all numbers are finite.
+# shuffled condition: compare the two times of `where`. Still, prefer `where`: with one infinite number the trick
+# gives NaN, as in section 3 (the last line of code). Use the trick only if a profile says that `where` matters, and
+# if all numbers are finite.
 #
 # ### A choice that has a name
 #
@@ -1191,7 +1193,7 @@ print("syncs:", costs(torch.histc, uniform, 4, 0, 1).syncs)
 # | `where` with gradients | a double `where` | 0 times an infinite derivative is NaN |
 # | to write to given places | `scatter_`, `data[index] = values` | one operation; each place only once |
 # | several values for one place | `scatter_add`, `index_add`, `scatter_reduce` | with `scatter` nobody knows who wins, and the gradient is wrong |
-# | sums of rows by group | `index_add` | one number a row; no one-hot table |
+# | sums of rows by group | `index_add`, or `scatter_add` with an expanded index | one number a row; no one-hot table |
 # | the members of each group | `argsort(stable=True)`, counts, starts | one sort for all groups |
 # | counts | `bincount`; `scatter_add` of ones without a sync | one pass for all bins |
 # | one entry of each row | `gather` | a one-hot table only to pick from is waste |

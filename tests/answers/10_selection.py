@@ -70,7 +70,7 @@ def standardise(x, mask):
     return centred / variance.clamp(min=1e-12).sqrt()
 
 
-# %% standardise double_where_behind_the_root check=1 values=1 gradients=0 hidden=0 sizes=1 race=0
+# %% standardise double_where_behind_the_root check=1 values=0 gradients=0 hidden=0 sizes=1 race=0
 def standardise(x, mask):
     count = mask.sum(dim=1, keepdim=True).clamp(min=1)
     mean = torch.where(mask, x, 0.0).sum(dim=1, keepdim=True) / count
@@ -80,7 +80,7 @@ def standardise(x, mask):
     return torch.where(spread > 0, centred / safe, 0.0)
 
 
-# %% standardise only_the_products check=1 values=1 gradients=0 hidden=0 sizes=1 race=0
+# %% standardise only_the_products check=1 values=0 gradients=0 hidden=0 sizes=1 race=0
 def standardise(x, mask):
     count = mask.sum(dim=1, keepdim=True)
     mean = torch.where(mask, x, 0.0).sum(dim=1, keepdim=True) / count
@@ -89,24 +89,53 @@ def standardise(x, mask):
     return torch.where(spread > 0, centred / spread, 0.0)
 
 
-# %% standardise filled_first check=1 values=1 gradients=2 hidden=1 sizes=1 race=2
+# %% standardise a_rounded_mean check=1 values=0 gradients=0 hidden=0 sizes=1 race=0
 def standardise(x, mask):
-    x = x.masked_fill(~mask, 0)
     count = mask.sum(dim=1, keepdim=True).clamp(min=1)
-    centred = (x - x.sum(dim=1, keepdim=True) / count) * mask
+    mean = torch.where(mask, x, 0.0).sum(dim=1, keepdim=True) / count
+    centred = torch.where(mask, x - mean, 0.0)
     variance = centred.square().sum(dim=1, keepdim=True) / count
-    flat = variance == 0
-    return (centred * variance.masked_fill(flat, 1.0).rsqrt()).masked_fill(flat, 0.0)
-
-
-# %% standardise with_nanmean check=1 values=1 gradients=2 hidden=1 sizes=1 race=2
-def standardise(x, mask):
-    nan = float("nan")
-    x = torch.where(mask, x, nan)
-    centred = torch.where(mask, x - torch.where(mask, x, nan).nanmean(dim=1, keepdim=True), 0.0)
-    variance = centred.square().sum(dim=1, keepdim=True) / mask.sum(dim=1, keepdim=True).clamp(min=1)
     spreads = variance > 0
     return torch.where(spreads, centred / torch.where(spreads, variance, 1.0).sqrt(), 0.0)
+
+
+# %% standardise first_attempt check=1 values=1 gradients=2 hidden=1 sizes=1 race=0.1..1.7
+def standardise(x, mask):
+    lowest = torch.where(mask, x, torch.inf).amin(dim=1, keepdim=True)
+    highest = torch.where(mask, x, -torch.inf).amax(dim=1, keepdim=True)
+    varied = lowest < highest  # False for rows of equal numbers, of one number, and of none
+    x = torch.where(mask, x, 0.0)
+    count = mask.sum(dim=1, keepdim=True).clamp(min=1)
+    mean = x.sum(dim=1, keepdim=True) / count
+    centred = torch.where(mask, x - mean, 0.0)
+    variance = centred.square().sum(dim=1, keepdim=True) / count
+    spread = torch.where(varied, variance, 1.0).sqrt()
+    return torch.where(varied, centred / spread, 0.0)
+
+
+# %% standardise from_the_highest check=1 values=1 gradients=2 hidden=1 sizes=1 race=2
+def standardise(x, mask):
+    there = mask.to(x.dtype)
+    x = torch.where(mask, x, -torch.inf)
+    below = (x - x.detach().amax(dim=1, keepdim=True)).nan_to_num(0.0, 0.0, 0.0)
+    count = there.sum(dim=1, keepdim=True).clamp(min=1)
+    centred = (below - below.sum(dim=1, keepdim=True) / count) * there
+    variance = centred.square().sum(dim=1, keepdim=True) / count
+    varied = variance > 0
+    return centred * (varied / torch.where(varied, variance, 1.0).sqrt())
+
+
+# %% standardise nothing_to_guess check=1 values=1 gradients=2 hidden=1 sizes=1 race=2
+def standardise(x, mask):
+    there = mask.to(x.dtype)
+    x = x.nan_to_num(0.0, 0.0, 0.0) * there
+    highest = torch.add(x.detach(), there - 1, alpha=torch.finfo(x.dtype).max).amax(dim=1, keepdim=True)
+    below = (x - highest) * there
+    count = there.sum(dim=1, keepdim=True).clamp(min=1)
+    centred = (below - below.sum(dim=1, keepdim=True) / count) * there
+    variance = centred.square().sum(dim=1, keepdim=True) / count
+    varied = variance > 0
+    return centred * (varied * torch.where(varied, variance, 1.0).rsqrt())
 
 
 # %% group_softmax right_slow check=0 distant=1 missing=2 hidden=2 range=1 race=0
