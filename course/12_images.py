@@ -1,20 +1,23 @@
 # %% [markdown]
 # # 12 · Images
 #
-# Pictures become tensors, change their size, lie in batches, and become pictures again. Each step has a
-# slow way, one picture at a time, and a fast way for the whole batch. And some have a fast way that is
-# wrong.
+# Pictures become tensors, change their size, lie in batches, and become pictures again. Each step has a slow way,
+# one picture at a time, and a fast way for the whole batch. And some have a fast way that is wrong.
+#
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures; the
+# IDs such as *C12* are the course's numbers for them, listed in [claims](claims.ipynb). `compare`, which times, and
+# `costs`, which counts, are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - resize a batch inside a model, with gradients, and choose mode and place with the cost in mind,
 # - say when a batch is faster than PIL, and when the way from PIL to torch eats the gain,
+# - say which pixels a pixel of a resized picture is made of, and with which weights,
 # - show a batch as one picture, and not fall into the traps on the way back to bytes,
 # - apply transforms to a whole batch, and know what that does to their randomness.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, GPU if any.
+# **Time:** 45 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any.
 #
-# **Claims tested** (of an article with 13 features of PyTorch): *C12* "`F.interpolate` inside the forward
-# pass"; *C13* "`make_grid` instead of plotting code".
+# **Claims tested:** *C12* "`F.interpolate` inside the forward pass"; *C13* "`make_grid` instead of plotting code".
 
 # %%
 import io
@@ -24,14 +27,14 @@ from statistics import median
 import numpy as np
 import torch
 import torch.nn.functional as F
-from IPython.display import Image as Picture
 from matplotlib.figure import Figure
+from parts.pixels import as_figure, draw_weights
 from PIL import Image
 from torchvision.transforms import v2
 from torchvision.transforms.functional import to_pil_image, to_tensor
 from torchvision.utils import make_grid
 
-from autograder import article_code, behaviour, compare, costs, devices, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts
 
 data = Path("../data/images")
 print("devices here:", *devices())
@@ -39,7 +42,7 @@ print("devices here:", *devices())
 # %% [markdown]
 # ## 1. A cat, twice as large
 #
-# A decoded picture is `uint8` with shape *H, W, C*. Torch wants *C, H, W*, in batches *N, C, H, W*.
+# A decoded picture is `uint8` (bytes, 0 to 255) of shape *H, W, C*. Torch wants *C, H, W*, in batches *N, C, H, W*.
 # (Chapter 04 reads files, chapter 06 explains memory formats.)
 
 # %%
@@ -63,19 +66,12 @@ except NotImplementedError as error:
 # it. `nearest` copies one of them. `bilinear` mixes the closest 2 × 2. `bicubic` mixes 4 × 4. Here is an eye,
 # eight times as large.
 
-
 # %%
-def as_picture(tensor, alt):
-    file = io.BytesIO()
-    to_pil_image(tensor.clamp(0, 1)).save(file, format="png")
-    return Picture(file.getvalue(), alt=alt)
-
-
 eye = cat[:, :, 98:128, 160:196]
 modes = ("nearest", "bilinear", "bicubic")
 enlarged = torch.cat([F.interpolate(eye, scale_factor=8, mode=mode) for mode in modes])
-as_picture(
-    make_grid(enlarged, padding=4, pad_value=1),
+picture(
+    as_figure(make_grid(enlarged.clamp(0, 1), padding=4, pad_value=1)),
     "A cat's eye three times: nearest shows square blocks, bilinear is soft, bicubic is a little sharper.",
 )
 
@@ -91,10 +87,10 @@ assert F.interpolate(five, 3, mode="nearest").flatten().tolist() == [0, 1, 3]
 assert torch.equal(F.interpolate(eye, scale_factor=8, mode="nearest-exact"), enlarged[:1])
 
 # %% [markdown]
-# 16 pixels to mix instead of 4. How many times faster is bilinear than bicubic?
+# Bicubic has 16 pixels to mix, bilinear 4. How many times as fast as bicubic is bilinear?
 
 # %%
-guess = 4.0
+guess = ...
 
 
 # %%
@@ -119,17 +115,18 @@ compare(
 # far away from it. They compute: for each number of the result some positions and weights, then 4 or 16
 # products. So the ratio should be near 4.
 #
-# On the CPU it is much less. Either bicubic is good, or bilinear is bad. Keep the suspicion for section 5.
+# On the CPUs that we tried, it is clearly less: between 1.8 and 2.7. Either bicubic is good, or bilinear is bad. Keep
+# the suspicion for the part *Further*.
 
 # %% [markdown]
 # ## 2. A loop over PIL, or one call
 #
 # Somewhere in a model, feature maps or pictures must be enlarged. One way is to convert every picture to
-# PIL, resize, and convert back. The advice (*C12*) is to resize in the forward pass: one call of
-# `F.interpolate` for the batch. How many times faster is it?
+# PIL, resize, and convert back. The article's advice (*C12*) is to resize in the forward pass: one call of
+# `F.interpolate` for the batch. How many times as fast is it?
 
 # %%
-guess = 5.0
+guess = ...
 
 
 # %%
@@ -151,39 +148,33 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** PIL's own arithmetic is good. Around it stand, for each picture: times 255, a conversion to
-# bytes, a copy with the channels last, and a copy back. On a GPU there are also 32 transfers to the host, each
-# of which waits for the device, and one back.
+# **Why.** Around PIL's own arithmetic stand, for each picture: times 255, a conversion to bytes, a copy with the
+# channels last, and a copy back. From a GPU there would also be 32 transfers to the host, each of which waits for
+# the device, and one back.
 #
-# The results agree within two steps of 255, because bytes are cut off and rounded on the way:
-
-# %%
-batch = torch.rand(4, 3, 32, 32)
-difference = through_pil(batch, 48) - F.interpolate(batch, (48, 48), mode="bilinear")
-print("largest difference:", round(difference.abs().max().item() * 255, 1), "of 255")
-assert difference.abs().max() * 255 < 2.01
-
-# %% [markdown]
 # Speed is not even the main reason. On the way through bytes each value is cut off to one of 256 steps. And
 # the gradient?
 
 # %%
-small = torch.rand(2, 3, 8, 8, requires_grad=True)
-print("through PIL:  requires_grad =", through_pil(small, 16).requires_grad)
-print("interpolate:  requires_grad =", F.interpolate(small, (16, 16), mode="bilinear").requires_grad)
+small = torch.rand(4, 3, 32, 32, requires_grad=True)
+by_pil, by_torch = through_pil(small, 48), F.interpolate(small, (48, 48), mode="bilinear")
+print("largest difference:", round((by_pil - by_torch).abs().max().item() * 255, 1), "of 255")
+print("requires_grad:  through PIL", by_pil.requires_grad, " F.interpolate", by_torch.requires_grad)
+assert not by_pil.requires_grad and by_torch.requires_grad
+assert (by_pil - by_torch).abs().max() * 255 < 2.01
 
 # %% [markdown]
 # There is no error. The conversion to bytes has no gradient, and whatever lies before it learns nothing.
 #
-# ### When it does not help
+# ### Given PIL pictures
 #
 # Now you are *given* PIL pictures, and want a batch of thumbnails as `uint8`. PIL averages over all pixels that
 # a smaller pixel covers; torch does so with `antialias=True`. You can resize with PIL and convert what is left.
-# Or you convert first, and resize the batch: in `float32`, rounded afterwards, or in bytes. How many times
-# faster is the batch of bytes than the loop over PIL?
+# Or you convert first, and resize the batch: in `float32`, rounded afterwards, or in bytes. How many times as
+# fast as the loop over PIL is the batch of bytes?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -222,16 +213,15 @@ compare(
 )
 
 # %% [markdown]
-# **Why?** The batch pays for the conversion of the *large* pictures: ten times the bytes of the thumbnails. In
-# `float32` it then makes four times as many bytes again. For bytes torch has code that computes with integers,
-# as PIL does, and on x86 processors with vector instructions. So the resizing itself is fast, and what it saves
-# goes into the conversion.
+# **Why.** The batch pays for the conversion of the *large* pictures: ten times the bytes of the thumbnails. In
+# `float32` it then makes four times as many bytes again. So resizing in bytes is fast, and what it saves goes
+# into the conversion.
 #
-# What if the pictures are in a `uint8` batch already? How many times faster is it to stay there than to go
-# through PIL?
+# What if the pictures lie in a `uint8` batch already? How many times as fast as the way through PIL is it to stay
+# there?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -247,10 +237,11 @@ compare(
 
 # %%
 batch = large_bytes(torch.Generator().manual_seed(0), "cpu")
-of_pil = thumbnails_pil([to_pil_image(picture) for picture in batch]).int()
+of_pil = thumbnails_pil([to_pil_image(one) for one in batch]).int()
 for name, function in {"uint8": thumbnails_bytes, "float32": thumbnails_float}.items():
-    print(f"{name:8} largest difference to PIL: {(function(batch).int() - of_pil).abs().max().item()}")
-assert (thumbnails_bytes(batch).int() - of_pil).abs().max() <= 1
+    difference = (function(batch).int() - of_pil).abs().max().item()
+    print(f"{name:8} largest difference to PIL: {difference}    new bytes: {costs(function, batch).bytes:,}")
+    assert difference <= 1
 
 # %% [markdown]
 # The same thumbnails, at most one step apart. So do not change sides: shrink where the pictures are, convert
@@ -264,19 +255,17 @@ assert (thumbnails_bytes(batch).int() - of_pil).abs().max() <= 1
 # gradients of the original must add up to *n*:
 
 # %%
-picture = cat[:, :, :40, :40].clone().requires_grad_()
-F.interpolate(picture, scale_factor=3, mode="bicubic").sum().backward()
-print("numbers in the result:", 3 * 120 * 120, "  sum of gradients:", round(picture.grad.sum().item()))
-assert torch.isclose(picture.grad.sum(), torch.tensor(3.0 * 120 * 120))
-
-# %%
+part = cat[:, :, :40, :40].clone().requires_grad_()
+F.interpolate(part, scale_factor=3, mode="bicubic").sum().backward()
+print("numbers in the result:", 3 * 120 * 120, "  sum of gradients:", round(part.grad.sum().item()))
 behaviour(
     "C12",
     "Bicubic in a forward pass: the gradients of the picture add up to the count of numbers in the result.",
-    torch.isclose(picture.grad.sum(), torch.tensor(3.0 * 120 * 120)),
+    torch.isclose(part.grad.sum(), torch.tensor(3.0 * 120 * 120)),
 )
 
 
+# %%
 def article_interpolates():
     image = Image.open(data / "cat" / "chelsea.jpg")
     batch = to_tensor(image).unsqueeze(0)
@@ -302,10 +291,10 @@ article_code(
 #
 # The convolution mixes channels at one pixel; the interpolation mixes pixels in one channel. Both are
 # weighted sums, so they can be swapped. The bias stays right, because the weights of the interpolation add
-# up to 1. How many times faster is it to enlarge last, with the backward pass?
+# up to 1. How many times as fast is it to enlarge last, with the backward pass?
 
 # %%
-guess = 4.0
+guess = ...
 
 
 # %%
@@ -344,9 +333,7 @@ for head in (enlarge_first, enlarge_last):
 # there are 16 times as many pixels. And 64 maps are enlarged instead of 8. The counts of operations are
 # equal, the bytes are not: about an eighth.
 #
-# ### When it does not help
-#
-# It is the same result only between *linear* operations. Put a ReLU between the two, and it becomes another
+# It is the same result only between *linear* operations. Put a ReLU between the two, and the order makes another
 # model:
 
 # %%
@@ -357,13 +344,13 @@ print("largest difference with a ReLU:", round((relu_last - relu_first).abs().ma
 assert not torch.allclose(relu_last, relu_first, atol=0.1)
 
 # %% [markdown]
-# ## 4. Smaller: the fast way that is wrong
+# ## 4. Smaller
 #
 # When you shrink a picture to a quarter of its width, one pixel of the result covers 4 × 4. Without
-# `antialias`, bilinear still mixes 2 × 2 of them. How many times faster is it?
+# `antialias`, which is the default, bilinear still mixes 2 × 2 of them. How many times as fast is it?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -374,71 +361,84 @@ compare(
     },
     inputs=colour_batch(4, 224, 224),
     guess=guess,
-    differ="this is the question: what does the fast one leave out?",
+    differ="this is the question: what does the default leave out?",
 )
 
 # %% [markdown]
-# The default, `antialias=False`, is faster. What did it leave out? Look at the gradient: a pixel whose
-# gradient is zero has no influence at all.
+# What did the default leave out? Look at the gradient: a pixel whose gradient is zero has no influence at all. How
+# many percent of the pixels have none, without `antialias`?
 
 # %%
-picture = torch.rand(1, 1, 64, 64, requires_grad=True)
+guess = ...
+
+# %%
+square = torch.rand(1, 1, 64, 64, requires_grad=True)
+lost = {}
 for antialias in (False, True):
-    small = F.interpolate(picture, (16, 16), mode="bilinear", antialias=antialias)
-    (gradient,) = torch.autograd.grad(small.sum(), picture)
-    print(f"antialias={antialias!s:5}  pixels without influence: {(gradient == 0).float().mean().item():.0%}")
+    small = F.interpolate(square, (16, 16), mode="bilinear", antialias=antialias)
+    (gradient,) = torch.autograd.grad(small.sum(), square)
+    lost[antialias] = (gradient == 0).float().mean().item()
+guessed(guess, *(f"antialias={on!s:5}  pixels without influence: {share:.0%}" for on, share in lost.items()))
+assert lost == {False: 0.75, True: 0}
 
 # %% [markdown]
-# Three quarters of the picture were never used. (At a factor of 2, 2 × 2 are just enough. At larger factors
-# pixels are lost.) In a photograph you see it as noise. In a regular texture
-# you see patterns that are not there. Rings whose width shrinks from the middle to the edge, 512 × 512
-# shrunk to 128 × 128:
+# Which pixels count, and how much? Interpolation is linear, so it can tell us itself. Give it a line that is 1 at
+# one pixel and 0 elsewhere, and what comes out is the weight of that pixel in every pixel of the result. 16 such
+# lines are the rows of an identity matrix. Here are all weights of a line of 16 pixels that shrinks to 4:
+
+# %%
+lines = torch.eye(16)[:, None, None]
+line_weights = {
+    f"antialias={on}": F.interpolate(lines, (1, 4), mode="bilinear", antialias=on)[:, 0, 0].T
+    for on in (False, True)
+}
+picture(*draw_weights(line_weights))
+
+# %% [markdown]
+# In two dimensions half of the columns and half of the rows are lost: three quarters of the picture. (At a factor
+# of 2, 2 × 2 are just enough. At larger factors pixels are lost.)
+#
+# With `antialias=True` the weights form a tent. It stands over the centre of the pixel of the result and reaches one
+# *new* pixel far to each side. At the end of the line it is cut off. Then each row is divided by its sum. In code:
+
+
+# %%
+def tents(length, size):
+    """The weights that make a line of `size` pixels of a line of `length` pixels."""
+    scale = length / size  # one new pixel is so many old ones wide
+    centres = (torch.arange(size) + 0.5) * scale
+    distances = (torch.arange(length) + 0.5 - centres[:, None]).abs()
+    weights = (1 - distances / max(scale, 1)).clamp(min=0)  # enlarging, it reaches one old pixel far
+    return weights / weights.sum(1, keepdim=True)
+
+
+assert torch.allclose(tents(16, 4), line_weights["antialias=True"])
+cats = F.interpolate(cat, (64, 96), mode="bilinear", antialias=True)
+by_matrices = tents(300, 64) @ cat @ tents(451, 96).T  # first the columns, then the rows
+print("largest difference for the cat:", (by_matrices - cats).abs().max().item())
+assert torch.allclose(by_matrices, cats, atol=1e-5)
+
+# %% [markdown]
+# So resizing is two products of matrices, one for the rows and one for the columns. `F.interpolate` knows that most
+# weights are 0, and leaves them out. But a matrix is an ordinary tensor, and you can make any that you like.
+#
+# How bad is it to lose pixels? In a photograph you see it as noise. In a regular texture you see patterns that are
+# not there. Here are rings whose width shrinks from the middle to the edge, 512 × 512, shrunk to 128 × 128:
 
 # %%
 y, x = torch.meshgrid(torch.linspace(-1, 1, 512), torch.linspace(-1, 1, 512), indexing="ij")
 rings = (0.5 + 0.5 * torch.cos(250 * (x * x + y * y)))[None, None]
 shrunk = [F.interpolate(rings, (128, 128), mode="bilinear", antialias=on) for on in (False, True)]
-shrunk = [
-    F.interpolate(picture, scale_factor=2) for picture in shrunk
-]  # each pixel twice as large, to look at
-as_picture(
-    make_grid(torch.cat(shrunk), padding=8, pad_value=1),
+shrunk = F.interpolate(torch.cat(shrunk), scale_factor=2)  # each pixel twice as large, to look at
+picture(
+    as_figure(make_grid(shrunk, padding=8, pad_value=1)),
     "Rings, shrunk. Left, without antialias: false rings around points where there are none. "
     "Right, with antialias: rings that are too fine fade into grey.",
 )
 
 # %% [markdown]
-# So this is no optimisation. It is another result. When you shrink, set `antialias=True`. (`v2.Resize` does
-# by default.) When you enlarge, there is nothing to average. But does the argument cost nothing then?
-
-# %%
-guess = 1.0
-
-# %%
-compare(
-    "doubling 4 pictures of 3 × 128 × 128, with and without antialias",
-    {
-        "antialias=False": lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"),
-        "antialias=True": lambda x: F.interpolate(x, scale_factor=2, mode="bicubic", antialias=True),
-    },
-    inputs=colour_batch(4, 128, 128),
-    guess=guess,
-    differ="other cubic weights",
-)
-
-# %%
-x = torch.rand(32, 32)
-of_pil = torch.from_numpy(np.array(Image.fromarray(x.numpy()).resize((64, 64), Image.Resampling.BICUBIC)))
-for antialias in (False, True):
-    of_torch = F.interpolate(x[None, None], scale_factor=2, mode="bicubic", antialias=antialias)[0, 0]
-    difference = (of_torch - of_pil).abs().max().item()
-    print(f"antialias={antialias!s:5}  largest difference to PIL: {difference:.6f}")
-assert difference < 1e-5
-
-# %% [markdown]
-# On the CPU, the variant with *more* duties is the faster one for bicubic. It works along the rows first
-# and then along the columns: 4 + 4 products instead of 16. (The results differ, because
-# each uses cubic weights of its own. Only with `antialias=True` they are those of PIL.)
+# So the faster way is no optimisation. It is another result. When you shrink, set `antialias=True`. (`v2.Resize`
+# does by default.)
 #
 # ### `align_corners` moves the pixels
 #
@@ -453,19 +453,368 @@ for align in (False, True):
 # %% [markdown]
 # With `False`, a pixel is a small square, and the squares are cut in two. With `True`, a pixel is a point,
 # and the first and last points stay where they are. In the middle of a picture both agree; towards the
-# edges they differ: here by 0.18 of a pixel of the original, with larger factors and larger pictures by up
-# to half a pixel. Train with one and use the other, and masks no longer fit their pictures. `False` is what
-# PIL does.
+# edges they differ. Train with one and use the other, and masks no longer fit their pictures. `False` is the default,
+# and what PIL does.
 
 # %% [markdown]
-# ## 5. Memory format, and a strange number of channels
+# ## 5. Many pictures on one page
 #
-# Chapter 06 found: bilinear upsampling of 64 channels is several times faster in channels_last. Decoded
-# pictures come in channels_last anyway. So, bicubic, three channels: how many times faster is
-# channels_last?
+# You want to see what is in a batch. Plotting code makes one pair of axes for each picture. `make_grid`
+# (*C13*) copies all pictures into one large picture. Both end in a PNG file of 266 × 266 pixels here. How many
+# times as fast is the second?
 
 # %%
-guess = 3.0
+guess = ...
+
+
+# %%
+def png_by_plotting(batch):
+    figure = Figure(figsize=(2.66, 2.66), dpi=100)
+    for axes, one in zip(figure.subplots(4, 4).flat, batch, strict=True):
+        axes.imshow(one.permute(1, 2, 0).cpu())
+        axes.axis("off")
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
+
+
+def png_by_grid(batch):
+    file = io.BytesIO()
+    to_pil_image(make_grid(batch, nrow=4, padding=2)).save(file, format="png")
+    return file.getvalue()
+
+
+compare(
+    "16 pictures of 64 × 64 on a page of 266 × 266 as PNG",
+    {"matplotlib, 16 axes": png_by_plotting, "make_grid": png_by_grid},
+    inputs=colour_batch(16, 64, 64),
+    guess=guess,
+    differ="two files of the same pictures",
+    only="cpu",
+    seconds=1.5,
+)
+sixteen = torch.rand(16, 3, 64, 64)
+for png in (png_by_plotting, png_by_grid):
+    assert Image.open(io.BytesIO(png(sixteen))).size == (266, 266)
+
+# %% [markdown]
+# **Why.** A pair of axes is dozens of Python objects: ticks, labels, transformations, even if you switch
+# them off. And every picture is resampled to the pixels of the figure. `make_grid` needs one allocation and
+# 16 copies. (Compressing the PNG takes its time in both.)
+
+# %%
+print(costs(make_grid, sixteen, nrow=4, padding=2))
+
+# %% [markdown]
+# Now real pictures. They differ in size, and some are grey, so they must be made equal first.
+
+# %%
+files = sorted(data.glob("*/*"))
+real = [v2.functional.to_image(Image.open(file).convert("RGB")) for file in files]
+make_square = v2.Compose([v2.Resize(96), v2.CenterCrop(96)])
+page = make_grid([make_square(one) for one in real], nrow=5, padding=4, pad_value=255)
+print(len({one.shape for one in real}), "sizes → one page of", tuple(page.shape), page.dtype)
+picture(
+    as_figure(page),
+    "Ten pictures in two rows of five: " + ", ".join(file.stem.replace("_", " ") for file in files) + ".",
+)
+
+# %% [markdown]
+# `nrow` is the number of pictures *in* a row. And there is more that the name does not tell:
+
+# %%
+assert page.shape == (3, 2 * 100 + 4, 5 * 100 + 4)
+assert make_grid(torch.rand(3, 3, 8, 8), nrow=8, padding=0).shape == (3, 8, 24)  # no wider than needed
+assert make_grid(torch.rand(4, 1, 8, 8)).shape[0] == 3  # grey becomes colour, three times the memory
+assert make_grid(torch.rand(1, 3, 8, 8), padding=2).shape == (3, 8, 8)  # a single picture gets no frame
+assert not make_grid(torch.rand(4, 3, 8, 8, requires_grad=True)).requires_grad  # it is for looking only
+behaviour(
+    "C13",
+    "make_grid puts ten pictures on one page of the same type, five in a row.",
+    page.dtype == torch.uint8
+    and page.shape == (3, 204, 504)
+    and torch.equal(page[:, 104:200, 404:500], make_square(real[9])),
+)
+
+
+# %%
+def article_grid():
+    image = Image.open(data / "cat" / "chelsea.jpg")
+    return image, to_pil_image(make_grid([to_tensor(i) for i in [image, image, image]], nrow=2, padding=5))
+
+
+article_code(
+    "C13",
+    "three cats, two in a row, with a frame of 5",
+    article_grid,
+    right=lambda pair: pair[1].size == tuple(2 * (side + 5) + 5 for side in pair[0].size),
+)
+
+# %% [markdown]
+# ### A thousand tiny pictures
+#
+# `make_grid` is a loop: one copy and three views for each picture. A thousand pictures of 8 × 8 are a
+# small page, but a long loop. Here is the same page by hand. Add a frame on two sides of every picture, cut
+# the batch dimension into rows and columns, swap dimensions, and copy once. How many times as fast is it?
+
+# %%
+guess = ...
+
+
+# %%
+def page_by_hand(batch, columns, gap):
+    rows = len(batch) // columns
+    framed = F.pad(batch, (gap, 0, gap, 0))  # left and above
+    c, h, w = framed.shape[1:]
+    page = framed.view(rows, columns, c, h, w).permute(2, 0, 3, 1, 4).reshape(c, rows * h, columns * w)
+    return F.pad(page, (0, gap, 0, gap))  # right and below, once for the page
+
+
+compare(
+    "a page of 1,000 pictures of 3 × 8 × 8",
+    {
+        "make_grid": lambda batch: make_grid(batch, nrow=40, padding=1),
+        "by hand": lambda batch: page_by_hand(batch, 40, 1),
+    },
+    inputs=colour_batch(1000, 8, 8),
+    guess=guess,
+)
+
+# %%
+tiny = torch.rand(1000, 3, 8, 8)
+assert torch.equal(make_grid(tiny, nrow=40, padding=1), page_by_hand(tiny, 40, 1))
+print("make_grid", costs(make_grid, tiny, nrow=40, padding=1), sep="\n", end="\n\n")
+print("by hand", costs(page_by_hand, tiny, 40, 1), sep="\n")
+
+# %% [markdown]
+# By hand, more bytes are moved. But a thousand small calls cost more. On a GPU, each of them is a kernel
+# launch. (`page_by_hand` needs full rows.)
+
+# %% [markdown]
+# ## 6. Back to bytes
+#
+# `to_pil_image` multiplies a float picture by 255 and converts to `uint8`. Which byte does it make of 1.01, which is
+# a little more than white?
+
+# %%
+guess = ...
+
+# %%
+as_byte = {value: np.asarray(to_pil_image(torch.full((1, 1, 1), value))).item() for value in (0.5, 1.0, 1.01)}
+guessed(guess, *(f"{value} → {byte}" for value, byte in as_byte.items()))
+
+# %% [markdown]
+# White becomes black: here, the number wraps around. (And 0.5 becomes 127: it cuts off, it does not round.) What a
+# number outside the range becomes is not defined, so another processor may give another one.
+#
+# Who makes such values? Bicubic does. Some of its weights are negative, so it shoots over at sharp edges. A white
+# bar on black, enlarged, left as it is and right clamped first:
+
+# %%
+bar = torch.zeros(1, 1, 12, 12)
+bar[..., 3:9, 4:8] = 1
+enlarged = F.interpolate(bar, scale_factor=10, mode="bicubic")[0]
+print("values from", round(enlarged.min().item(), 3), "to", round(enlarged.max().item(), 3))
+pair = [v2.functional.pil_to_tensor(to_pil_image(one)) for one in (enlarged, enlarged.clamp(0, 1))]
+picture(
+    as_figure(make_grid(pair, padding=8, pad_value=128)),
+    "A white bar on black, twice. Left: bright and dark bands along the edges, where values wrapped around. "
+    "Right: clamped first, a clean bar with soft edges.",
+)
+
+# %% [markdown]
+# So `clamp(0, 1)` first, whoever converts: `v2.ToDtype(torch.uint8, scale=True)` does not clamp either.
+
+# %%
+print("1.01 →", v2.functional.to_dtype(torch.tensor([1.01]), torch.uint8, scale=True).item())
+
+# %% [markdown]
+# ## 7. Transforms on a whole batch
+#
+# The transforms of `torchvision.transforms.v2` take PIL pictures, tensors, and batches of tensors. 64 small
+# pictures, one by one or in one go: how many times as fast is the batch?
+
+# %%
+guess = ...
+
+# %%
+augment = v2.Compose(
+    [
+        v2.RandomCrop(28),
+        v2.RandomHorizontalFlip(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize(mean=[0.5, 0.4, 0.3], std=[0.2, 0.2, 0.2]),
+    ]
+)
+
+
+def byte_batch(count, size):
+    return lambda generator, device: torch.randint(
+        256, (count, 3, size, size), generator=generator, dtype=torch.uint8
+    ).to(device)
+
+
+compare(
+    "crop, flip, convert and normalise 64 pictures of 32 × 32",
+    {
+        "one by one": lambda batch: torch.stack([augment(one) for one in batch]),
+        "the batch at once": lambda batch: augment(batch),
+    },
+    inputs=byte_batch(64, 32),
+    guess=guess,
+    differ="random numbers",
+)
+
+# %% [markdown]
+# **Why.** Each transform is some Python and a few operations, for one picture as for 64.
+#
+# Now give it a batch of 64 *equal* pictures. Crop and flip are random, so one by one some 35 different results come
+# out (there are 5 × 5 places and 2 directions). How many different ones come out in one go?
+
+# %%
+guess = ...
+
+# %%
+equal = torch.randint(256, (1, 3, 32, 32), dtype=torch.uint8).repeat(64, 1, 1, 1)
+one_by_one = torch.stack([augment(one) for one in equal])
+at_once = augment(equal)
+guessed(
+    guess,
+    f"different results, one by one: {len(one_by_one.unique(dim=0))}",
+    f"different results, in one go:  {len(at_once.unique(dim=0))}",
+)
+assert len(at_once.unique(dim=0)) == 1 < len(one_by_one.unique(dim=0))
+
+# %% [markdown]
+# A random transform draws once for each *call*. The whole batch is cropped at the same place and flipped, or not,
+# together. That is weaker augmentation, and no test of speed tells you. So: random transforms for each picture,
+# the rest (`ToDtype`, `Normalize`, `Resize`) for the batch. Or draw one number for each picture yourself:
+
+# %%
+flip = torch.rand(len(equal)) < 0.5
+flipped = torch.where(flip[:, None, None, None], equal.flip(-1), equal)
+print("different results:", len(flipped.unique(dim=0)))
+assert all(torch.equal(flipped[i], equal[i].flip(-1) if flip[i] else equal[i]) for i in range(64))
+
+# %% [markdown]
+# ### Bytes or floats?
+#
+# Where in the list of transforms does `ToDtype` belong? Two candidates: flipping, and changing the
+# brightness. How many times as fast as with `float32` is flipping with `uint8`?
+
+# %%
+guess = ...
+
+
+# %%
+def bytes_and_floats(generator, device):
+    batch = byte_batch(16, 128)(generator, device)
+    return batch, batch / 255
+
+
+compare(
+    "flipping 16 pictures of 128 × 128",
+    {
+        "float32": lambda uint8, floats: v2.functional.horizontal_flip(floats),
+        "uint8": lambda uint8, floats: v2.functional.horizontal_flip(uint8),
+    },
+    inputs=bytes_and_floats,
+    guess=guess,
+    differ="bytes or floats",
+)
+
+# %% [markdown]
+# And how many times as fast as with `float32` is brightness with `uint8`?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "brightness of 16 pictures of 128 × 128",
+    {
+        "float32": lambda uint8, floats: v2.functional.adjust_brightness(floats, 1.3),
+        "uint8": lambda uint8, floats: v2.functional.adjust_brightness(uint8, 1.3),
+    },
+    inputs=bytes_and_floats,
+    guess=guess,
+    differ="bytes or floats",
+)
+
+# %%
+batch, floats = bytes_and_floats(torch.Generator().manual_seed(0), "cpu")
+print("uint8", costs(v2.functional.adjust_brightness, batch, 1.3), sep="\n", end="\n\n")
+print("float32", costs(v2.functional.adjust_brightness, floats, 1.3), sep="\n")
+
+# %% [markdown]
+# **Why.** A flip only moves bytes, and `uint8` has a quarter of them, which more easily stay in a cache.
+# Brightness computes. The product is made in `float32`, clamped, and converted back: one step more each time.
+#
+# So: move and resize in bytes; convert once; compute in floats.
+#
+# Look at the counts for `uint8` once more: there is no conversion *before* the product. An operation between bytes
+# and a float converts each number as it comes, and writes only the result. How much new memory does that save?
+
+# %%
+batch = byte_batch(16, 128)(torch.Generator().manual_seed(0), "cpu")
+ways = {
+    "batch.float() / 255": lambda: batch.float() / 255,
+    "batch / 255": lambda: batch / 255,
+    "batch.float().div_(255)": lambda: batch.float().div_(255),
+}
+for name, way in ways.items():
+    print(f"{name:24} at most {costs(way).peak_bytes / batch.numel():.0f} new bytes at once for each byte")
+    assert torch.equal(way(), batch.float() / 255)
+
+# %% [markdown]
+# ## Further
+#
+# You can skip this part. It is for those who found resizing in a profile, or who want to know why bilinear was not
+# four times as fast as bicubic in section 1.
+#
+# ### `antialias` where nothing is lost
+#
+# When you enlarge, there is nothing to average. How many times as fast is bicubic *with* `antialias`, compared to
+# without?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "doubling 4 pictures of 3 × 128 × 128, with and without antialias",
+    {
+        "antialias=False": lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"),
+        "antialias=True": lambda x: F.interpolate(x, scale_factor=2, mode="bicubic", antialias=True),
+    },
+    inputs=colour_batch(4, 128, 128),
+    guess=guess,
+    differ="other cubic weights",
+)
+
+# %% [markdown]
+# On the CPU, the variant with *more* duties is the faster one. As with the two matrices of section 4, it works along
+# one direction first and then along the other: 4 + 4 products instead of 16. And the results differ: each uses
+# cubic weights of its own. Only with `antialias=True` they are those of PIL.
+
+# %%
+x = torch.rand(32, 32)
+of_pil = torch.from_numpy(np.array(Image.fromarray(x.numpy()).resize((64, 64), Image.Resampling.BICUBIC)))
+for antialias in (False, True):
+    of_torch = F.interpolate(x[None, None], scale_factor=2, mode="bicubic", antialias=antialias)[0, 0]
+    difference = (of_torch - of_pil).abs().max().item()
+    print(f"antialias={antialias!s:5}  largest difference to PIL: {difference:.6f}")
+assert difference < 1e-5
+
+# %% [markdown]
+# ### A strange number of channels
+#
+# Decoded pictures have their channels last in memory (chapter 06), and chapter 06 found that bilinear upsampling of
+# 64 channels is several times as fast in channels_last. Now bicubic, three channels: how many times as fast as in
+# the default format is channels_last?
+
+# %%
+guess = ...
 
 
 # %%
@@ -485,17 +834,14 @@ compare(
 )
 
 # %% [markdown]
-# On the CPU it is slower. For floats, `nearest` and `bilinear` have code of their own for channels_last, from
-# four channels on. Bicubic runs through general code, which is better at walking along a row. And code of its
-# own does not mean faster: it pays with many channels, not with four. With three, bilinear is a case of its
-# own, as you see next.
+# On the CPUs that we tried it is slower. So a memory format is no advice without a mode and a number of channels.
 #
-# Now the suspicion from section 1. Here is bilinear with three channels, and with a fourth that nobody
+# Now the suspicion of section 1. Here is bilinear with three channels, and with a fourth that nobody
 # needs. The third variant says: 8 colour pictures are 24 grey pictures. `view` costs nothing. How many
-# times faster is it than the first?
+# times as fast as the first is it?
 
 # %%
-guess = 1.0
+guess = ...
 
 
 # %%
@@ -529,13 +875,13 @@ assert torch.equal(double(three), double_as_grey(three))
 
 # %% [markdown]
 # With this version of torch on one thread of a CPU, three channels take *longer* than four. The same numbers,
-# seen as grey pictures, are doubled in about half the time. The result is equal to the last bit.
+# seen as grey pictures, are doubled in half to two thirds of the time. The result is equal to the last bit.
 #
 # So in section 1 it was bilinear that was bad. Here are as many numbers as there, as 12 grey pictures. How
-# many times faster is bilinear than bicubic now?
+# many times as fast as bicubic is bilinear now?
 
 # %%
-guess = 4.0
+guess = ...
 
 # %%
 compare(
@@ -550,15 +896,9 @@ compare(
 )
 
 # %% [markdown]
-# As grey pictures, bilinear is about 4 times as fast as bicubic on the CPU, as the count of products says.
-# Nothing in the documentation tells you to go this way, and the next version may mend it. That is why one
-# measures.
-#
-# ### When it does not help
-#
-# The trick needs the default order: a channels_last batch cannot be viewed like this. With more than one
-# thread, torch takes its general code for three channels, and there is nothing to gain. And a GPU, where the
-# code is another one, has no reason to follow. Where the table has lines for one, look.
+# Now it is about 4, as the count of products says. Nothing in the documentation tells you to go this way, and the
+# next version may mend it. That is why one measures. With more threads or on a GPU another code runs: measure there,
+# too. And the trick needs the default order: a channels_last batch cannot be viewed like this.
 
 # %%
 try:
@@ -567,198 +907,22 @@ except RuntimeError as error:
     print("view raises:", str(error).split(" (")[0])
 
 # %% [markdown]
-# ## 6. Many pictures on one page
+# ### When to make bytes
 #
-# You want to see what is in a batch. Plotting code makes one pair of axes for each picture. `make_grid`
-# (*C13*) copies all pictures into one large picture. Both end in a PNG file of 266 × 266 pixels here. How many
-# times faster is the second?
+# A page of 16 pictures of 128 × 128 can be converted to bytes at the end, or it can be made of bytes from the
+# start. How many times as fast is the second?
 
 # %%
-guess = 5.0
-
-
-# %%
-def png_by_plotting(batch):
-    figure = Figure(figsize=(2.66, 2.66), dpi=100)
-    for axes, picture in zip(figure.subplots(4, 4).flat, batch, strict=True):
-        axes.imshow(picture.permute(1, 2, 0).cpu())
-        axes.axis("off")
-    file = io.BytesIO()
-    figure.savefig(file, format="png")
-    return file.getvalue()
-
-
-def png_by_grid(batch):
-    file = io.BytesIO()
-    to_pil_image(make_grid(batch, nrow=4, padding=2)).save(file, format="png")
-    return file.getvalue()
-
-
-compare(
-    "16 pictures of 64 × 64 on a page of 266 × 266 as PNG",
-    {"matplotlib, 16 axes": png_by_plotting, "make_grid": png_by_grid},
-    inputs=colour_batch(16, 64, 64),
-    guess=guess,
-    differ="two files of the same pictures",
-    only="cpu",
-    seconds=1.5,
-)
-sixteen = torch.rand(16, 3, 64, 64)
-for png in (png_by_plotting, png_by_grid):
-    assert Image.open(io.BytesIO(png(sixteen))).size == (266, 266)
-
-# %% [markdown]
-# **Why.** A pair of axes is dozens of Python objects: ticks, labels, transformations, even if you switch
-# them off. And every picture is resampled to the pixels of the figure. `make_grid` needs one allocation and
-# 16 copies. (Compressing the PNG takes its time in both.)
+guess = ...
 
 # %%
-print(costs(make_grid, torch.rand(16, 3, 64, 64), nrow=4, padding=2))
-
-# %% [markdown]
-# Now real pictures. They differ in size, and some are grey, so they must be made equal first.
-
-# %%
-files = sorted(data.glob("*/*"))
-real = [v2.functional.to_image(Image.open(file).convert("RGB")) for file in files]
-square = v2.Compose([v2.Resize(96), v2.CenterCrop(96)])
-page = make_grid([square(picture) for picture in real], nrow=5, padding=4, pad_value=255)
-print(len({picture.shape for picture in real}), "sizes → one page of", tuple(page.shape), page.dtype)
-as_picture(
-    page / 255,
-    "Ten pictures in two rows of five: " + ", ".join(file.stem.replace("_", " ") for file in files) + ".",
-)
-
-# %% [markdown]
-# `nrow` is the number of pictures *in* a row. And there is more that the name does not tell:
-
-# %%
-assert page.shape == (3, 2 * 100 + 4, 5 * 100 + 4)
-assert make_grid(torch.rand(4, 1, 8, 8)).shape[0] == 3  # grey becomes colour, three times the memory
-assert make_grid(torch.rand(1, 3, 8, 8), padding=2).shape == (3, 8, 8)  # a single picture gets no frame
-assert not make_grid(torch.rand(4, 3, 8, 8, requires_grad=True)).requires_grad  # it is for looking only
-
-# %%
-behaviour(
-    "C13",
-    "make_grid puts ten pictures on one page of the same type, five in a row.",
-    page.dtype == torch.uint8
-    and page.shape == (3, 204, 504)
-    and torch.equal(page[:, 104:200, 404:500], square(real[9])),
-)
-
-
-def article_grid():
-    image = Image.open(data / "cat" / "chelsea.jpg")
-    return image, to_pil_image(make_grid([to_tensor(i) for i in [image, image, image]], nrow=2, padding=5))
-
-
-article_code(
-    "C13",
-    "three cats, two in a row, with a frame of 5",
-    article_grid,
-    right=lambda pair: pair[1].size == tuple(2 * (side + 5) + 5 for side in pair[0].size),
-)
-
-# %% [markdown]
-# ### When it does not help
-#
-# `make_grid` is a loop: one copy and three views for each picture. A thousand pictures of 8 × 8 are a
-# small page, but a long loop. Here is the same page by hand. Add a frame on two sides of every picture, cut
-# the batch dimension into rows and columns, swap dimensions, and copy once. How many times faster?
-
-# %%
-guess = 3.0
-
-
-# %%
-def page_by_hand(batch, columns, gap):
-    rows = len(batch) // columns
-    framed = F.pad(batch, (gap, 0, gap, 0))  # left and above
-    c, h, w = framed.shape[1:]
-    page = framed.view(rows, columns, c, h, w).permute(2, 0, 3, 1, 4).reshape(c, rows * h, columns * w)
-    return F.pad(page, (0, gap, 0, gap))  # right and below, once for the page
-
-
-compare(
-    "a page of 1,000 pictures of 3 × 8 × 8",
-    {
-        "make_grid": lambda batch: make_grid(batch, nrow=40, padding=1),
-        "by hand": lambda batch: page_by_hand(batch, 40, 1),
-    },
-    inputs=colour_batch(1000, 8, 8),
-    guess=guess,
-)
-
-# %%
-tiny = torch.rand(1000, 3, 8, 8)
-assert torch.equal(make_grid(tiny, nrow=40, padding=1), page_by_hand(tiny, 40, 1))
-print("make_grid", costs(make_grid, tiny, nrow=40, padding=1), sep="\n", end="\n\n")
-print("by hand", costs(page_by_hand, tiny, 40, 1), sep="\n")
-
-# %% [markdown]
-# By hand, more bytes are moved. But a thousand small calls cost more. On a GPU, each of them is a kernel
-# launch. (`page_by_hand` needs full rows. In the exercises you mend that.)
-
-# %% [markdown]
-# ## 7. Back to bytes
-#
-# `to_pil_image` multiplies a float picture by 255 and converts to `uint8`. What does it make of a value
-# slightly above 1?
-
-# %%
-for value in (0.5, 1.0, 1.01, -0.01):
-    print(value, "→", np.asarray(to_pil_image(torch.full((1, 1, 1), value))).item())
-
-# %% [markdown]
-# White becomes black: here, the number wraps around. (And 0.5 becomes 127: it cuts off, it does not round.)
-#
-# Who makes such values? Bicubic does. Its weights are
-# negative further out, so it shoots over at sharp edges. A white bar on black, enlarged, left as it is and
-# right clamped first:
-
-# %%
-bar = torch.zeros(1, 1, 12, 12)
-bar[..., 3:9, 4:8] = 1
-enlarged = F.interpolate(bar, scale_factor=10, mode="bicubic")[0]
-print("values from", round(enlarged.min().item(), 3), "to", round(enlarged.max().item(), 3))
-pair = [v2.functional.pil_to_tensor(to_pil_image(picture)) for picture in (enlarged, enlarged.clamp(0, 1))]
-as_picture(
-    make_grid(pair, padding=8, pad_value=128) / 255,
-    "A white bar on black, twice. Left: bright and dark bands along the edges, where values wrapped around. "
-    "Right: clamped first, a clean bar with soft edges.",
-)
-
-# %% [markdown]
-# So `clamp(0, 1)` first. Does torchvision's other conversion save you?
-
-# %%
-print("1.01 →", v2.functional.to_dtype(torch.tensor([1.01]), torch.uint8, scale=True).item())
-
-# %% [markdown]
-# It does not clamp either. (2 instead of 1, because it multiplies by almost 256, not by 255. What a number
-# outside the range becomes is not defined. Another processor may give another one.)
-#
-# And which conversion is cheap? A page of 16 pictures of 128 × 128 can be converted to bytes at the end, or
-# it can be made of bytes from the start. How many times faster is the second?
-
-# %%
-guess = 2.0
-
-
-# %%
-def float_and_bytes(generator, device):
-    batch = torch.randint(256, (16, 3, 128, 128), generator=generator, dtype=torch.uint8).to(device)
-    return batch / 255, batch
-
-
 compare(
     "a page of 16 pictures of 128 × 128 to PIL",
     {
-        "float32": lambda floats, uint8: to_pil_image(make_grid(floats)),
-        "uint8": lambda floats, uint8: to_pil_image(make_grid(uint8)),
+        "float32": lambda uint8, floats: to_pil_image(make_grid(floats)),
+        "uint8": lambda uint8, floats: to_pil_image(make_grid(uint8)),
     },
-    inputs=float_and_bytes,
+    inputs=bytes_and_floats,
     guess=guess,
 )
 
@@ -766,83 +930,15 @@ compare(
 # **Why.** A quarter of the bytes in the grid, and no multiplication and conversion afterwards.
 
 # %%
-floats, uint8 = float_and_bytes(torch.Generator().manual_seed(0), "cpu")
-print(f"float32: {costs(make_grid, floats).bytes:,} bytes    uint8: {costs(make_grid, uint8).bytes:,} bytes")
+print(f"float32: {costs(make_grid, floats).bytes:,} bytes    uint8: {costs(make_grid, batch).bytes:,} bytes")
 
 # %% [markdown]
-# ## 8. Transforms on a whole batch
+# ### Large pictures, and a transform with real work
 #
-# The transforms of `torchvision.transforms.v2` take PIL pictures, tensors, and batches of tensors. 64 small
-# pictures, one by one or in one go: how many times faster is the batch?
+# A Gaussian blur of 16 pictures of 128 × 128. How many times as fast as one by one is the batch?
 
 # %%
-guess = 10.0
-
-# %%
-augment = v2.Compose(
-    [
-        v2.RandomCrop(28),
-        v2.RandomHorizontalFlip(),
-        v2.ToDtype(torch.float32, scale=True),
-        v2.Normalize(mean=[0.5, 0.4, 0.3], std=[0.2, 0.2, 0.2]),
-    ]
-)
-
-
-def byte_batch(count, size):
-    return lambda generator, device: torch.randint(
-        256, (count, 3, size, size), generator=generator, dtype=torch.uint8
-    ).to(device)
-
-
-compare(
-    "crop, flip, convert and normalise 64 pictures of 32 × 32",
-    {
-        "one by one": lambda batch: torch.stack([augment(picture) for picture in batch]),
-        "the batch at once": lambda batch: augment(batch),
-    },
-    inputs=byte_batch(64, 32),
-    guess=guess,
-    differ="random numbers",
-)
-
-# %% [markdown]
-# **Why.** Each transform is some Python and a few operations, for one picture as for 64.
-#
-# Too good to be true? Give it a batch of 64 *equal* pictures. One by one, how many different results come
-# out? And in one go?
-
-# %%
-equal = torch.randint(256, (1, 3, 32, 32), dtype=torch.uint8).repeat(64, 1, 1, 1)
-one_by_one = torch.stack([augment(picture) for picture in equal])
-at_once = augment(equal)
-print("different results, one by one:", len(one_by_one.unique(dim=0)))
-print("different results, at once:   ", len(at_once.unique(dim=0)))
-assert len(at_once.unique(dim=0)) == 1 < len(one_by_one.unique(dim=0))
-
-# %% [markdown]
-# Why not 64? There are only 5 × 5 places and 2 directions, so at most 50 results, and some are drawn more
-# than once.
-#
-# And why 1? A random transform draws once for each *call*. The whole batch is cropped at the same place and
-# flipped, or not, together. That is weaker augmentation, and no test of speed tells you. So: random
-# transforms for each picture, the rest (`ToDtype`, `Normalize`, `Resize`) for the batch. Or draw one number
-# for each picture yourself:
-
-# %%
-flip = torch.rand(len(equal)) < 0.5
-flipped = torch.where(flip[:, None, None, None], equal.flip(-1), equal)
-print("different results:", len(flipped.unique(dim=0)))
-assert all(torch.equal(flipped[i], equal[i].flip(-1) if flip[i] else equal[i]) for i in range(64))
-
-# %% [markdown]
-# ### When it does not help
-#
-# Large pictures and a transform with real work: a Gaussian blur of 16 pictures of 128 × 128. How many times
-# faster is the batch?
-
-# %%
-guess = 2.0
+guess = ...
 
 # %%
 blurred = compare(
@@ -854,69 +950,18 @@ blurred = compare(
     inputs=colour_batch(16, 128, 128),
     guess=guess,
 )
+
+# %% [markdown]
+# Here the work is in the pixels, so a batch has little to gain. On a CPU it may even be slower, as memory has its say. A
+# tensor of one picture has 0.2 MB and may stay in a cache from one step of the blur to the next; a tensor of 16 has
+# 3 MB. And large blocks of memory are often given back to the system after each call. Then every page of them must be
+# set up anew: page faults (chapter 00; chapter 13 returns to them). Whether that happened here can be counted. Where
+# the batch is slower without page faults, suspect the caches.
+
+# %%
 for name, blocks in blurred.samples["cpu"].blocks.items():
     faults = median(block.faults / block.calls for block in blocks)
     print(f"{name}: {faults:,.0f} page faults for each call, on the CPU")
-
-# %% [markdown]
-# Here the work is in the pixels, so a batch has little to gain. And on a CPU it may even be slower. The
-# convolution needs large blocks of memory for its intermediate results. Small blocks are used again in the
-# next call. Large ones are often given back to the system after each call, and then every page must be set
-# up anew (chapter 00, page faults; chapter 13 returns to it). This can change from one run of the notebook to
-# the next. If the process keeps its memory, there are next to no page faults, and the loss is gone.
-#
-# ### Bytes or floats?
-#
-# Where in the list of transforms does `ToDtype` belong? Two candidates: flipping, and changing the
-# brightness. In both cases, how many times faster is `uint8`?
-
-# %%
-guess = 4.0
-
-
-# %%
-def bytes_and_floats(generator, device):
-    batch = byte_batch(16, 128)(generator, device)
-    return batch, batch / 255
-
-
-compare(
-    "flipping 16 pictures of 128 × 128",
-    {
-        "float32": lambda uint8, floats: v2.functional.horizontal_flip(floats),
-        "uint8": lambda uint8, floats: v2.functional.horizontal_flip(uint8),
-    },
-    inputs=bytes_and_floats,
-    guess=guess,
-    differ="bytes or floats",
-)
-
-# %%
-guess = 4.0
-
-# %%
-compare(
-    "brightness of 16 pictures of 128 × 128",
-    {
-        "float32": lambda uint8, floats: v2.functional.adjust_brightness(floats, 1.3),
-        "uint8": lambda uint8, floats: v2.functional.adjust_brightness(uint8, 1.3),
-    },
-    inputs=bytes_and_floats,
-    guess=guess,
-    differ="bytes or floats",
-)
-
-# %%
-batch, floats = bytes_and_floats(torch.Generator().manual_seed(0), "cpu")
-print("uint8", costs(v2.functional.adjust_brightness, batch, 1.3), sep="\n", end="\n\n")
-print("float32", costs(v2.functional.adjust_brightness, floats, 1.3), sep="\n")
-
-# %% [markdown]
-# **Why.** A flip only moves bytes, and `uint8` has a quarter of them, which more easily stay in a cache.
-# Brightness computes. Bytes are converted to `float32`, multiplied, clamped and converted back: one step
-# more, and the detour each time.
-#
-# So: move and resize in bytes; convert once; compute in floats.
 
 # %% [markdown]
 # ## Summary
@@ -927,17 +972,16 @@ print("float32", costs(v2.functional.adjust_brightness, floats, 1.3), sep="\n")
 # | Is PIL slower then? | not for PIL pictures that must shrink; a `uint8` batch is best resized as it is |
 # | Where to enlarge? | last; before it, with few channels; swapping is exact between linear operations |
 # | Shrinking? | `antialias=True`; without it, from a factor of 3 on, most pixels have no influence |
+# | What is resizing? | two matrices of weights, one for rows and one for columns |
 # | `align_corners`? | it moves the pixels; use the same in training and afterwards |
-# | channels_last? | for bilinear with many channels; for bicubic with three channels it is slower on a CPU |
-# | bilinear, three channels, CPU? | `view` them as grey pictures and measure |
-# | Look at a batch? | `make_grid`, in `uint8`; `clamp(0, 1)` before `to_pil_image` |
+# | Look at a batch? | `make_grid`, in `uint8`; `clamp(0, 1)` before converting to bytes |
 # | Thousands of tiny pictures? | `view`, `permute`, one copy |
-# | Transforms on a batch? | many times faster for small pictures; random ones draw once for all |
-# | Where to convert to float? | after cropping, flipping and resizing, before computing |
+# | Transforms on a batch? | many times as fast for small pictures; random ones draw once for all |
+# | Where to convert to float? | after cropping, flipping and resizing, before computing; an operation converts by itself |
 
 # %%
 verdicts("C12", "C13")
 
 # %% [markdown]
-# **Now you:** [the exercises of this chapter](../exercises/12_images/12_images.ipynb). Five functions,
-# given slow; make them right and fast.
+# **Now you:** [the exercises of this chapter](../exercises/12_images/12_images.ipynb). Five of them: a page, a
+# picture for a network, a head, a training step's pictures, and a tool that cuts out and resizes.

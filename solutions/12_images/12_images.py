@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Exercises 12 · Images
 #
-# Five functions. Each is given in a slow version that is right. Write a fast one.
+# Five functions on batches of pictures. Each is given in a slow version that is right; one also in a fast version that
+# is wrong. The last one is a tool that you may keep.
 #
 # **How it works.** Every exercise has a solution cell; replace the `raise` line there. Then run the test
 # cells below it. `check` tells you whether your answer is right, and if not, where. `race` times it against
@@ -9,7 +10,7 @@
 # Hidden tests run when your notebook is graded: other shapes, other types, other random numbers.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
-# The chapter is [here](../../course/12_images.ipynb). 30 points, about 60 minutes.
+# The chapter is [here](../../course/12_images.ipynb). 35 points, about 80 minutes.
 
 # %% id="setup" role="given"
 import torch
@@ -20,12 +21,13 @@ from autograder import check, race
 # %% [markdown]
 # ## 1. A contact sheet
 #
-# *Medium, 12 minutes.* Write `contact_sheet(batch, columns, gap)`.
+# *Easy, 10 minutes.* Write `contact_sheet(batch, columns, gap)`, which puts pictures on one page of bytes.
 #
-# - `batch`: tensor of shape `(N, C, H, W)`, any type, any device. `columns`: a number, at least 1. `gap`: a
-#   number, 0 or more.
-# - returns: a tensor of the same type on the same device, of shape
+# - `batch`: floating-point tensor of shape `(N, C, H, W)` on any device. `columns`: a number, at least 1. `gap`:
+#   a number, 0 or more.
+# - returns: a `uint8` tensor on the same device, of shape
 #   `(C, rows * (H + gap) + gap, columns * (W + gap) + gap)`, with as many rows as are needed.
+# - A value *v* becomes the whole number closest to 255 *v*. What is below 0 becomes 0, what is above 1 becomes 255.
 # - The pictures stand in rows from left to right, with `gap` zeros around and between them. Where the last
 #   row is not full, or there are fewer pictures than columns, the rest is zeros.
 # - An empty batch, or fewer than one column, must raise `ValueError`.
@@ -38,17 +40,26 @@ def contact_sheet_slow(batch, columns, gap):
     count, channels, height, width = batch.shape
     rows = -(-count // columns)
     high, wide = rows * (height + gap) + gap, columns * (width + gap) + gap
-    page = torch.zeros(channels, high, wide, dtype=batch.dtype, device=batch.device)
+    page = torch.zeros(channels, high, wide, dtype=torch.uint8, device=batch.device)
     for i in range(count):
         top = i // columns * (height + gap) + gap
         left = i % columns * (width + gap) + gap
-        page[:, top : top + height, left : left + width] = batch[i]
+        pixels = (batch[i].clamp(0, 1) * 255).round()
+        page[:, top : top + height, left : left + width] = pixels.to(torch.uint8)
     return page
 
 
+def pictures_from(lowest, highest, shape, generator):
+    """Numbers that float32 holds exactly."""
+    return torch.randint(round(64 * lowest), round(64 * highest) + 1, shape, generator=generator) / 64
+
+
 def tiny_pictures(generator, device):
-    batch = torch.randint(256, (308, 3, 8, 8), generator=generator, dtype=torch.uint8)
-    return batch.to(device), 25, 1
+    return pictures_from(-0.25, 1.25, (308, 3, 8, 8), generator).to(device), 25, 1
+
+
+def few_pictures(generator, device):
+    return pictures_from(0, 1, (3, 2, 4, 6), generator).to(device), 8, 2
 
 
 def no_pictures(generator, device):
@@ -60,13 +71,13 @@ def no_columns(generator, device):
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>The chapter has the same page for full rows. What is missing for the
-# last row?</details>
+# <details><summary>Hint 1</summary>The chapter has a page for full rows. What could you add to the batch, so that
+# its rows are full?</details>
 # <details><summary>Hint 2</summary><code>F.pad</code> takes pairs of numbers, the last dimension first.
 # With four pairs it reaches the batch dimension, too.</details>
 # <details><summary>Hint 3</summary>Think of the page as an array with the dimensions row of the page,
 # column of the page, channel, row of the picture, column of the picture. In which order must they stand
-# before you join them?</details>
+# before you join them? And where are there fewest bytes to move: before or after the conversion?</details>
 
 
 # %% id="contact_sheet" role="answer"
@@ -75,7 +86,8 @@ def contact_sheet(batch, columns, gap):
     if len(batch) == 0 or columns < 1:
         raise ValueError("contact_sheet needs a picture and a column")
     rows = -(-len(batch) // columns)
-    framed = F.pad(batch, (gap, 0, gap, 0, 0, 0, 0, rows * columns - len(batch)))
+    in_bytes = batch.clamp(0, 1).mul_(255).round_().to(torch.uint8)
+    framed = F.pad(in_bytes, (gap, 0, gap, 0, 0, 0, 0, rows * columns - len(batch)))
     channels, height, width = framed.shape[1:]
     cells = framed.unflatten(0, (rows, columns)).permute(2, 0, 3, 1, 4)
     return F.pad(cells.reshape(channels, rows * height, columns * width), (0, gap, 0, gap))
@@ -83,36 +95,36 @@ def contact_sheet(batch, columns, gap):
 
 
 # %% id="contact_sheet_check" role="test"
-check(contact_sheet, like=contact_sheet_slow, on=tiny_pictures, points=1)
+check(contact_sheet, like=contact_sheet_slow, on=[tiny_pictures, few_pictures], points=1)
 
 # %% id="contact_sheet_empty" role="test"
 check(contact_sheet, like=contact_sheet_slow, on=[no_pictures, no_columns], raises=ValueError, points=1)
 
 
 # %% id="contact_sheet_hidden" role="test"
-# Hidden test: full rows, one column, fewer pictures than columns, no gap, other types. 2 points, when your
-# notebook is graded.
+# Hidden test: full rows, one column, fewer pictures than columns, no gap, float64. 2 points, when your notebook
+# is graded.
 ### BEGIN HIDDEN TESTS
 def full_rows(generator, device):
-    return torch.rand(12, 3, 5, 7, generator=generator).to(device), 4, 2
+    return pictures_from(-1, 2, (12, 3, 5, 7), generator).to(device), 4, 2
 
 
 def one_column(generator, device):
-    return torch.rand(5, 1, 4, 3, generator=generator).to(device), 1, 3
-
-
-def few_pictures(generator, device):
-    return torch.randint(-9, 9, (3, 2, 4, 6), generator=generator).to(device), 8, 1
+    return pictures_from(0, 1, (5, 1, 4, 3), generator).double().to(device), 1, 3
 
 
 def without_gap(generator, device):
-    return torch.rand(7, 3, 4, 4, generator=generator).to(device), 3, 0
+    return pictures_from(0.5, 1.5, (7, 3, 4, 4), generator).to(device), 3, 0
+
+
+def one_of_many_columns(generator, device):
+    return pictures_from(-0.5, 1, (1, 1, 6, 5), generator).to(device), 3, 1
 
 
 check(
     contact_sheet,
     like=contact_sheet_slow,
-    on=[full_rows, one_column, few_pictures, without_gap],
+    on=[full_rows, one_column, few_pictures, without_gap, one_of_many_columns],
     points=2,
 )
 ### END HIDDEN TESTS
@@ -122,23 +134,23 @@ race(
     contact_sheet,
     against=contact_sheet_slow,
     on=tiny_pictures,
-    at_least={"cpu": 4, "cuda": 4},
+    at_least={"cpu": 9, "cuda": 10},
     points=2,
 )
 
 # %% [markdown]
 # ## 2. Grey and normalised
 #
-# *Easy, 10 minutes.* A network wants grey pictures with mean 0 and standard deviation 1. Write
-# `to_network(batch, mean, std)`.
+# *Medium, 15 minutes.* A network wants grey pictures with mean 0 and standard deviation 1. Two versions are given:
+# `to_network_slow` takes one picture at a time, `to_network_large` all at once, with a lot of memory. Write
+# `to_network(batch, mean, std)`, which needs little of both.
 #
 # - `batch`: `uint8` tensor of shape `(N, 3, H, W)` on any device, red, green and blue, *N* at least 1.
 #   `mean`, `std`: two numbers, `std` above 0.
 # - returns: `float32` tensor of shape `(N, 1, H, W)` on the same device. With red, green and blue from 0 to
 #   1, grey is 0.299 red + 0.587 green + 0.114 blue. The result is (grey - mean) / std.
 # - A `std` of 0 or below must raise `ValueError`.
-# - One test counts: your answer may ask torch for at most 6 operations, however many pictures there are.
-#   Views do not count.
+# - Memory: for 64 pictures of 64 × 64, at most 1.6 MB of new memory at once (the result has 1.05 MB).
 
 
 # %% id="to_network_given" role="given"
@@ -153,10 +165,25 @@ def to_network_slow(batch, mean, std):
     return torch.stack(results)
 
 
-def colour_pictures(generator, device):
-    batch = torch.randint(256, (100, 3, 16, 16), generator=generator, dtype=torch.uint8)
+def to_network_large(batch, mean, std):
+    if std <= 0:
+        raise ValueError("std must be above 0")
+    red, green, blue = (batch.float() / 255).split(1, dim=1)
+    return (0.299 * red + 0.587 * green + 0.114 * blue - mean) / std
+
+
+def coloured(shape, generator, device):
+    batch = torch.randint(256, shape, generator=generator, dtype=torch.uint8)
     mean, std = torch.empty(2).uniform_(0.2, 0.6, generator=generator).tolist()
     return batch.to(device), mean, std
+
+
+def colour_pictures(generator, device):
+    return coloured((100, 3, 24, 24), generator, device)
+
+
+def large_pictures(generator, device):
+    return coloured((64, 3, 64, 64), generator, device)
 
 
 def std_of_zero(generator, device):
@@ -166,10 +193,11 @@ def std_of_zero(generator, device):
 # %% [markdown]
 # <details><summary>Hint 1</summary>Write down the whole calculation for one pixel, and simplify: it is one
 # weighted sum and one constant. Only numbers of Python are needed to find them.</details>
-# <details><summary>Hint 2</summary>A weighted sum of the channels at every pixel is what a 1 × 1
-# convolution computes. It is also a product of matrices, if the pixels of a picture lie in one dimension.
-# One of the two is much faster here. A third way needs no tensor of weights: <code>add_</code> has an
-# argument <code>alpha</code>. Measure all three.</details>
+# <details><summary>Hint 2</summary>How large is <code>batch.float()</code>, compared to the result? The last cell
+# of section 7 shows that you do not need it.</details>
+# <details><summary>Hint 3</summary>One channel times a number is a tensor with the shape of the result. What comes
+# next can be done in it. <code>add_</code> takes a tensor of another type, and has an argument
+# <code>alpha</code>.</details>
 
 
 # %% id="to_network" role="answer"
@@ -177,9 +205,10 @@ def to_network(batch, mean, std):
     ### BEGIN SOLUTION
     if std <= 0:
         raise ValueError("std must be above 0")
-    weights = [part / (255 * std) for part in (0.299, 0.587, 0.114)]
-    grey = torch.tensor([weights], device=batch.device) @ batch.flatten(2).float()
-    return grey.sub_(mean / std).view(len(batch), 1, *batch.shape[2:])
+    red, green, blue = batch.split(1, dim=1)
+    of_red, of_green, of_blue = (part / (255 * std) for part in (0.299, 0.587, 0.114))
+    grey = red * of_red
+    return grey.add_(green, alpha=of_green).add_(blue, alpha=of_blue).sub_(mean / std)
     ### END SOLUTION
 
 
@@ -189,8 +218,9 @@ check(to_network, like=to_network_slow, on=colour_pictures, points=1)
 # %% id="to_network_zero" role="test"
 check(to_network, like=to_network_slow, on=std_of_zero, raises=ValueError, points=1)
 
-# %% id="to_network_few" role="test"
-check(to_network, like=to_network_slow, on=colour_pictures, at_most={"operations": 6}, points=1)
+# %% id="to_network_memory" role="test"
+# How much new memory is alive at once? Points grow from none, for as much as to_network_large, to all.
+check(to_network, like=to_network_large, on=large_pictures, peak=1_600_000, points=3)
 
 
 # %% id="to_network_hidden" role="test"
@@ -212,287 +242,78 @@ check(to_network, like=to_network_slow, on=[one_wide_picture, single_pixels, neg
 ### END HIDDEN TESTS
 
 # %% id="to_network_race" role="test"
-race(to_network, against=to_network_slow, on=colour_pictures, at_least={"cpu": 8, "cuda": 8}, points=2)
+race(to_network, against=to_network_slow, on=colour_pictures, at_least={"cpu": 10, "cuda": 10}, points=2)
 
 # %% [markdown]
-# ## 3. A crop for each picture
+# ## 3. A head for two scales
 #
-# *Medium, 12 minutes.* A random crop of a batch takes the same place in every picture. Here each picture
-# has its own. Write `crops(batch, tops, lefts, size)`.
+# *Medium, 15 minutes.* A segmentation network has fine features with little depth, and coarse features with
+# much. Both are enlarged, joined along the channels and normalised. A 1 × 1 convolution makes classes of them, and a
+# ReLU follows. Write `head(fine, coarse, mean, std, weight, bias, size)`.
 #
-# - `batch`: tensor of shape `(N, C, H, W)`, any type, any device. `tops`, `lefts`: `int64` tensors of shape
-#   `(N,)` on the same device. `size`: a number, at least 1.
-# - returns: tensor of shape `(N, C, size, size)` of that type on that device. Picture *i* is cut out of
-#   `batch[i]`, with its upper left corner at row `tops[i]` and column `lefts[i]`. Its strides do not
-#   matter.
-# - A crop that leaves its picture, on any side, must raise `IndexError` or `ValueError`.
-# - Gradients must flow back into `batch`.
-
-
-# %% id="crops_given" role="given"
-def crops_slow(batch, tops, lefts, size):
-    height, width = batch.shape[2:]
-    results = []
-    for picture, top, left in zip(batch, tops.tolist(), lefts.tolist(), strict=True):
-        if not (0 <= top <= height - size and 0 <= left <= width - size):
-            raise IndexError(f"no {size} × {size} pixels at row {top}, column {left}")
-        results.append(picture[:, top : top + size, left : left + size])
-    return torch.stack(results)
-
-
-def byte_pictures(generator, device):
-    batch = torch.randint(256, (500, 2, 12, 12), generator=generator, dtype=torch.uint8)
-    tops, lefts = torch.randint(5, (2, 500), generator=generator)
-    return batch.to(device), tops.to(device), lefts.to(device), 8
-
-
-def float_pictures(generator, device):
-    batch = torch.randn(6, 3, 9, 12, generator=generator)
-    tops, lefts = torch.randint(4, (6,), generator=generator), torch.randint(7, (6,), generator=generator)
-    return batch.to(device), tops.to(device), lefts.to(device), 6
-
-
-def too_low(generator, device):
-    return torch.rand(2, 3, 8, 8, device=device), *torch.tensor([[0, 5], [1, 1]], device=device), 4
-
-
-def left_of_the_edge(generator, device):
-    return torch.rand(2, 3, 8, 8, device=device), *torch.tensor([[0, 2], [-1, 1]], device=device), 4
-
-
-# %% [markdown]
-# <details><summary>Hint 1</summary>With index tensors you can pick any pixels in one call. In a flattened
-# picture, a pixel has a single position, made of its row, its column and the width.</details>
-# <details><summary>Hint 2</summary>Compare the positions of two crops. They differ by one number each; the
-# pattern is the same. Which shapes must corners and pattern have, to be added?</details>
-# <details><summary>Hint 3</summary><code>Tensor.gather</code> reads along one dimension, each picture with
-# positions of its own. All channels of a picture share them: <code>expand</code> costs nothing.</details>
-
-
-# %% id="crops" role="answer"
-def crops(batch, tops, lefts, size):
-    ### BEGIN SOLUTION
-    count, channels, height, width = batch.shape
-    inside = (tops >= 0) & (tops <= height - size) & (lefts >= 0) & (lefts <= width - size)
-    if not inside.all():
-        raise IndexError(f"not every crop of {size} × {size} pixels lies inside its picture")
-    steps = torch.arange(size, device=batch.device)
-    pattern = (steps[:, None] * width + steps).flatten()
-    positions = (tops * width + lefts)[:, None, None] + pattern
-    pixels = batch.flatten(2).gather(2, positions.expand(-1, channels, -1))
-    return pixels.view(count, channels, size, size)
-    ### END SOLUTION
-
-
-# %% id="crops_check" role="test"
-check(crops, like=crops_slow, on=byte_pictures, points=1)
-
-# %% id="crops_gradients" role="test"
-check(crops, like=crops_slow, on=float_pictures, gradients=True, points=1)
-
-# %% id="crops_range" role="test"
-check(
-    crops,
-    like=crops_slow,
-    on=[too_low, left_of_the_edge],
-    raises=(IndexError, ValueError),
-    points=1,
-)
-
-
-# %% id="crops_hidden" role="test"
-# Hidden test: crops as large as the picture, crops of one pixel, one picture. 1 point, when your notebook
-# is graded.
-### BEGIN HIDDEN TESTS
-def whole_pictures(generator, device):
-    nothing = torch.zeros(4, dtype=torch.int64, device=device)
-    return torch.randn(4, 2, 7, 7, generator=generator).to(device), nothing, nothing.clone(), 7
-
-
-def one_pixel(generator, device):
-    batch = torch.randint(1000, (8, 1, 5, 3), generator=generator)
-    tops, lefts = torch.randint(5, (8,), generator=generator), torch.randint(3, (8,), generator=generator)
-    return batch.to(device), tops.to(device), lefts.to(device), 1
-
-
-def one_tall_picture(generator, device):
-    batch = torch.randn(1, 5, 30, 4, generator=generator)
-    tops, lefts = torch.randint(27, (1,), generator=generator), torch.randint(2, (1,), generator=generator)
-    return batch.to(device), tops.to(device), lefts.to(device), 3
-
-
-check(crops, like=crops_slow, on=[whole_pictures, one_pixel, one_tall_picture], points=1)
-### END HIDDEN TESTS
-
-# %% id="crops_race" role="test"
-race(crops, against=crops_slow, on=byte_pictures, at_least={"cpu": 3, "cuda": 3}, points=2)
-
-# %% [markdown]
-# ## 4. Thumbnails
-#
-# *Medium, 12 minutes.* Pictures of a few different sizes arrive in any order. Write `thumbnails(pictures,
-# size)`.
-#
-# - `pictures`: list of *N* `uint8` tensors of shape `(3, H, W)`, all on one device. There are few different
-#   sizes among many pictures.
-# - returns: `float32` tensor of shape `(N, 3, size, size)` on that device, with values from 0 to 1, in the
-#   order of the list. The pictures are resized in mode bilinear, with antialias.
-# - Resize in `float32`: resizing in bytes, as in the chapter, rounds each value to one of 256 steps, and the
-#   test does not accept that.
-# - An empty list must raise `ValueError`.
-
-
-# %% id="thumbnails_given" role="given"
-def thumbnails_slow(pictures, size):
-    if not pictures:
-        raise ValueError("thumbnails needs one picture or more")
-    results = []
-    for picture in pictures:
-        values = picture[None].float() / 255
-        results.append(F.interpolate(values, (size, size), mode="bilinear", antialias=True))
-    return torch.cat(results)
-
-
-def mixed_sizes(generator, device):
-    sizes = [(16, 16), (12, 20), (20, 12)]
-    order = torch.randint(3, (150,), generator=generator).tolist()
-    return [
-        torch.randint(256, (3, *sizes[i]), generator=generator, dtype=torch.uint8).to(device) for i in order
-    ], 8
-
-
-def nothing_at_all(generator, device):
-    return [], 8
-
-
-# %% [markdown]
-# <details><summary>Hint 1</summary>Pictures of the same size can be stacked and resized in one call. Put
-# the positions of the pictures in the list into a dictionary, by shape.</details>
-# <details><summary>Hint 2</summary>Allocate the result for all pictures. A list of positions can be used as
-# an index to write a whole group into it.</details>
-# <details><summary>Hint 3</summary>Resizing is linear. When are there fewest numbers to divide by
-# 255?</details>
-
-
-# %% id="thumbnails" role="answer"
-def thumbnails(pictures, size):
-    ### BEGIN SOLUTION
-    if not pictures:
-        raise ValueError("thumbnails needs one picture or more")
-    groups = {}
-    for i, picture in enumerate(pictures):
-        groups.setdefault(picture.shape, []).append(i)
-    result = torch.empty(len(pictures), 3, size, size, device=pictures[0].device)
-    for positions in groups.values():
-        batch = torch.stack([pictures[i] for i in positions]).float()
-        result[positions] = F.interpolate(batch, (size, size), mode="bilinear", antialias=True)
-    return result.div_(255)
-    ### END SOLUTION
-
-
-# %% id="thumbnails_check" role="test"
-check(thumbnails, like=thumbnails_slow, on=mixed_sizes, points=1)
-
-# %% id="thumbnails_empty" role="test"
-check(thumbnails, like=thumbnails_slow, on=nothing_at_all, raises=ValueError, points=1)
-
-
-# %% id="thumbnails_hidden" role="test"
-# Hidden test: all sizes different, all equal, one picture, thumbnails larger than the pictures. 2 points,
-# when your notebook is graded.
-### BEGIN HIDDEN TESTS
-def all_different(generator, device):
-    return [
-        torch.randint(256, (3, 9 + i, 30 - i), generator=generator, dtype=torch.uint8).to(device)
-        for i in range(7)
-    ], 6
-
-
-def all_equal(generator, device):
-    return list(torch.randint(256, (5, 3, 11, 13), generator=generator, dtype=torch.uint8).to(device)), 4
-
-
-def one_large_picture(generator, device):
-    return [torch.randint(256, (3, 100, 40), generator=generator, dtype=torch.uint8).to(device)], 5
-
-
-def enlarged(generator, device):
-    sizes = [(5, 5), (6, 4), (5, 5), (4, 6), (6, 4)]
-    return [
-        torch.randint(256, (3, *size), generator=generator, dtype=torch.uint8).to(device) for size in sizes
-    ], 9
-
-
-check(
-    thumbnails,
-    like=thumbnails_slow,
-    on=[all_different, all_equal, one_large_picture, enlarged],
-    points=2,
-)
-### END HIDDEN TESTS
-
-# %% id="thumbnails_race" role="test"
-race(thumbnails, against=thumbnails_slow, on=mixed_sizes, at_least={"cpu": 1.8, "cuda": 2}, points=2)
-
-# %% [markdown]
-# ## 5. A head for two scales
-#
-# *Hard, 14 minutes.* A segmentation network has fine features with little depth, and coarse features with
-# much. Both are enlarged, joined along the channels, and a 1 × 1 convolution makes classes of them. Write
-# `head(fine, coarse, weight, bias, size)`.
-#
-# - `fine`: `(N, A, H, W)`, `coarse`: `(N, B, h, w)`, `weight`: `(K, A + B, 1, 1)`, `bias`: `(K,)`; all
-#   `float32` on the same device. `size`: a number.
-# - returns: `(N, K, size, size)`: the classes of the given version below (up to rounding). Its strides do
-#   not matter.
-# - Gradients must flow back into all four tensors.
+# - `fine`: `(N, A, H, W)`, `coarse`: `(N, B, h, w)`, `mean`, `std`: `(A + B,)`, `weight`: `(K, A + B, 1, 1)`, `bias`:
+#   `(K,)`; all `float32` on the same device. `size`: a number, which may be smaller than `H`, `W`, `h` or `w`.
+# - returns: `(N, K, size, size)`: what the given version gives, up to rounding. Its strides do not matter.
+# - Gradients must flow back into all six tensors.
 # - A `weight` for another number of channels must raise `RuntimeError` or `ValueError`.
 
 
 # %% id="head_given" role="given"
-def head_slow(fine, coarse, weight, bias, size):
+def head_slow(fine, coarse, mean, std, weight, bias, size):
     fine = F.interpolate(fine, (size, size), mode="bilinear")
     coarse = F.interpolate(coarse, (size, size), mode="bilinear")
-    return F.conv2d(torch.cat([fine, coarse], dim=1), weight, bias)
+    features = torch.cat([fine, coarse], dim=1)
+    features = (features - mean[:, None, None]) / std[:, None, None]
+    return F.conv2d(features, weight, bias).relu()
+
+
+def features_of(fine, coarse, classes, size, generator, device, channels=None):
+    both = fine[1] + coarse[1]
+    shapes = fine, coarse, (both,), (both,), (classes, channels or both, 1, 1), (classes,)
+    fine, coarse, mean, std, weight, bias = (torch.randn(shape, generator=generator) for shape in shapes)
+    weight /= both**0.5
+    return *(one.to(device) for one in (fine, coarse, mean, std.abs() + 0.5, weight, bias)), size
 
 
 def two_scales(generator, device):
-    shapes = (2, 32, 16, 16), (2, 64, 8, 8), (4, 96, 1, 1), (4,)
-    return *(torch.randn(shape, generator=generator).to(device) for shape in shapes), 64
+    return features_of((2, 32, 16, 16), (2, 64, 8, 8), 4, 64, generator, device)
 
 
 def two_small_scales(generator, device):
-    shapes = (2, 3, 6, 5), (2, 4, 3, 2), (2, 7, 1, 1), (2,)
-    return *(torch.randn(shape, generator=generator).to(device) for shape in shapes), 10
+    return features_of((2, 3, 6, 5), (2, 4, 3, 2), 2, 10, generator, device)
+
+
+def fine_is_larger(generator, device):
+    return features_of((2, 4, 40, 30), (2, 8, 5, 5), 3, 16, generator, device)
 
 
 def too_few_weights(generator, device):
-    shapes = (2, 3, 6, 6), (2, 4, 3, 3), (2, 6, 1, 1), (2,)
-    return *(torch.randn(shape, generator=generator).to(device) for shape in shapes), 12
+    return features_of((2, 3, 6, 6), (2, 4, 3, 3), 2, 12, generator, device, channels=6)
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>The chapter swaps an interpolation and a 1 × 1 convolution. Here two
-# inputs with different sizes are in the way.</details>
-# <details><summary>Hint 2</summary>The convolution is a weighted sum over A + B channels. A sum can be cut
-# in two.</details>
-# <details><summary>Hint 3</summary>The bias must be added once. It does not matter where.</details>
+# <details><summary>Hint 1</summary>The chapter swaps an interpolation and a 1 × 1 convolution. Which of the four
+# steps here may be swapped with an interpolation, and which may not?</details>
+# <details><summary>Hint 2</summary>Two inputs of different sizes are in the way. The convolution is a weighted sum
+# over A + B channels. A sum can be cut in two.</details>
+# <details><summary>Hint 3</summary>The bias must be added once. It does not matter to which of the two. Mean and
+# deviation belong to channels, so each input has its own part of them.</details>
 
 
 # %% id="head" role="answer"
-def head(fine, coarse, weight, bias, size):
+def head(fine, coarse, mean, std, weight, bias, size):
     ### BEGIN SOLUTION
     cut = fine.shape[1]
-    of_fine = F.conv2d(fine, weight[:, :cut], bias)
-    of_coarse = F.conv2d(coarse, weight[:, cut:])
-    return F.interpolate(of_fine, (size, size), mode="bilinear") + F.interpolate(
-        of_coarse, (size, size), mode="bilinear"
-    )
+    shift, scale = mean[:, None, None], std[:, None, None]
+    of_fine = F.conv2d((fine - shift[:cut]) / scale[:cut], weight[:, :cut], bias)
+    of_coarse = F.conv2d((coarse - shift[cut:]) / scale[cut:], weight[:, cut:])
+    larger = [F.interpolate(one, (size, size), mode="bilinear") for one in (of_fine, of_coarse)]
+    return (larger[0] + larger[1]).relu()
     ### END SOLUTION
 
 
 # %% id="head_check" role="test"
-check(head, like=head_slow, on=two_scales, points=1)
+check(head, like=head_slow, on=[two_scales, fine_is_larger], points=1)
 
 # %% id="head_gradients" role="test"
 check(head, like=head_slow, on=two_small_scales, gradients=True, points=1)
@@ -506,25 +327,322 @@ check(head, like=head_slow, on=too_few_weights, raises=(RuntimeError, ValueError
 # graded.
 ### BEGIN HIDDEN TESTS
 def one_class(generator, device):
-    shapes = (3, 5, 8, 8), (3, 2, 4, 4), (1, 7, 1, 1), (1,)
-    return *(torch.randn(shape, generator=generator).to(device) for shape in shapes), 24
+    return features_of((3, 5, 8, 8), (3, 2, 4, 4), 1, 24, generator, device)
 
 
 def one_channel_each(generator, device):
-    shapes = (1, 1, 7, 9), (1, 1, 2, 3), (6, 2, 1, 1), (6,)
-    return *(torch.randn(shape, generator=generator).to(device) for shape in shapes), 20
+    return features_of((1, 1, 7, 9), (1, 1, 2, 3), 6, 20, generator, device)
 
 
-def fine_is_larger(generator, device):
-    shapes = (2, 4, 40, 30), (2, 8, 5, 5), (3, 12, 1, 1), (3,)
-    return *(torch.randn(shape, generator=generator).to(device) for shape in shapes), 16
+def both_are_larger(generator, device):
+    return features_of((2, 4, 11, 30), (2, 3, 9, 10), 3, 7, generator, device)
 
 
-check(head, like=head_slow, on=[one_class, one_channel_each, fine_is_larger], points=1)
+check(head, like=head_slow, on=[one_class, one_channel_each, both_are_larger], points=1)
 ### END HIDDEN TESTS
 
 # %% id="head_race" role="test"
-race(head, against=head_slow, on=two_scales, at_least={"cpu": 3, "cuda": 2}, points=2)
+race(head, against=head_slow, on=two_scales, at_least={"cpu": 5, "cuda": 2}, points=2)
+
+# %% [markdown]
+# ## 4. Fast, but not the same
+#
+# *Hard, 20 minutes.* `views_slow` makes a training batch: each picture is cut at its own place, some are flipped, each
+# gets its own brightness, and all are made smaller. A colleague made `views_hasty` of it. It is much faster, nothing
+# is raised, and the pictures look all right. But they are not the same pictures. Find out what differs, and write a
+# `views` that is right **and** fast.
+#
+# The rules, which `views_slow` follows: `views(batch, tops, lefts, flips, factors, side, size)`
+#
+# - `batch`: `uint8` tensor of shape `(N, C, H, W)`, *N* at least 1. `tops`, `lefts`: `int64` tensors of shape `(N,)`.
+#   `flips`: `bool` tensor of shape `(N,)`. `factors`: `float32` tensor of shape `(N,)`, above 0. All are on the same
+#   device. `side`, `size`: numbers, at least 1; `size` may be smaller or larger than `side`.
+# - returns: a `float32` tensor of shape `(N, C, size, size)` on that device.
+# - Picture *i* of the result starts with the `side` × `side` pixels of `batch[i]` whose upper left corner is at row
+#   `tops[i]` and column `lefts[i]`. They always lie inside the picture. Where `flips[i]` is true, left and right are
+#   swapped.
+# - The pixels are divided by 255 and multiplied by `factors[i]`. What is then above 1 becomes 1. After that, the
+#   picture is resized to `size` × `size`, in mode bilinear with antialias.
+# - Your function must not wait for the device: no syncs (chapter 02).
+#
+# If a test finds a wrong answer, the race gives no points either.
+
+
+# %% id="views_given" role="given"
+def views_slow(batch, tops, lefts, flips, factors, side, size):
+    results = []
+    drawn = tops.tolist(), lefts.tolist(), flips.tolist(), factors.tolist()
+    for picture, top, left, flip, factor in zip(batch, *drawn, strict=True):
+        view = picture[:, top : top + side, left : left + side]
+        if flip:
+            view = view.flip(-1)
+        view = (view / 255 * factor).clamp(max=1)
+        results.append(F.interpolate(view[None], (size, size), mode="bilinear", antialias=True))
+    return torch.cat(results)
+
+
+def views_hasty(batch, tops, lefts, flips, factors, side, size):
+    top, left = tops[0], lefts[0]
+    view = batch[:, :, top : top + side, left : left + side]
+    view = torch.where(flips[:, None, None, None], view.flip(-1), view)
+    view = (view * factors[:, None, None, None]).to(torch.uint8)
+    return F.interpolate(view / 255, (size, size), mode="bilinear")
+
+
+def drawn_for(shape, side, size, generator, device, largest=1.6):
+    count, _, height, width = shape
+    drawn = (
+        torch.randint(256, shape, generator=generator, dtype=torch.uint8),
+        torch.randint(height - side + 1, (count,), generator=generator),
+        torch.randint(width - side + 1, (count,), generator=generator),
+        torch.rand(count, generator=generator) < 0.5,
+        torch.rand(count, generator=generator) * (largest - 0.4) + 0.4,
+    )
+    return *(one.to(device) for one in drawn), side, size
+
+
+def many_views(generator, device):
+    return drawn_for((400, 3, 12, 12), 8, 4, generator, device)
+
+
+def larger_views(generator, device):
+    return drawn_for((8, 2, 7, 11), 5, 9, generator, device)
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Run both on the same inputs, and compare. Then make the inputs simple: all places
+# 0, no flips, all factors 1, <code>size</code> as large as <code>side</code>. Now they are equal. Change one thing at
+# a time; three of the changes part them.</details>
+# <details><summary>Hint 2</summary>The chapter says which byte 1.01 becomes, and what a smaller picture is made
+# of.</details>
+# <details><summary>Hint 3</summary>Slices take one place for all pictures, and a loop over slices is slow and needs
+# numbers of Python, so it waits. With index tensors you can pick any pixels in one call. In a flattened
+# picture, a pixel has a single position, made of its row, its column and the width.</details>
+# <details><summary>Hint 4</summary><code>gather</code> (chapter 10) reads along one dimension, each picture with
+# positions of its own. All channels of a picture share them: <code>expand</code> costs nothing. A flip is another
+# order of the columns, so it may be part of the positions.</details>
+
+
+# %% id="views" role="answer"
+def views(batch, tops, lefts, flips, factors, side, size):
+    ### BEGIN SOLUTION
+    count, channels, _, width = batch.shape
+    steps = torch.arange(side, device=batch.device)
+    columns = lefts[:, None] + torch.where(flips[:, None], steps.flip(0), steps)
+    rows = tops[:, None] + steps
+    positions = (rows[:, :, None] * width + columns[:, None]).view(count, 1, -1)
+    view = batch.flatten(2).gather(2, positions.expand(-1, channels, -1)).view(count, channels, side, side)
+    bright = (view * (factors / 255)[:, None, None, None]).clamp_(max=1)
+    return F.interpolate(bright, (size, size), mode="bilinear", antialias=True)
+    ### END SOLUTION
+
+
+# %% id="views_check" role="test"
+check(views, like=views_slow, on=[many_views, larger_views], points=1)
+
+# %% id="views_waits" role="test"
+check(views, like=views_slow, on=many_views, at_most={"syncs": 0}, points=1)
+
+
+# %% id="views_hidden" role="test"
+# Hidden test: one picture, one pixel, whole pictures, pictures that are not square. 2 points, when your notebook is
+# graded.
+### BEGIN HIDDEN TESTS
+def one_tall_picture(generator, device):
+    return drawn_for((1, 1, 30, 9), 8, 3, generator, device)
+
+
+def one_pixel(generator, device):
+    return drawn_for((9, 3, 4, 5), 1, 1, generator, device, largest=3.0)
+
+
+def whole_pictures(generator, device):
+    return drawn_for((5, 4, 10, 10), 10, 7, generator, device)
+
+
+check(views, like=views_slow, on=[one_tall_picture, one_pixel, whole_pictures, larger_views], points=2)
+### END HIDDEN TESTS
+
+# %% id="views_race" role="test"
+race(views, against=views_slow, on=many_views, at_least={"cpu": 7.5, "cuda": 20}, points=3)
+
+# %% [markdown]
+# ## 5. Cut out and resize
+#
+# *Hard, 25 minutes.* A detector has found a box in each picture of a batch, and the boxes have all sizes. A second
+# network wants them as one batch. The same tool makes the famous "random resized crop" for a whole batch. Write
+# `crop_and_resize(batch, boxes, size)`.
+#
+# - `batch`: `float32` or `float64` tensor of shape `(N, C, H, W)`; *N* may be 0. `boxes`: `int64` tensor of shape
+#   `(N, 4)` on the same device: top, left, bottom, right. The box of picture *i* has the rows from top to bottom − 1
+#   and the columns from left to right − 1. `size`: two numbers, height and width.
+# - returns: tensor of shape `(N, C, *size)` of that type on that device, with the precision of that type: each box,
+#   resized in mode bilinear with antialias. Boxes may become smaller or larger. Pixels outside a box have no
+#   influence.
+# - Gradients must flow back into `batch`.
+# - A box that leaves its picture, or has no pixel, and `boxes` of another shape must raise `ValueError`.
+# - Your function may wait for the device once: at most 1 sync.
+
+
+# %% id="crop_and_resize_given" role="given"
+def crop_and_resize_slow(batch, boxes, size):
+    height, width = batch.shape[2:]
+    if tuple(boxes.shape) != (len(batch), 4):
+        raise ValueError(f"boxes must have the shape {(len(batch), 4)}, not {tuple(boxes.shape)}")
+    results = [batch.new_zeros(0, batch.shape[1], *size)]
+    for picture, box in zip(batch, boxes.tolist(), strict=True):
+        top, left, bottom, right = box
+        if not (0 <= top < bottom <= height and 0 <= left < right <= width):
+            raise ValueError(f"the box {box} does not lie inside a picture of {height} × {width}")
+        inside = picture[None, :, top:bottom, left:right]
+        results.append(F.interpolate(inside, tuple(size), mode="bilinear", antialias=True))
+    return torch.cat(results)
+
+
+def boxes_in(shape, size, least, generator, device):
+    count, _, *sides = shape
+    edges = []
+    for side in sides:
+        lengths = torch.randint(least, side + 1, (count,), generator=generator)
+        starts = (torch.rand(count, generator=generator) * (side - lengths + 1)).long()
+        edges += [starts, starts + lengths]
+    top, bottom, left, right = edges
+    boxes = torch.stack([top, left, bottom, right], dim=1)
+    return torch.rand(shape, generator=generator).to(device), boxes.to(device), size
+
+
+def many_boxes(generator, device):
+    return boxes_in((300, 3, 16, 16), (8, 8), 4, generator, device)
+
+
+def small_boxes(generator, device):
+    return boxes_in((12, 2, 9, 13), (6, 4), 1, generator, device)
+
+
+def double_pictures(generator, device):
+    batch, boxes, size = boxes_in((6, 2, 15, 12), (1, 7), 2, generator, device)
+    return batch.double(), boxes, size
+
+
+def no_boxes(generator, device):
+    return boxes_in((0, 3, 8, 8), (4, 4), 2, generator, device)
+
+
+def box_too_low(generator, device):
+    batch = torch.rand(2, 3, 8, 9, generator=generator).to(device)
+    return batch, torch.tensor([[0, 0, 8, 9], [5, 0, 9, 9]], device=device), (4, 4)
+
+
+def box_left_of_the_edge(generator, device):
+    batch = torch.rand(2, 3, 8, 9, generator=generator).to(device)
+    return batch, torch.tensor([[0, -1, 4, 4], [1, 1, 5, 5]], device=device), (4, 4)
+
+
+def box_without_a_pixel(generator, device):
+    batch = torch.rand(2, 3, 8, 9, generator=generator).to(device)
+    return batch, torch.tensor([[0, 0, 4, 4], [3, 2, 3, 5]], device=device), (4, 4)
+
+
+def a_box_for_all(generator, device):
+    return torch.rand(2, 3, 8, 9, device=device), torch.tensor([0, 0, 4, 4], device=device), (4, 4)
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Boxes of different sizes cannot be stacked. But the results have one size, and
+# the pictures have one size. What leads from the one to the other, in section 4 of the chapter?</details>
+# <details><summary>Hint 2</summary>A product of matrices works on batches, each with a matrix of its own. So you
+# need a tensor of row weights, shape <code>(N, height of the result, H)</code>, and one of column weights.</details>
+# <details><summary>Hint 3</summary>Follow <code>tents</code> line by line. What was a number, the scale, is now a
+# tensor with one number for each box; what was a matrix of distances has a third dimension. Where is the centre,
+# if the box does not begin at 0?</details>
+# <details><summary>Hint 4</summary>A tent may reach over the edge of its box. There the weights must be 0
+# <em>before</em> each row is divided by its sum. And where a product of three is needed, all channels of a picture
+# share the two matrices. For the boxes that must be refused, find all faults as one tensor, and ask it
+# once.</details>
+
+
+# %% id="crop_and_resize" role="answer"
+def crop_and_resize(batch, boxes, size):
+    ### BEGIN SOLUTION
+    def weights_of(starts, ends, length, new_length):
+        starts, ends = starts.to(batch.dtype)[:, None, None], ends.to(batch.dtype)[:, None, None]
+        scale = (ends - starts) / new_length
+        centres = starts + (torch.arange(new_length, device=batch.device)[:, None] + 0.5) * scale
+        places = torch.arange(length, device=batch.device) + 0.5
+        weights = (1 - (places - centres).abs_() / scale.clamp(min=1)).clamp_(min=0)
+        weights = weights * ((places > starts) & (places < ends))
+        return weights / weights.sum(2, keepdim=True)
+
+    if boxes.shape != (len(batch), 4):
+        raise ValueError(f"boxes must have the shape {(len(batch), 4)}, not {tuple(boxes.shape)}")
+    height, width = batch.shape[2:]
+    top, left, bottom, right = boxes.unbind(1)
+    bad = (top < 0) | (top >= bottom) | (bottom > height) | (left < 0) | (left >= right) | (right > width)
+    if bad.any():
+        raise ValueError(f"every box must lie inside a picture of {height} × {width} and have a pixel")
+    of_rows = weights_of(top, bottom, height, size[0])
+    of_columns = weights_of(left, right, width, size[1])
+    return of_rows[:, None] @ batch @ of_columns[:, None].mT
+    ### END SOLUTION
+
+
+# %% id="crop_and_resize_check" role="test"
+check(
+    crop_and_resize,
+    like=crop_and_resize_slow,
+    on=[many_boxes, small_boxes, double_pictures, no_boxes],
+    at_most={"syncs": 1},
+    points=2,
+)
+
+# %% id="crop_and_resize_gradients" role="test"
+check(crop_and_resize, like=crop_and_resize_slow, on=small_boxes, gradients=True, points=1)
+
+# %% id="crop_and_resize_bad" role="test"
+check(
+    crop_and_resize,
+    like=crop_and_resize_slow,
+    on=[box_too_low, box_left_of_the_edge, box_without_a_pixel, a_box_for_all],
+    raises=ValueError,
+    points=1,
+)
+
+
+# %% id="crop_and_resize_hidden" role="test"
+# Hidden test: whole pictures, boxes of one pixel, boxes that become larger, float64. 2 points, when your notebook is
+# graded.
+### BEGIN HIDDEN TESTS
+def whole_pictures_smaller(generator, device):
+    batch = torch.randn(4, 3, 21, 17, generator=generator).to(device)
+    return batch, torch.tensor([[0, 0, 21, 17]] * 4, device=device), (5, 6)
+
+
+def boxes_of_one_pixel(generator, device):
+    batch = torch.randn(3, 1, 6, 6, generator=generator).to(device)
+    return batch, torch.tensor([[0, 0, 1, 1], [5, 5, 6, 6], [2, 3, 3, 4]], device=device), (3, 2)
+
+
+def larger_boxes(generator, device):
+    return boxes_in((7, 4, 10, 8), (25, 30), 1, generator, device)
+
+
+check(
+    crop_and_resize,
+    like=crop_and_resize_slow,
+    on=[whole_pictures_smaller, boxes_of_one_pixel, larger_boxes, double_pictures, no_boxes],
+    at_most={"syncs": 1},
+    points=2,
+)
+### END HIDDEN TESTS
+
+# %% id="crop_and_resize_race" role="test"
+race(
+    crop_and_resize,
+    against=crop_and_resize_slow,
+    on=many_boxes,
+    at_least={"cpu": 3.2, "cuda": 10},
+    points=3,
+)
 
 # %% [markdown]
 # ## Done

@@ -22,7 +22,7 @@ def scale_rows(table):
     return table.div_(largest.masked_fill_(largest == 0, 1))
 
 
-# %% scale_rows transcribed check=1 shape=0 hidden=2 race=2
+# %% scale_rows transcribed check=1 shape=0 hidden=2 race=0
 def scale_rows(table):
     largest = table.abs().amax(dim=1, keepdim=True)
     return table / largest.where(largest != 0, 1)
