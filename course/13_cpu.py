@@ -4,19 +4,24 @@
 # A CPU can be fast in several ways at once: cores that work side by side, instructions that handle many
 # numbers, caches, a compiler. Most programs use a small part of this. Which part is missing in yours?
 #
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021, whose claims the course measures;
+# IDs such as *E7* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
+# `guess` are explained in [chapter 00](00_measuring.ipynb).
+#
 # **You will be able to**
 # - choose the number of threads, and see when more of them do harm,
 # - tell whether an operation is held up by memory, by arithmetic or by neither, and draw it,
-# - save passes over memory: in place, with `out=`, with fused operations and with `torch.compile`.
+# - save passes over memory: in place, with `out=`, with fused operations and with `torch.compile`,
+# - work in blocks, so that a large table never exists as a whole.
 #
-# **Time:** 35 minutes to read and run. **Needs:** CPU, and a C++ compiler for one section.
+# **Time:** 50 minutes to read and run; 15 more for the part *Further*, which can be skipped. **Needs:** CPU,
+# and a C++ compiler for one section.
 #
-# **Claims tested** (of a page about memory formats): *E7* "CPU performance comes from memory format,
+# **Claims tested** (of an article about memory formats): *E7* "CPU performance comes from memory format,
 # parallelisation (threads) and vectorisation (one instruction, many data)". We test the three, and look for
 # what the list leaves out.
 
 # %%
-import io
 import json
 import logging
 import os
@@ -25,17 +30,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from statistics import median
 
 import torch
 import torch.nn.functional as F
-from matplotlib.figure import Figure
+from parts.roofline import draw_roofline
 from torch.utils.data import DataLoader, Dataset
 
-from autograder import compare, costs, devices, verdicts
+from autograder import compare, costs, devices, guessed, picture, verdicts
 from autograder.measuring.clocks import run_block
 from autograder.measuring.limits import rates
-from autograder.show import show_picture
 
 logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # it looks for CUDA, too
 
@@ -48,17 +53,16 @@ print("vector instructions:", torch.backends.cpu.get_cpu_capability())
 # By default torch takes one thread for each physical core, at least on most machines. The system may show
 # twice as many *logical* cores; two of them share the arithmetic of one core. Nobody asked whether the cores
 # are free. Nearly all measurements before this chapter used a single thread, because that is what can be
-# measured on a busy machine. In sections 1 and 2 we use more, and measure with the **wall clock**.
-#
-# In this chapter, "all cores" means as many threads as torch takes by default.
+# measured on a busy machine. In sections 1 and 2 we use more, and measure with the **wall clock**. "All cores"
+# means as many threads as torch takes by default.
 #
 # ## 1. Threads
 #
-# A product of two 512 × 512 matrices: 268 million multiplications and additions. One thread, or as many as
-# there are cores. How many times faster are all cores? (The line above tells how many you have.)
+# A product of two 512 × 512 matrices: 134 million multiplications and as many additions. One thread, or as many
+# as there are cores. How many times as fast are all cores? (The line above tells how many you have.)
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -95,25 +99,23 @@ products = compare(
 # %% [markdown]
 # **Why.** Every thread computes its own part of the result, and none waits for another before the end. On
 # idle cores the ratio comes near to their number. But at the end all wait for the slowest. If another program
-# has one of the cores, its part comes late, and the ratio falls, even far below 1. So more threads are a gain
-# on free cores, and a loss when another program has one of them. Above you see the median, with whatever ran
-# beside it. Here are the quickest blocks, which were disturbed least:
+# has one of the cores, its part comes late, and the ratio falls, even far below 1. Above you see the median, with
+# whatever ran beside it. Here are the quickest blocks, which were disturbed least. (Where even their ratio is near 1 or
+# below, the other cores were never really free.)
 
 # %%
 if products.samples:
     alone, all_cores = (min(products.samples["cpu"].seconds(name)) for name in ("1 thread", "all cores"))
-    print(f"the quickest block of each: {alone * 1e3:.2f} ms and {all_cores * 1e3:.2f} ms")
-    print(f"ratio of these two: {alone / all_cores:.2f}")
-    if cores > 1:
-        print("(Where even this ratio is near 1 or below, the other cores were never really free.)")
+    quickest = f"The quickest block of each: {alone * 1e3:.2f} ms and {all_cores * 1e3:.2f} ms"
+    guessed(guess, f"{quickest}, ratio {alone / all_cores:.2f}.")
 
 # %% [markdown]
-# ### When it does not help
+# ### A small sum
 #
-# Adding 1,000 numbers. How many times faster are all cores?
+# Adding 1,000 numbers. How many times as fast are all cores?
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(
@@ -133,9 +135,9 @@ compare(
 )
 
 # %% [markdown]
-# No difference. Waking a thread takes some microseconds; the sum takes less. So torch does not split
-# element-wise work of up to 32,768 numbers. On Linux we can see it: every thread of this process has an entry
-# in `/proc/self/task`, and torch starts threads when it first needs them.
+# This is a case where threads **do not help**. Waking one takes some microseconds; the sum takes less. So torch does
+# not split element-wise work of up to 32,768 numbers. On Linux we can see it: every thread of this process has an
+# entry in `/proc/self/task`, and torch starts threads when it first needs them.
 
 # %%
 if sys.platform == "linux":
@@ -149,17 +151,16 @@ if sys.platform == "linux":
 torch.set_num_threads(1)
 
 # %% [markdown]
-# The cell asks for 4 threads per core, but fewer are started. The main thread is one of them. Others may be
-# there from section 1, where "all cores" started them. Threads that are there are used again. So if you run
-# the cell a second time, the last line may say 0.
+# Fewer are started than asked for: the main thread is one of them, others are there from the first measurement, and
+# threads that are there are used again. If you run the cell a second time, the last line may say 0.
 #
-# ## 2. Too many threads
+# ## 2. More threads than cores
 #
 # If threads are good, are more threads better? We multiply matrices of 256 × 256: with eight threads for each
-# core, and with a single thread. How many times faster is the single thread than the crowd?
+# core, and with a single thread. How many times as fast is the single thread?
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(
@@ -181,7 +182,7 @@ torch.set_num_threads(1)
 # **Why.** The arithmetic is the same. But the threads must meet at the end, and a thread that has no core
 # cannot arrive. The system has to switch between them, and each works on other data in the cache. This is
 # *oversubscription*: one thread alone can do better than a crowd. Where a neighbour keeps a core busy, even
-# one thread for each core is one too many. You may have seen that in section 1.
+# one thread for each core is one too many.
 #
 # Nobody writes `set_num_threads(8 * cores)`. It happens by multiplication: several **processes**, each with
 # threads for all cores. Four training runs on one machine, a web server with eight workers, a test suite in
@@ -209,18 +210,17 @@ torch.set_num_threads(1)
 
 # %% [markdown]
 # One thread each. So count like this: threads of the main process, plus one for each worker that is busy. If
-# that is more than you have cores, take some away from the main process, and measure. If *you* call
-# `set_num_threads(4)` in a `worker_init_fn`, four workers have 16 threads. (Workers that wait for a disk or a
-# network need no core; see [chapter 04](04_data_loading.ipynb).)
+# that is more than you have cores, take some away from the main process, and measure. (Workers that wait for a disk
+# or a network need no core; see [chapter 04](04_data_loading.ipynb).)
 #
 # ## 3. One instruction, many numbers
 #
 # Back to one thread. A core has *vector* instructions, which take 4, 8 or 16 `float32` at once. They are made
 # for numbers that lie side by side. We compute the sigmoid of the same 20,000 numbers: stored as every second
-# one of 40,000, or as neighbours. How many times faster are neighbours?
+# one of 40,000, or as neighbours. How many times as fast are neighbours?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -252,105 +252,69 @@ print(costs(torch.sigmoid, neighbours, out=out))
 # second cache (L2) of most cores holds that. So it is neither memory nor Python: with gaps, torch's code takes
 # the numbers one by one.
 #
-# ### When it does not help
+# ### Short rows
 #
-# Then copy the numbers together first, with `contiguous()`, and compute without gaps? For a cheap operation,
-# a product:
+# 100,000 points in space, 3 numbers each, contiguous. We subtract their middle: a row of 3 numbers, which broadcasts.
+# Or we write the middle 100 times in a row, and see the points as rows of 300 numbers. It is the same memory, the same
+# one operation, the same subtractions. How many times as fast are the long rows?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
-    "cpu: a product of 20,000 numbers with gaps, or copied first",
+    "cpu: subtracting a row of 3 numbers, or of 300",
     {
-        "as they are": lambda numbers, out: torch.mul(numbers[::2], numbers[1::2], out=out),
-        "contiguous() first": lambda numbers, out: torch.mul(
-            numbers[::2].contiguous(), numbers[1::2].contiguous(), out=out
-        ),
+        "rows of 3": lambda points, middle, out: torch.sub(points, middle, out=out),
+        "rows of 300": lambda points, middle, out: torch.sub(
+            points.view(-1, 300), middle.repeat(100), out=out.view(-1, 300)
+        ).view(-1, 3),
     },
-    inputs=lambda generator, device: (torch.rand(40_000, generator=generator), torch.empty(20_000)),
+    inputs=lambda generator, device: (
+        torch.rand(100_000, 3, generator=generator),
+        torch.rand(3, generator=generator),
+        torch.empty(100_000, 3),
+    ),
     guess=guess,
     only="cpu",
     seconds=0.5,
 )
 
 # %% [markdown]
-# The copy has to pick up the numbers one by one as well. It pays if the copy is used several times, or by an
-# expensive operation such as the sigmoid. Better: store the numbers together from the start.
-#
-# ### Without vectors
-#
-# How much of torch's speed is this? Torch holds its own operations several times, compiled for different
-# instructions, and chooses when it starts. The environment variable `ATEN_CPU_CAPABILITY` overrides the
-# choice: `default` is code that every processor of this kind can run. We start Python twice, with and without
-# it. (The first one also gets `OMP_NUM_THREADS=1`, to see that it works.) How many times faster is a sigmoid
-# with the best instructions?
+# **Why.** torch's inner loop runs along a row, and starts anew in the next one, because the second operand starts anew
+# there. A row of 3 is shorter than one vector. How long must a row be?
 
 # %%
-guess = 4.0
-
-# %%
-program = """
-import json, torch
-from autograder.measuring.clocks import run_block
-threads = torch.get_num_threads()
-torch.set_num_threads(1)
-x, y, out = torch.rand(20_000), torch.rand(20_000), torch.empty(20_000)
-square = torch.rand(200, 200)
-work = {
-    "sigmoid": lambda: torch.sigmoid(x, out=out),
-    "largest (amax)": lambda: x.amax(),
-    "product": lambda: torch.mul(x, y, out=out),
-    "sum": lambda: x.sum(),
-    "exp": lambda: torch.exp(x, out=out),
-    "matrix product": lambda: square @ square,
-}
-times = {}
-for name, function in work.items():
-    run_block(function, (), 50)
-    times[name] = min(run_block(function, (), 50).per_call("cpu") for _ in range(9))
-print(json.dumps([torch.backends.cpu.get_cpu_capability(), times, threads]))
-"""
-
-
-def start(program, **settings):
-    """What a new Python prints, which runs the program with these environment variables."""
-    environment = {**os.environ, **settings}
-    return subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    ).stdout
-
-
-without = start(program, ATEN_CPU_CAPABILITY="default", OMP_NUM_THREADS="1")
-plain, plain_times, plain_threads = json.loads(without)
-best, best_times, best_threads = json.loads(start(program))
-print(f"{'µs per call':16}{plain:>10}{best:>10}    times faster")
-for name in plain_times:
-    slow, fast = plain_times[name] * 1e6, best_times[name] * 1e6
-    print(f"{name:16}{slow:10.1f}{fast:10.1f}{slow / fast:12.1f}")
-print(f"Your guess for sigmoid: {guess:.1f}")
-print(f"Threads at the start, with OMP_NUM_THREADS=1: {plain_threads}, without: {best_threads}")
+points, middle = torch.rand(320_000, 3), torch.rand(3)
+out = torch.empty_like(points)
+print("numbers in a row    subtract a row    add up each row")
+for times in (1, 2, 4, 8, 16, 32):
+    rows, row, into_rows = points.view(-1, 3 * times), middle.repeat(times), out.view(-1, 3 * times)
+    microseconds = []
+    for function, arguments in ((partial(torch.sub, out=into_rows), (rows, row)), (torch.sum, (rows, 1))):
+        run_block(function, arguments, 3)
+        best = min(run_block(function, arguments, 3).per_call("cpu") for _ in range(7))
+        microseconds.append(best * 1e6)
+    print(f"{3 * times:16} {microseconds[0]:14.0f} µs {microseconds[1]:15.0f} µs")
+assert torch.equal(out, points - middle)
 
 # %% [markdown]
-# The table has two parts. `sigmoid`, `amax`, the product and the sum are code of torch itself (its library
-# ATen). Without the wide instructions they take much longer. On a processor of the x86 family even `default`
-# may use vectors of 4 numbers; on ARM, `default` has vectors, too, and the columns can be equal.
+# A few vectors long is enough. (The sums in the last column give other results, one for each row; but all read the same
+# 960,000 numbers.) So "contiguous" is not all: the numbers that get the *same treatment* should be many, and
+# neighbours. And `costs` shows nothing of it: one operation, no copy.
 #
-# The matrix product hardly changes, and on most x86 machines neither does `exp`: torch hands them to another
-# library (there, Intel's MKL), which looks at the processor for itself. So the switch does not turn off *all*
-# vectors.
-#
-# There is nothing to set here. Torch has chosen the best already. What you can do is to give it neighbours.
+# There is nothing to set here: torch holds its operations several times, compiled for different instructions, and
+# chooses the best when it starts. (In *Further* we forbid it, to see how much of its speed this is.) What you can do is
+# to give it neighbours.
 #
 # ## 4. Memory format
 #
 # The third item of the claim has [a chapter of its own](06_memory_format.ipynb). One measurement to complete
 # the list: average pooling of 64 channels, in the default order and in channels_last, where the 64 channels
-# of a pixel are neighbours.
+# of a pixel are neighbours. How many times as fast is channels_last?
 
 # %%
-guess = 3.0
+guess = ...
 
 # %%
 compare(
@@ -376,11 +340,11 @@ compare(
 # ## 5. Memory or arithmetic?
 #
 # So much for the claim. What does it leave out? A matrix of 2048 × 2048 numbers is multiplied by 64 vectors,
-# one after the other or all at once. Both ways do the same 537 million multiplications and additions, on one
-# thread, with vector instructions, on contiguous memory. How many times faster is "all at once"?
+# one after the other or all at once. Both ways do the same 268 million multiplications, on one
+# thread, with vector instructions, on contiguous memory. How many times as fast is "all at once"?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -399,6 +363,7 @@ compare(
     only="cpu",
     bytes=4 * (2048 * 2048 + 2 * 64 * 2048),
     flops=2 * 64 * 2048 * 2048,
+    seconds=0.6,
 )
 
 # %% [markdown]
@@ -434,59 +399,14 @@ print(
 )
 
 # %% [markdown]
-# Read down the column *ms per call*: from 2 vectors on it stays about level for several rows, then it doubles
-# from row to row. The picture of this is called a *roofline*. The slope is what memory can feed, the flat
-# part is what the arithmetic can do. The course has measured both on this machine. The *limit* lines in the tables
-# are points on such a roof.
-
+# Read down the column *ms per call*: from 2 vectors on it stays about level for several rows (or even falls), then
+# it doubles from row to row. The picture of this is called a *roofline*. The slope is what memory can feed, the flat
+# part is what the arithmetic can do. The course has measured both on this machine; the *limit* lines in the tables
+# are points on such a roof. The round points are the products, with their number of vectors:
 
 # %%
-def draw_roofline():
-    figure = Figure(figsize=(7.5, 3.6), dpi=110, layout="constrained")
-    axes = figure.subplots()
-    ends = (0.06, 300)
-    axes.plot(
-        [ends[0], ridge, ends[1]], [ends[0] * bandwidth / 1e9, peak, peak], "-", color="#333333", lw=1.5
-    )
-    axes.axvline(ridge, color="#999999", lw=1, ls=":")
-    axes.annotate("memory is the limit", (0.09, peak * 1.15), fontsize=8, color="#333333")
-    axes.annotate("arithmetic is the limit", (ridge * 1.2, peak * 1.15), fontsize=8, color="#333333")
-    axes.plot([x for x, _, _ in points], [y / 1e9 for _, y, _ in points], "o", color="#0072B2", ms=6)
-    for x, y, vectors in points:
-        axes.annotate(
-            f"{vectors}",
-            (x, y / 1e9),
-            xytext=(5, -10),
-            textcoords="offset points",
-            fontsize=8,
-            color="#0072B2",
-        )
-    axes.plot([1 / 8], [added], "s", color="#D55E00", ms=6)
-    axes.annotate(
-        "x + 1", (1 / 8, added), xytext=(6, -10), textcoords="offset points", fontsize=8, color="#D55E00"
-    )
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlim=ends,
-        ylim=(added / 3, peak * 2.2),
-        xlabel="operations per byte",
-        ylabel="billion operations per second",
-        title="Matrix × 1 to 256 vectors (numbers), under this machine's roof",
-    )
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter("{x:g}")
-    file = io.BytesIO()
-    figure.savefig(file, format="png")
-    return file.getvalue()
-
-
-show_picture(
-    draw_roofline(),
-    f"Roofline, log-log. The roof rises to {peak:.0f} billion operations per second at {ridge:.1f} "
-    f"operations per byte, then stays flat. One vector reaches {points[0][1] / 1e9:.0f} billion, 256 vectors "
-    f"{points[-1][1] / 1e9:.0f} billion. Adding 1 to four million numbers reaches {added:.1f} billion.",
-)
+named = [(x, y, str(vectors)) for x, y, vectors in points]
+picture(*draw_roofline(bandwidth, measured["flops_per_second"], named, [(1 / 8, added * 1e9, "x + 1")]))
 print(f"The roof bends at {ridge:.1f} operations per byte.")
 print(f"x + 1 has {1 / 8} operations per byte and reaches {added / peak:.1%} of the peak.")
 
@@ -494,22 +414,48 @@ print(f"x + 1 has {1 / 8} operations per byte and reaches {added / peak:.1%} of 
 # One vector has a routine of its own; it lies on or near the slope. Two or more use the routine for products
 # of matrices. It has a fixed cost: for a few vectors the time is nearly the same. So these points may lie
 # below the roof: neither the memory nor the arithmetic of this model explains their time. With many vectors
-# the points come near to the flat part.
+# the points come to a level of their own: what this routine reaches. The roof is the better of a large product
+# and a convolution, which another library computes, on some processors twice as fast.
 #
 # Adding 1 to each number is one operation for 8 bytes (read 4, write 4). The arithmetic of the core is idle
 # nearly all the time. So for cheap element-wise operations (sums, products) on large tensors there is mainly
 # one question: **how often do the bytes pass by?** A sigmoid or an exponential has more arithmetic for each
 # byte; there vectors count as well (section 3).
 #
+# And the arithmetic itself? Sometimes it can be left out. *A* and *B* are matrices of 512 × 512, *x* has 512 numbers.
+# How many times fewer multiplications does *A (B x)* take than *(A B) x*?
+
+# %%
+guess = ...
+
+# %%
+n = 512
+A, B, x = torch.rand(n, n), torch.rand(n, n), torch.rand(n)
+assert torch.allclose((A @ B) @ x, A @ (B @ x), rtol=1e-3)
+first, second = n**3 + n**2, 2 * n**2
+left, right = (
+    min(run_block(function, (), 3).per_call("cpu") for _ in range(7))
+    for function in (lambda: (A @ B) @ x, lambda: A @ (B @ x))
+)
+guessed(
+    guess,
+    f"{first:,} against {second:,} multiplications: {first / second:.0f} times fewer.",
+    f"{left * 1e6:.0f} µs against {right * 1e6:.0f} µs: {left / right:.0f} times as fast.",
+)
+
+# %% [markdown]
+# Brackets change the work, not the result. In time the gain is smaller: now the bytes of *A* and *B* are what counts.
+# There are two operations for each number, and one vector lies on the slope of the roof.
+#
 # ## 6. Where do results go?
 #
 # A polynomial of third degree, five element-wise operations, for 10 million numbers. Written as a formula,
 # each operation makes a new tensor of 40 MB. With the underscore methods, the first one makes a tensor and
-# the others overwrite it. With `out=`, all use memory that was there before. How many times faster is the
+# the others overwrite it. With `out=`, all use memory that was there before. How many times as fast is the
 # last?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -538,7 +484,7 @@ many = compare(
     ),
     guess=guess,
     only="cpu",
-    seconds=1.5,
+    seconds=0.8,
     bytes=2 * 4 * 10_000_000,
 )
 for name, blocks in many.samples["cpu"].blocks.items():
@@ -560,69 +506,16 @@ for function, arguments in ((formula, (x,)), (in_place, (x,)), (into, (x, out)))
 # The price has conditions: autograd may need the old values ([chapter 03](03_autograd.ipynb)), and the next
 # call overwrites the last result.
 #
-# ### When it does not help
-#
-# The same with 20,000 numbers. How many times faster is the buffer?
-
-# %%
-guess = 1.5
-
-# %%
-compare(
-    "cpu: a polynomial of 20,000 numbers, three ways to store it",
-    {
-        "new tensors": lambda x, out: formula(x),
-        "in place": lambda x, out: in_place(x),
-        "into a buffer": into,
-    },
-    inputs=lambda generator, device: (
-        torch.rand(20_000, generator=generator).to(device),
-        torch.ones(20_000, device=device),
-    ),
-    guess=guess,
-    only="cpu",
-    seconds=0.5,
-)
-
-# %% [markdown]
-# Little is left. A small tensor gets memory that another one has just given back, and it is still in the
-# cache. Where is the border? We start Python once more, so that nothing was freed before. The program fills
-# new tensors of growing size, each size 20 times, and counts page faults:
-
-# %%
-fills = """
-import json, torch
-from autograder.measuring.clocks import run_block
-torch.set_num_threads(1)
-fill_new = lambda length: torch.empty(length).fill_(1)
-faults = [
-    (kilobytes, [run_block(fill_new, (kilobytes * 256,), 1).faults for _ in range(20)])
-    for kilobytes in (1024, 4096, 16_384, 65_536)
-]
-print(json.dumps(faults))
-"""
-faults = json.loads(start(fills))
-print("new tensor of   faults: 1st call   2nd call   20th call")
-for kilobytes, counted in faults:
-    print(f"{kilobytes:10,} kB{counted[0]:16,}{counted[1]:11,}{counted[-1]:12,}")
-
-# %% [markdown]
-# On Linux with its usual C library (glibc), the program keeps freed memory up to a border, and gives larger
-# blocks back to the system. The border starts at 128 kB and grows with the sizes that are freed, up to 32 MB.
-# So a size that faults at first can be free of faults later, and the same line can be slow in one program and
-# fast in another. Blocks above 32 MB fault always, unless you reuse a buffer. Other systems have other rules.
-#
-# Look at the second call of 4,096 kB. With pages of 4 kB the tensor has 1,024 pages, but the line may show
-# 256 faults fewer: the 256 pages of the smaller tensor are still there. The table has one tensor at a time.
-# When several are freed together, the system may get memory back even below the border.
+# With small tensors little is left of this. A small tensor gets memory that another one has just given back, and it is
+# still in the cache. (Where the border lies, is measured in *Further*.)
 #
 # ## 7. Fused operations
 #
 # `c + 0.5 * a * b` is three operations: three passes, two temporary tensors. `torch.addcmul` does it in one.
-# With 2 million numbers, how many times faster is it?
+# With 2 million numbers, how many times as fast is it?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -658,36 +551,8 @@ assert torch.allclose(a + 0.1 * (b - a), torch.lerp(a, b, 0.1))
 # as well. `torch.lerp(a, b, w)` does the same for `a + w * (b - a)`; an exponential moving average is
 # `average.lerp_(new, w)`.
 #
-# ### When it does not help
-#
-# `torch.addmm(bias, x, weight)` fuses a matrix product and the sum with a bias. x is 256 × 512, the weight
-# 512 × 512. How many times faster is it than `x @ weight + bias`?
-
-# %%
-guess = 1.5
-
-# %%
-compare(
-    "cpu: x @ weight + bias, or addmm",
-    {
-        "x @ weight + bias": lambda x, weight, bias: x @ weight + bias,
-        "addmm": lambda x, weight, bias: torch.addmm(bias, x, weight),
-    },
-    inputs=lambda generator, device: (
-        torch.rand(256, 512, generator=generator).to(device),
-        torch.rand(512, 512, generator=generator).to(device),
-        torch.rand(512, generator=generator).to(device),
-    ),
-    guess=guess,
-    only="cpu",
-    flops=2 * 256 * 512 * 512,
-    seconds=0.5,
-)
-
-# %% [markdown]
-# Next to nothing. The product has 134 million operations, the sum 0.1 million. A fused operation saves passes
-# over memory; it cannot save arithmetic. (If `x` has 8 columns only, the product is cheap, and you may
-# see a small gain.)
+# A fused operation saves passes over memory; it cannot save arithmetic. `addmm` fuses a matrix product and a sum, and
+# gains next to nothing (*Further*).
 #
 # ## 8. `torch.compile`
 #
@@ -730,10 +595,10 @@ else:
 # most of the first call was preparation: torch loads its compiler, tests what yours can do, and prepares
 # headers. Most of that stays in a folder on disk, and the next program needs less.
 #
-# And after that? Four million numbers, how many times faster is the compiled function than the formula?
+# And after that? Four million numbers: how many times as fast is the compiled function as the formula?
 
 # %%
-guess = 3.0
+guess = ...
 
 # %%
 if compiled:
@@ -744,6 +609,7 @@ if compiled:
         guess=guess,
         only="cpu",
         bytes=2 * 4 * 4_000_000,
+        seconds=0.7,
     )
     blocks = fused.samples["cpu"]
     saved = median(blocks.seconds("formula")) - median(blocks.seconds("compiled"))
@@ -757,29 +623,8 @@ else:
 # steps in between happen in registers. The limit counts the same two passes. Whether the new result costs
 # page faults depends on what the program has freed before (section 6).
 #
-# ### When it does not help
-#
-# Ten numbers. How many times faster is the compiled function?
-
-# %%
-guess = 1.0
-
-# %%
-if compiled:
-    compare(
-        "cpu: a polynomial of 10 numbers, compiled",
-        {"formula": formula, "compiled": compiled},
-        inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
-        guess=guess,
-        only="cpu",
-        seconds=0.5,
-    )
-else:
-    print("Skipped: not available here.")
-
-# %% [markdown]
 # Before the compiled code may run, torch checks that its assumptions still hold: type, device, number of
-# dimensions and more. That takes about as long as a handful of small operations. Compile what is called
+# dimensions and more. That takes about as long as a handful of small operations (*Further*). Compile what is called
 # often, with large tensors and several element-wise steps. A single matrix product has nothing to fuse.
 #
 # ## 9. Blocks by hand
@@ -787,10 +632,10 @@ else:
 # A famous trick from numerical code: do not send all 4 million numbers through five operations. Take a block
 # that fits into the cache, do all five, then take the next. The passes 2 to 5 find their numbers near. We do
 # it with small blocks of 16,384 numbers (64 kB) and with larger ones of 131,072 (512 kB), all with `out=`.
-# How many times faster are the larger blocks than the whole?
+# How many times as fast as the whole are the larger blocks?
 
 # %%
-guess = 2.0
+guess = ...
 
 
 # %%
@@ -828,12 +673,283 @@ for numbers in (16_384, 131_072):
 # **Why.** A block needs five calls of torch and two pieces from `split`, whatever its size. For small blocks
 # this is a large part of the time: what the cache gives, Python takes away. With larger blocks there are
 # fewer calls, and the blocks can win as long as they fit into the cache of a core (L2). So the block size is
-# something to measure: caches differ, and so does the memory behind them. A compiler needs no such calls: its
-# loop in section 8 takes every number through all steps while it is in a register. And on a GPU, small blocks
-# are many small launches.
+# something to measure. A compiler needs no such calls: its loop in section 8 takes every number through all steps
+# while it is in a register.
 #
-# Blocks pay even more where the **intermediate** results are much larger than input and output. You will meet
-# that in the exercises.
+# ### A table that never exists
+#
+# Blocks pay more where what lies *between* input and output is much larger than both. How crowded is it around each of
+# 2,000 points? Add up `exp(-distance)` to all 2,000 others. All at once, that is a table of 4 million numbers: 16 MB,
+# for a result of 8 kB. We make it for all points at once, for one point at a time, or for 50. How many times as fast as
+# "all at once" are the blocks of 50?
+
+# %%
+guess = ...
+
+
+# %%
+def crowding(points, others):
+    return (points[:, None] - others).abs_().neg_().exp_().sum(1)
+
+
+def crowding_in_blocks(points, others, rows):
+    return torch.cat([crowding(some, others) for some in points.split(rows)])
+
+
+ways = {
+    "all at once": crowding,
+    "one at a time": lambda points, others: crowding_in_blocks(points, others, 1),
+    "blocks of 50": lambda points, others: crowding_in_blocks(points, others, 50),
+}
+table = compare(
+    "cpu: sums over a table of 2,000 × 2,000, in blocks",
+    ways,
+    inputs=lambda generator, device: (
+        torch.randn(2000, generator=generator).to(device),
+        torch.randn(2000, generator=generator).to(device),
+    ),
+    guess=guess,
+    only="cpu",
+    seconds=0.7,
+)
+
+# %%
+points, others = torch.randn(2000), torch.randn(2000)
+for name, way in ways.items():
+    block = table.samples["cpu"].blocks[name][0]
+    print(
+        f"{name:14} at most {costs(way, points, others).peak_bytes / 1e6:6.2f} MB of new memory at once,"
+        f"{block.faults / block.calls:8,.0f} page faults for each call"
+    )
+
+# %% [markdown]
+# Blocks of 50 need a fortieth of the memory, and cost about no time, or even save some: they stay in the cache. The
+# table of 16 MB may cost page faults, too; that depends on what the program has freed before (section 6). One at a time
+# needs still less memory, and pays for 2,000 rounds.
+#
+# ### What can be put together?
+#
+# A block of *points* gives finished results. What if there are too many *others*, or if they come one batch after the
+# other? Then each block gives a part of each result, and the parts must be put together:
+
+# %%
+pieces = others.split(300)
+assert len(pieces[-1]) < 300
+total = sum(crowding(points, some) for some in pieces)
+print("sums, added up:             ", torch.allclose(total, crowding(points, others), rtol=1e-4))
+highest = torch.stack([some.amax() for some in pieces]).amax()
+print("the largest of the largest: ", torch.equal(highest, others.amax()))
+means = torch.stack([crowding(points, some) / len(some) for some in pieces]).mean(0)
+print("the mean of the means:      ", torch.allclose(means, total / len(others), rtol=1e-4))
+assert not torch.allclose(means, total / len(others), rtol=1e-4)
+
+# %% [markdown]
+# Sums can be added, maxima compared. A mean cannot be made of means, where the last block is shorter; carry the sum and
+# the number, and divide at the end. Ask of each result that you want in blocks: **which few numbers must I carry, so
+# that two parts can become one?**
+#
+# ## Further
+#
+# This part can be skipped. It is for readers who want to see where the tricks of this chapter gain nothing, and how
+# much of torch's speed comes from vector instructions.
+#
+# ### Copy first?
+#
+# If gaps are slow (section 3): should one copy the numbers together first, with `contiguous()`, and compute without
+# gaps? For a cheap operation, a product: how many times as fast is that?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "cpu: a product of 20,000 numbers with gaps, or copied first",
+    {
+        "as they are": lambda numbers, out: torch.mul(numbers[::2], numbers[1::2], out=out),
+        "contiguous() first": lambda numbers, out: torch.mul(
+            numbers[::2].contiguous(), numbers[1::2].contiguous(), out=out
+        ),
+    },
+    inputs=lambda generator, device: (torch.rand(40_000, generator=generator), torch.empty(20_000)),
+    guess=guess,
+    only="cpu",
+    seconds=0.5,
+)
+
+# %% [markdown]
+# The copy has to pick up the numbers one by one as well. It pays if the copy is used several times, or by an
+# expensive operation such as the sigmoid. Better: store the numbers together from the start.
+#
+# ### A small polynomial
+#
+# Section 6 once more, with 20,000 numbers instead of 10 million. How many times as fast is the buffer?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "cpu: a polynomial of 20,000 numbers, three ways to store it",
+    {
+        "new tensors": lambda x, out: formula(x),
+        "in place": lambda x, out: in_place(x),
+        "into a buffer": into,
+    },
+    inputs=lambda generator, device: (
+        torch.rand(20_000, generator=generator).to(device),
+        torch.ones(20_000, device=device),
+    ),
+    guess=guess,
+    only="cpu",
+    seconds=0.5,
+)
+
+# %% [markdown]
+# Little is left. Where is the border? We start Python once more, so that nothing was freed before. The program fills
+# new tensors of growing size, each size 20 times, and counts page faults:
+
+
+# %%
+def start(program, **settings):
+    """What a new Python prints, which runs the program with these environment variables."""
+    environment = {**os.environ, **settings}
+    return subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+fills = """
+import json, torch
+from autograder.measuring.clocks import run_block
+torch.set_num_threads(1)
+fill_new = lambda length: torch.empty(length).fill_(1)
+faults = [
+    (kilobytes, [run_block(fill_new, (kilobytes * 256,), 1).faults for _ in range(20)])
+    for kilobytes in (1024, 4096, 16_384, 65_536)
+]
+print(json.dumps(faults))
+"""
+faults = json.loads(start(fills))
+print("new tensor of   faults: 1st call   2nd call   20th call")
+for kilobytes, counted in faults:
+    print(f"{kilobytes:10,} kB{counted[0]:16,}{counted[1]:11,}{counted[-1]:12,}")
+
+# %% [markdown]
+# On Linux with its usual C library (glibc), the program keeps freed memory up to a border, and gives larger
+# blocks back to the system. The border starts at 128 kB and grows with the sizes that are freed, up to 32 MB.
+# So a size that faults at first can be free of faults later, and the same line can be slow in one program and
+# fast in another. Blocks above 32 MB fault always, unless you reuse a buffer. Other systems have other rules.
+#
+# Look at the second call of 4,096 kB. With pages of 4 kB the tensor has 1,024 pages, but the line may show
+# 256 faults fewer: the 256 pages of the smaller tensor are still there. The table has one tensor at a time.
+# When several are freed together, the system may get memory back even below the border.
+#
+# ### `addmm`
+#
+# `torch.addmm(bias, x, weight)` fuses a matrix product and the sum with a bias. x is 256 × 512, the weight
+# 512 × 512. How many times as fast is it as `x @ weight + bias`?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "cpu: x @ weight + bias, or addmm",
+    {
+        "x @ weight + bias": lambda x, weight, bias: x @ weight + bias,
+        "addmm": lambda x, weight, bias: torch.addmm(bias, x, weight),
+    },
+    inputs=lambda generator, device: (
+        torch.rand(256, 512, generator=generator).to(device),
+        torch.rand(512, 512, generator=generator).to(device),
+        torch.rand(512, generator=generator).to(device),
+    ),
+    guess=guess,
+    only="cpu",
+    flops=2 * 256 * 512 * 512,
+    seconds=0.5,
+)
+
+# %% [markdown]
+# Next to nothing. The product has 134 million operations, the sum 0.1 million.
+#
+# ### Ten numbers, compiled
+#
+# How many times as fast as the formula is the compiled function of section 8?
+
+# %%
+guess = ...
+
+# %%
+if compiled:
+    compare(
+        "cpu: a polynomial of 10 numbers, compiled",
+        {"formula": formula, "compiled": compiled},
+        inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
+        guess=guess,
+        only="cpu",
+        seconds=0.5,
+    )
+else:
+    print("Skipped: not available here.")
+
+# %% [markdown]
+# About the same, or even slower: the checks before each call take about as long as the five small operations.
+#
+# ### Without vectors
+#
+# How much of torch's speed is vector instructions? The environment variable `ATEN_CPU_CAPABILITY` overrides torch's
+# choice: `default` is code that every processor of this kind can run. We start Python twice, with and without
+# it. (The first one also gets `OMP_NUM_THREADS=1`, to see that it works.) How many times as fast is a sigmoid
+# with the best instructions?
+
+# %%
+guess = ...
+
+# %%
+program = """
+import json, torch
+from autograder.measuring.clocks import run_block
+threads = torch.get_num_threads()
+torch.set_num_threads(1)
+x, y, out = torch.rand(20_000), torch.rand(20_000), torch.empty(20_000)
+square = torch.rand(200, 200)
+work = {
+    "sigmoid": lambda: torch.sigmoid(x, out=out),
+    "largest (amax)": lambda: x.amax(),
+    "product": lambda: torch.mul(x, y, out=out),
+    "sum": lambda: x.sum(),
+    "exp": lambda: torch.exp(x, out=out),
+    "matrix product": lambda: square @ square,
+}
+times = {}
+for name, function in work.items():
+    run_block(function, (), 50)
+    times[name] = min(run_block(function, (), 50).per_call("cpu") for _ in range(9))
+print(json.dumps([torch.backends.cpu.get_cpu_capability(), times, threads]))
+"""
+
+without = start(program, ATEN_CPU_CAPABILITY="default", OMP_NUM_THREADS="1")
+plain, plain_times, plain_threads = json.loads(without)
+best, best_times, best_threads = json.loads(start(program))
+guessed(
+    guess,
+    f"{'µs per call':16}{plain:>10}{best:>10}    times as fast",
+    *(
+        f"{name:16}{slow * 1e6:10.1f}{best_times[name] * 1e6:10.1f}{slow / best_times[name]:12.1f}"
+        for name, slow in plain_times.items()
+    ),
+)
+print(f"Threads at the start, with OMP_NUM_THREADS=1: {plain_threads}, without: {best_threads}")
+
+# %% [markdown]
+# The table has two parts. `sigmoid`, `amax`, the product and the sum are code of torch itself (its library
+# ATen). Without the wide instructions they take much longer. On a processor of the x86 family even `default`
+# may use vectors of 4 numbers; on ARM, `default` has vectors, too, and the columns can be equal.
+#
+# The matrix product hardly changes, and on most x86 machines neither does `exp`: torch hands them to another
+# library (there, Intel's MKL), which looks at the processor for itself. So the switch does not turn off *all*
+# vectors.
 #
 # ## Summary
 #
@@ -843,10 +959,13 @@ for numbers in (16_384, 131_072):
 # | several processes, all slow | fewer threads in each | threads without a core make the others wait |
 # | tensors of up to 32,768 numbers | nothing about threads | torch does not split them |
 # | gaps (strides) in element-wise work | store neighbours; copy if used often | vector instructions need neighbours |
+# | short rows, treated alike | longer rows, another order | each row starts the loop anew |
 # | few operations per byte | fewer passes over the bytes | arithmetic waits for memory |
 # | the same matrix, many vectors | one product | the matrix travels once |
+# | a product with a vector at its end | brackets from there | less arithmetic |
 # | large new tensors in a loop | `out=`, in place | no page faults |
 # | `c + s·a·b`, `a + w·(b − a)` | `addcmul`, `lerp` | one pass, no temporaries |
+# | a huge table between small input and result | blocks; carry what can be put together | the table never exists |
 # | long element-wise chains, large tensors, many calls | `torch.compile` | one loop; the first call takes seconds |
 #
 # So the claim is right about its three. Vectors and format gave several times; threads give at most the number
@@ -856,5 +975,5 @@ for numbers in (16_384, 131_072):
 verdicts("E7")
 
 # %% [markdown]
-# **Now you:** [the exercises of this chapter](../exercises/13_cpu/13_cpu.ipynb). Five functions, given slow;
-# make them right and fast, on one thread.
+# **Now you:** [the exercises of this chapter](../exercises/13_cpu/13_cpu.ipynb). Five functions, given slow or large;
+# make them right, fast and small, on one thread.

@@ -161,20 +161,30 @@ def collate(pictures, mean, std):  # a grey picture becomes one of three channel
 # %% enlarge right_slow check=1 copies=0 hidden=0 race=0
 def enlarge(images, channels):
     picked = images[:, channels].contiguous()
-    peaks = F.max_pool2d(picked, 5, stride=1, padding=2)
+    peaks = F.max_pool2d(picked, 21, stride=1, padding=10)
     kept = torch.where(picked < peaks, -9, picked).clone()
     large = F.interpolate(kept.softmax(1), scale_factor=2, mode="bilinear").clone()
     large = large.contiguous(memory_format=torch.channels_last)
     return large, large.stride()
 
 
-# %% enlarge transcribed check=1 copies=0 hidden=0 race=2
+# %% enlarge transcribed check=1 copies=0 hidden=0 race=0.2..1.8
 def enlarge(images, channels):  # converts again right behind each line that loses the format
     images = images.to(memory_format=torch.channels_last)
     picked = images[:, channels].to(memory_format=torch.channels_last)
-    peaks = F.max_pool2d(picked, 5, stride=1, padding=2)
+    peaks = F.max_pool2d(picked, 21, stride=1, padding=10)
     kept = picked.masked_fill(picked < peaks, -9).to(memory_format=torch.channels_last)
     shares = kept.softmax(1).to(memory_format=torch.channels_last)
+    large = F.interpolate(shares, scale_factor=2, mode="bilinear")
+    return large, large.stride()
+
+
+# %% enlarge first_attempt check=1 copies=2 hidden=2 race=0.2..1.8
+def enlarge(images, channels):
+    picked = images[:, channels].to(memory_format=torch.channels_last)
+    peaks = F.max_pool2d(picked, 21, stride=1, padding=10)
+    kept = torch.where(picked < peaks, -9, picked)
+    shares = kept.permute(0, 2, 3, 1).softmax(-1).permute(0, 3, 1, 2)
     large = F.interpolate(shares, scale_factor=2, mode="bilinear")
     return large, large.stride()
 
@@ -182,9 +192,10 @@ def enlarge(images, channels):  # converts again right behind each line that los
 # %% enlarge right_otherwise check=1 copies=2 hidden=2 race=2
 def enlarge(images, channels):
     picked = images[:, channels].to(memory_format=torch.channels_last)
-    peaks = F.max_pool2d(picked, 5, stride=1, padding=2)
-    kept = torch.where(picked < peaks, -9, picked)
-    shares = kept.permute(0, 2, 3, 1).softmax(-1).permute(0, 3, 1, 2)
+    peaks = F.max_pool2d(picked, (21, 1), 1, (10, 0))
+    peaks = F.max_pool2d(peaks, (1, 21), 1, (0, 10))
+    kept = picked.permute(0, 2, 3, 1).masked_fill_((picked < peaks).permute(0, 2, 3, 1), -9)
+    shares = kept.softmax(-1).permute(0, 3, 1, 2)
     large = F.interpolate(shares, scale_factor=2, mode="bilinear")
     return large, large.stride()
 
@@ -200,7 +211,7 @@ def enlarge(images, channels):
 # %% enlarge wrong_order check=0 copies=0 hidden=0 race=0
 def enlarge(images, channels):
     picked = images[:, channels]
-    peaks = F.max_pool2d(picked, 5, stride=1, padding=2)
+    peaks = F.max_pool2d(picked, 21, stride=1, padding=10)
     kept = torch.where(picked < peaks, -9, picked)
     large = F.interpolate(kept.softmax(1), scale_factor=2, mode="bilinear")
     return large, large.stride()

@@ -146,12 +146,12 @@ def adapted(matrix, ups, downs, which, vectors):
     return result
 
 
-# %% product right_slow check=1 bad=0.5 sizes=0.5 order=0 hidden=2 race=0
+# %% product right_slow check=1 bad=0.5 sizes=0.5 order=0 hidden=1 race=0
 def product(factors):
     return product_slow(factors)
 
 
-# %% product transcribed check=1 bad=0.5 sizes=0.5 order=0 hidden=2 race=2
+# %% product transcribed check=1 bad=0.5 sizes=0.5 order=0 hidden=1 race=2
 def product(factors):
     if all(factor.ndim == 1 for factor in factors):
         raise ValueError("no matrices")
@@ -177,7 +177,7 @@ def product(factors):
     return torch.zeros(1, 1)
 
 
-# %% product right_with_diagonal_matrices check=1 bad=0.5 sizes=0.5 order=0 hidden=2 race=1..2
+# %% product right_with_diagonal_matrices check=1 bad=0.5 sizes=0.5 order=0 hidden=1 race=1..2
 def product(factors):
     if all(factor.ndim == 1 for factor in factors):
         raise ValueError("no matrices")
@@ -185,7 +185,7 @@ def product(factors):
     return torch.linalg.multi_dot(matrices) if len(matrices) > 1 else matrices[0]
 
 
-# %% product broadcasts check=1 bad=0.5 sizes=0 order=1 hidden=2 race=0
+# %% product broadcasts check=1 bad=0.5 sizes=0 order=2 hidden=1 race=0
 def product(factors):
     if all(factor.ndim == 1 for factor in factors):
         raise ValueError("no matrices")
@@ -205,7 +205,7 @@ def product(factors):
     return torch.linalg.multi_dot(matrices) if len(matrices) > 1 else matrices[0]
 
 
-# %% product right_by_dynamic_programming check=1 bad=0.5 sizes=0.5 order=1 hidden=2 race=2
+# %% product right_by_dynamic_programming check=1 bad=0.5 sizes=0.5 order=2 hidden=1 race=2
 def product(factors):
     if all(factor.ndim == 1 for factor in factors):
         raise ValueError("no matrices")
