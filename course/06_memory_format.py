@@ -163,7 +163,8 @@ compare(
 # The gap is much smaller. In one call torch chooses the walk. For `sum(0)` it takes a strip of some dozens of columns,
 # a few lines of memory wide, and goes down all rows with one running sum for each column. So every number of a line
 # is used. Order is your problem where **you** write the loop. If a loop must go along the wrong dimension, make
-# one copy in the other order first (`matrix.t().contiguous()`), and walk through that.
+# one copy in the other order first (`matrix.t().contiguous()`, which copies only what is not in that order already:
+# section 4), and walk through that.
 
 # %% [markdown]
 # ## 3. `view` and `reshape`
@@ -199,7 +200,8 @@ print("first pixel with reshape:", wrong[0, 0, 0].tolist(), "<- three pixels of 
 # `permute` moves dimensions. `view` and `reshape` keep the numbers in index order (the last index runs fastest) and
 # only cut the row of numbers into other pieces. With the same shape, neither changes the order in memory.
 #
-# Together they save copies. In channels_last, one row of numbers for each pixel is free:
+# `permute` and `reshape` together can save a copy. A table with one row for each pixel is a view of a channels_last
+# batch, but must be copied from a default one:
 
 # %%
 assert last.view(last.shape).stride() == last.reshape(last.shape).stride() == last.stride()
@@ -407,8 +409,8 @@ print("into softmax:  ", batch.stride())
 print("out of softmax:", result.stride())
 
 # %% [markdown]
-# Default order comes out. So somewhere inside, the order was changed. If `softmax` does that itself, then it costs
-# nothing more to change the order beforehand. And there is another way. Permute by hand, and the numbers that
+# Default order comes out. So somewhere inside, the order was changed. If `softmax` does that itself, what
+# does it cost to change the order beforehand? And there is another way. Permute by hand, and the numbers that
 # belong together *are* the last dimension of a contiguous tensor. How many times as fast is the last way?
 
 # %%
@@ -441,7 +443,7 @@ assert torch.allclose(by_hand, result)
 assert by_hand.stride() == batch.stride()
 
 # %% [markdown]
-# Further below there are six operations more, with other results again. They lead to three conditions for claim *E6*:
+# Further below there are more operations, with other results again. They lead to three conditions for claim *E6*:
 # many channels, a window, and a result that keeps the format. If it does not keep it, the operation has converted
 # your batch. That is quickly looked up; how much is gained, only a measurement tells.
 
@@ -634,7 +636,9 @@ def format_of(tensor):
         return f"{tensor.ndim} dimensions"
     default = tensor.is_contiguous()
     last = tensor.is_contiguous(memory_format=torch.channels_last)
-    return {(1, 0): "default", (0, 1): "channels_last", (1, 1): "both", (0, 0): "neither"}[default, last]
+    if default and last:
+        return "both"
+    return "default" if default else "channels_last" if last else "neither"
 
 
 x = torch.rand(4, 3, 64, 64)
@@ -652,9 +656,8 @@ for input_format in (torch.contiguous_format, torch.channels_last):
     for weight_format in (torch.contiguous_format, torch.channels_last):
         x = torch.rand(2, 8, 6, 6).to(memory_format=input_format)
         weight = torch.rand(4, 8, 3, 3).to(memory_format=weight_format)
-        print(
-            f"input {format_of(x):14} weights {format_of(weight):14} -> result {format_of(F.conv2d(x, weight))}"
-        )
+        result = format_of(F.conv2d(x, weight))
+        print(f"input {format_of(x):14} weights {format_of(weight):14} -> result {result}")
 
 # %% [markdown]
 # The layers after it pass the format on. So converting the weights alone leaves one conversion, of the three-channel
@@ -745,8 +748,8 @@ guessed(guess, *lines)
 # %% [markdown]
 # There is no rule that you could learn once. It differs by operation and by version of torch. Some are plausible:
 # where two formats meet, one must give way. Others are not: `masked_fill` loses the format, `where` with the
-# same meaning keeps it. `torch.stack` matters because loaders call it: it makes a default batch from
-# pictures whose strides are *H, W, C*.
+# same meaning keeps it. `torch.stack` matters because loaders call it: it makes a default batch
+# from pictures that lie in memory as *H, W, C*.
 #
 # So check, with `format_of` or `x.stride()`, after each step. Here is a piece of a program that drops
 # pixels below a threshold, pools and enlarges. The input is channels_last. How many times as fast is it if one
@@ -801,6 +804,8 @@ for shape in [(4, 1, 5, 5), (4, 3, 1, 1), (4, 3, 1, 5)]:
     print("    to(channels_last)        ", plain.to(memory_format=torch.channels_last).stride())
 
 # %% [markdown]
+# One row alone, the third shape, is not enough: 3 channels of 5 pixels still can lie in two orders.
+#
 # Note the strides. The stride of a dimension of size 1 is never used to find a number, so any value would do.
 # `contiguous` sees that nothing needs to be done, and leaves it. `to` makes a copy with the strides that channels_last
 # would have. Does it matter? A convolution of grey pictures chooses its output's format by the strides:
