@@ -3,37 +3,36 @@
 #
 # Every program starts by making tensors. The same tensor can cost microseconds or many milliseconds.
 #
+# "The articles" are five widely read articles on fast PyTorch from 2017–2021, whose claims the course measures;
+# IDs such as *A1* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
+# `guess` are explained in [chapter 00](00_measuring.ipynb).
+#
 # **You will be able to**
 # - choose the cheapest way into a tensor from a Python list, a NumPy array or nothing at all,
 # - say when two objects share memory, and use that or avoid it,
-# - tell a real saving from one that only moves the cost somewhere else.
+# - tell a real saving from one that only moves the cost somewhere else,
+# - collect rows whose number nobody knows beforehand.
 #
-# **Time:** 25 minutes to read and run. **Needs:** CPU, GPU if any.
+# **Time:** 40 minutes to read and run; 10 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU
+# if any.
 #
 # **Claims tested:** *A1* "create tensors directly in torch, not from Python lists or NumPy"; *A3* "use
 # `from_numpy` and `as_tensor` instead of `torch.tensor`, which copies"; *C2* "use the `*_like` functions".
 # Some of them hold under a condition only.
 
 # %%
+import os
+import subprocess
+import sys
 import warnings
 from statistics import median
 
 import numpy as np
 import torch
 
-from autograder import article_code, behaviour, compare, costs, devices, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, guessed, verdicts
 
 print("devices here:", *devices())
-
-# %% [markdown]
-# ## How to read this page
-#
-# Before each measurement there is a line `guess = …`. Change the number to what you believe, then run the
-# next cell. It times the variants in turn, many times, with fresh inputs, and draws your guess beside the
-# result. All CPU times are CPU seconds of one thread.
-#
-# A ratio of 5× means: the first variant takes five times as long. It is the median over many pairs of timings, so
-# it can differ a little from the ratio of the two median times.
 
 # %% [markdown]
 # ## 1. From a Python list
@@ -42,7 +41,7 @@ print("devices here:", *devices())
 # directly. How many times faster is the second?
 
 # %%
-guess = 10.0
+guess = ...
 
 # %%
 compare(
@@ -58,23 +57,23 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** The result is the same 400 kB. The way there is not.
+# **Why.** The result is the same 400 kB. The way there is not. A Python list does not hold numbers. It holds
+# pointers to Python objects, and torch has to follow every pointer, ask the object what it is, and convert it.
+# `torch.full` writes 4 bytes for each number, one after the other.
 #
-# A Python list does not hold numbers. It holds pointers, 8 bytes each, to Python objects of 24 bytes (here all to
-# the same one). torch has to follow every pointer, ask the object what it is, and convert it: more than a hundred
-# nanoseconds for each number. `torch.full` writes 4 bytes for each number, one after the other, as fast as memory takes them.
-#
-# Can we see it in what torch counts? `costs` calls a function once and counts: *operations* that compute or copy,
-# *views* that only look at memory in another way, bytes allocated, and *syncs*, where Python must wait for a value.
+# Can we see it in what torch counts?
 
 # %%
-print(costs(lambda: torch.tensor([0.5] * 100_000)), end="\n\n")
-print(costs(lambda: torch.full((100_000,), 0.5)))
+numbers = [0.5] * 100_000
+print(f"a list has {sys.getsizeof(numbers) / len(numbers):.1f} bytes for each pointer,")
+print(f"and an object that holds a number has {sys.getsizeof(numbers[0])} bytes\n")
+print("from a list", costs(torch.tensor, numbers), sep="\n", end="\n\n")
+print("torch.full", costs(torch.full, (100_000,), 0.5), sep="\n")
 
 # %% [markdown]
 # We cannot. Both allocate 400 kB, and the list needs no torch operation at all. The time goes into Python
-# objects, before torch's own work begins. That is why "count the operations" and "measure the time" are two
-# different tools. You need both.
+# objects, before torch's own work begins. "Count the operations" and "measure the time" are two different tools.
+# You need both.
 #
 # Torch has a function for every regular pattern, and for random numbers. These eight are the article's:
 
@@ -97,8 +96,14 @@ article_code(
 )
 
 # %% [markdown]
+# Patterns can be combined: a column compared with a row gives a table.
+
+# %%
+print((torch.arange(3)[:, None] >= torch.arange(4)).int())
+
+# %% [markdown]
 # One thing to watch: the type. A list of integers gives `int64`, a list with one float in it gives the
-# default float type.
+# default float type. And `float32` keeps about seven digits of a number, however large it is:
 
 # %%
 assert torch.tensor([1, 2, 3]).dtype == torch.int64
@@ -106,6 +111,10 @@ assert torch.tensor([1, 2, 3.0]).dtype == torch.float32 == torch.get_default_dty
 assert torch.arange(3).dtype == torch.int64
 assert torch.arange(3.0).dtype == torch.float32
 assert torch.full((3,), 1).dtype == torch.int64
+
+large = torch.tensor(30_000.0)
+step = torch.nextafter(large, torch.tensor(torch.inf)) - large
+print(f"the next float32 after 30,000 is 30,000 + {step.item():.4f}")
 
 # %% [markdown]
 # ## 2. The list is already there
@@ -116,7 +125,7 @@ assert torch.full((3,), 1).dtype == torch.int64
 # How many times faster is the direct way? A number below 1 means that it is slower.
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -131,10 +140,11 @@ compare(
 )
 
 # %% [markdown]
-# The detour is faster: NumPy reads lists faster than torch does, and handing its array to torch is free,
-# as we shall see. It is worth remembering for long lists only: for ten numbers all ways take microseconds.
+# NumPy reads lists faster than torch does, five times or more on most machines, and handing its array to torch is
+# nearly free, as we shall see. It is worth remembering for long lists only: for ten numbers all ways take
+# microseconds.
 #
-# A list of *arrays* is worse. Torch itself warns you:
+# What about a list of *arrays*? Torch itself has something to say:
 
 # %%
 arrays = [np.full((64, 64), i, dtype=np.float32) for i in range(20)]
@@ -144,10 +154,10 @@ with warnings.catch_warnings(record=True) as caught:
 print(str(caught[0].message).split(" (")[0] if caught else "no warning from this version of torch")
 
 # %% [markdown]
-# It walks through the 20 arrays number by number, as if they were lists. `np.stack` copies whole arrays.
+# How many times faster is `np.stack`, which makes one array of the 20, and then `torch.from_numpy`?
 
 # %%
-guess = 10.0
+guess = ...
 
 # %%
 compare(
@@ -162,13 +172,16 @@ compare(
 )
 
 # %% [markdown]
+# `torch.tensor` walks through the arrays number by number, as if they were lists. `np.stack` copies whole arrays.
+
+# %% [markdown]
 # ## 3. From a NumPy array
 #
 # `torch.tensor(array)` copies the array. `torch.from_numpy(array)` makes a tensor that uses the array's own
 # memory. The array has a million `float32`. How many times faster is the second?
 
 # %%
-guess = 5.0
+guess = ...
 
 # %%
 compare(
@@ -191,12 +204,10 @@ print(costs(torch.tensor, array), end="\n\n")
 print(costs(torch.from_numpy, array))
 
 # %% [markdown]
-# A copy reads 4 MB and writes 4 MB. The line *limit* in the table, and the green bar in the chart, say how long
-# this machine needs at least to move 8 MB: the course has measured how fast it moves memory.
-#
-# `torch.tensor` is not many times slower than that, so there is little to mend in *how* it copies. `from_numpy`
-# beats the limit because it does not copy. Its cost does not depend on the size at all: it makes a small object that
-# points to the array.
+# A copy reads 4 MB and writes 4 MB. The line *limit* says how long this machine needs at least to move 8 MB: the
+# course has measured how fast it moves memory. `torch.tensor` is not many times slower than that, so there is
+# little to mend in *how* it copies. `from_numpy` beats the limit because it does not copy. It makes a small object
+# that points to the array, whatever its size.
 #
 # `torch.as_tensor` shares memory too, where it can. It also takes lists (and copies them), and converts types
 # (and copies then).
@@ -214,26 +225,32 @@ article_code(
 )
 
 # %% [markdown]
-# ### Sharing cuts both ways
+# ### Who sees the change?
 #
-# Two names, one memory. What do you expect this cell to print?
+# An array holds 1, 2 and 3. We make two tensors of it. Then we write 100 into the array's
+# first place, and 200 into the second place of the tensor that shares its memory. What is the sum of that tensor
+# now?
+
+# %%
+guess = ...
 
 # %%
 array = np.array([1.0, 2.0, 3.0])
 shared, copied = torch.from_numpy(array), torch.tensor(array)
 array[0] = 100.0
 shared[1] = 200.0
-print("array ", array)
-print("shared", shared)
-print("copied", copied)
-
-# %%
 assert shared.tolist() == array.tolist() == [100.0, 200.0, 3.0]
 assert copied.tolist() == [1.0, 2.0, 3.0]
+guessed(
+    guess,
+    f"array:  {array.tolist()}",
+    f"shared: {shared.tolist()}, sum {shared.sum():g}",
+    f"copied: {copied.tolist()}, sum {copied.sum():g}",
+)
 
 # %% [markdown]
-# If somebody else may still change the array, the copy is what you want. It is not slow code, it is a
-# decision. (`Tensor.numpy()` shares in the other direction, with the same consequences.)
+# Sharing cuts both ways. If somebody else may still change the array, the copy is what you want. It is not slow
+# code, it is a decision. (`Tensor.numpy()` shares in the other direction, with the same consequences.)
 #
 # Not every array can be shared. A read-only one gives a warning, because torch would let you write to it. One
 # with negative strides, such as a reversed view, is refused, and so is one in the byte order of other machines.
@@ -259,15 +276,14 @@ for name, array in {"reversed": np.arange(3.0)[::-1], "byte order": swapped}.ite
 # %% [markdown]
 # `array.copy()` mends the first two: the copy is writable and its strides are positive. The third takes a
 # conversion: `array.astype(np.float64)`.
-
-# %% [markdown]
-# ### When it does not help
 #
-# Your array is `float64`, your model wants `float32`. So a conversion is needed anyway. How many times faster
-# is sharing first and converting then?
+# ### Another type
+#
+# Your array is `float64`, your model wants `float32`. How many times faster than `torch.tensor` with `dtype=` is
+# sharing first and converting then?
 
 # %%
-guess = 2.0
+guess = ...
 
 # %%
 compare(
@@ -284,28 +300,8 @@ compare(
 )
 
 # %% [markdown]
-# Hardly anything. Each way reads 2.4 MB and writes 1.2 MB once. Sharing saves a copy only where there was one to
-# save. It is the same for `torch.tensor(array, device="cuda")`: the transfer is the copy.
-#
-# And with three numbers?
-
-# %%
-guess = 1.0
-
-# %%
-compare(
-    "a NumPy array of 3 float32",
-    {"torch.tensor": torch.tensor, "torch.from_numpy": torch.from_numpy},
-    inputs=lambda generator, device: torch.rand(3, generator=generator).numpy(),
-    guess=guess,
-    claim="A3",
-    when="the array keeps its dtype",
-    only="cpu",
-)
-
-# %% [markdown]
-# The ratio is still large. Look at the times instead: a few microseconds saved. It matters if you do this
-# 100,000 times. Then ask why you do it 100,000 times.
+# Here it does not help: each way reads 2.4 MB and writes 1.2 MB once. Sharing saves a copy only where there was one
+# to save.
 
 # %% [markdown]
 # ## 4. Random numbers: who is faster?
@@ -314,8 +310,9 @@ compare(
 # current generator is `np.random.default_rng()`. How many times faster is torch?
 
 # %%
-guess = 2.0
+guess = ...
 random_numbers = np.random.default_rng()
+assert type(random_numbers.bit_generator).__name__ == "PCG64"
 
 # %%
 compare(
@@ -335,14 +332,12 @@ compare(
 )
 
 # %% [markdown]
-# On the CPU it is the other way round. NumPy's generator (PCG64) is quicker than the one that torch uses
-# there (a Mersenne Twister).
+# On the CPU NumPy's generator (PCG64) is quicker than the one that torch uses there (a Mersenne Twister).
 #
-# For normally distributed numbers the result changes again. NumPy makes them one after the other, torch
-# several at once, with vector instructions:
+# And normally distributed numbers? How many times faster is torch there?
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(
@@ -361,16 +356,17 @@ compare(
 )
 
 # %% [markdown]
-# So *A1* has a condition on the CPU: it depends on what you create. For a GPU there is another reason to follow
-# it. `torch.rand` takes a `device=`, and the numbers are made where they are needed. NumPy's must travel.
+# NumPy makes them one after the other, torch several at once, with vector instructions. So *A1* has a condition
+# on the CPU: it depends on what you create. For a GPU there is another reason to follow it. `torch.rand` takes a
+# `device=`, and the numbers are made where they are needed. NumPy's must travel.
 
 # %% [markdown]
-# ## 5. Too good to be true
+# ## 5. Ten million zeros
 #
-# Ten million zeros. NumPy's way against torch's. Guess how many times faster NumPy is, then run.
+# The same 40 MB of zeros, NumPy's way against torch's. How many times faster is NumPy's?
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(
@@ -385,12 +381,12 @@ compare(
 )
 
 # %% [markdown]
-# Writing 40 MB in 10 or 20 µs would be 2,000 gigabytes a second or more. No CPU's memory does that. So NumPy
-# cannot have written anything. What happens if we use the zeros once, by adding 1 to them? How many times
-# faster is torch then? A number below 1 means that it is slower.
+# Too good to be true. Divide 40 MB by NumPy's time: no CPU's memory is so fast. So NumPy cannot have written
+# anything. What happens if we use the zeros once, by adding 1 to them? How many times faster is torch then? A
+# number below 1 means that it is slower.
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 used = compare(
@@ -416,37 +412,23 @@ for name, blocks in used.samples["cpu"].blocks.items():
 # had only moved to the next line, outside the stopwatch.
 #
 # What is left has two reasons. `torch.zeros` writes zeros to pages that the system has just cleared. And look at
-# the faults: for large arrays NumPy asks Linux for pages of 2 MB. Torch takes the usual ones of 4 kB, unless
-# `THP_MEM_ALLOC_ENABLE=1` is in the environment when it starts. (Equal counts mean that this system gives both the
-# same pages.)
+# the faults: for large arrays NumPy asks Linux for pages of 2 MB, torch takes the usual ones of 4 kB. (Equal counts
+# mean that this system gives both the same pages. *Further* shows how torch gets the large ones, too.)
 #
 # Remember it when a measurement looks too good: **time the work together with its first use.**
 
 # %% [markdown]
-# ## 6. `empty`, `zeros`, and the `*_like` family
+# ## 6. `empty`, and the `*_like` family
 #
-# `torch.empty` reserves memory and writes nothing. It helps where every element is overwritten anyway. A
-# million numbers, set to 2: how many times faster is the last variant than the first?
+# `torch.empty` reserves memory and writes nothing. It helps where every element is overwritten anyway. The price
+# is trust: forget one element, and it holds whatever was there. `zeros` is the safe default.
 
 # %%
-guess = 1.5
-
-# %%
-compare(
-    "1,000,000 numbers set to 2",
-    {
-        "zeros, then fill_": lambda device: torch.zeros(1_000_000, device=device).fill_(2),
-        "empty, then fill_": lambda device: torch.empty(1_000_000, device=device).fill_(2),
-        "full": lambda device: torch.full((1_000_000,), 2.0, device=device),
-    },
-    inputs=lambda generator, device: device,
-    guess=guess,
-)
+before = torch.full((1000,), 7.0)
+del before
+print("an empty tensor, just after one of sevens was thrown away:", torch.empty(1000)[500:503].tolist())
 
 # %% [markdown]
-# `zeros` then `fill_` writes the memory twice, the others once. The price of `empty` is trust: forget one
-# element, and it holds whatever was there. `zeros` is the safe default.
-#
 # The `*_like` functions make a tensor with the shape, dtype, device and memory order of another one.
 
 # %%
@@ -464,10 +446,11 @@ row = images.new_zeros(5)
 assert row.dtype == torch.float64 and row.shape == (5,)
 
 # %% [markdown]
-# The advice is to use them instead of creating a tensor and moving it. With a `float64` example:
+# The advice is to use them instead of creating a tensor and moving it. The example is `float64`. How many times
+# faster is `zeros_like` than creating zeros and converting them?
 
 # %%
-guess = 1.0
+guess = ...
 
 # %%
 compare(
@@ -481,27 +464,9 @@ compare(
 )
 
 # %% [markdown]
-# Creating and converting makes one tensor too many. And when nothing needs converting?
-
-# %%
-guess = 1.0
-
-# %%
-compare(
-    "zeros like a million float32",
-    {
-        "zeros with dtype= and device=": lambda example: torch.zeros(
-            example.shape, dtype=example.dtype, device=example.device
-        ),
-        "zeros_like": torch.zeros_like,
-    },
-    inputs=lambda generator, device: torch.ones(1_000_000, device=device),
-    guess=guess,
-)
-
-# %% [markdown]
-# Little or no difference. `zeros_like` is not fast by itself: it saves you from the wrong dtype or device, and from
-# the conversion that mends it. Two of the family refuse integers; `full_like` cuts 0.5 down to 0 without a word:
+# Creating and converting makes one tensor too many. `zeros_like` is not fast by itself: it saves you from the wrong
+# dtype or device, and from the conversion that mends it. Two of the family refuse integers; `full_like` cuts 0.5
+# down to 0 without a word:
 
 # %%
 integers = torch.tensor([1, 2, 3])
@@ -530,10 +495,10 @@ behaviour(
 #
 # A result comes row by row: 500 rows of 256 numbers. You can let a tensor grow with `torch.cat`, collect the
 # rows in a list and join them once, or allocate the result first and fill it. (`out=result[i]` lets the product
-# write straight into that row.)
+# write straight into that row.) How many times faster is the last way than the first?
 
 # %%
-guess = 3.0
+guess = ...
 
 
 # %%
@@ -569,16 +534,34 @@ compare(
 # %%
 rows = torch.rand(500, 256)
 for function in (grow, collect, fill):
-    print(f"{function.__name__:8}", costs(function, rows), sep="\n", end="\n\n")
+    made = costs(function, rows).bytes
+    print(f"{function.__name__:8} {made / 1e6:6.1f} MB of new memory, {made / rows.nbytes:5.1f} × the result")
 
 # %% [markdown]
 # Collecting costs about as much as filling: both touch each row a few times only. So you need not know the
-# length beforehand. A Python list that grows is cheap; a tensor that grows is not.
-#
-# And the question before all of these: must it be row by row?
+# length beforehand. A Python list that grows is cheap; a tensor that grows is not. Why is a list cheap? How often
+# does it ask for more memory while 500 items are appended, one by one?
 
 # %%
-guess = 10.0
+guess = ...
+
+# %%
+items, sizes = [], set()
+for i in range(500):
+    items.append(i)
+    sizes.add(sys.getsizeof(items))
+room = (max(sizes) - sys.getsizeof([])) // 8
+guessed(guess, f"It has had {len(sizes)} different sizes. Now it has room for {room} items.")
+
+# %% [markdown]
+# A list takes more than it needs, in proportion to its length. So most appends find a free place, and all copying
+# together stays in proportion to the final length. Tensors do no such thing by themselves.
+#
+# And the question before all of these: must it be row by row? How many times faster than filling is one product
+# of all rows?
+
+# %%
+guess = ...
 
 # %%
 compare(
@@ -589,8 +572,117 @@ compare(
 )
 
 # %% [markdown]
-# Each call of torch costs some microseconds before it computes anything: here 500 products and 1,000 views. That
-# makes milliseconds. One operation on all rows pays once. Most of the following chapters come back to this point.
+# Each call of torch costs a microsecond or more before it computes anything: here 500 products and 1,000 views. One
+# operation on all rows pays once. Most of the following chapters come back to this point.
+
+# %% [markdown]
+# ## Further
+#
+# You can skip this part. It is for those who wonder where the savings of this chapter end.
+#
+# ### Three numbers
+#
+# A NumPy array of three `float32`, instead of a million. How many times faster is `from_numpy` now?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "a NumPy array of 3 float32",
+    {"torch.tensor": torch.tensor, "torch.from_numpy": torch.from_numpy},
+    inputs=lambda generator, device: torch.rand(3, generator=generator).numpy(),
+    guess=guess,
+    claim="A3",
+    when="the array keeps its dtype",
+    only="cpu",
+)
+
+# %% [markdown]
+# The ratio is still large. Look at the times instead: a few microseconds saved. It matters if you do this
+# 100,000 times. Then ask why you do it 100,000 times.
+#
+# ### Written twice
+#
+# A million numbers, set to 2: with `zeros` and `fill_`, with `empty` and `fill_`, or with `full`. How many times
+# faster is the last variant than the first?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "1,000,000 numbers set to 2",
+    {
+        "zeros, then fill_": lambda device: torch.zeros(1_000_000, device=device).fill_(2),
+        "empty, then fill_": lambda device: torch.empty(1_000_000, device=device).fill_(2),
+        "full": lambda device: torch.full((1_000_000,), 2.0, device=device),
+    },
+    inputs=lambda generator, device: device,
+    guess=guess,
+)
+
+# %% [markdown]
+# `zeros` then `fill_` writes the memory twice, the others once.
+#
+# ### Nothing to convert
+#
+# Zeros like an example again, but the dtype and the device are given when the zeros are made. How many times
+# faster is `zeros_like`?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "zeros like a million float32",
+    {
+        "zeros with dtype= and device=": lambda example: torch.zeros(
+            example.shape, dtype=example.dtype, device=example.device
+        ),
+        "zeros_like": torch.zeros_like,
+    },
+    inputs=lambda generator, device: torch.ones(1_000_000, device=device),
+    guess=guess,
+)
+
+# %% [markdown]
+# There is little or no difference, since both write the same zeros once.
+#
+# ### Large pages
+#
+# How many page faults do 40 MB of zeros cost when torch, too, asks Linux for pages of 2 MB? It does so with
+# `THP_MEM_ALLOC_ENABLE=1` in the environment. It reads that once, so we need a new process.
+
+# %%
+guess = ...
+
+# %%
+SCRIPT = """
+import resource, torch
+torch.zeros(10)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+torch.zeros(10_000_000)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+if sys.platform == "linux":
+    faults = {
+        setting: subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "THP_MEM_ALLOC_ENABLE": setting},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for setting in "01"
+    }
+    guessed(guess, *(f"THP_MEM_ALLOC_ENABLE={setting}: {n} page faults" for setting, n in faults.items()))
+else:
+    print("This setting is for Linux.")
+
+# %% [markdown]
+# Few faults are good for large tensors that are made and thrown away again and again. (Where both counts are
+# alike, this system gives large pages to all or to nobody.)
 
 # %% [markdown]
 # ## Summary
@@ -607,10 +699,11 @@ compare(
 # | a tensor to imitate | `zeros_like`, `new_zeros`, … | right dtype and device at once |
 # | every element to be written | `empty`, then fill | memory is written once; nothing checks that you did |
 # | rows that come one by one | a list, then `cat` or `stack` once | growing tensors copy themselves again and again |
+# | rows that are all there | one operation on all of them | every call costs a microsecond or more |
 
 # %%
 verdicts("A1", "A3", "C2")
 
 # %% [markdown]
 # **Now you:** [the exercises of this chapter](../exercises/01_tensor_creation/01_tensor_creation.ipynb). Five
-# functions, given slow; make them right and fast.
+# functions to make fast, and a table that grows, which you may keep.

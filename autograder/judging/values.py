@@ -122,8 +122,8 @@ def difference(
     if isinstance(expected, np.ndarray):
         if not isinstance(got, np.ndarray):
             return _wrong_type(got, "a NumPy array", where)
-        pair = torch.tensor(got.copy()), torch.tensor(expected.copy())
-        return _tensor_difference(*pair, pair[1], tolerance, where)
+        pair = [torch.tensor(one.astype(one.dtype.newbyteorder("="))) for one in (got, expected)]
+        return _tensor_difference(pair[0], pair[1], pair[1], tolerance, where)
     if isinstance(expected, dict):
         if not isinstance(got, dict):
             return _wrong_type(got, "a dict", where)

@@ -214,6 +214,20 @@ class Rows:
         return self.parts[0]
 
 
+# %% rows right_slow check=1 refused=1 lean=0 hidden=2 hidden_lean=0
+class Rows:
+    def __init__(self, width, dtype, device):
+        self.table = torch.zeros(0, width, dtype=dtype, device=device)
+
+    def append(self, rows):
+        if rows.shape[1:] != self.table.shape[1:] or rows.dtype != self.table.dtype:
+            raise ValueError("bad rows")
+        self.table = torch.cat([self.table, rows])
+
+    def all(self):
+        return self.table
+
+
 # %% rows wrong_fast check=0 refused=0 lean=2 hidden=0 hidden_lean=1
 class Rows:
     def __init__(self, width, dtype, device):
