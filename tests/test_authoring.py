@@ -18,6 +18,7 @@ import pytest
 
 from autograder.__main__ import main
 from autograder.authoring import builder
+from autograder.authoring.answers import points_of
 from autograder.authoring.headers import lighter
 from autograder.teaching import scoreboard
 
@@ -199,6 +200,14 @@ def test_pictures_within_html_are_left_as_they_are(tmp_path):
     (cell,) = notebook.cells
     assert cell.outputs[0].data["text/html"] == f"<details>{picture}course</details>"
     assert builder.output_texts(cell) == ["<details><img >course</details>"]
+
+
+@pytest.mark.parametrize("source", SOLUTIONS, ids=stem)
+def test_an_exercise_says_its_points_and_minutes(source):
+    text = source.read_text(encoding="utf-8")
+    minutes = sum(map(int, re.findall(r"\*\w+, (\d+) minutes\.\*", text)))
+    points = sum(points_of(builder.build(source)).values())
+    assert f"{points:g} points, about {minutes} minutes." in text
 
 
 # The builder, on a course of its own.

@@ -10,7 +10,7 @@
 # run when your notebook is graded: other shapes, other types, other random numbers.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
-# The chapter is [here](../../course/07_mixed_precision.ipynb). 35 points, about 80 minutes.
+# The chapter is [here](../../course/07_mixed_precision.ipynb). 35 points, about 82 minutes.
 
 # %% id="setup" role="given"
 import math

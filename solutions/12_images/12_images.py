@@ -10,7 +10,7 @@
 # Hidden tests run when your notebook is graded: other shapes, other types, other random numbers.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
-# The chapter is [here](../../course/12_images.ipynb). 35 points, about 80 minutes.
+# The chapter is [here](../../course/12_images.ipynb). 36 points, about 85 minutes.
 
 # %% id="setup" role="given"
 import torch
