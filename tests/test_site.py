@@ -267,6 +267,7 @@ def test_a_phone_never_scrolls_sideways(visit, path):
 
 def test_wide_outputs_scroll_inside_themselves(visit):
     with visit(LONGEST, width=390) as window:
+        window.page.evaluate("document.querySelectorAll('details').forEach(result => { result.open = true })")
         wide = "[...document.querySelectorAll('.text_html')].filter(o => o.scrollWidth > o.clientWidth)"
         assert window.page.evaluate(f"{wide}.length") > 5
         assert window.page.evaluate(f"{wide}.every(o => getComputedStyle(o).overflowX == 'auto')")

@@ -153,7 +153,7 @@ def stack_images(images):
     return torch.from_numpy(batch).permute(0, 3, 1, 2) / 255
 
 
-# %% pad transcribed check=1 empty=1 hidden=2 race=1.5..2.6
+# %% pad transcribed check=1 empty=1 hidden=2 race=1.5..2.8
 def pad(rows, value):
     if not rows:
         raise ValueError("no rows")
@@ -180,14 +180,14 @@ def pad(rows, value):
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True) if rows else torch.zeros(0, 0)
 
 
-# %% pad right_with_torchs_own check=1 empty=1 hidden=2 race=2.6..3
+# %% pad right_with_torchs_own check=1 empty=1 hidden=2 race=2..3
 def pad(rows, value):
     if not rows:
         raise ValueError("no rows")
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=value)
 
 
-# %% pad right_with_a_mask check=1 empty=1 hidden=2 race=3
+# %% pad right_with_a_mask check=1 empty=1 hidden=2 race=2.5..3
 def pad(rows, value):
     if not rows:
         raise ValueError("no rows")

@@ -199,7 +199,7 @@ def indices_of_rank(length, done, ranks, rank, seed, epoch, drop_last):
     return torch.tensor([order[i] for i in sampler], dtype=torch.int64)
 
 
-# %% indices_of_rank filled_up_only_once check=2 few=0 range=1 hidden=0 race=0
+# %% indices_of_rank filled_up_only_once check=2 few=0..1 range=1 hidden=0 race=0
 def indices_of_rank(length, done, ranks, rank, seed, epoch, drop_last):
     if not 0 <= rank < ranks:
         raise ValueError("no such rank")
