@@ -9,7 +9,7 @@
 #
 # ## How to use a chapter
 #
-# 1. **Guess.** Before each measurement there is a line `guess = …`. Change the number to what you believe.
+# 1. **Guess.** Before each measurement there is a line `guess = …`. Write a number in place of the dots.
 # 2. **Run** the next cell (Shift + Enter). It times the variants on this machine.
 # 3. **Compare.** The chart shows your guess beside the truth, and what other machines gave. Then read why.
 #

@@ -198,7 +198,7 @@ def _expect_same(
     exact = like(*change_tensors(trial.inputs(), precise)) if has_floats else None
     if found := difference(got, expected, exact, tolerance):
         raise AnswerError("failed", found)
-    if found := change_of_inputs(mine, theirs, argument_names(like, len(mine)), tolerance):
+    if found := change_of_inputs(mine, theirs, like, tolerance):
         raise AnswerError("failed", f"the call changed its input, which must be left alone.\n{found}")
     if gradients:
         pair = _gradients(got, mine), _gradients(expected, theirs)

@@ -20,7 +20,7 @@ from ..measuring.units import counted, size, times
 from .answer import Answer, AnswerHere
 from .calls import AnswerError, call, found_wrong, refuse_nonsense
 from .outcome import Bar, Outcome, notes, partial_points
-from .values import argument_names, change_of_inputs, change_tensors, difference, precise, tensors
+from .values import change_of_inputs, change_tensors, difference, precise, tensors
 
 # So often an answer is called before it is timed: what its first calls do, such as compile, is no part of the
 # race. torch.compile takes the second call to see that sizes change.
@@ -154,7 +154,7 @@ def _expect_right(
             exact = against(*change_tensors(fresh_inputs(on, seed, device), precise))
         if found := difference(got, expected, exact, tolerance):
             raise AnswerError("failed", f"not timed, because the answer is wrong: {found}")
-        if found := change_of_inputs(mine, theirs, argument_names(against, len(mine)), tolerance):
+        if found := change_of_inputs(mine, theirs, against, tolerance):
             raise AnswerError("failed", f"not timed, because the call changed its input: {found}")
 
 

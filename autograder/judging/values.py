@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -63,13 +63,13 @@ def argument_names(function: Callable[..., object], number: int) -> list[str]:
 
 
 def change_of_inputs(
-    mine: tuple[Any, ...], theirs: tuple[Any, ...], names: Sequence[str], tolerance: float | None
+    mine: tuple[Any, ...], theirs: tuple[Any, ...], given: Callable[..., object], tolerance: float | None
 ) -> str | None:
-    """How inputs differ after a call from those of the given version after its call, or None.
+    """How inputs differ after a call from those of the ``given`` version after its call, or None.
 
     They may differ in structure, in values, in whether they require a gradient, and in the one they hold.
     """
-    for name, own, other in zip(names, mine, theirs, strict=True):
+    for name, own, other in zip(argument_names(given, len(mine)), mine, theirs, strict=True):
         if found := difference(own, other, None, tolerance, name):
             return found
         for one, like in zip(tensors(own), tensors(other), strict=True):

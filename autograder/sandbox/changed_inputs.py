@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..judging.calls import AnswerError
-from ..judging.values import tensors
+from ..judging.values import change_tensors, tensors
 from .encode import Results
 from .messages import ChangedInputs
 
@@ -20,18 +20,18 @@ from .messages import ChangedInputs
 class Watched:
     """Inputs as they were before a call."""
 
-    def __init__(self, given: Sequence[Any]) -> None:
+    def __init__(self, given: list[Any]) -> None:
         self._given = given
         self._before = _fingerprint(given)
-        self._alive = tensors(list(given))  # so that no other tensor can come to have their id
+        self._alive = tensors(given)  # so that no other tensor can come to have their id
 
     def changed(self, results: Results) -> ChangedInputs | None:
         """What became of them, or None; its values go with those of the ``results``."""
         if _fingerprint(self._given) == self._before:
             return None
-        found = tensors(list(self._given))
+        found = tensors(self._given)
         return ChangedInputs(
-            [results.node(_detached(value)) for value in self._given],
+            [results.node(value) for value in change_tensors(self._given, torch.Tensor.detach)],
             [tensor.requires_grad for tensor in found],
             [results.node(None if tensor.grad is None else tensor.grad.detach()) for tensor in found],
         )
@@ -94,13 +94,3 @@ def _fingerprint(value: Any) -> object:
     if isinstance(value, (list, tuple)):
         return type(value), [_fingerprint(item) for item in value]
     return value if isinstance(value, (bool, int, float, str, type(None))) else id(value)
-
-
-def _detached(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.detach()
-    if isinstance(value, dict):
-        return {key: _detached(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [*map(_detached, value)] if isinstance(value, list) else tuple(map(_detached, value))
-    return value
