@@ -64,7 +64,7 @@ define or-say
 "make bundle) and 6 GB on the disk. Then call make again." >&2; exit 1; }
 endef
 
-.PHONY: help lab programs test test-grading test-notebooks test-browser test-rest test-on check notebooks new-chapter links release rehearsal grade report term hub bench fuzz screens record site bundle constraints clean
+.PHONY: help lab programs test test-grading test-notebooks test-browser test-rest test-on check notebooks new-chapter links release rehearsal grade watch report similar term gradescope hub bench fuzz screens record site bundle constraints clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -121,11 +121,20 @@ rehearsal: $(READY) ## grade a pretend class (ARGS=--help lists the options)
 grade: $(READY) ## grade a class in parallel: make grade ASSIGNMENT=01_tensor_creation (more: ARGS=--help)
 	@$(RUN) -m autograder grade $(ASSIGNMENT) $(ARGS)
 
+watch: $(READY) ## grade what is handed in, as soon as it is there (ARGS=--release hands back feedback, too)
+	@$(RUN) -m autograder watch $(ASSIGNMENT) $(ARGS)
+
 report: $(READY) ## write a page about a graded class: make report ASSIGNMENT=01_tensor_creation
 	@$(RUN) -m autograder report $(ASSIGNMENT) $(ARGS)
 
 term: $(READY) ## write a page about the whole term, and one for each student
 	@$(RUN) -m autograder term $(ARGS)
+
+similar: $(READY) ## write a page about answers that look alike: make similar ASSIGNMENT=01_tensor_creation
+	@$(RUN) -m autograder similar $(ASSIGNMENT) $(ARGS)
+
+gradescope: $(READY) ## make an archive that grades on Gradescope: make gradescope ASSIGNMENT=01_tensor_creation
+	@$(RUN) -m autograder gradescope $(ASSIGNMENT) $(ARGS)
 
 hub: $(READY) ## start a JupyterHub with two students and an instructor (docs/jupyterhub.md)
 	@$(RUN) examples/jupyterhub/start.py $(ARGS)

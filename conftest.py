@@ -15,7 +15,9 @@ LONGEST = [
     "tests/grading/test_adversaries.py",
     "tests/grading/test_faults.py",
     "tests/grading/test_isolated.py",
+    "tests/grading/test_gradescope.py",
     "tests/grading/test_new_chapter.py",
+    "tests/grading/test_guides.py",
     "tests/grading/test_all_answers.py",
     "tests/grading/test_grading.py",
     "tests/grading/test_bad_inputs.py",
@@ -23,7 +25,11 @@ LONGEST = [
     "course/",
 ]
 # Their tests have nothing in common, and any process may take one.
-EACH_FOR_ITSELF = ["tests/grading/test_all_answers.py", "tests/grading/test_new_chapter.py"]
+EACH_FOR_ITSELF = [
+    "tests/grading/test_all_answers.py",
+    "tests/grading/test_guides.py",
+    "tests/grading/test_new_chapter.py",
+]
 
 
 def on_linux() -> bool:

@@ -12,6 +12,9 @@ c.CourseDirectory.ignore = [
     "*.py", "*.pyc", "__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".ruff_cache", "feedback",
 ]  # fmt: skip
 
+# For nbgrader's own exchange, a folder. Leave this line out where another one is in its place.
+c.ExchangeFactory.collect = "autograder.nbgrader_plugin.collect.Collect"
+
 c.ClearSolutions.code_stub = {
     "python": 'raise NotImplementedError("Write your solution here, then delete this line.")'
 }

@@ -9,12 +9,16 @@ from importlib import import_module
 from pathlib import Path
 
 _WITH_OWN_OPTIONS = {
+    "again": "class_grading.again",
     "fastest": "class_grading.fastest",
     "grade": "class_grading.command",
+    "gradescope": "authoring.gradescope",
     "late": "class_grading.late",
     "rehearsal": "authoring.rehearsal",
     "report": "class_grading.report",
+    "similar": "class_grading.similar",
     "term": "class_grading.term",
+    "watch": "class_grading.watch",
 }
 
 
@@ -135,12 +139,16 @@ def _parser() -> argparse.ArgumentParser:
 
     # Their own options, --help too, are read by these commands themselves.
     commands.add_parser("grade", add_help=False, help="grade a class, in parallel")
+    commands.add_parser("again", add_help=False, help="judge one exercise again, after a dispute")
     commands.add_parser("fastest", add_help=False, help="write a page about the fastest answers")
+    commands.add_parser("gradescope", add_help=False, help="make an archive that grades on Gradescope")
     commands.add_parser("late", add_help=False, help="count lateness anew for a graded class")
     commands.add_parser("report", add_help=False, help="write a page about a graded class")
+    commands.add_parser("similar", add_help=False, help="write a page about answers that look alike")
     commands.add_parser(
         "term", add_help=False, help="write a page about the whole term, and one for each student"
     )
+    commands.add_parser("watch", add_help=False, help="grade what is handed in, as soon as it is there")
     commands.add_parser("rehearsal", add_help=False, help="grade a pretend class with nbgrader's commands")
     return parser
 

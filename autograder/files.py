@@ -1,9 +1,21 @@
-"""Writing a file in one piece."""
+"""Tables as spreadsheet programs save them, and writing a file in one piece."""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from pathlib import Path
+
+
+def read_csv(path: Path) -> csv.DictReader[str]:
+    """The rows of a CSV file with a header, with or without a byte order mark, with commas or semicolons.
+
+    Raises OSError, and UnicodeDecodeError for a file that is not in UTF-8.
+    """
+    text = path.read_text(encoding="utf-8-sig")
+    first = text.partition("\n")[0]
+    return csv.DictReader(io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ",")
 
 
 def write_whole(path: Path, text: str) -> None:

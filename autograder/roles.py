@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
+# How the cell begins that fetches the course on Google Colab and Kaggle.
+FETCHES_COURSE = (
+    "# Only for Google Colab and Kaggle: this cell fetches the course. Anywhere else it does nothing."
+)
 # The names of the errors that grading writes into a notebook; their text is for the student.
 TIMED_OUT, PROCESS_ENDED, NOT_RUN = "TimeLimit", "ProcessEnded", "NotRun"
 
@@ -215,6 +219,11 @@ def is_test(cell: NotebookNode) -> bool:
     """Whether the cell runs a test that gives points."""
     data = nbgrader_data(cell)
     return cell.cell_type == "code" and bool(data.get("grade")) and not data.get("solution")
+
+
+def fetches_course(cell: NotebookNode) -> bool:
+    """Whether the cell is there for Google Colab and Kaggle alone, by its first line."""
+    return cell.cell_type == "code" and cell.source.startswith(FETCHES_COURSE) and not nbgrader_data(cell)
 
 
 def solution_cells(notebook: NotebookNode) -> dict[str, NotebookNode]:

@@ -77,6 +77,12 @@ def _visible(char: str) -> str:
     return "\N{REPLACEMENT CHARACTER}" if kind == "Cs" else char.encode("unicode_escape").decode()
 
 
+def first_of(names: Sequence[str], most: int = 8) -> str:
+    """The first of many names."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def table_text(header: Sequence[str], rows: Rows, width: int = 60) -> str:
     """A table in plain text; long cells are folded at ``width`` characters."""
     folded = [

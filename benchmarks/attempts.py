@@ -29,7 +29,7 @@ from nbformat import NotebookNode
 from small_class import graded
 
 from autograder.authoring.answers import points_of
-from autograder.authoring.builder import build, solution_sources
+from autograder.authoring.builder import build
 from autograder.measuring.device import provenance
 from autograder.roles import exercise_of, nbgrader_data, solution_cells
 
@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--codes", action="store_true", help="print the letters of each exercise, and stop")
     parser.add_argument("--output", type=Path, default=ROOT / "data" / "attempts.json")
     options = parser.parse_args()
-    chapters = options.chapters or [source.stem for source in solution_sources(ROOT)]
+    chapters = options.chapters or sorted(path.stem for path in ATTEMPTS.glob("*.py"))
     if options.codes:
         for chapter in chapters:
             for exercise, letters in codes(build(ROOT / "solutions" / chapter / f"{chapter}.py")).items():

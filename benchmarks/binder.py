@@ -5,8 +5,8 @@ A chapter runs from top to bottom in a kernel of its own, in a control group wit
 swap, on one core; one that needs more is killed there. Where no such group can be made, nothing is measured:
 on Linux, root can, and others under ``systemd-run --user --scope -p Delegate=yes``.
 
-    python benchmarks/binder.py             # ten minutes
-    python benchmarks/binder.py 03 --output build/binder.json
+    python benchmarks/binder.py        # ten minutes
+    python benchmarks/binder.py 03     # one; the others' figures stay
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -100,7 +101,7 @@ def limited() -> Iterator[Group]:
             time.sleep(0.1)
 
 
-def chapter_in(group: Group, notebook: Path) -> dict[str, float | int]:
+def chapter_in(group: Group, notebook: Path) -> dict[str, Any]:
     """Run a chapter in the group, on one core. Raises SystemExit where it does not run to its end."""
     core = min(os.sched_getaffinity(0))
 
@@ -126,7 +127,12 @@ def chapter_in(group: Group, notebook: Path) -> dict[str, float | int]:
     if done.returncode:
         raise SystemExit(f"{notebook.name} does not run in {MEMORY / 1e9:g} GB:\n{done.stderr[-2000:]}")
     first, seconds = json.loads(done.stdout.splitlines()[-1])
-    return {"first_picture_s": first and round(first, 1), "seconds": round(seconds, 1), "peak_bytes": peak}
+    return {
+        "first_picture_s": first and round(first, 1),
+        "seconds": round(seconds, 1),
+        "peak_bytes": peak,
+        "machine": provenance("cpu"),
+    }
 
 
 def main() -> None:
@@ -140,12 +146,14 @@ def main() -> None:
         if source.stem[0].isdigit() and (not options.chapters or source.stem[:2] in options.chapters)
     ]
     found = {}
+    if options.chapters and options.output.exists():
+        found = json.loads(options.output.read_text(encoding="utf-8"))["chapters"]
     for source in tqdm(sources, unit="chapter"):
         with limited() as group:
             found[source.stem] = chapter_in(group, source.with_suffix(".ipynb"))
         tqdm.write(f"{source.stem}: {found[source.stem]}")
-    content = {"machine": provenance("cpu"), "cores": 1, "memory_bytes": MEMORY, "chapters": found}
-    options.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        content = {"cores": 1, "memory_bytes": MEMORY, "chapters": dict(sorted(found.items()))}
+        options.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     print(f"Written to {options.output}.")
 
 

@@ -51,7 +51,7 @@ def grade(chapter: str, folder: Path) -> dict:
         for number in range(STUDENTS)
     }
     summary, points = graded(chapter, folder, handed_in)
-    wanted = expected_points(answers, right)
+    wanted = {test: worth.high for test, worth in expected_points(answers, right).items()}
     put_off = set(summary.undecided)
     less = [
         f"{student}, {test}: {got} of {wanted[test]:g}"

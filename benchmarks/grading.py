@@ -1,11 +1,12 @@
 """How fast a class is graded, against plain nbgrader on the same machine, and what memory it takes.
 
 The class hands in chapter 01, in the mixture of right, slow, wrong and missing answers of the rehearsal.
-Three parts: without the races, by plain ``nbgrader autograde`` and by ``python -m autograder grade``, which
-must give the same points; with the races; and a class of 300, whose memory is watched. How often verdicts are
-wrong is in ``judge.py``.
+Four parts: without the races, by plain ``nbgrader autograde`` and by ``python -m autograder grade``, which
+must give the same points; with the races, where each time left that it announced is compared with the time it
+then took; a class of 300, whose memory is watched; and ``python -m autograder watch`` while students hand in,
+at random, as many as 300 in an hour. How often verdicts are wrong is in ``judge.py``.
 
-    python benchmarks/grading.py           # about 15 minutes; leave the machine alone
+    python benchmarks/grading.py           # about half an hour; leave the machine alone
     python benchmarks/grading.py --quick   # a small class, to see that it works
 """
 
@@ -14,7 +15,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +26,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import date
+from datetime import date, datetime, timezone
 from pathlib import Path
 from statistics import median
 
@@ -35,6 +39,7 @@ from autograder.authoring.answers import answers_to, submission
 from autograder.authoring.builder import build
 from autograder.authoring.rehearsal import mix
 from autograder.authoring.scratch_course import ScratchCourse
+from autograder.class_grading.queue_file import QUEUE, Place, read_queue
 from autograder.measuring.device import provenance
 from autograder.roles import is_test
 
@@ -50,6 +55,7 @@ c.Execute.timeout = 60
 c.ClearSolutions.code_stub = {{"python": "raise NotImplementedError"}}
 '''
 EVERY = 0.5  # seconds between two looks at the memory, which take time themselves
+A_HOUR = 300  # students who hand in while the watcher grades
 
 
 def course(folder: Path, students: int, *, races: bool) -> ScratchCourse:
@@ -106,11 +112,11 @@ def memory_of(samples: list[dict[str, float]]) -> Iterator[None]:
         thread.join()
 
 
-def timed(command: list[str], folder: Path) -> float:
+def timed(command: list[str], made: ScratchCourse) -> float:
     """Seconds that a command takes. Raises CalledProcessError with its output where it fails."""
     start = time.perf_counter()
-    environment = {**os.environ, "JUPYTER_CONFIG_DIR": str(folder / "jupyter")}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    environment = {**os.environ, **made.environment}
+    done = subprocess.run(command, cwd=made.folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         print(done.stdout[-3000:], done.stderr[-3000:], file=sys.stderr)
         done.check_returncode()
@@ -119,15 +125,16 @@ def timed(command: list[str], folder: Path) -> float:
 
 def ours(made: ScratchCourse) -> float:
     """Grade with the course's own command: seconds."""
-    return timed([sys.executable, "-m", "autograder", "grade", ASSIGNMENT], made.folder)
+    return timed([sys.executable, "-m", "autograder", "grade", ASSIGNMENT], made)
 
 
 def plain(made: ScratchCourse, folder: Path) -> tuple[float, dict]:
     """Grade a copy of the class with nbgrader as it comes: seconds, and the points."""
     shutil.copytree(made.folder, folder)
     (folder / "nbgrader_config.py").write_text(PLAIN.format(folder=str(folder)))
-    seconds = timed([sys.executable, "-m", "nbgrader", "autograde", ASSIGNMENT], folder)
-    return seconds, ScratchCourse(folder).points(ASSIGNMENT)
+    copy = ScratchCourse(folder)
+    seconds = timed([sys.executable, "-m", "nbgrader", "autograde", ASSIGNMENT], copy)
+    return seconds, copy.points(ASSIGNMENT)
 
 
 def above(samples: list[dict[str, float]]) -> float:
@@ -143,15 +150,92 @@ def growth(samples: list[dict[str, float]]) -> float:
     return median(totals[-quarter:]) - median(totals[quarter : 2 * quarter])
 
 
+def announced(made: ScratchCourse) -> tuple[float, list[list[float]]]:
+    """Grade as ``ours``: seconds; and for each time left that it announced, the share of the run that was
+    over then, and what it said over what was true.
+    """
+    start, said = time.perf_counter(), []
+    with subprocess.Popen(
+        [sys.executable, "-m", "autograder", "grade", ASSIGNMENT],
+        cwd=made.folder,
+        env={**os.environ, **made.environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if found := re.search(r"about ([\d.]+) (s|min|h) left", line):
+                seconds = float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]]
+                said.append((time.perf_counter() - start, seconds))
+    total = time.perf_counter() - start
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, process.args)
+    return total, [[round(at / total, 2), round(seconds / (total - at), 2)] for at, seconds in said]
+
+
+def send(made: ScratchCourse, student: str, notebook: NotebookNode) -> None:
+    """Hand in through the exchange, as ``nbgrader submit`` does."""
+    stamp = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S.%f %Z}"
+    whole = made.folder / f"{student}+{ASSIGNMENT}+{stamp}+{student}"
+    whole.mkdir()
+    nbformat.write(notebook, whole / f"{ASSIGNMENT}.ipynb")
+    (whole / "timestamp.txt").write_text(stamp)
+    (whole / "submission_secret.txt").write_text(student)
+    whole.chmod(0o777)  # nbgrader's sign that nothing is to come
+    whole.rename(made.folder / "exchange/fast-pytorch/inbound" / whole.name)
+
+
+def graded(made: ScratchCourse) -> list[Place]:
+    """Those whom the watcher has done with."""
+    queue = read_queue(made.folder / QUEUE)
+    return [place for place in queue.places if place.ended] if queue else []
+
+
+def watched(made: ScratchCourse, students: int) -> dict:
+    """Students hand in at random, and a watcher grades and hands back: seconds from one to the other."""
+    released, answers = made.released(ASSIGNMENT), answers_to(ASSIGNMENT, ROOT)
+    (made.folder / "exchange/fast-pytorch/inbound").mkdir(parents=True)
+    moments = random.Random(19)
+    environment = {**os.environ, **made.environment}
+    command = [sys.executable, "-m", "autograder", "watch", "--release"]
+    with (
+        (made.folder / "watch.log").open("w") as log,
+        subprocess.Popen(command, cwd=made.folder, env=environment, stdout=log, stderr=log) as process,
+    ):
+        try:
+            for number in tqdm(range(students), desc="handing in", unit="student", leave=False):
+                time.sleep(moments.expovariate(A_HOUR / 3600))
+                send(made, f"student{number:03}", submission(released, answers, mix(answers, number)))
+            while len(graded(made)) < students and process.poll() is None:
+                time.sleep(EVERY)
+        finally:
+            process.send_signal(signal.SIGINT)
+    places = graded(made)
+    seconds = [
+        (datetime.fromisoformat(place.ended) - datetime.fromisoformat(place.arrived)).total_seconds()
+        for place in places
+        if place.ended
+    ]
+    return {
+        "an_hour": A_HOUR,
+        "submissions": students,
+        "graded": sum(place.stage == "graded" for place in places),
+        "handed_back": sum(place.handed_back for place in places),
+        "median_s": round(median(seconds), 1),
+        "longest_s": round(max(seconds), 1),
+    }
+
+
 def spent_on_races(made: ScratchCourse) -> float:
     """Seconds that the races of all students took, as the autograded notebooks say."""
     pages = made.folder.glob(f"autograded/*/{ASSIGNMENT}/*.ipynb")
     return sum(json.loads(page.read_text())["metadata"]["autograder"]["seconds"]["races"] for page in pages)
 
 
-def measure(class_size: int, racing: int, large: int, scratch: Path) -> dict:
-    """All parts, in this order: ours, plain, with races, a large class."""
-    bar = tqdm(total=4, desc="grading classes", unit="class")
+def measure(class_size: int, racing: int, large: int, watching: int, scratch: Path) -> dict:
+    """All parts, in this order: ours, plain, with races, a large class, a watcher."""
+    bar = tqdm(total=5, desc="grading classes", unit="class")
     made = course(scratch / "ours", class_size, races=False)
     untouched = shutil.copytree(made.folder, scratch / "untouched")
     seconds = ours(made)
@@ -168,7 +252,7 @@ def measure(class_size: int, racing: int, large: int, scratch: Path) -> dict:
         "same_points": made.points(ASSIGNMENT) == plain_points,
     }
     raced = course(scratch / "raced", racing, races=True)
-    seconds = ours(raced)
+    seconds, estimates = announced(raced)
     bar.update()
     spent = spent_on_races(raced)
     races = {
@@ -176,23 +260,27 @@ def measure(class_size: int, racing: int, large: int, scratch: Path) -> dict:
         "seconds": round(seconds, 1),
         "seconds_of_races": round(spent, 1),
         "times_the_races": round(seconds / spent, 2),
+        "seconds_each": round(seconds / racing, 2),
+        "time_left_announced": estimates,
     }
     crowd = course(scratch / "crowd", large, races=False)
     samples: list[dict[str, float]] = []
     with memory_of(samples):
         seconds = ours(crowd)
     bar.update()
-    bar.close()
-    graded = crowd.points(ASSIGNMENT)
+    points = crowd.points(ASSIGNMENT)
     many = {
         "submissions": large,
         "seconds": round(seconds, 1),
         "a_minute": round(60 * large / seconds, 1),
-        "graded": sum(None not in points.values() for points in graded.values()),
+        "graded": sum(None not in points_of_one.values() for points_of_one in points.values()),
         "megabytes_in_all": round(max(sum(sample.values()) for sample in samples)),
         "megabytes_above_warm": round(above(samples)),
         "megabytes_grown": round(growth(samples)),
     }
+    watch = watched(course(scratch / "watched", 0, races=True), watching)
+    bar.update()
+    bar.close()
     return {
         "machine": provenance("cpu"),
         "cores": len(os.sched_getaffinity(0)),
@@ -200,6 +288,7 @@ def measure(class_size: int, racing: int, large: int, scratch: Path) -> dict:
         "without_races": table,
         "with_races": races,
         "large_class": many,
+        "watched": watch,
     }
 
 
@@ -208,7 +297,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a small class, to see that it works")
     parser.add_argument("--output", type=Path, default=ROOT / "data" / "grading.json")
     options = parser.parse_args()
-    sizes = (4, 2, 8) if options.quick else (60, 10, 300)
+    sizes = (4, 2, 8, 3) if options.quick else (60, 60, 300, 60)
     with tempfile.TemporaryDirectory(prefix="grading-") as scratch:
         table = measure(*sizes, Path(scratch))
     options.output.write_text(json.dumps(table, indent=1) + "\n")

@@ -503,6 +503,15 @@ def summary(table: dict) -> str:
     return "\n".join(lines)
 
 
+def a_point(table: dict, judge: str) -> str:
+    """How many verdicts of a judge are behind each point of the chart."""
+    numbers: defaultdict[tuple[str, float], int] = defaultdict(int)
+    for row in table["rows"]:
+        if row["judge"] == judge:
+            numbers[row["load"], row["ratio"]] += row["verdicts"]
+    return " or ".join(map(str, sorted(set(numbers.values()), reverse=True)))
+
+
 def draw(table: dict, path: Path) -> None:
     """The chart for the README: wrong verdicts by true ratio, quiet and busy."""
     from matplotlib.figure import Figure
@@ -514,7 +523,7 @@ def draw(table: dict, path: Path) -> None:
     panels = figure.subplots(1, len(loads), sharey=True, squeeze=False)[0]
     for panel, kind in zip(panels, loads, strict=True):
         for colour, marker, judge in zip(colours, "os^Dv", (OURS, *OTHERS), strict=True):
-            points, number = [], 0
+            points = []
             for given in GIVEN:
                 cells = [
                     row
@@ -522,7 +531,6 @@ def draw(table: dict, path: Path) -> None:
                     if (row["judge"], row["load"], row["ratio"]) == (judge, kind, given / (ASKED * ANSWERED))
                 ]
                 if cells:
-                    number = sum(c["verdicts"] for c in cells)
                     points.append(
                         (
                             given / (ASKED * ANSWERED),
@@ -534,7 +542,7 @@ def draw(table: dict, path: Path) -> None:
                 *zip(*points, strict=True),
                 color=colour,
                 marker=marker,
-                label=f"{judge} ({number} a point)",
+                label=f"{judge} ({a_point(table, judge)} a point)",
                 **weight,
             )
         title = {

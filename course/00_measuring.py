@@ -369,7 +369,7 @@ guessed(
 # Where does it come from? The system interrupts. Other programs use the same core, cache and memory. The processor
 # changes its frequency. Python and the allocator tidy up now and then. Most of these make a call slower.
 #
-# Let us make it worse: `neighbours()` starts programs that keep the processor busy.
+# Now the same with company: `neighbours()` keeps the processor busy. (Where a core stays free, little may change.)
 
 # %%
 print(inspect.getsource(neighbours))
@@ -519,9 +519,9 @@ with neighbours():
     all_methods()
 
 # %% [markdown]
-# On the CPU clock, medians of blocks raise few alarms or none, busy or not, in pairs or not. On the wall clock, pairs
-# may raise many, too. (There are only some trials behind the lower lines: one alarm more or less says little.) So why
-# pairs? Because some changes reach the CPU clock as well: another frequency, a cache or a memory bus that others fill.
+# On the CPU clock, medians of blocks raise few alarms or none, busy or not, in pairs or not. (There are only some
+# trials behind the lower lines: one alarm more or less says little.) So why pairs? Because some changes reach the
+# CPU clock as well: another frequency, a cache or a memory bus that others fill.
 #
 # Here is one. 60 blocks of one function are timed on the CPU clock. After 30 of them, neighbours come who copy memory
 # without a pause. First we call the first 30 blocks A and the others B. Then we take the same 60 timings in turn: A, B,
@@ -769,9 +769,10 @@ used, norm = (
 print(f"by hand, memory in use / vector_norm: {used / norm:.1f}×")
 
 # %% [markdown]
-# The calculation knows bytes only, so it is meant for the last line above, with memory in use. New memory can cost page faults on top, as in section 1: at 4 kB a page, up to 3,906. Did it, above? That is up to the
-# allocator: it may keep the 16 MB for the next call, or give them back to the system and ask again. So the ratio of
-# `vector_norm` to the first way may be near 3 on one machine and far above it on the next.
+# The calculation knows bytes only. So it is meant for the ratio printed just above: *by hand, memory in use*
+# against `vector_norm`. New memory can cost page faults on top, as in section 1: at 4 kB a page, up to 3,906. That is
+# up to the allocator: it may keep the 16 MB, or give them back and ask again. So the first way's ratio may be near 3 on
+# one machine and far above it on the next.
 
 # %% [markdown]
 # ### Fewer operations

@@ -253,6 +253,7 @@ guessed(
 #
 # Not every array can be shared. A read-only one gives a warning, because torch would let you write to it. One
 # with negative strides, such as a reversed view, is refused, and so is one in the byte order of other machines.
+# (There is a third refusal. Exercise 3 gives you an array that meets it.)
 
 # %%
 read_only = np.arange(3.0)

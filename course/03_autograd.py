@@ -14,7 +14,7 @@
 # - find a graph that is held by mistake, and mend the errors that in-place operations cause,
 # - get many gradients at once without a Python loop.
 #
-# **Time:** 45 minutes to read and run, and 20 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00
+# **Time:** 50 minutes to read and run, and 20 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00
 # or 01.
 #
 # **Claims tested:** *B1* "autograd records a graph in the forward pass; `backward()` fills `.grad`"; *B2* "the
@@ -311,8 +311,9 @@ guessed(
 )
 
 # %% [markdown]
-# Not 16 times less: the gradients do not get smaller, and are a good part of what the parts need. Whether the parts save
-# time, too, is asked in the part Further.
+# Not 16 times less: the gradients do not get smaller, and are a good part of what the parts need. And the new gradient of
+# a weight lies beside its `.grad` until it is added. The rest are the tables of one part, 66 kB each. Whether the parts
+# save time, too, is asked in the part Further.
 #
 # The parts must be of equal size, or each must count by its size. And each row must be computed without the others.
 # (The part Further shows a model where it is not.)
@@ -534,8 +535,8 @@ guessed(guess, *lines, f"{peaks[0] / peaks[1]:.3g} times less.")
 
 # %% [markdown]
 # The price: about 1.3 times the products. Of 64 results, those between the segments are kept, and those inside the
-# segment that is at work: about 8 + 8, and what its step needs. The last segment is not computed twice, because its
-# graph is needed at once. The gradients are the same to the last bit. (The
+# segment that is at work: 8 + 8 of them, 131 kB each, are 2.1 MB. The remainder is what backward needs for one layer. The
+# last segment is not computed twice, because its graph is needed at once. The gradients are the same to the last bit. (The
 # [documentation](https://docs.pytorch.org/docs/stable/checkpoint.html) recommends `use_reentrant=False`.)
 #
 # It does not help where weights fill the memory, or the optimizer's state. And if a smaller batch fits, the parts of
@@ -697,8 +698,8 @@ for loss in (nn.functional.mse_loss(x, target), (x - target).square().mean()):
 assert nn.functional.mse_loss(x, target).untyped_storage().nbytes() == x.nbytes
 
 # %% [markdown]
-# The result of `mse_loss` has room for all 3,000 squares: torch makes it as large as the input, and then one number, and
-# its memory stays as it was. So look before you keep a thousand losses; `clone()` helps here, too.
+# The result of `mse_loss` has room for all 3,000 squares. torch makes a result as large as the input first. Then it makes
+# one number of it, and keeps the memory. So look before you keep a thousand losses; `clone()` helps here, too.
 
 # %% [markdown]
 # ## 8. A graph that nobody frees

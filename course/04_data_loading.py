@@ -109,8 +109,9 @@ compare(
 
 # %% [markdown]
 # No. Nearly all of the time goes into decoding the files, and both leave that to the same library. You save
-# lines and mistakes; time you do not save, and *C1* promises none. One of the mistakes: some pictures are grey. One is
-# shown below. Without `convert("RGB")` they have no channels, and cannot be in one batch with the others.
+# lines and mistakes; time you do not save, and *C1* promises none. (*Times faster* need not be the quotient of the
+# two times in the table. It is the median of the pairs' ratios: chapter 00, section 7.) One of the mistakes: some
+# pictures are grey. Without `convert("RGB")` this one has no channels, and cannot be in one batch with the others.
 
 # %%
 print("as stored:  ", np.asarray(Image.open(data / "images/texture/brick.png")).shape)
@@ -743,8 +744,8 @@ except RuntimeError as error:
 # ## 8. `non_blocking`: who waits?
 #
 # Pinned memory makes the copy shorter. It does not make anything happen at the same time. `tensor.to(device)`
-# waits until the copy is done; `non_blocking=True` puts the copy into the device's queue and goes on. `costs` counts
-# the waits by this rule. It is an estimate: it does not look whether the source is pinned.
+# waits until the copy is done; `non_blocking=True` puts the copy into the device's queue and goes on. `costs` counts a
+# wait for the first and none for the second. It is an estimate: it does not look whether the source is pinned.
 
 # %%
 batch = torch.zeros(1000)

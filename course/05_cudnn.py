@@ -272,7 +272,7 @@ compare(
 
 # %% [markdown]
 # Does an interval reach below 1? This search tries each way only once. If something disturbs that one try, it may
-# keep the slow way. Then there are 14 direct runs instead of 12.
+# keep the slow way, and then the tries come on top of it.
 #
 # And twelve pictures of twelve different sizes? Here the search is the baseline: how many times as fast is *direct*?
 
@@ -813,8 +813,8 @@ guessed(
 
 # %% [markdown]
 # PyTorch's default takes that to be enough for convolutions. For a comparison with the CPU, or for a solver, it may
-# not be. What you need there is `torch.backends.cudnn.conv.fp32_precision = "ieee"`. After that, older switches can
-# raise an error, even `cudnn.flags` and so the cells of section 1 (end of *Further*), until it is `"tf32"` again.
+# not be. What you need there is `torch.backends.cudnn.conv.fp32_precision = "ieee"`. Set it back to `"tf32"` before you
+# run section 1 again: its `cudnn.flags` touches an older switch, and the two do not go together (end of *Further*).
 
 # %% [markdown]
 # ## Further: on an NVIDIA GPU

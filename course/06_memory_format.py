@@ -161,9 +161,9 @@ compare(
 )
 
 # %% [markdown]
-# The gap is much smaller. In one call torch chooses the walk. It need not go down one column after the other: it can
-# take a strip of columns, a few lines of memory wide, down all rows, with one running sum for each column. Then every
-# number of a line is used. Order is your problem where **you** write the loop. If a loop must go along the wrong
+# The gap is much smaller. In one call torch chooses the walk. It need not go down one column after the other. It can go
+# through the rows as they lie in memory, and add row after row to one row of 1024 running sums, or to a strip of it. Then
+# every number of a line is used. Order is your problem where **you** write the loop. If a loop must go along the wrong
 # dimension, make one copy in the other order first (`matrix.t().contiguous()`, which copies only what is not in that
 # order already: section 4), and walk through that.
 
@@ -823,7 +823,8 @@ print("after to:        ", format_of(F.conv2d(with_to, weight)))
 
 # %% [markdown]
 # So convert with `.to(memory_format=torch.channels_last)`, and a network for grey pictures gets what you meant.
-# Where the copy is too much, cut a dimension of size 1 behind the pixels, and move it: that is a view. And do not
+# Where the copy is too much, let `view` put a dimension of size 1 behind the others, and let `permute` move it to the
+# channels' place: both give views. And do not
 # trust `is_contiguous(memory_format=...)` alone when a size is 1: print the strides.
 
 # %%

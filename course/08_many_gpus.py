@@ -484,10 +484,11 @@ for size, seconds in message.items():
 #
 # *time = start-up + bytes / bandwidth*, once for each call.
 #
-# It tells you what to look at, and not how many milliseconds: in between, and in a program, times can be several times
-# its own. Sixty calls take longer than sixty start-ups of this list. Before each message of the list the ranks met,
-# untimed; in a row they may wait for each other anew each time. Between GPUs the two numbers are others; the shape of the model
-# is the same.
+# It tells you what to look at, and not how many milliseconds. A message of a size between those of the list, or
+# one in a program, can take several times as long as the model says. Sixty calls take longer than sixty start-ups
+# of this list. Before each message of the list the ranks met, and that was not timed. So the list leaves out how
+# long they wait for each other, and sixty calls in a row contain it. Between GPUs the two numbers are others; the
+# shape of the model is the same.
 #
 # All timings in this chapter are wall-clock times (`clock="wall"`), because two processes or two threads work. They
 # change with what else your machine does. When `compare` times the team, they contain the way from the notebook to
@@ -844,7 +845,8 @@ assert len(wrapper.device_ids) == torch.cuda.device_count()
 #
 # The number of bytes need *not* be the difference. If the GPUs pass them on to each other, the weights leave the first
 # one once and the gradients enter it once, however many GPUs there are. A ring all-reduce moves as much at each GPU, or
-# more (section 6).
+# more: with *n* of them each sends 2 (*n* - 1) / *n* times the gradients (section 6). Of 2 that is once, of 8 it is 1.75
+# times.
 
 # %%
 replicate = inspect.getsource(sys.modules["torch.nn.parallel.replicate"])

@@ -98,7 +98,8 @@ for name, function in {
 #
 # Our own version writes four matrices of 1 MB (sum, product, clamp, root). `cdist` makes one, and works in place. On
 # some machines this saves time, too. (`costs` counts what operations return, and names the five most frequent ones.
-# Inside, `cdist` also makes changed copies of both sets of points, but no further matrix of pairs.)
+# Inside, `cdist` also copies both sets of points, with two columns more: the squared lengths and ones. So one product
+# gives all three terms. It makes no further matrix of pairs.)
 
 # %%
 assert torch.allclose(by_broadcasting(a, b), torch.cdist(a, b), rtol=1e-4)
@@ -225,7 +226,7 @@ compare(
 
 # %% [markdown]
 # On a CPU it loses again. Each of the 10,000 points is used once. A product gains by using a row for many
-# others, and here there is only one other. But `cdist` still makes its changed copy of all points first. So ask for
+# others, and here there is only one other. But `cdist` still makes its copy of all points first (section 1). So ask for
 # the direct way here. With hundreds of points on both sides the product won (section 2); in between, measure.
 #
 # **Other distances.** The identity above holds for the Euclidean distance only. For `p=1`, the sum of
@@ -301,9 +302,8 @@ picture(*chart_of_errors(offsets, errors, typical))
 
 # %% [markdown]
 # The error of the product grows with the offset: ten times as far from 0, ten times as wrong. At 10,000 it
-# is larger than the distances. (That the shifted line falls at the end is no merit: around 10,000, `float32` stores the
-# coordinates so coarsely that the squares of what is left need no rounding.) Is that a rare case? Kelvin, years, map
-# coordinates in metres, prices: many columns have a mean far larger than their spread.
+# is larger than the distances. Is that a rare case? Kelvin, years, map coordinates in metres, prices: many columns have
+# a mean far larger than their spread.
 
 # %%
 near = "points are not much farther from 0 than from each other (subtract their mean first)"
@@ -326,8 +326,14 @@ behaviour(
     right["matrix product"][3],
     unless=near,
 )
-moved = cloud - cloud.mean(0)  # the cloud around 10,000
-assert torch.equal((moved * moved).double(), moved.double() * moved.double())
+
+# %% [markdown]
+# The line of the shifted points falls at its end, and that is no merit of shifting. Around 10,000, `float32` stores
+# coordinates so coarsely that the squares of what is left need no rounding:
+
+# %%
+coarse = cloud - cloud.mean(0)  # the last cloud of the picture, around 10,000
+assert torch.equal((coarse * coarse).double(), coarse.double() * coarse.double())
 
 # %% [markdown]
 # It is not only the last digit of a number. Who is the nearest neighbour? 500 points around 1000 again. For how many
@@ -703,7 +709,7 @@ for chunk in (1000, 128, 4):
 # %% [markdown]
 # **Why.** About an eighth of the memory, and on most CPUs faster. A block of 128 × 10,000 distances is 5 MB: it may
 # still be in the cache when `topk` reads it. 40 MB are not. Very small pieces lose again: every piece starts
-# several operations, and `cdist` makes its changed copy of all 10,000 points anew each time. (These copies, less than
+# several operations, and `cdist` makes its copy of all 10,000 points anew each time. (These copies, less than
 # a megabyte in every line, are not counted: section 1.)
 #
 # Begin with pieces whose matrix has a few megabytes on a CPU. On a GPU you may need far larger ones to keep it

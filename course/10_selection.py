@@ -211,8 +211,9 @@ picture(*draw_shares(shares, milliseconds))
 # %% [markdown]
 # Look at `where`. It keeps every number in its place, and its line had a hump all the same on the CPU that built this
 # notebook. So *deciding* number by number is enough for a hump, without packing. Multiplying decides nothing: half
-# chosen and shuffled, it was far faster. `x[mask]` pays for each chosen number besides, in whatever order. All this is
-# about CPUs. On a GPU the price of selecting is another one: section 4.
+# chosen and shuffled, it was far faster. So where you need a mask several times, decide once, and multiply then. `x[mask]`
+# pays for each chosen number besides, in whatever order: it first writes down the place of each, and then fetches the
+# numbers by their places. All this is about CPUs. On a GPU the price of selecting is another one: section 4.
 #
 # ### When multiplying does not help
 #
@@ -280,8 +281,8 @@ lines = {
 # How many of the eleven lines wait? Ask of each step on the way: do you know how long its result is, without seeing
 # the values?
 #
-# (`costs` estimates syncs from the names of the operations on a CPU, and the exercises go by this count. On a GPU,
-# `torch.cuda.set_sync_debug_mode("warn")` names the lines that really wait.)
+# (`costs` estimates syncs on a CPU, from names of operations and types of indices: to read `x[mask]` is one, `x[places]`
+# none. The exercises go by it. On a GPU, `torch.cuda.set_sync_debug_mode("warn")` names the lines that really wait.)
 
 # %%
 guess = ...
@@ -752,9 +753,9 @@ for function in (rows_by_product, rows_by_scatter, rows_by_scatter_view, rows_by
 # **Why.** 640,000 additions are needed. The matrix product does a thousand times that, most of it with
 # zeros, and its table has 10 million entries, 80 MB as `int64` and 40 MB more as `float32`. The repeated
 # index is 5 MB of numbers that say the same 64 times. `expand` gives `scatter_add` a view of the same 10,000
-# numbers: no copy. `index_add` takes these 10,000 as they are, and is about as fast. (The limit: 2.56 MB of rows
-# and 0.08 MB of groups are read, 0.26 MB of sums written, once.) Two syncs stand in the first count: on a CPU,
-# `one_hot` reads the smallest and the largest label to check them. On a GPU, with the classes given, it does not.
+# numbers: no copy. `index_add` takes these 10,000 as they are, and is about as fast. (With rows of 4 numbers it may not:
+# time both.) The limit: 2.56 MB of rows and 0.08 MB of groups are read, 0.26 MB of sums written, once. Two syncs stand
+# in the first count: on a CPU, `one_hot` reads the smallest and largest label. On a GPU, with classes given, it does not.
 #
 # ### Other than sums
 #

@@ -17,7 +17,8 @@
 #
 # ## The course
 #
-# Start with 00 or 01; after that, any order will do.
+# Start with 00 or 01; after that, any order will do. 00 to 14 test what five widely read articles say, 15 to 17
+# what PyTorch's own documentation says about newer things.
 
 # %% jupyter={"source_hidden": true} tags=["remove-cell"]
 # Click here and press Shift + Enter: the map then shows how far you are.
@@ -40,6 +41,9 @@ course_map(
         "12_images": "resizing, grids and transforms, in batches",
         "13_cpu": "threads, vectors, memory and the compiler",
         "14_capstone": "a slow training script made fast",
+        "15_compiler": "what it records, and what it costs",
+        "16_attention": "with its table, and without",
+        "17_training_memory": "what fills it, and what can go",
     }
 )
 
@@ -54,7 +58,7 @@ course_map(
 # - `check` gives its points for a right answer: right values, shapes and types, also for unusual inputs. If
 #   something is wrong, it shows the first place where your answer differs.
 # - `race` gives its points for a fast answer: how many times as fast as the given version, on this machine,
-#   now. Between "as fast as given" and the ratio asked for, the points grow with the logarithm of the ratio.
-#   An answer that is wrong does not race.
+#   now. From 1.4 times as fast up to the ratio asked for, the points grow with the logarithm of the ratio. An
+#   answer that is wrong does not race.
 # - Where a machine lacks what a test needs, such as a GPU, its points are not counted against you.
 # - When your notebook is graded, hidden tests try other inputs. A right answer passes them too.

@@ -299,6 +299,16 @@ def test_two_cells_with_one_id_are_refused(course):
         builder.build(source)
 
 
+def test_a_text_with_another_sum_of_points_is_refused(course):
+    source = course / "solutions/01_one/01_one.py"
+    head = "# %% [markdown]\n# The exercise. {} points, about 10 minutes.\n\n"
+    source.write_text(head.format("1") + SOLUTION)
+    builder.build(source)
+    source.write_text(head.format("1") + SOLUTION.replace("points=1", "points=1.5"))
+    with pytest.raises(builder.BuildError, match=r"its text says 1 points, and its tests give 1\.5"):
+        builder.build(source)
+
+
 # Headers say an id and a role; nbgrader's metadata is made of them.
 
 

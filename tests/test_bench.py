@@ -38,7 +38,7 @@ def test_the_published_table_keeps_the_promise():
     assert loads >= {"quiet", "busy"}
     assert len(cells) == len({row["work"] for row in ours}) * len(loads) * 4 >= 40
     assert {ratio for _, _, ratio in cells} == {0.8, 0.9, 1.1, 1.25}
-    assert sum(row["verdicts"] for row in ours) >= 200
+    assert sum(row["verdicts"] for row in ours) >= 2000
     assert [row for row in ours if row["wrong"]] == []
     for row in ours:
         assert row["drawn"] >= 1000
@@ -64,6 +64,15 @@ def test_right_answers_kept_their_points_on_a_busy_machine():
         assert found["gradings"] == 10
         assert found["load"] >= 13, found
         assert (found["less"], found["failed"], found["suspected"]) == ([], {}, []), found
+
+
+def test_every_chapter_runs_in_what_binder_gives():
+    content = json.loads((ROOT / "data" / "binder.json").read_text())
+    assert (content["cores"], content["memory_bytes"]) == (1, 2_000_000_000)
+    assert set(content["chapters"]) == {path.stem for path in (ROOT / "course").glob("[0-9]*.py")}
+    for found in content["chapters"].values():
+        assert found["first_picture_s"] <= 90, found
+        assert found["peak_bytes"] <= 2_000_000_000, found
 
 
 def test_eight_races_at_once_gave_most_verdicts_in_the_simulation_and_no_wrong_one():

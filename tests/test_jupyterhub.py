@@ -18,6 +18,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 
 import nbformat
@@ -77,6 +78,12 @@ check(darkest, like=darkest_slow, on=some_digits, points=2)
 ### END HIDDEN TESTS
 """
 
+
+SLOW_ANSWER = """\
+# %% darkest right_slow check=1 hidden=2
+def darkest(pictures):
+    return torch.stack([picture.max() for picture in pictures])
+"""
 
 pytestmark = pytest.mark.slow
 
@@ -231,15 +238,17 @@ def names_of_servers() -> Iterator[None]:
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the example, started by its command."""
     folder = tmp_path_factory.mktemp("hub")
-    front, inside, routes = free_ports(3)
+    front, inside, routes, queue = free_ports(4)
     options = f"--JupyterHub.hub_bind_url=http://127.0.0.1:{inside}"
     options += f" --ConfigurableHTTPProxy.api_url=http://127.0.0.1:{routes}"
     with a_container() as container, (folder / "hub.log").open("w+") as log:
         settings = container.course / "examples/jupyterhub/jupyterhub_config.py"
-        settings.write_text(settings.read_text().replace(":8000", f":{front}"))
-        (folder / "digits.py").write_text(SOURCE)
-        (container.course / "solutions/digits").mkdir()
-        nbformat.write(build(folder / "digits.py"), container.course / "solutions/digits/digits.ipynb")
+        settings.write_text(settings.read_text().replace(":8000", f":{front}").replace(":8099", f":{queue}"))
+        source = container.course / "solutions/digits/digits.py"
+        source.parent.mkdir()
+        source.write_text(SOURCE)
+        nbformat.write(build(source), source.with_suffix(".ipynb"))
+        (container.course / "tests/answers/digits.py").write_text(SLOW_ANSWER)
         process = container.start(
             *("make", "hub", f"PYTHON={sys.executable}", f"ARGS={options}"),
             env=environment(**PASSWORDS),
@@ -294,7 +303,7 @@ def graded(people: dict[str, Person]) -> dict[str, Person]:
         assert student.post("assignments/submit", **this)["success"]
     formgrader("collect")
     status, shown = instructor.terminal(
-        "cd ~/fast-pytorch && python -m autograder grade digits --require-sandbox --workers 1"
+        "cd ~/fast-pytorch && make grade ASSIGNMENT=digits ARGS='--require-sandbox --workers 1'"
     )
     assert status == 0 and "2 graded" in shown, shown
     formgrader("generate_feedback")
@@ -337,6 +346,66 @@ def test_each_gets_the_feedback_on_the_own_answer(graded):
         (sent,) = next(one for one in listed if one["status"] == "submitted")["submissions"]
         page = graded[name].get(f"files/{sent['local_feedback_path']}/digits.html").text
         assert f"(Score: {score} / 3.0)" in " ".join(page.split())
+
+
+def test_the_instructor_mends_a_test_on_the_hub(graded):
+    commands = [
+        "cd ~/fast-pytorch",
+        "sed -i 's/:50/:60/' solutions/digits/digits.py",
+        "make notebooks ARGS=digits",
+        "make rehearsal ARGS='--assignment digits --students 2'",
+        "make report ASSIGNMENT=digits",
+    ]
+    status, shown = graded["instructor"].terminal(" && ".join(commands))
+    assert status == 0, shown
+    assert "All points are as expected." in shown
+    assert "reports/digits.html" in shown
+    built = graded["instructor"].get("api/contents/solutions/digits/digits.ipynb").json()["content"]
+    assert any(":60]]" in cell["source"] for cell in built["cells"])
+    # The rehearsal's students are not among the real ones.
+    grades = graded["instructor"].get("formgrader/api/submissions/digits").json()
+    assert {one["student"]: one["score"] for one in grades} == {"ada": 3, "bo": 0}
+
+
+def test_who_waits_sees_that_and_nothing_of_others(graded, hub):
+    ada, bo, instructor = graded.values()
+    address = f"{hub.replace('localhost', 'queue--service.localhost')}/services/queue/"
+
+    def page(person: Person) -> str:
+        answer = person.session.get(address, timeout=PATIENCE)
+        assert answer.ok and answer.url == address, answer.text
+        assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; ")
+        return " ".join(unescape(answer.text).split())
+
+    def hand_in(person: Person, answer: str) -> None:
+        person.arrive()  # for a token that is not from before the page
+        notebook = nbformat.from_dict(person.get(f"api/contents/{NOTEBOOK}").json()["content"])
+        solution_cells(notebook)["darkest"].source = answer
+        person.post(f"api/contents/{NOTEBOOK}", method="PUT", type="notebook", content=notebook)
+        assert person.post("assignments/submit", course_id="fast-pytorch", assignment_id="digits")["success"]
+
+    assert "/hub/login" in requests.get(address, timeout=PATIENCE).url
+    assert "Nothing is graded at the moment." in page(ada)
+    watch = "python -m autograder watch --release --require-sandbox --workers 1"
+    status, shown = instructor.terminal(
+        f"cd ~/fast-pytorch && ({watch} > ~/watch.log 2>&1 & echo $! > ~/pid)"
+    )
+    assert status == 0, shown
+    until(lambda: "You have handed in nothing since grading began." in page(ada))
+    hand_in(bo, ANSWER)
+    until(lambda: ": 3 of 3 points. Nbgrader's Assignment List fetches the feedback." in page(bo))
+    hand_in(ada, "def darkest(pictures):\n    return 0")
+    words = ": 0 of 3 points. Your earlier submission has more points and still counts, with 3."
+    until(lambda: words in page(ada))
+    assert [page(person).count("<tr><td>") for person in (ada, bo, instructor)] == [1, 1, 0]
+    grades = instructor.get("formgrader/api/submissions/digits").json()
+    assert {one["student"]: one["score"] for one in grades} == {"ada": 3, "bo": 3}
+    bo.arrive()
+    bo.post("assignments/fetch_feedback", course_id="fast-pytorch", assignment_id="digits")
+    instructor.arrive()
+    status, shown = instructor.terminal("kill $(cat ~/pid); cat ~/watch.log")
+    assert status == 0 and "digits  bo  3 of 3 points" in shown, shown
+    until(lambda: "Nothing is graded at the moment." in page(bo))
 
 
 def test_a_student_reads_nothing_of_the_others(graded):
@@ -401,6 +470,30 @@ LIST_FILES = """async () => {
     const address = location.pathname.replace(/lab.*/, "api/contents");
     return (await fetch(address, {headers: {"X-XSRFToken": token}})).ok;
 }"""
+
+
+MAKE_A_FILE = """async () => {
+    const [, token] = document.cookie.match(/_xsrf=([^;]*)/);
+    const address = location.pathname.replace(/lab.*/, "api/contents");
+    const file = {method: "POST", body: '{"type": "file"}', headers: {"X-XSRFToken": token}};
+    return (await fetch(address, file)).ok;
+}"""
+
+
+def test_the_queue_opens_in_a_browser_and_leaves_the_own_server_as_it_was(people, hub, browser, tmp_path):
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{hub}/hub/login?next=/hub/spawn")
+        page.get_by_label("Username").fill("ada")
+        page.get_by_label("Password").fill(PASSWORDS["HUB_PASSWORD"])
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url("**/lab/**")
+        other = context.new_page()
+        other.goto(f"{hub.replace('localhost', 'queue--service.localhost')}/services/queue/")
+        other.get_by_role("heading", name="Your submissions, ada").wait_for()
+        assert other.locator("script").count() == 0
+        other.screenshot(path=tmp_path / "queue.png")
+        assert page.evaluate(MAKE_A_FILE)
 
 
 @pytest.mark.parametrize("reader", ["instructor", "bo"])

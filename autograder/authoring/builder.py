@@ -25,6 +25,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
+from ..roles import is_test
 from . import records
 from .colab import colab_cell, is_colab_cell
 from .headers import apply_header, lighter
@@ -46,6 +47,8 @@ _ABSOLUTE = re.compile(
     r"(?<![\w.:/<])/(?:home|root|tmp|usr|opt|var|mnt|srv|work|workspace|media|private|Users)/[\w.-]+"
     r"|\b[A-Z]:\\[\w.-]+\\"
 )
+# What the head of an exercise notebook says of all of it.
+_SUM = re.compile(r"\b(\d+(?:\.\d+)?) points, about \d+ minutes\b")
 # A picture within HTML: its letters mean nothing, and there are very many of them.
 _PICTURE = re.compile(r'(src="data:[^"]*")')
 
@@ -85,7 +88,8 @@ def build(source: Path) -> NotebookNode:
     """The notebook of one percent script: cells, metadata and ids, not executed.
 
     A chapter or a solution gets the cell for Google Colab on top.
-    Raises BuildError for a header that says something wrong, and for an id that occurs twice.
+    Raises BuildError for a header that says something wrong, an id that occurs twice, and a text with another
+    sum of points than the tests give.
     """
     notebook = jupytext.reads(lighter(source.read_text(encoding="utf-8")), fmt="py:percent")
     # JupyterLab writes this cell into a script when somebody saves the notebook.
@@ -104,6 +108,10 @@ def build(source: Path) -> NotebookNode:
     ids = [cell.id for cell in notebook.cells]
     if twice := {name for name in ids if ids.count(name) > 1}:
         raise BuildError(f"{source.name}: more than one cell has the id {', '.join(sorted(twice))}")
+    points = sum(cell.metadata.nbgrader.points for cell in notebook.cells if is_test(cell))
+    for said in _SUM.findall("\n".join(cell.source for cell in notebook.cells)):
+        if points and float(said) != points:
+            raise BuildError(f"{source.name}: its text says {said} points, and its tests give {points:g}")
     try:
         nbformat.validate(notebook)
     except nbformat.ValidationError as error:

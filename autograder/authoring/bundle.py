@@ -74,11 +74,11 @@ def make_bundle(root: Path) -> Path:
         return unfinished.replace(build / f"{name}.tar")
 
 
-def course_files(root: Path) -> list[str]:
-    """The files of the bundle, as paths below `root`. Raises BundleError outside a git checkout."""
+def course_files(root: Path, contents: Iterable[str] = CONTENTS) -> list[str]:
+    """The files of an archive, as paths below `root`. Raises BundleError outside a git checkout."""
     try:
         listed = subprocess.run(
-            ["git", "ls-files", "-z", *CONTENTS], cwd=root, capture_output=True, text=True, check=True
+            ["git", "ls-files", "-z", *contents], cwd=root, capture_output=True, text=True, check=True
         )
     except FileNotFoundError:
         raise BundleError("git was not found; it tells which files belong to the course.") from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
+from ..roles import FETCHES_COURSE
+
 TAG = "colab"
 METADATA = {
     "jupyter": {"source_hidden": True},  # JupyterLab folds it up
@@ -13,8 +15,9 @@ METADATA = {
 
 # Nothing is installed, so their torch stays as it is: the course's package is imported from the clone.
 # When the cell runs again, the current folder is in the clone.
-SOURCE = """\
-# Only for Google Colab and Kaggle: this cell fetches the course. Anywhere else it does nothing.
+SOURCE = (
+    f"{FETCHES_COURSE}\n"
+    """\
 import os
 import sys
 
@@ -34,6 +37,7 @@ if "google.colab" in sys.modules or "KAGGLE_KERNEL_RUN_TYPE" in os.environ:
         sys.path.insert(0, home)
         os.environ["PYTHONPATH"] = ":".join(filter(None, [home, os.environ.get("PYTHONPATH")]))
     os.chdir(f"{{home}}/{folder}")"""
+)
 
 
 def colab_cell(address: str, folder: str) -> NotebookNode:

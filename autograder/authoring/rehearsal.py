@@ -116,8 +116,8 @@ def run(course: ScratchCourse, assignment: str, answers: Answers, mixes: dict[st
             course.nbgrader("submit", assignment, where, f"--student={student}")
     with step("collect: take the submissions out of the exchange"):
         course.nbgrader("collect", assignment)
-    with step("autograde: run and grade them"):
-        course.nbgrader("autograde", assignment)
+    with step("grade: run and grade them, on all cores\n"):
+        course.grade(assignment)
     with step("generate_feedback: write a page for each student"):
         course.nbgrader("generate_feedback", assignment)
     with step("release_feedback: put the pages into the exchange"):
@@ -128,8 +128,10 @@ def run(course: ScratchCourse, assignment: str, answers: Answers, mixes: dict[st
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """Print what is being done, and when it is done, the seconds it took."""
-    print(f"  {title:<52}", end=" ", flush=True)
+    """Print what is being done, and when it is done, the seconds it took: below what it prints itself, if the
+    title ends its line.
+    """
+    print(f"  {title:<52}", end="" if title.endswith("\n") else " ", flush=True)
     start = perf_counter()
     yield
     print(f"{perf_counter() - start:6.1f} s", flush=True)

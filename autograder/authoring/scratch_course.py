@@ -78,15 +78,33 @@ class ScratchCourse:
             raise CommandFailed(f"nbgrader {' '.join(arguments)} failed; its last lines are:\n{end}")
         return done.stdout
 
+    def grade(self, assignment: str) -> None:
+        """Grade a class with the course's own command; its progress stays in sight.
+
+        Raises CommandFailed if it fails.
+        """
+        command = [sys.executable, "-m", "autograder", "grade", assignment]
+        environment = {**os.environ, **self.environment}
+        done = subprocess.run(command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, text=True)
+        with self.log.open("a", encoding="utf-8") as log:
+            log.write(f"$ python -m autograder grade {assignment}\n{done.stdout}\n")
+        if done.returncode:
+            raise CommandFailed(f"python -m autograder grade {assignment} failed:\n{done.stdout}")
+
     def released(self, assignment: str) -> NotebookNode:
         """The notebook that students get."""
         return nbformat.read(self.folder / "exercises" / assignment / f"{assignment}.ipynb", as_version=4)
 
-    def points(self, assignment: str) -> dict[str, dict[str, float | None]]:
+    @property
+    def db_url(self) -> str:
+        """Where the gradebook is, unless the settings name another."""
+        return f"sqlite:///{self.folder / 'gradebook.db'}"
+
+    def points(self, assignment: str, db_url: str | None = None) -> dict[str, dict[str, float | None]]:
         """The points in the gradebook: student → test cell → points (None where nothing was recorded)."""
         from nbgrader.api import Gradebook
 
-        with Gradebook(f"sqlite:///{self.folder / 'gradebook.db'}") as gradebook:
+        with Gradebook(db_url or self.db_url) as gradebook:
             return {
                 submission.student_id: {
                     grade.name: grade.score if grade.auto_score is not None else None

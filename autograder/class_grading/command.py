@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from ..sandbox import Sandbox, SandboxError
 from ..sandbox.machine_lock import cores
@@ -21,21 +22,45 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("assignment", metavar="ASSIGNMENT")
     parser.add_argument("--student", nargs="+", default=[], metavar="ID", help="only these")
     parser.add_argument("--force", action="store_true", help="also those that are graded already")
+    add_pool_options(parser)
+    return parser
+
+
+def add_pool_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say where submissions run, and in which gradebook the grades go."""
     parser.add_argument("--workers", type=int, metavar="N", help="workers here (default: one a core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="use this Dask cluster, as in tcp://host:8786")
     parser.add_argument("--require-sandbox", action="store_true", help="refuse to run without bubblewrap")
     parser.add_argument("--db", metavar="URL", help="the gradebook (default: the one in nbgrader_config.py)")
-    return parser
+
+
+def check_pool_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """End the command, with a sentence, where these options contradict each other."""
+    if options.workers is not None and options.workers < 1:
+        parser.error("--workers must be 1 or more")
+    if options.workers and options.scheduler:
+        parser.error("--workers is for this machine; a scheduler has its own")
+
+
+def connector(options: argparse.Namespace, here: Callable[..., Pool]) -> Callable[[bool], Pool]:
+    """What makes the pool that these options ask for; ``here`` makes the one of this machine."""
+
+    def connect(require: bool) -> Pool:
+        require = require or options.require_sandbox
+        if options.scheduler:
+            from .dask_pool import DaskPool
+
+            return DaskPool(options.scheduler, require=require)
+        return here(require=require)
+
+    return connect
 
 
 def main(argv: list[str] | None = None) -> int:
     """Grade; 0 if every submission is graded at the end, else 1 (130 if stopped by hand)."""
     parser = _parser()
     options = parser.parse_args(argv)
-    if options.workers is not None and options.workers < 1:
-        parser.error("--workers must be 1 or more")
-    if options.workers and options.scheduler:
-        parser.error("--workers is for this machine; a scheduler has its own")
+    check_pool_options(parser, options)
     try:
         with ExitStack() as ending:
             stop_if_asked = ending.enter_context(interrupts())
@@ -53,8 +78,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 @contextmanager
-def interrupts() -> Iterator[Callable[[], None]]:
-    """Gives a function that raises KeyboardInterrupt if Ctrl-C was pressed.
+def interrupts(*more: signal.Signals) -> Iterator[Callable[[], None]]:
+    """Gives a function that raises KeyboardInterrupt if Ctrl-C was pressed, or one of ``more`` came.
 
     It has raised it where it came, too; but where Python runs callbacks of a library, that is ignored.
     """
@@ -69,11 +94,12 @@ def interrupts() -> Iterator[Callable[[], None]]:
         if asked:
             raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = {one: signal.signal(one, ask) for one in (signal.SIGINT, *more)}
     try:
         yield stop_if_asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def _grade(options: argparse.Namespace, sandboxes: list[Sandbox], stop_if_asked: Callable[[], None]) -> int:
@@ -84,23 +110,21 @@ def _grade(options: argparse.Namespace, sandboxes: list[Sandbox], stop_if_asked:
 
     warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, at every new submission
 
-    def connect(require: bool) -> Pool:
-        require = require or options.require_sandbox
-        if options.scheduler:
-            from .dask_pool import DaskPool
-
-            return DaskPool(options.scheduler, require=require)
-        return LocalPool(sandboxes, require=require)
-
     try:
         with Course(options.assignment, options.db) as course, course.locked():
-            summary = grade(
-                course,
-                students=options.student,
-                force=options.force,
-                connect=connect,
-                between=stop_if_asked,
-            )
+            before = course.record()
+            try:
+                summary = grade(
+                    course,
+                    students=options.student,
+                    force=options.force,
+                    connect=connector(options, partial(LocalPool, sandboxes)),
+                    between=stop_if_asked,
+                )
+            except BaseException:
+                if (now := course.record()) != before:
+                    print(f"{len(now['graded'])} were graded in this run, {now['left']} are left.")
+                raise
             print(tell(course, summary))
     except (GradingError, PoolError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -7,14 +7,17 @@ import errno
 import json
 import logging
 import os
+import random
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from nbgrader.api import Gradebook
+from nbformat import NotebookNode
+from nbgrader.api import Grade, Gradebook
 from nbgrader.apps import AutogradeApp
 from nbgrader.converters import NbGraderException
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
@@ -25,10 +28,13 @@ from ..files import write_whole
 from ..nbgrader_plugin.execute import RunEveryCell
 from ..nbgrader_plugin.late import TABLE, LateTableError, read_table
 from ..nbgrader_plugin.patches import autograded_folder, owner
-from ..nbgrader_plugin.submissions import only_one, unfinished
+from ..nbgrader_plugin.restore import original_cells
+from ..nbgrader_plugin.submissions import notes_of, only_one
+from ..nbgrader_plugin.versions import version_of_files, version_of_tests
 from ..sandbox import Executed
-from .gradebook import GradebookError, OpenGradebook, database_trouble
+from .gradebook import GradebookError, OpenGradebook, database_trouble, may_pass
 from .grader import Grader, NotWhatRan, Prepared
+from .reasons import FORCED, NEWER, NOT_GRADED, OTHER_FILES, OTHER_TESTS, OTHER_TIME
 
 SETTINGS = "nbgrader_config.py"
 # What no other submission would survive either.
@@ -37,6 +43,10 @@ HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, 
 
 class GradingError(Exception):
     """Grading cannot start or go on; the message says why and what to do."""
+
+
+class GradebookAway(GradingError):
+    """The gradebook cannot be used now, which may pass."""
 
 
 class SubmissionError(Exception):
@@ -50,6 +60,9 @@ class Submission:
     student: str
     folder: Path
     notebooks: tuple[Path, ...]
+
+
+Opened = TypeVar("Opened", bound="Course")
 
 
 class Course:
@@ -80,7 +93,7 @@ class Course:
         except (GradebookError, LateTableError) as error:
             raise GradingError(str(error)) from None
 
-    def __enter__(self) -> Course:
+    def __enter__(self: Opened) -> Opened:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -105,14 +118,7 @@ class Course:
         """All submissions of the assignment. Raises GradingError if it is unknown or nobody handed in."""
         with self.gradebook.shared():
             with Gradebook(self.db_url) as gradebook:
-                names = sorted(known.name for known in gradebook.assignments)
-            if self.assignment not in names:
-                close = difflib.get_close_matches(self.assignment, names, 1)
-                hint = f"Did you mean {close[0]}?" if close else f"It has {', '.join(names) or 'none'}."
-                raise GradingError(
-                    f"The gradebook has no assignment {self.assignment!r}. {hint} If it is new, run "
-                    f"`nbgrader generate_assignment {self.assignment}` first."
-                )
+                require_known(self.assignment, [known.name for known in gradebook.assignments])
             try:
                 self.grader.init_notebooks()
             except NbGraderException:
@@ -133,45 +139,113 @@ class Course:
         """A sentence for each student id that is refused, once ``submissions`` has listed them; as ASCII."""
         return self.grader.refused
 
+    def in_turn(self, submissions: list[Submission]) -> list[Submission]:
+        """The order to grade them in: a random one, so that the first tell how long the others will take."""
+        return random.Random(0).sample(submissions, len(submissions))
+
     def graded(self, submission: Submission) -> bool:
-        """Whether it was graded to the end, and not handed in again since; nbgrader's rule is the same."""
+        """Whether it has a grade for these files, handed in at this time, by these tests."""
+        return self.reason(submission) is None
+
+    def reason(self, submission: Submission, since: str = "") -> str | None:
+        """Why a submission is to be graded; None where its grade is what grading it would give.
+
+        ``since``: a grade from before that time does not count. One that notes no version, from before there
+        were any, counts for all.
+        """
         folder = self.autograded(submission.student)
-        if not folder.exists() or unfinished(folder, self.notebooks):
-            return False
-        new = self.directory.get_existing_timestamp(str(submission.folder))
-        old = self.directory.get_existing_timestamp(str(folder))
-        return not (new and old and new > old)
+        notes = {name: notes_of(folder / f"{name}.ipynb") for name in self.versions}
+        if not all(note.get("finished") for note in notes.values()):
+            return NOT_GRADED
+        new, old = self.time_of(submission.folder), self.time_of(folder)
+        if new and old and new > old:
+            return NEWER
+        for name, note in notes.items():
+            if "submitted" in note and note["submitted"] != version_of_files(
+                submission.folder / f"{name}.ipynb"
+            ):
+                return OTHER_FILES
+        if new and new != old:
+            return OTHER_TIME
+        if any("tests" in note and note["tests"] != self.versions[name] for name, note in notes.items()):
+            return OTHER_TESTS
+        return FORCED if any(str(note["finished"]) < since for note in notes.values()) else None
+
+    def time_of(self, folder: Path) -> datetime | None:
+        """The time (UTC) in a folder's timestamp.txt, if it can be read."""
+        return self.directory.get_existing_timestamp(str(folder))
+
+    @cached_property
+    def due(self) -> datetime | None:
+        """When the assignment is due (UTC)."""
+        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+            return gradebook.find_assignment(self.assignment).duedate
+
+    def forced_since(self, students: Iterable[str]) -> str:
+        """Since when ``--force`` grades these students (none: all) again; a run that was stopped goes on.
+
+        ``forced_to_the_end`` ends it.
+        """
+        wanted = sorted(students)
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            before = json.loads(self._forced.read_text(encoding="utf-8"))
+            if before["students"] == wanted:
+                return str(before["since"])
+        since = datetime.now(timezone.utc).isoformat(timespec="microseconds")
+        write_whole(self._forced, json.dumps({"students": wanted, "since": since}))
+        return since
+
+    def forced_to_the_end(self) -> None:
+        """Let the next ``--force`` begin anew."""
+        self._forced.unlink(missing_ok=True)
+
+    @property
+    def _forced(self) -> Path:
+        return self.records / f"{self.assignment}.forced.json"
 
     def autograded(self, student: str) -> Path:
         """The folder of a student's autograded notebooks."""
         return autograded_folder(self.grader, self.assignment, student)
 
     @cached_property
-    def notebooks(self) -> list[str]:
-        """The names of the assignment's notebooks."""
+    def versions(self) -> dict[str, str]:
+        """The assignment's notebooks by their names, each with the version of its tests."""
         with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
-            return [notebook.name for notebook in gradebook.find_assignment(self.assignment).notebooks]
+            return {
+                notebook.name: version_of_tests(original_cells(notebook).values())
+                for notebook in gradebook.find_assignment(self.assignment).notebooks
+            }
 
     def read(self, submission: Submission) -> list[Prepared]:
         """The assignment's notebooks in a submission, with their cells in order.
 
-        Raises SubmissionError if that fails for this submission, GradingError if it would for all.
+        Raises SubmissionError if that fails for this submission, GradingError if it would for all, and
+        GradebookAway if that may pass.
         """
-        names = self.notebooks
-        with self._explained(submission.student):
+        names = self.versions
+        with self.explained(submission.student):
             return [self.grader.read(path) for path in submission.notebooks if path.stem in names]
+
+    def judged(self, student: str, prepared: Prepared, executed: Executed) -> NotebookNode:
+        """The notebook with what running it gave, and the verdicts on that; no grade changes.
+
+        Raises SubmissionError and GradingError as ``read`` does.
+        """
+        with self.explained(student):
+            return self.grader.judged(prepared, executed)
 
     def save(self, student: str, ran: Iterable[tuple[Prepared, Executed | None]]) -> None:
         """Let nbgrader grade one student's submission, whose cells were run before.
 
-        Raises SubmissionError if this submission cannot be graded, GradingError if none can.
+        Raises SubmissionError if this submission cannot be graded, GradingError if none can, and
+        GradebookAway if that may pass.
         """
         by_path = {prepared.path: (prepared, executed) for prepared, executed in ran}
-        with self._explained(student):
+        with self.explained(student):
             self.grader.grade(student, by_path, self.gradebook.commit)
 
     @contextmanager
-    def _explained(self, student: str) -> Iterator[None]:
+    def explained(self, student: str) -> Iterator[None]:
         """Share the gradebook; raise what goes wrong with a submission in words for the instructor."""
         self.grader.cause = None
         try:
@@ -186,7 +260,8 @@ class Course:
             # nbgrader wraps some of the database's errors.
             for reason in _reasons(cause):
                 if isinstance(reason, DBAPIError) and not isinstance(reason, (IntegrityError, DataError)):
-                    raise GradingError(database_trouble(reason, self.gradebook.name)) from None
+                    kind = GradebookAway if may_pass(reason) else GradingError
+                    raise kind(database_trouble(reason, self.gradebook.name)) from None
             if isinstance(cause, OSError) and cause.errno in HOPELESS:
                 raise GradingError(
                     f"The grades of {student} cannot be written: {cause}. Make room on the disk, or give "
@@ -195,6 +270,17 @@ class Course:
             raise SubmissionError(
                 f"nbgrader could not grade it: {type(cause).__name__}: {cause} (see {self.log})"
             ) from None
+
+    def outdone(self, students: Iterable[str]) -> list[tuple[str, str, float, float]]:
+        """Where a test gives more by now than somebody gave by hand: student, test, by hand, by the test."""
+        wanted = set(students)
+        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+            grades = gradebook.db.query(Grade).filter(Grade.auto_score > Grade.manual_score)
+            return sorted(
+                (grade.student.id, grade.name, grade.manual_score, grade.auto_score)
+                for grade in grades
+                if grade.assignment.name == self.assignment and grade.student.id in wanted
+            )
 
     def mean(self) -> tuple[float, float]:
         """The mean points of all who handed in, and the most that there are."""
@@ -212,6 +298,45 @@ class Course:
         with suppress(OSError):  # a full disk was reported before
             write_whole(path, json.dumps(data, indent=1))
         return data
+
+    def disputes(self) -> list[dict[str, Any]]:
+        """Exercises that were judged again, the first one first, as ``keep_dispute`` takes them.
+
+        Raises GradingError where they cannot be read.
+        """
+        try:
+            lines = self._disputes.read_text(encoding="utf-8").splitlines()
+            return [json.loads(line) for line in lines]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            raise GradingError(
+                f"{self._disputes} cannot be read: {error}. Mend it, or move it away."
+            ) from None
+
+    def keep_dispute(self, dispute: dict[str, Any]) -> None:
+        """Keep the old and the new verdict on an exercise. Raises GradingError where that is not possible."""
+        lines = [json.dumps(one) for one in [*self.disputes(), dispute]]
+        try:
+            write_whole(self._disputes, "".join(f"{line}\n" for line in lines))
+        except OSError as error:
+            raise GradingError(f"The old verdict cannot be kept, so nothing was changed: {error}.") from None
+
+    @property
+    def _disputes(self) -> Path:
+        return self.records / f"{self.assignment}.disputes.jsonl"
+
+
+def require_known(assignment: str, names: Iterable[str]) -> None:
+    """Raise GradingError for an assignment that is none of those in the gradebook."""
+    names = sorted(names)
+    if assignment not in names:
+        close = difflib.get_close_matches(assignment, names, 1)
+        hint = f"Did you mean {close[0]}?" if close else f"It has {', '.join(names) or 'none'}."
+        raise GradingError(
+            f"The gradebook has no assignment {assignment!r}. {hint} If it is new, run "
+            f"`nbgrader generate_assignment {assignment}` first."
+        )
 
 
 def _reasons(error: BaseException | None) -> Iterator[BaseException]:

@@ -10,17 +10,27 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from time import monotonic
-from typing import Any
+from time import monotonic, sleep
+from typing import Any, TypeVar
 
 from ..nbgrader_plugin.extra_files import extra_files
 from ..nbgrader_plugin.submissions import problem_of
 from ..sandbox import Executed, plan
-from .course import Course, GradingError, Submission, SubmissionError
+from ..show import first_of
+from .course import Course, GradebookAway, GradingError, Submission, SubmissionError
+from .gradebook import GradebookError
 from .grader import Prepared
 from .pool import Pool
 from .progress_bar import Progress, length
+from .reasons import NOT_GRADED, said_after, said_before
+from .status import Status
+
+# How long to wait for a gradebook that is away, and between two looks.
+OUTAGE_SECONDS, LOOK_SECONDS = 600.0, 1.0
+
+Result = TypeVar("Result")
 
 
 @dataclass(eq=False)
@@ -37,15 +47,25 @@ class Job:
 
 @dataclass
 class Summary:
-    """How a run went; ``failed`` has a sentence for each student."""
+    """How a run went; ``failed`` has a sentence for each student.
+
+    ``again`` says why those who had a grade are graded again, ``unreadable`` what was wrong with a notebook
+    that counts 0 points. In those of ``put_back`` cells of the assignment had been changed, moved or deleted.
+    Those of ``timeless`` came without a time, so nothing says whether they are late.
+    """
 
     graded: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    again: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    put_back: list[str] = field(default_factory=list)
+    timeless: list[str] = field(default_factory=list)
     undecided: list[tuple[str, str]] = field(default_factory=list)
     suspicious: list[str] = field(default_factory=list)
     seconds: float = 0.0
     stopped: str | None = None
+    left: int = 0  # of a run that was stopped
 
 
 def grade(
@@ -69,22 +89,34 @@ def grade(
     chosen = choose(course.submissions(), wanted)
     if not wanted:
         summary.failed.update(course.refused)
-    todo = [submission for submission in chosen if force or not course.graded(submission)]
-    summary.skipped = [submission.student for submission in chosen if submission not in todo]
+    since = course.forced_since(wanted) if force else ""
+    reasons = {submission: course.reason(submission, since) for submission in chosen}
+    todo = course.in_turn([submission for submission, why in reasons.items() if why])
+    summary.skipped = [submission.student for submission, why in reasons.items() if not why]
+    summary.again = {one.student: why for one, why in reasons.items() if why and why != NOT_GRADED}
+    for sentence in said_before(course.assignment, summary.again):
+        say(sentence)
+    if force and summary.skipped:
+        began = since[:16].replace("T", " ")
+        say(f"--force goes on where it was stopped: begun at {began} UTC, {len(summary.skipped)} are done.")
     try:
         if todo:
             with closing(connect(course.require_sandbox)) as pool:
                 for warning in pool.warnings:
                     say(f"warning: {warning}")
-                with Progress(len(todo), "grading", "submission") as progress:
-                    jobs = (job for submission in todo for job in jobs_of(course, submission))
+                status = Status(len(todo))
+                with Progress("grading", lambda: status.share, lambda: status.words(pool.trouble)):
+                    jobs = (job for submission in todo for job in jobs_of(course, submission, status))
                     settings = {"assignment": course.assignment, **course.limits}
-                    for done in by_submission(run_all(pool, jobs, settings)):
-                        finish(course, done, summary)
-                        progress.step()
+                    for done in by_submission(run_all(pool, jobs, settings, status)):
+                        finish(course, done, summary, status)
+                        status.graded += 1
                         between()
+        if force:
+            course.forced_to_the_end()
     except BaseException as error:
         summary.stopped = "Stopped by hand." if isinstance(error, KeyboardInterrupt) else str(error)
+        summary.left = len(todo) - len(summary.graded)
         raise
     finally:
         summary.seconds = monotonic() - start
@@ -102,13 +134,36 @@ def choose(submissions: list[Submission], students: set[str]) -> list[Submission
     return [submission for submission in submissions if not students or submission.student in students]
 
 
-def jobs_of(course: Course, submission: Submission) -> list[Job]:
+def jobs_of(course: Course, submission: Submission, status: Status) -> list[Job]:
     """The notebooks of a submission, with the cells that are to be run: none in one that cannot be read."""
     try:
-        found = [(prepared, cells_of(prepared)) for prepared in course.read(submission)]
+        read = through_outages(course, status, partial(course.read, submission))
+        jobs = [Job(submission, prepared, cells_of(prepared), len(read) - 1) for prepared in read]
     except SubmissionError as error:
-        return [Job(submission, None, [], failure=str(error))]
-    return [Job(submission, prepared, cells, len(found) - 1) for prepared, cells in found]
+        jobs = [Job(submission, None, [], failure=str(error))]
+    for job in jobs:
+        status.opened(submission.folder, job, submission.student, job.cells)
+    return jobs
+
+
+def through_outages(course: Course, status: Status, act: Callable[[], Result]) -> Result:
+    """Do something with the gradebook; where it is away, wait until it is back, and do it again.
+
+    Raises GradebookAway where that takes too long, and what ``act`` raises else.
+    """
+    until = monotonic() + OUTAGE_SECONDS
+    while True:
+        try:
+            if status.trouble:
+                course.gradebook.connect_again()
+            result = act()
+            status.trouble = None
+            return result
+        except (GradebookAway, GradebookError) as error:
+            if monotonic() > until:
+                raise GradebookAway(str(error)) from None
+        status.trouble = f"waiting for the gradebook {course.gradebook.name}, which does not answer"
+        sleep(LOOK_SECONDS)
 
 
 def cells_of(prepared: Prepared) -> list[dict]:
@@ -121,11 +176,12 @@ def cells_of(prepared: Prepared) -> list[dict]:
         ) from error
 
 
-def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterator[Job]:
+def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any], status: Status) -> Iterator[Job]:
     """Run all jobs; gives each when it is done, those that noise left undecided last."""
 
     def start(job: Job, **how: Any) -> None:
-        pool.start(job, job.cells, files=extra_files(job.submission.folder), **how, **settings)
+        files, tell = extra_files(job.submission.folder), partial(status.tell, job)
+        pool.start(job, job.cells, files=files, tell=tell, **how, **settings)
 
     todo = iter(jobs)
     again: list[Job] = []
@@ -141,6 +197,7 @@ def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterat
             break
         job, result = pool.wait()
         running -= 1
+        status.ran(job)
         if isinstance(result, str):
             job.failure = result
             yield job
@@ -148,12 +205,14 @@ def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any]) -> Iterat
         job.executed = result
         if result.undecided:
             again.append(job)
+            status.again(job, result.undecided)
         else:
             yield job
     for job in again:  # nothing else runs now
         assert job.executed  # it ran
         start(job, races="again", only=job.executed.undecided)
         _, result = pool.wait()
+        status.ran(job)
         if isinstance(result, Executed):  # else what is undecided is for the instructor to decide
             job.executed = job.executed.merged(result)
         yield job
@@ -169,19 +228,27 @@ def by_submission(jobs: Iterable[Job]) -> Iterator[list[Job]]:
             yield incomplete.pop(job.submission.folder)
 
 
-def finish(course: Course, jobs: list[Job], summary: Summary) -> None:
+def finish(course: Course, jobs: list[Job], summary: Summary, status: Status) -> None:
     """Write the grades of one submission."""
     student = jobs[0].submission.student
     for failure in (job.failure for job in jobs if job.failure):
         summary.failed[student] = failure
         return
+    ran = [(job.prepared, job.executed) for job in jobs if job.prepared]
     try:
-        course.save(student, [(job.prepared, job.executed) for job in jobs if job.prepared])
+        through_outages(course, status, partial(course.save, student, ran))
     except SubmissionError as error:
         summary.failed[student] = str(error)
         return
     summary.graded.append(student)
+    if course.due and not course.time_of(jobs[0].submission.folder):
+        summary.timeless.append(student)
     for job in jobs:
+        notes = job.prepared.notebook.metadata.autograder if job.prepared else {}
+        if problem := notes.get("problem"):
+            summary.unreadable[student] = problem
+        if notes.get("put_back"):
+            summary.put_back.append(student)
         if job.executed:
             names = {cell["index"]: cell["grade_id"] for cell in job.cells}
             summary.undecided += [(student, names[index]) for index in job.executed.undecided]
@@ -195,6 +262,7 @@ def tell(course: Course, summary: Summary) -> str:
         f"{len(summary.graded)} graded, {len(summary.skipped)} skipped (graded before), "
         f"{len(summary.failed)} failed, in {length(summary.seconds)}"
     ]
+    lines += said_after(summary.again, summary.graded)
     if summary.graded:
         mean, most = course.mean()
         lines.append(f"mean of all who handed in: {mean:.2f} of {most:g} points")
@@ -202,11 +270,40 @@ def tell(course: Course, summary: Summary) -> str:
         lines += few([f"  {student}: {cell}" for student, cell in summary.undecided])
         lines.append(f"submissions with suspicious events: {len(summary.suspicious)}")
         lines += few([f"  {student}" for student in summary.suspicious])
+        lines += remarkable(course, summary)
     elif not summary.failed:
-        lines.append("Nothing was left to do. --force grades them again.")
+        lines.append(
+            "Nothing was left to do: no file, time, test or points changed. --force grades them again."
+        )
     lines += [f"failed: {student}: {sentence}" for student, sentence in summary.failed.items()]
     lines.append(f"For a page with all of it: python -m autograder report {course.assignment}")
     return "\n".join(lines)
+
+
+def remarkable(course: Course, summary: Summary) -> list[str]:
+    """What happened to some submissions of a run, where it happened at all."""
+    lines: list[str] = []
+    if summary.unreadable:
+        lines.append(f"notebooks that could not be read, with 0 points: {len(summary.unreadable)}")
+        lines += few([f"  {student}: {problem}" for student, problem in summary.unreadable.items()])
+    if outdone := course.outdone(summary.graded):
+        lines.append(f"points given by hand stay, but the test gives more by now: {len(outdone)}")
+        lines += few(
+            [f"  {who}: {test}: {hand:g} by hand, {auto:g} by the test" for who, test, hand, auto in outdone]
+        )
+    if put_back := sorted(set(summary.put_back)):
+        lines.append(f"submissions in which cells of the assignment were put back: {len(put_back)}")
+        lines.append(f"  {first_of(put_back)}")
+    if summary.timeless:
+        lines.append(
+            f"submissions without a time, so nothing says whether they are late: {len(summary.timeless)}"
+        )
+        lines.append(f"  {first_of(summary.timeless)}")
+        lines.append(
+            "  Write the time into timestamp.txt beside the notebook, as in 2027-03-05 22:59:00 UTC, then "
+            "start again."
+        )
+    return lines
 
 
 def few(lines: list[str], most: int = 10) -> list[str]:

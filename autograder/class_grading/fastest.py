@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import nbformat
 from nbgrader.api import Gradebook
@@ -21,6 +21,7 @@ from sqlalchemy.exc import SAWarning
 
 from ..files import write_whole
 from ..measuring.units import times
+from ..nbgrader_plugin.late import TABLE, LateTableError, read_table
 from ..roles import solution_cells
 from .course import Course, GradingError
 from .report import Picture, race_picture, render
@@ -133,14 +134,21 @@ def answers_of(course: Course, results: ClassResults) -> dict[str, dict[str, str
 
 
 def require_deadline(course: Course) -> None:
-    """Raise GradingError while somebody may still hand in."""
+    """Raise GradingError while somebody may still hand in at no cost."""
     with course.gradebook.shared(), Gradebook(course.db_url) as gradebook:
         due = gradebook.find_assignment(course.assignment).duedate
-    now = datetime.now(timezone.utc).replace(tzinfo=None)
-    if due is None or due > now:
-        when = f"is due on {due:%Y-%m-%d %H:%M} UTC" if due else "has no due date"
+    if due is None:
         raise GradingError(
-            f"{course.assignment} {when}, so answers are not shown yet. Set the due date in the formgrader."
+            f"{course.assignment} has no due date, so answers are not shown yet. Set it in the formgrader."
+        )
+    try:
+        last = due + timedelta(days=read_table(course.root / TABLE).longest_extension(course.assignment))
+    except LateTableError as error:
+        raise GradingError(str(error)) from None
+    if last > datetime.now(timezone.utc).replace(tzinfo=None):
+        extended = f", for somebody on {last:%Y-%m-%d %H:%M} UTC" if last > due else ""
+        raise GradingError(
+            f"{course.assignment} is due on {due:%Y-%m-%d %H:%M} UTC{extended}, so answers are not shown yet."
         )
 
 

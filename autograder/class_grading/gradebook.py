@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import nbgrader
 from nbgrader.api import Base
 from sqlalchemy import Connection, Inspector, create_engine, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+)
 
 from ..nbgrader_plugin.patches import migrations, sharing
 
 DATABASE_SECONDS = 10
+WAIT = "Wait until the other program that writes to it is done"
+SEE = "See that the database runs and that CourseDirectory.db_url is right"
 # What grading writes to.
 WRITTEN = ("student", "submitted_assignment", "submitted_notebook", "grade", "comment")
 
@@ -110,25 +118,46 @@ class OpenGradebook:
         self.connection.commit()
         self.connection.begin()
 
+    def connect_again(self) -> None:
+        """A new connection in place of one that was lost. Raises GradebookError."""
+        with suppress(DBAPIError):
+            self.connection.close()
+        self.engine.dispose()
+        try:
+            self.connection = self.engine.connect()
+        except DBAPIError as error:
+            raise GradebookError(database_trouble(error, self.name)) from None
+
     def close(self) -> None:
         self.connection.close()
         self.engine.dispose()
 
 
+def may_pass(error: DBAPIError) -> bool:
+    """Whether to wait may help: the database cannot be reached, or another program writes to it."""
+    return isinstance(error, (OperationalError, InterfaceError)) and _advice(_reason(error)) in (WAIT, SEE)
+
+
 def database_trouble(error: DBAPIError, name: str) -> str:
     """What a database's error means for the instructor."""
+    reason = _reason(error)
+    return f"The gradebook {name} cannot be used: {reason.rstrip('.')}. {_advice(reason)}, then start again."
+
+
+def _reason(error: DBAPIError) -> str:
+    """The first line of what the database says."""
     lines = [line.strip() for line in str(error.orig or error).splitlines() if line.strip()]
-    reason = lines[0] if lines else type(error).__name__
+    return lines[0] if lines else type(error).__name__
+
+
+def _advice(reason: str) -> str:
+    """What to do about what a database says."""
     small = reason.lower()
     if "full" in small or "no space" in small or "disk i/o" in small:
-        advice = "Make room on its disk"
-    elif "readonly" in small or "read-only" in small or "permission" in small or "denied" in small:
-        advice = "Give this account the right to write to it"
-    elif "locked" in small:
-        advice = "Wait until the other program that writes to it is done"
-    else:
-        advice = "See that the database runs and that CourseDirectory.db_url is right"
-    return f"The gradebook {name} cannot be used: {reason.rstrip('.')}. {advice}, then start again."
+        return "Make room on its disk"
+    if "readonly" in small or "read-only" in small or "permission" in small or "denied" in small:
+        return "Give this account the right to write to it"
+    return WAIT if "locked" in small else SEE
 
 
 def _parse(db_url: str) -> URL:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from traitlets.utils.importstring import import_item
 
 from ..nbgrader_plugin.execute import RunEveryCell, put_outputs
 from ..nbgrader_plugin.submissions import problem_of, read_or_explain
+from ..nbgrader_plugin.verdicts import SaveVerdicts
 from ..sandbox import Executed
 
 
@@ -107,13 +109,28 @@ class Grader(Autograde):
                     "same command grades it."
                 )
             exporter = self.exporter_class(parent=self, config=self.config)
-            for step in self.autograde_preprocessors:
-                kind = import_item(step) if isinstance(step, str) else step
-                own = TakeOutputs(executed, parent=exporter) if kind is RunEveryCell else kind
-                exporter.register_preprocessor(own)
+            self._register(exporter, self._steps(), executed)
             with setenv(NBGRADER_EXECUTION="autograde"):
                 output, resources = exporter.from_notebook_node(prepared.notebook, prepared.resources)
             self.write_single_notebook(output, resources)
+
+    def judged(self, prepared: Prepared, executed: Executed) -> NotebookNode:
+        """The notebook after all steps of grading that come before its grades are saved."""
+        exporter = self.exporter_class(parent=self, config=self.config)
+        self._register(exporter, takewhile(lambda kind: kind is not SaveVerdicts, self._steps()), executed)
+        notebook, _ = Exporter.from_notebook_node(exporter, prepared.notebook, prepared.resources)
+        return notebook
+
+    def _steps(self) -> Iterator[Any]:
+        for step in self.autograde_preprocessors:
+            yield import_item(step) if isinstance(step, str) else step
+
+    def _register(self, exporter: Exporter, steps: Iterable[Any], executed: Executed | None) -> None:
+        """Let an exporter take these steps, with the outputs of cells that were run elsewhere."""
+        for kind in steps:
+            exporter.register_preprocessor(
+                TakeOutputs(executed, parent=exporter) if kind is RunEveryCell else kind
+            )
 
     def write_single_notebook(self, output: str, resources: ResourcesDict) -> None:
         # The grades first: a notebook with the mark "finished" must never be without them.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Protocol
 
-from ..sandbox import Executed, Sandbox
+from ..sandbox import Executed, Sandbox, Step
 
 CLOSE_SECONDS = 5  # how long to wait for threads whose sandboxes were stopped
 
@@ -17,13 +17,16 @@ class PoolError(Exception):
 
 
 class Pool(Protocol):
-    """So many ``workers`` that run notebooks; ``warnings`` are sentences for the instructor."""
+    """So many ``workers`` that run notebooks; ``warnings`` are sentences for the instructor. ``trouble`` says
+    what it waits for, if it cannot go on.
+    """
 
     workers: int
     warnings: list[str]
+    trouble: str | None
 
-    def start(self, job: Any, cells: list[dict], **settings: Any) -> None:
-        """Have cells run; ``wait`` gives the job back. ``settings`` are those of ``Sandbox.run``."""
+    def start(self, job: Any, cells: list[dict], *, tell: Callable[[Step], None], **settings: Any) -> None:
+        """Have cells run; ``wait`` gives the job back. The rest is for ``Sandbox.run``."""
 
     def wait(self) -> tuple[Any, Executed | str]:
         """The next job that is done, with what running it gave, or a sentence that says why it failed.
@@ -48,6 +51,7 @@ class LocalPool:
         if require and self.warnings:
             raise PoolError(f"This machine cannot run submissions: {self.warnings[0]}")
         self.warnings += sorted({sandbox.notice for sandbox in sandboxes if sandbox.notice})
+        self.trouble: str | None = None
         self._sandboxes = sandboxes
         self._jobs: SimpleQueue[tuple[Any, list[dict], dict[str, Any]] | None] = SimpleQueue()
         self._done: SimpleQueue[tuple[Any, Executed | str]] = SimpleQueue()

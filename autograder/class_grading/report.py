@@ -139,7 +139,7 @@ def facts(results: ClassResults) -> list[tuple[str, str]]:
 
 
 def listings(results: ClassResults) -> list[Listing]:
-    """What the instructor should look at: no grade, undecided, suspicious."""
+    """What the instructor should look at, and what somebody decided; some of it only where there is any."""
     undecided = [
         [graded.student, test.name, test.message]
         for graded in results.graded
@@ -153,10 +153,17 @@ def listings(results: ClassResults) -> list[Listing]:
     ]
     return [
         Listing(
-            "Not graded",
+            "Not graded, or to be graded again",
             ["Student", "Why"],
-            [[student, why] for student, why in results.missing.items()],
+            [[student, why] for student, why in results.to_grade().items()],
             "Everybody who handed in is graded.",
+        ),
+        Listing(
+            "Could not be read",
+            ["Student", "Why"],
+            [[graded.student, why] for graded in results.graded for why in graded.unreadable],
+            "Every notebook could be read.",
+            "They count 0 points, and their authors’ pages say what to do.",
         ),
         Listing(
             "Undecided races",
@@ -172,7 +179,72 @@ def listings(results: ClassResults) -> list[Listing]:
             "Nothing suspicious was seen.",
             "What was tried could only lose points; whether it was meant badly, only you can tell.",
         ),
+        *(
+            listing
+            for listing in (put_back(results), by_hand(results), judged_again(results))
+            if listing.rows
+        ),
     ]
+
+
+def put_back(results: ClassResults) -> Listing:
+    """Cells of the assignment that had been changed, moved or deleted."""
+    return Listing(
+        "Cells put back",
+        ["Student", "Cells"],
+        [
+            [graded.student, "; ".join(remark.partition(";")[0] for remark in graded.put_back)]
+            for graded in results.graded
+            if graded.put_back
+        ],
+        "",
+        "Their originals were put back before grading, so this costs no points by itself. The same cell in "
+        "most submissions is one that you have changed since it was handed out.",
+    )
+
+
+def by_hand(results: ClassResults) -> Listing:
+    """Points that somebody gave, beside those of the test; where the test gives more, it says so."""
+    return Listing(
+        "Points given by hand",
+        ["Student", "Test", "Given", "By the test", ""],
+        [
+            [
+                graded.student,
+                test,
+                f"{given:g}",
+                "none" if points is None else f"{points:g}",
+                "the test gives more by now" if (points or 0) > given else "",
+            ]
+            for graded in results.graded
+            for test, (points, given) in graded.by_hand.items()
+        ],
+        "",
+        "They stay, whatever is handed in or changed later.",
+    )
+
+
+def judged_again(results: ClassResults) -> Listing:
+    """The old verdicts beside the new ones, where an exercise was judged again."""
+    return Listing(
+        "Judged again",
+        ["Student", "Test", "When", "Before", "New verdict", "Which counts"],
+        [
+            [
+                str(dispute["student"]),
+                str(test["test"]),
+                str(dispute["when"]),
+                *(
+                    f"{found['points']:g} points, {found['outcome']}: {found['message']}"
+                    for found in (test["before"], test["now"])
+                ),
+                str(test["counts"]),
+            ]
+            for dispute in results.disputes
+            for test in dispute["tests"]
+        ],
+        "",
+    )
 
 
 def exercise_spreads(results: ClassResults) -> list[Spread]:

@@ -15,6 +15,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from ..judging.outcome import MIME
 from ..roles import exercise_of
 from .course import Course
+from .reasons import NOT_GRADED
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,16 @@ class Graded:
     hours_late: float = 0.0
     # Test -> the points that it gave, and those that somebody gave in their place.
     by_hand: dict[str, tuple[float | None, float]] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)  # what was wrong with notebooks that count 0 points
+    put_back: list[str] = field(default_factory=list)  # what had been done to cells of the assignment
 
 
 @dataclass
 class ClassResults:
-    """An assignment and its class: each test's most points, the grades, who has none and why."""
+    """An assignment and its class: each test's most points, the grades, who has none and why.
+
+    ``outdated`` has who is to be graded again and why, ``disputes`` what ``Course.disputes`` gives.
+    """
 
     assignment: str
     most: dict[str, float]
@@ -67,27 +73,36 @@ class ClassResults:
     graded: list[Graded]
     missing: dict[str, str]
     run: dict[str, Any]
+    outdated: dict[str, str] = field(default_factory=dict)
+    disputes: list[dict[str, Any]] = field(default_factory=list)
 
     def tests_of(self, exercise: str) -> list[str]:
         """The names of the test cells of an exercise."""
         return [name for name in self.most if (exercise_of(name, self.exercises) or name) == exercise]
 
+    def to_grade(self) -> dict[str, str]:
+        """Who is not graded, or not by what counts now, and why."""
+        failed = self.run.get("failed", {})
+        return self.missing | {
+            student: failed.get(student) or f"To be graded again, because {why}."
+            for student, why in self.outdated.items()
+        }
+
 
 def read_results(course: Course) -> ClassResults:
     """Read everything. Raises GradingError as ``Course.submissions`` does."""
     submissions = course.submissions()
-    done = {submission.student for submission in submissions if course.graded(submission)}
+    reasons = {submission.student: course.reason(submission) for submission in submissions}
     run = course.record()
     most: dict[str, float] = {}
     exercises: list[str] = []
-    graded, missing = [], dict(course.refused)
+    graded, missing, outdated = [], dict(course.refused), dict[str, str]()
     with course.gradebook.shared(), Gradebook(course.db_url) as gradebook:
         for notebook in gradebook.find_assignment(course.assignment).notebooks:
             most |= {cell.name: cell.max_score for cell in notebook.grade_cells}
             exercises += [cell.name for cell in notebook.solution_cells]
-        for submission in submissions:
-            student = submission.student
-            if student in done:
+        for student, why in reasons.items():
+            if why != NOT_GRADED:
                 with suppress(MissingEntry):
                     found = gradebook.find_submission(course.assignment, student)
                     grades = [grade for book in found.notebooks for grade in book.grades]
@@ -101,10 +116,12 @@ def read_results(course: Course) -> ClassResults:
                         if grade.manual_score is not None
                     }
                     graded.append(read)
+                    if why:
+                        outdated[student] = why
                     continue
             missing[student] = run.get("failed", {}).get(student) or run.get("stopped") or "Not graded yet."
     exercises += [name for name in most if not exercise_of(name, exercises)]
-    return ClassResults(course.assignment, most, exercises, graded, missing, run)
+    return ClassResults(course.assignment, most, exercises, graded, missing, run, outdated, course.disputes())
 
 
 def _read(folder: Path, points: float, scores: dict[str, float], student: str) -> Graded:
@@ -118,6 +135,8 @@ def _read(folder: Path, points: float, scores: dict[str, float], student: str) -
             result.seconds[name] = result.seconds.get(name, 0) + seconds
         result.noise += [notes["noise"]] if notes.get("noise") else []
         result.sandboxed += [bool(notes["sandboxed"])] if "sandboxed" in notes else []
+        result.unreadable += [str(notes["problem"])] if notes.get("problem") else []
+        result.put_back += [str(remark) for remark in notes.get("put_back") or []]
         for cell in notebook["cells"]:
             name = cell["metadata"].get("nbgrader", {}).get("grade_id")
             if name in scores:

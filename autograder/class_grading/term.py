@@ -161,7 +161,7 @@ def to_look_at(term: Term) -> list[Listing]:
                 [name, graded.student, cell, "none" if auto is None else f"{auto:g}", f"{manual:g}"]
                 for cell, (auto, manual) in graded.by_hand.items()
             ]
-        missing += [[name, student, why] for student, why in results.missing.items()]
+        missing += [[name, student, why] for student, why in results.to_grade().items()]
     return [
         Listing(
             "Exercises that nearly nobody solved, or nearly everybody",
@@ -171,7 +171,10 @@ def to_look_at(term: Term) -> list[Listing]:
             "Perhaps a test or the text of such an exercise is wrong.",
         ),
         Listing(
-            "Not graded", ["Assignment", "Student", "Why"], missing, "Everybody who handed in is graded."
+            "Not graded, or to be graded again",
+            ["Assignment", "Student", "Why"],
+            missing,
+            "Everybody who handed in is graded.",
         ),
         Listing(
             "Suspicious",

@@ -1,6 +1,10 @@
-"""Grades on their way to a learning platform: exporters for ``nbgrader export --exporter=…``."""
+"""Work from a learning platform, and grades on their way to it.
 
+Exporters for ``nbgrader export --exporter=…``, and collectors for ``nbgrader zip_collect --collector=…``.
+"""
+
+from .archives import CanvasArchive, MoodleArchive
 from .canvas import CanvasUpload
 from .files import Canvas, Moodle
 
-__all__ = ["Canvas", "CanvasUpload", "Moodle"]
+__all__ = ["Canvas", "CanvasArchive", "CanvasUpload", "Moodle", "MoodleArchive"]

@@ -10,8 +10,9 @@ from nbgrader.api import Gradebook
 from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode
 
+from ..show import first_of
 from .files import number
-from .grades import Exporter, ExportError, Grades, first_of
+from .grades import Exporter, ExportError, Grades
 
 TOKEN = "CANVAS_TOKEN"
 

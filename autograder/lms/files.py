@@ -10,8 +10,9 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 from traitlets import Unicode
 
-from ..files import write_whole
-from .grades import Exporter, ExportError, Grades, first_of
+from ..files import read_csv, write_whole
+from ..show import first_of
+from .grades import Exporter, ExportError, Grades
 
 # What Canvas's own file has before the columns of the assignments; it takes a row back by these.
 CANVAS_STUDENT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
@@ -60,18 +61,14 @@ class Canvas(Exporter):
 def read_canvas(path: Path) -> list[dict[str, str]]:
     """The rows of Canvas's own file, with or without a byte order mark, with commas or semicolons."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        rows = list(read_csv(path))
     except FileNotFoundError:
         raise ExportError(
-            f"There is no {path}. Canvas takes grades only in a file in its own form: choose Grades → Export "
-            "there, and give that file's name with --Canvas.file=…"
+            f"There is no {path}. Canvas makes it: choose Grades → Export there, and give the file's name "
+            "with --Canvas.file=… (for an archive: --CanvasArchive.file=…)"
         ) from None
     except UnicodeDecodeError:
         raise ExportError(f"{path} is not in UTF-8. Export it from Canvas again.") from None
-    first = text.partition("\n")[0]
-    rows = list(
-        csv.DictReader(io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ",")
-    )
     if not rows or not {"Student", "ID"} <= rows[0].keys():
         raise ExportError(f"{path} is not what Canvas exports: it needs the columns Student and ID.")
     return rows

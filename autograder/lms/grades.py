@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from nbgrader.plugins import ExportPlugin
 from traitlets import Bool
 
 from ..roles import exercise_of
+from ..show import first_of
 
 
 class ExportError(Exception):
@@ -71,12 +72,6 @@ class Grades:
             "have a test that waits for your decision; their points are those so far": self.unsure,
         }
         return [f"{len(names)} {rest}: {first_of(names)}" for rest, names in sentences.items() if names]
-
-
-def first_of(names: Sequence[str], most: int = 8) -> str:
-    """The first of many names."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def read_grades(

@@ -6,7 +6,7 @@ import sys
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -164,7 +164,7 @@ class _Counter(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         name = str(func.overloadpacket)
-        given = _tensors((args, kwargs))
+        given = [*_direct(args), *_direct(kwargs.values())]
         for tensor in given:
             # Tensors made outside the dispatcher (torch.tensor of a list) first show up in lift_fresh;
             # a storage that cannot be resized wraps somebody else's memory (from_numpy, frombuffer).
@@ -172,7 +172,7 @@ class _Counter(TorchDispatchMode):
                 self._allocated(tensor)
             self._remember(tensor.untyped_storage())
         result = func(*args, **kwargs)
-        made = _tensors(result)
+        made = _direct(result if isinstance(result, (tuple, list)) else (result,))
         for tensor in made:
             self._allocated(tensor)
         if not name.startswith("profiler."):  # marks that optimisers leave for the profiler
@@ -220,6 +220,17 @@ class _InThread(TorchDispatchMode):
         if _counters:
             return _counters[-1].__torch_dispatch__(func, types, args, kwargs)
         return func(*args, **(kwargs or {}))
+
+
+def _direct(values: Iterable[object]) -> list[torch.Tensor]:
+    """The tensors that an operation takes or gives. They lie in lists at most; this is called often."""
+    found = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += [one for one in value if isinstance(one, torch.Tensor)]
+    return found
 
 
 def _tensors(tree: object) -> list[torch.Tensor]:

@@ -15,6 +15,7 @@ from typing import Any
 def configure(c: Any) -> None:
     """Put the course's steps into nbgrader's pipeline; ``c`` is the object that ``get_config()`` returns."""
     from . import patches
+    from .entries import comma_separated, utc
     from .submissions import copy_time_and_secret, init_notebooks, timestamp_of
 
     patches.check_nbgrader()
@@ -24,6 +25,7 @@ def configure(c: Any) -> None:
     patches.list_notebooks_with(init_notebooks)
     patches.copy_submissions_with(copy_time_and_secret)
     patches.read_timestamps_with(timestamp_of)
+    patches.read_entries_with(utc, comma_separated)
     patches.protect_formgrader("autograder.nbgrader_plugin.pages.FormgraderPage")
     # Without CheckCellMetadata: RestoreCells takes nbgrader's notes on cells from the gradebook, not from the
     # submission, and checking them against their schema takes longer than running the cells.
@@ -57,6 +59,7 @@ def configure(c: Any) -> None:
         "nbgrader.preprocessors.AssignLatePenalties",
     ]
     c.AssignLatePenalties.plugin_class = "autograder.nbgrader_plugin.late.TableOfLateWork"
+    c.ZipCollectApp.extractor_plugin = "autograder.lms.archives.Extractor"
     c.HTMLExporter.filters.update({"highlight_code": "autograder.nbgrader_plugin.feedback.Highlight"})
     c.GenerateFeedback.exporter_class = "autograder.nbgrader_plugin.pages.FeedbackPage"
     c.GenerateFeedback.preprocessors = [

@@ -62,6 +62,11 @@ class LateTable:
             rule = replace(rule, **self.lines.get(key, {}))
         return rule
 
+    def longest_extension(self, assignment: str) -> float:
+        """The most days that anybody has after the due date of an assignment."""
+        students = {student for _, student in self.lines} | {ALL}
+        return max(self.rule(assignment, student).extension_days for student in students)
+
 
 def read_table(path: Path) -> LateTable:
     """The table in a file; without lines where there is no such file. Raises LateTableError."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from jinja2 import BaseLoader
@@ -17,7 +18,7 @@ from nbformat import NotebookNode
 from traitlets import default
 
 from ..judging.outcome import MIME
-from ..roles import is_test, nbgrader_data
+from ..roles import exercise_of, fetches_course, is_test, nbgrader_data
 from . import patches
 from .markdown import TooMuch, as_written, safe_card, safe_html, safe_markdown, text_size
 from .verdicts import as_text
@@ -79,6 +80,18 @@ class FeedbackPage(SubmissionPage):
 
     kind = "feedback"
 
+    def default_filters(self) -> Iterator[tuple[str, Any]]:
+        """Those of every page, and one that sums the points up by exercise."""
+        yield from super().default_filters()
+        yield "by_exercise", by_exercise
+
+    def from_notebook_node(
+        self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """The page, and what nbconvert notes about it."""
+        nb.cells = [cell for cell in nb.cells if not fetches_course(cell)]
+        return super().from_notebook_node(nb, resources, **options)
+
 
 class FormgraderPage(SubmissionPage):
     """The page on which an instructor looks at a submission, changes points and writes comments."""
@@ -92,6 +105,37 @@ class FormgraderPage(SubmissionPage):
         resources = dict(resources or {})
         resources.update({name: str(escape(resources[name])) for name in NAMES if resources.get(name)})
         return super().from_notebook_node(nb, resources, **options)
+
+
+@dataclass
+class ExerciseOnPage:
+    """An exercise on a page: nbgrader's notes on its graded cells, by what tells them apart; any comment."""
+
+    name: str
+    cells: dict[str, dict[str, Any]] = field(default_factory=dict)
+    commented: bool = False
+
+    @property
+    def points(self) -> float:
+        return sum(data["score"] for data in self.cells.values())
+
+    @property
+    def most(self) -> float:
+        return sum(data["points"] for data in self.cells.values())
+
+
+def by_exercise(nb: NotebookNode) -> list[ExerciseOnPage]:
+    """The exercises of a graded notebook, in their order; a cell that belongs to none stands for itself."""
+    graded = {str(data["grade_id"]): data for cell in nb.cells if "grade_id" in (data := nbgrader_data(cell))}
+    solutions = [name for name, data in graded.items() if data.get("solution")]
+    found: dict[str, ExerciseOnPage] = {}
+    for grade_id, data in graded.items():
+        name = grade_id if grade_id in solutions else exercise_of(grade_id, solutions) or grade_id
+        exercise = found.setdefault(name, ExerciseOnPage(name))
+        if data.get("grade"):
+            exercise.cells[grade_id.removeprefix(f"{name}_")] = data
+        exercise.commented |= bool(data.get("comment"))
+    return [exercise for exercise in found.values() if exercise.cells or exercise.commented]
 
 
 def harmless(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import inspect
+import io
 import os
 import re
 import secrets
@@ -23,7 +24,9 @@ from unittest.mock import patch
 import nbgrader
 from jinja2 import Environment, FileSystemLoader
 from nbformat import NotebookNode
+from nbgrader import utils
 from nbgrader.api import Gradebook
+from nbgrader.apps import dbapp
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import BaseConverter
 from nbgrader.coursedir import CourseDirectory
@@ -50,11 +53,14 @@ PRIVATE: dict[type, tuple[str, ...]] = {
     Autograde: ("_sanitizing",),
     ClearHiddenTests: ("_remove_hidden_test_region",),
     Gradebook: ("close",),
+    dbapp.DbAssignmentAddApp: ("start",),
+    dbapp.DbGenericImportApp: ("start",),
     BaseHandler: ("exporter", "render"),
     FormgraderHandler: ("get",),
     SubmissionFilesHandler: ("get",),
 }
 COPY_FILES = BaseConverter.init_assignment
+ENTER = {kind: kind.start for kind in (dbapp.DbAssignmentAddApp, dbapp.DbGenericImportApp)}
 ARGUMENTS = ["self", "db_url", "course_id", "authenticator"]  # of Gradebook
 # What the formgrader's own pages have in attributes such as onclick.
 CLICKS = (
@@ -114,6 +120,29 @@ def copy_submissions_with(function: Callable[[Autograde, str, str], None]) -> No
 def read_timestamps_with(function: Callable[[CourseDirectory, str], datetime | None]) -> None:
     """Let ``function`` say when a submission was handed in; nbgrader's own stops at what it cannot read."""
     CourseDirectory.get_existing_timestamp = function
+
+
+def read_entries_with(
+    date: Callable[[datetime | str | None], datetime | None], table: Callable[[str], str]
+) -> None:
+    """Let ``date`` read dates for the gradebook, and ``table`` the files of `nbgrader db … import`.
+
+    Where they raise a ValueError, the command ends with its sentence.
+    """
+
+    def telling(start: Callable[[dbapp.DbBaseApp], None]) -> Callable[[dbapp.DbBaseApp], None]:
+        def enter(self: dbapp.DbBaseApp) -> None:
+            try:
+                start(self)
+            except ValueError as error:
+                self.fail("%s", error)
+
+        return enter
+
+    utils.parse_utc = date
+    dbapp.open = lambda path, _mode: io.StringIO(table(path))
+    for kind, start in ENTER.items():
+        kind.start = telling(start)
 
 
 class _Templates(FileSystemLoader):

@@ -63,14 +63,16 @@ class TooLarge(NotPlain):
     """A file of more bytes than are read; the text says of how many."""
 
 
-def read_plain(path: Path, most: int) -> bytes:
+def read_plain(path: Path | str, most: int, folder: int | None = None) -> bytes:
     """The content of a file of at most ``most`` bytes, which has this one name.
 
-    Nothing else is opened: a link leads elsewhere, and a pipe or a device may never end. Raises NotPlain, or
-    OSError where it cannot be read.
+    ``folder``: the descriptor of an open folder that ``path`` starts from. Nothing else is opened: a link
+    leads elsewhere, and a pipe or a device may never end. Raises NotPlain, or OSError where it cannot be
+    read.
     """
-    _require_plain(path.lstat(), most)
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    _require_plain(os.stat(path, dir_fd=folder, follow_symlinks=False), most)
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(path, flags, dir_fd=folder), "rb") as file:
         _require_plain(os.fstat(file.fileno()), most)
         content = file.read(most + 1)  # it may grow meanwhile
     if len(content) > most:

@@ -12,15 +12,16 @@ from typing import Any
 from uuid import uuid4
 
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook, Notebook, SourceCell
+from nbgrader.api import Gradebook, MissingEntry, Notebook, SourceCell
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 
 from ..roles import defined_names, is_test, nbgrader_data
 from .patches import remove_hidden_tests
 from .submissions import NEW_CELL, problem_of, rebuilt
+from .versions import changed_cells, version_of_tests
 
 MOST_CELLS = 100_000  # in one notebook
-CHANGED = "# This cell had been changed. Its original was put back before grading.\n"
+CHANGED = "# This cell differed from the assignment's, which was put back before grading.\n"
 DELETED = "# This cell had been deleted. It was put back before grading.\n"
 
 
@@ -39,9 +40,12 @@ class SaveCellsInOrder(SaveCells):
     """nbgrader's SaveCells, which also keeps the order of the cells.
 
     The gradebook has no column for it, and a database may give rows in any order; so it is in their ids.
+    Before it changes what somebody was graded by, it says what that means for them.
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        if warning := what_changes(nb, **resources["nbgrader"]):
+            self.log.warning("%s", warning)
         nb, resources = super().preprocess(nb, resources)
         order = [nbgrader_data(cell).get("grade_id") for cell in nb.cells]
         with Gradebook(self.db_url) as gradebook:
@@ -51,12 +55,35 @@ class SaveCellsInOrder(SaveCells):
         return nb, resources
 
 
+def what_changes(nb: NotebookNode, assignment: str, notebook: str, db_url: str, **_: object) -> str:
+    """A sentence for the instructor if this notebook has other tests or points than some were graded by."""
+    with Gradebook(db_url) as gradebook:
+        try:
+            known = gradebook.find_notebook(notebook, assignment)
+        except MissingEntry:
+            return ""
+        graded = len(known.submissions)
+        changed = changed_cells(original_cells(known).values(), nb.cells)
+    if not graded or not changed:
+        return ""
+    if refused := [one for one in changed if one.endswith(("(new)", "(gone)"))]:
+        return (
+            f"There are submissions of {assignment}, so nbgrader refuses to add or remove cells: "
+            f"{', '.join(refused)}. The gradebook stays as it is."
+        )
+    return (
+        f"Submissions of {assignment} that are graded already: {graded}. What they were graded by changes: "
+        f"{', '.join(changed)}. They keep their grades until the next `python -m autograder grade "
+        f"{assignment}`, which grades them all again, and says so first. Points given by hand stay."
+    )
+
+
 class RestoreCells(NbGraderPreprocessor):
     """Makes the assignment's cells what the gradebook says, wherever the student's notebook differs.
 
     It stands for nbgrader's DeduplicateIds and OverwriteCells. Those trust the metadata in the submission,
     the order of its cells, and the neighbours of a deleted one. Each instance asks the gradebook once for
-    the cells of a notebook.
+    the cells of a notebook. The notebook notes what was put back, and the version of the tests.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -68,8 +95,14 @@ class RestoreCells(NbGraderPreprocessor):
         key = (names["db_url"], names["assignment"], names["notebook"])
         if key not in self._known:
             self._known[key] = self.originals(*key)
-        for remark in restore(nb, self._known[key]):
+        originals = self._known[key]
+        remarks = restore(nb, originals)
+        for remark in remarks:
             self.log.info(remark)
+        nb.metadata.autograder.update(
+            put_back=[] if problem_of(nb) else remarks,
+            tests=version_of_tests(original.cell for original in originals.values()),
+        )
         return nb, resources
 
     def originals(self, db_url: str, assignment: str, notebook: str) -> Originals:
@@ -153,7 +186,7 @@ def _restored(cell: NotebookNode, original: Original, remarks: list[str]) -> Not
     if not data.locked:
         return rebuilt({**deepcopy(original.cell), "source": cell.source})
     if cell.source.strip() != original.released.strip():
-        remarks.append(f"Cell {data.grade_id} had been changed; restoring it")
+        remarks.append(f"Cell {data.grade_id} differed from the assignment's; restoring it")
         return marked(deepcopy(original.cell), CHANGED)
     return deepcopy(original.cell)
 

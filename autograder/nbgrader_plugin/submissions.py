@@ -32,6 +32,7 @@ from nbgrader.utils import parse_utc, rmtree
 
 from . import patches
 from .reading import NotPlain, UnreadableNotebook, read_notebook, read_plain
+from .versions import version_of_files
 
 NEW_CELL = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
 TIMESTAMP = "timestamp.txt"
@@ -83,15 +84,18 @@ class SubmissionExporter(NotebookExporter):
 def read_or_explain(path: Path, log: logging.Logger, ours: bool = False) -> NotebookNode:
     """The notebook at ``path``; in place of one that cannot be read, a page that says why.
 
-    ``ours``: grading itself wrote it, and everything in it is kept.
+    It notes which version was read. ``ours``: grading itself wrote it, and everything in it is kept.
     """
     if ours:
         return nbformat.read(path, as_version=4)
+    version = version_of_files(path)  # before it is read: what comes in between is graded by the next run
     try:
-        return read_notebook(path)
+        notebook = read_notebook(path)
     except UnreadableNotebook as error:
         log.warning("%s: %s", path, error)
-        return explanation(str(error))
+        notebook = explanation(str(error))
+    notebook.metadata.setdefault("autograder", NotebookNode())["submitted"] = version
+    return notebook
 
 
 def explanation(problem: str) -> NotebookNode:
@@ -233,10 +237,10 @@ def clear_unfinished(self: Autograde, expected: list[str]) -> None:
 
 def unfinished(folder: Path, notebooks: Iterable[str]) -> bool:
     """Whether an autograded folder lacks a notebook, or one has no mark that it was graded to the end."""
-    return not all(_notes(folder / f"{name}.ipynb").get("finished") for name in notebooks)
+    return not all(notes_of(folder / f"{name}.ipynb").get("finished") for name in notebooks)
 
 
-def _notes(path: Path) -> dict[str, Any]:
+def notes_of(path: Path) -> dict[str, Any]:
     """What grading noted about the notebook at ``path``; nothing where it cannot be read."""
     try:
         notes = json.loads(path.read_text(encoding="utf-8"))["metadata"].get("autograder")
@@ -246,13 +250,16 @@ def _notes(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def only_one(root: Path) -> Iterator[bool]:
-    """Whether nobody else grades the course in ``root``; if so, nobody else can until the block ends."""
+def only_one(root: Path, name: str = "lock") -> Iterator[bool]:
+    """Whether nobody else grades the course in ``root``; if so, nobody else can until the block ends.
+
+    ``name`` is the lock's; each is for one kind of work.
+    """
     import fcntl  # not on Windows, where only students work
 
     folder = root / ".grading"
     folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("ab") as file:
+    with (folder / name).open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

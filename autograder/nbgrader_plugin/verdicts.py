@@ -6,6 +6,7 @@ and anything else is full points. So a warning costs everything and a test that 
 
 from __future__ import annotations
 
+import logging
 import re
 from datetime import datetime, timezone
 from typing import Any
@@ -104,29 +105,31 @@ class SaveVerdicts(NbGraderPreprocessor):
                 names["notebook"], names["assignment"], names["student"]
             )
             # One question for all cells: nbgrader asks for each cell, and commits after each.
-            grades, comments = (_by_cell(gradebook, kind, found) for kind in (Grade, Comment))
+            grades, comments = (by_cell(gradebook, kind, found) for kind in (Grade, Comment))
             for cell in nb.cells:
                 if is_grade(cell):
-                    self._save_grade(cell, grades[cell.metadata.nbgrader.grade_id])
+                    save_grade(cell, grades[cell.metadata.nbgrader.grade_id], self.log)
                 if is_solution(cell) or is_task(cell):
                     self._save_comment(cell, comments[cell.metadata.nbgrader.grade_id])
             gradebook.db.commit()
-        finished = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        finished = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         nb.metadata.setdefault("autograder", NotebookNode())["finished"] = finished
         return nb, resources
-
-    def _save_grade(self, cell: NotebookNode, grade: Grade) -> None:
-        grade.auto_score, _ = determine_grade(cell, self.log)
-        undecided = is_test(cell) and any(card.get("outcome") == "undecided" for card in outcomes(cell))
-        by_hand = grade.manual_score is not None or grade.auto_score is None
-        grade.needs_manual_grade = by_hand or undecided
 
     def _save_comment(self, cell: NotebookNode, comment: Comment) -> None:
         unchanged = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell) and not is_task(cell)
         comment.auto_comment = "No response." if unchanged else None
 
 
-def _by_cell(
+def save_grade(cell: NotebookNode, grade: Grade, log: logging.Logger) -> None:
+    """Enter the points of a cell; what was given by hand stays, and is to be looked at again."""
+    grade.auto_score, _ = determine_grade(cell, log)
+    undecided = is_test(cell) and any(card.get("outcome") == "undecided" for card in outcomes(cell))
+    by_hand = grade.manual_score is not None or grade.auto_score is None
+    grade.needs_manual_grade = by_hand or undecided
+
+
+def by_cell(
     gradebook: Gradebook, kind: type[Grade] | type[Comment], notebook: SubmittedNotebook
 ) -> dict[str, Any]:
     """The grades or comments of a submitted notebook, by the name of their cell."""

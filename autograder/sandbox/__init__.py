@@ -5,6 +5,6 @@ Begin with ``judge`` (one submission), then ``timed_race`` (a race) and ``decode
 """
 
 from .plan import plan
-from .supervisor import Executed, Sandbox, SandboxError
+from .supervisor import Executed, Sandbox, SandboxError, Step
 
-__all__ = ["Executed", "Sandbox", "SandboxError", "plan"]
+__all__ = ["Executed", "Sandbox", "SandboxError", "Step", "plan"]

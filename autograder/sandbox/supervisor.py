@@ -69,6 +69,7 @@ NO_NAMESPACES = (
 )
 
 Races = Literal["now", "again"]
+Doing = Literal["starting", "running", "waiting for cores", "racing", "waiting for a quiet machine"]
 
 log = logging.getLogger(__name__)
 
@@ -115,15 +116,47 @@ class Executed:
         )
 
 
+@dataclass(frozen=True)
+class Step:
+    """What is done for a submission now; and its ``cell`` that has just ended, if any, after so much
+    ``work``, in core-seconds, without what it waited.
+    """
+
+    doing: Doing
+    cell: int | None = None
+    work: float = 0.0
+
+
+class _Meter:
+    """Counts core-seconds of work, on so many ``cores``."""
+
+    def __init__(self, cores: int) -> None:
+        self._cores, self._work, self._since = cores, 0.0, time.monotonic()
+
+    def hold(self, cores: int) -> None:
+        """From now on so many; 0 while it waits."""
+        now = time.monotonic()
+        self._work += self._cores * (now - self._since)
+        self._cores, self._since = cores, now
+
+    def read(self) -> float:
+        """The work since the last time."""
+        self.hold(self._cores)
+        work, self._work = self._work, 0.0
+        return work
+
+
 class Sandbox:
     """A fork server that runs one notebook after another, each in fresh processes of its own.
 
     ``require``: raise SandboxError where there is no bubblewrap; otherwise ``warning`` says what is missing.
+    ``account``: the number of the user, and of the group, that submissions run as where there is no
+    bubblewrap; only root can choose one.
     ``strays`` watches the launches of all races.
     ``notice`` says what this machine does not bound even so.
     """
 
-    def __init__(self, *, require: bool = False) -> None:
+    def __init__(self, *, require: bool = False, account: int | None = None) -> None:
         if not sys.platform.startswith("linux"):
             raise SandboxError("grading needs Linux: processes are watched and timed through /proc.")
         self.warning: str | None = None
@@ -137,6 +170,7 @@ class Sandbox:
             self._bubblewrap, self.warning = None, BROKEN_SANDBOX.format(reason)
         if require and self.warning:
             raise SandboxError(self.warning)
+        self._account = None if self._bubblewrap else account
         self._group: Path | None = None
         self.notice: str | None = None
         if self._bubblewrap and not memory_cgroup.delegated():
@@ -169,34 +203,37 @@ class Sandbox:
         cell_seconds: float = 60,
         notebook_seconds: float = 600,
         most_restarts: int = MOST_RESTARTS,
+        tell: Callable[[Step], None] = lambda step: None,
     ) -> Executed:
         """Run a notebook's cells, as ``plan`` gives them; ``only`` these tests, if given.
 
         Answers are checked on one core, and raced on two; ``races="again"`` is for races that noise left
         undecided before, and has the machine alone. ``files`` are put beside the student's cells, by their
-        paths; of one that is None, the student is told that it was left out. Raises SandboxError where no
-        process can be started.
+        paths; of one that is None, the student is told that it was left out. ``tell`` hears what is done now.
+        Raises SandboxError where no process can be started.
         """
         planned = msgspec.convert(cells, list[PlannedCell])
         work = RunNotebook(
             planned, only, races, assignment, files or {}, cell_seconds, notebook_seconds, most_restarts
         )
         with self._busy:
-            return self._run(work)
+            return self._run(work, tell)
 
-    def _run(self, work: RunNotebook) -> Executed:
+    def _run(self, work: RunNotebook, tell: Callable[[Step], None]) -> Executed:
         start = time.monotonic()
         executed = Executed(
             sandboxed=bool(self._bubblewrap), sources={cell.index: cell.source for cell in work.cells}
         )
+        tell(Step("waiting for cores"))
         self._machine.take(CHECKING)
+        tell(Step("starting"))
         finished = False
         try:
             control = self._start(work.cells)
             racing = any("race(" in cell.source for cell in work.cells)
             if racing and (self.noise is None or self._noisy):
-                self._check_until_quiet(control)
-            finished = self._follow(control, work, executed)
+                self._check_until_quiet(control, tell)
+            finished = self._follow(control, work, executed, tell)
         except (Gone, TooLate, Malformed):
             self.close()
         finally:
@@ -214,11 +251,15 @@ class Sandbox:
             self.close()
         return executed
 
-    def _follow(self, control: Channel, work: RunNotebook, executed: Executed) -> bool:
+    def _follow(
+        self, control: Channel, work: RunNotebook, executed: Executed, tell: Callable[[Step], None]
+    ) -> bool:
         """Have the judge work, and take what it says; whether it came to its end."""
         names = {cell.index: cell.grade_id for cell in work.cells}
         control.send(work, seconds=self._within(ANSWER_SECONDS))
         countdown = Countdown(work.notebook_seconds + GRACE_SECONDS, self._core_time)
+        meter = _Meter(CHECKING)
+        tell(Step("running"))
         finished = False
         kinds = CellDone | WantTiming | TimingDone | Finished | Over
         while True:
@@ -227,14 +268,19 @@ class Sandbox:
             match said:
                 case CellDone():
                     _take(executed, said, names[said.index])
+                    tell(Step("running", said.index, meter.read()))
                 case WantTiming() | TimingDone():
                     before = time.monotonic()
+                    meter.hold(0)
+                    tell(Step("waiting for cores"))
                     if isinstance(said, TimingDone):
                         self.strays.add(said.logs)
                         cores = self._machine.take(CHECKING)
                     else:
                         cores = self._machine.take(None if work.races == "again" else RACING)
                     countdown.put_off(time.monotonic() - before)
+                    meter.hold(len(cores))
+                    tell(Step("racing" if isinstance(said, WantTiming) else "running"))
                     go = Go(cores, self._noisy, self.strays.are_rare)
                     control.send(go, seconds=self._within(ANSWER_SECONDS))
                 case Finished():
@@ -254,11 +300,12 @@ class Sandbox:
                 return [known.pid, *(child.pid for child in known.children(recursive=True))]
         return []
 
-    def _check_until_quiet(self, control: Channel) -> None:
+    def _check_until_quiet(self, control: Channel, tell: Callable[[Step], None]) -> None:
         """Let the machine measure itself, again and again until it is quiet enough to judge, or too late."""
         self._check_machine(control)
         while self._noisy and self._may_wait > 0 and not self._stopped.is_set():
             log.warning("Races wait: %s The next look is in %g s.", self._noisy, AGAIN_SECONDS)
+            tell(Step("waiting for a quiet machine"))
             self._may_wait -= AGAIN_SECONDS
             self._machine.release()
             self._stopped.wait(AGAIN_SECONDS)
@@ -288,6 +335,8 @@ class Sandbox:
             command = [*bubblewrap.command(self._bubblewrap, self._group), *command]
         else:
             self._temporary = tempfile.mkdtemp(prefix="grading-")
+            if self._account is not None:
+                os.chown(self._temporary, self._account, self._account)
             data, cache = bubblewrap.data_folder(), os.environ.get("XDG_CACHE_HOME", "")
             environment = bubblewrap.environment([self._temporary], str(data or ""), cache, namespaces=False)
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (for as long as they live)
@@ -299,6 +348,9 @@ class Sandbox:
                 stderr=self._said,
                 env=environment,
                 cwd=self._temporary,
+                user=self._account,
+                group=self._account,
+                extra_groups=None if self._account is None else [],
             )
         self._control, self._ready = over_file(mine.detach()), False
 

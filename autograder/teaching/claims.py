@@ -1,4 +1,4 @@
-"""The claims of the five articles: what each promises, and what would decide it."""
+"""The claims of five articles and of PyTorch's documentation: what each promises, what would decide it."""
 
 from __future__ import annotations
 
@@ -11,32 +11,36 @@ WORTH_IT = 1.1
 
 
 @dataclass(frozen=True)
-class Article:
-    """One of the five. ``link`` is None where no address of it is known."""
+class Source:
+    """Who makes claims. ``link`` is None where no address is known."""
 
     title: str
     link: str | None = None
+    kind: Literal["article", "documentation"] = "article"
 
 
-ARTICLES = {
-    "A": Article("pytorch 笔记:pytorch 优化内容", "https://jishuzhan.net/article/1799750524577255426"),
-    "B": Article("advanced features and performance of PyTorch"),
-    "C": Article(
+# The first letter of a claim -> who makes it.
+SOURCES = {
+    "A": Source("pytorch 笔记:pytorch 优化内容", "https://jishuzhan.net/article/1799750524577255426"),
+    "B": Source("advanced features and performance of PyTorch"),
+    "C": Source(
         "13个你一定要知道的PyTorch特性", "https://blog.csdn.net/u011984148/article/details/115683325"
     ),
-    "D": Article(
+    "D": Source(
         "torch.backends.cudnn.benchmark 和 torch.backends.cudnn.deterministic",
         "https://blog.csdn.net/yangweipeng708/article/details/138802498",
     ),
-    "E": Article(
+    "E": Source(
         "pytorch memory_format (a page of excerpts)", "https://cidian.kuaisou.com/pytorch+memory_format"
     ),
+    "F": Source("PyTorch's documentation", "https://docs.pytorch.org/docs/stable/", "documentation"),
 }
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What an article says, and what would decide it. ``words`` are the article's own, or its code.
+    """What is said, and what would decide it. ``words`` are the source's own, or its code; ``link`` is the
+    page of the documentation that has them.
 
     ``use`` is the situation in which somebody would follow it, after "when". ``promises`` is what a cell must
     show: a "speed" or a "memory" ratio of ``at_least`` or more, "correctness", or that something is there at
@@ -51,6 +55,7 @@ class Claim:
     at_least: float = WORTH_IT
     cost: bool = False
     words: str | None = None
+    link: str | None = None
 
     @property
     def measurable(self) -> bool:
@@ -313,5 +318,265 @@ CLAIMS = {
         "you prune a layer",
         "correctness",
         words="`contiguous_format`",
+    ),
+    "F1": Claim(
+        'torch.compile(m, "reduce-overhead") turns on CUDA graphs.',
+        "launches cost more than the work",
+        "existence",
+        words='It can be enabled using torch.compile(m, "reduce-overhead")',
+        link="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+    ),
+    "F2": Claim(
+        'mode="reduce-overhead" makes small batches faster, by CUDA graphs.',
+        "many small operations run on a GPU",
+        "speed",
+        "cuda",
+        words=(
+            '"reduce-overhead" is a mode that reduces the overhead of python with CUDA graphs, '
+            "useful for small batches."
+        ),
+        link="https://docs.pytorch.org/docs/stable/generated/torch.compile.html",
+    ),
+    "F3": Claim(
+        "Another int or float is another compilation.",
+        "a Python number changes from call to call",
+        "correctness",
+        words=(
+            "By default, `int` / `float` variables are treated as constants and are guarded on "
+            "their exact value. In the below example, we have a recompilation for each function"
+            " call."
+        ),
+        link=(
+            "https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_"
+            "model.recompilation.html"
+        ),
+    ),
+    "F4": Claim(
+        "A module that counts its steps is compiled anew at each call.",
+        "a module changes a number of its own",
+        "correctness",
+        words=(
+            "An integer that changes every call -- such as a step counter incremented inside "
+            "`forward` -- therefore triggers a recompilation on each call"
+        ),
+        link=(
+            "https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_"
+            "model.recompilation.html"
+        ),
+    ),
+    "F5": Claim(
+        "After the limit of 8 versions, a function runs eagerly.",
+        "a function is compiled again and again",
+        "correctness",
+        words=(
+            "If the Dynamo cache limit is hit, then all future compilation attempts will result"
+            " in the function being skipped (run eagerly)."
+        ),
+        link=(
+            "https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_"
+            "model.recompilation.html"
+        ),
+    ),
+    "F6": Claim(
+        "Compile a repeated region instead of the whole model: a shorter first call.",
+        "a model repeats a layer, and its first call takes long",
+        "speed",
+        words=(
+            "Applying compilation to a repeated region, instead of full model, leads to large "
+            "savings in compile time."
+        ),
+        link="https://docs.pytorch.org/tutorials/recipes/regional_compilation.html",
+    ),
+    "F7": Claim(
+        "torch.compile graph breaks on control flow and values that depend on data.",
+        "a compiled function asks a tensor for its value",
+        "correctness",
+        words=(
+            "`torch.compile` graph breaks on data-dependent operations such as data-dependent "
+            "control flow (if-statements, loops with tensors) and direct tensor data accesses "
+            "(`.item`, `.data_ptr`)."
+        ),
+        link=(
+            "https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_"
+            "model.common_graph_breaks.html"
+        ),
+    ),
+    "F8": Claim(
+        "Compile a module with its own method, not with torch.compile(module).",
+        "a compiled model is saved and loaded",
+        "correctness",
+        words=(
+            "we advise using the `.compile()` method of `nn.Module` instances if you wish to "
+            "compile them as top-level functions"
+        ),
+        link=(
+            "https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_"
+            "model.where_to_apply_compile.html"
+        ),
+    ),
+    "F9": Claim(
+        "On a CPU, choosing a backend of attention with sdpa_kernel has no effect.",
+        "attention runs on a CPU",
+        "correctness",
+        "cpu",
+        words=(
+            "If you don’t have a GPU and are running on CPU then with FP32 the context manager "
+            "will have no effect"
+        ),
+        link="https://docs.pytorch.org/tutorials/intermediate/scaled_dot_product_attention_tutorial.html",
+    ),
+    "F10": Claim(
+        "The function's boolean mask means the opposite of nn.MultiheadAttention's key_padding_mask.",
+        "a padding mask moves from the layer to the function",
+        "correctness",
+        words=(
+            "The boolean mask semantics for attn_mask are the inverse of MultiheadAttention's "
+            "key_padding_mask."
+        ),
+        link=(
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_produ"
+            "ct_attention.html"
+        ),
+    ),
+    "F11": Claim(
+        "With fewer queries than keys, is_causal counts the positions from the upper left.",
+        "new positions meet a cache of keys",
+        "correctness",
+        words="The attention masking has the form of the upper left causal bias due to the alignment",
+        link=(
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_produ"
+            "ct_attention.html"
+        ),
+    ),
+    "F12": Claim(
+        "The tutorial's block is causal self-attention.",
+        "the tutorial's block goes into a language model",
+        "correctness",
+        words=(
+            "if self.training: dropout = self.dropout is_causal = self.is_causal else: dropout "
+            "= 0.0 is_causal = False"
+        ),
+        link="https://docs.pytorch.org/tutorials/intermediate/scaled_dot_product_attention_tutorial.html",
+    ),
+    "F13": Claim(
+        "A query that may look at nothing gives zeros; in nn.MultiheadAttention, too.",
+        "a mask leaves a query nothing to look at",
+        "correctness",
+        words=(
+            "the output corresponding to fully masked rows in scaled_dot_product_attention will"
+            ' be 0. For cases where nn.MHA does not employ the "fast-path", this will also '
+            "apply."
+        ),
+        link="https://docs.pytorch.org/tutorials/intermediate/transformer_building_blocks.html",
+    ),
+    "F14": Claim(
+        "nn.MultiheadAttention performs best with need_weights=False.",
+        "the attention weights are thrown away",
+        "speed",
+        words=(
+            "Set need_weights=False to use the optimized scaled_dot_product_attention and "
+            "achieve the best performance for MHA."
+        ),
+        link="https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html",
+    ),
+    "F15": Claim(
+        "TransformerEncoder is faster with nested tensors when the padding rate is high.",
+        "texts of different lengths share a batch",
+        "speed",
+        words="This will improve the overall performance of TransformerEncoder when padding rate is high.",
+        link="https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html",
+    ),
+    "F17": Claim(
+        "Checkpoint activation functions to save memory.",
+        "activations fill the memory",
+        "memory",
+        words="The example target layers are activation functions (e.g. ``ReLU``, ``Sigmoid``, ``Tanh``)",
+        link="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+    ),
+    "F18": Claim(
+        "The reentrant checkpoint gives no gradients if no input requires them.",
+        "the first layers are checkpointed",
+        "correctness",
+        words=(
+            "At least one input and output must have ``requires_grad=True`` for the reentrant "
+            "variant. If this condition is unmet, the checkpointed part of the model will not "
+            "have gradients."
+        ),
+        link="https://docs.pytorch.org/docs/stable/checkpoint.html",
+    ),
+    "F19": Claim(
+        "Most memory is needed in the optimiser's step; stepping inside of backward saves it.",
+        "gradients are a large part of the memory",
+        "memory",
+        words="The peak memory usage is during the optimizer step!",
+        link="https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html",
+    ),
+    "F20": Claim(
+        "On a CPU, save_on_cpu copies nothing.",
+        "code that keeps activations on the CPU also runs without a GPU",
+        "correctness",
+        words="If the graph was already on CPU, no tensor copy is performed.",
+        link="https://docs.pytorch.org/docs/stable/autograd.html",
+    ),
+    "F21": Claim(
+        "Adding gradients up over parts equals one large batch.",
+        "the wanted batch does not fit",
+        "correctness",
+        words=(
+            "Gradient accumulation adds gradients over an effective batch of size "
+            "`batch_per_iter * iters_to_accumulate`"
+        ),
+        link="https://docs.pytorch.org/docs/stable/notes/amp_examples.html",
+    ),
+    "F22": Claim(
+        "A name keeps its tensor alive after the loop: delete it.",
+        "a loop names large results",
+        "memory",
+        words=(
+            "Here, `intermediate` remains live even while `h` is executing, because its scope "
+            "extrudes past the end of the loop."
+        ),
+        link="https://docs.pytorch.org/docs/stable/notes/faq.html",
+    ),
+    "F23": Claim(
+        "parameter.grad = None instead of zero_grad().",
+        "gradients are cleared before each step",
+        "speed",
+        words="Use parameter.grad = None instead of model.zero_grad() or optimizer.zero_grad()",
+        link="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+    ),
+    "F24": Claim(
+        "Expandable segments lose less of a GPU's memory to fragments.",
+        "sizes change from step to step on a GPU",
+        "memory",
+        "cuda",
+        words=(
+            "This process does not create as many slivers of unusable memory, so it is more "
+            "likely to succeed at finding this memory."
+        ),
+        link="https://docs.pytorch.org/docs/stable/notes/cuda.html",
+    ),
+    "F41": Claim(
+        "torch.compile makes PyTorch code run faster.",
+        "the same code is called often",
+        "speed",
+        words=(
+            "torch.compile makes PyTorch code run faster by JIT-compiling PyTorch code into "
+            "optimized kernels, while requiring minimal code changes."
+        ),
+        link="https://docs.pytorch.org/tutorials/intermediate/torch_compile_tutorial.html",
+    ),
+    "F42": Claim(
+        "Remove graph breaks where the speed-up does not come.",
+        "a compiled function has graph breaks",
+        "speed",
+        words=(
+            "If you're not seeing the expected speedups, we recommend checking for graph breaks"
+            " and removing them."
+        ),
+        link=(
+            "https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_"
+            "model.graph_breaks_index.html"
+        ),
     ),
 }

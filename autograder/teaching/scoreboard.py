@@ -19,7 +19,7 @@ from pathlib import Path
 from ..measuring.units import times
 from ..show import in_notebook, picture, show_markdown, table_markdown
 from . import recordings
-from .claims import ARTICLES, CLAIMS
+from .claims import CLAIMS, SOURCES
 from .evidence import (
     MIME,
     NEEDS_A_GPU,
@@ -157,30 +157,30 @@ def verdict_of(claim: str, found: Sequence[Evidence]) -> Score:
 
 
 def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
-    """The claims of the page: what the article says, both verdicts with the rule, and what this machine found
+    """Claims of one kind of source: what it says, both verdicts with the rule, and what this machine found
     where it has run the chapters, as a Markdown table.
     """
-    header, rows = ["claim", "what the article says", "what we found"], []
+    header, rows = ["claim", f"what the {SOURCES[claims[0][0]].kind} says", "what we found"], []
     here = any(one.device == HERE for one in found)
     for claim in claims:
         mine, verdict = [one for one in found if one.claim == claim], verdict_of(claim, found)
-        told = f"{_both(verdict)} ({_links(mine, '')})"
+        told = f"{_both(claim, verdict)} ({_links(mine, '')})"
         row = [claim, f"{CLAIMS[claim].says}{_quotation(claim)}", told]
         ratios = [one.ratio.median for one in mine if one.device == HERE and one.ratio]
         rows.append((*row, span(ratios)) if here else tuple(row))
     return table_markdown((*header, "this machine") if here else tuple(header), rows)
 
 
-def _both(verdict: Score) -> str:
+def _both(claim: str, verdict: Score) -> str:
     """The two verdicts of a row."""
     code = {RUNS: "runs", "": ""}.get(verdict.code, f"is {verdict.code}")
-    end = f" The article's own code {code}." if code else ""
+    end = f" The {SOURCES[claim[0]].kind}'s own code {code}." if code else ""
     return f"**{verdict.word}** {verdict.rule}".rstrip() + end
 
 
 def _quotation(claim: str) -> str:
-    words = CLAIMS[claim].words
-    return f" “{words}”" if words else ""
+    words, link = CLAIMS[claim].words, CLAIMS[claim].link
+    return "" if not words else f" [“{words}”]({link})" if link else f" “{words}”"
 
 
 def _links(mine: Sequence[Evidence], folder: str) -> str:
@@ -198,7 +198,7 @@ def _short(device: str) -> str:
 
 
 def scoreboard(part: str | None = None) -> None:
-    """Show the score of all claims with a chart; or of one part ("A" to "E") with every finding."""
+    """Show the score of all claims with a chart; or of one part ("A" to "F") with every finding."""
     found = findings(here=recordings.kept_here())
     if part is None:
         show_markdown(summary(found))
@@ -207,25 +207,36 @@ def scoreboard(part: str | None = None) -> None:
 
             picture(draw_scores(_dots(found), _devices(found)), _alternative(found))
         return
-    article = ARTICLES[part]
-    source = f"[{article.title}]({article.link})" if article.link else article.title
+    source = SOURCES[part]
+    title = f"[{source.title}]({source.link})" if source.link else source.title
     claims = [claim for claim in CLAIMS if claim.startswith(part)]
     details = []
     for claim in claims:
         lines = [f"- {_sentence(one)}" for one in found if one.claim == claim]
         details += [f"**{claim}** {CLAIMS[claim].says}", "", *lines, ""]
     folded = ["<details><summary>Every finding</summary>", "", *details, "</details>"]
-    show_markdown("\n".join([f"The article: {source}", "", table(found, claims), "", *folded]))
+    show_markdown("\n".join([f"The {source.kind}: {title}", "", table(found, claims), "", *folded]))
 
 
 def summary(found: Sequence[Evidence]) -> str:
     """How many claims have which verdict, and what the verdicts rest on."""
-    verdicts = [verdict_of(claim, found) for claim in CLAIMS]
-    words = _counted(verdict.word for verdict in verdicts)
-    kinds = _counted(kind for verdict in verdicts for kind in verdict.rests_on)
-    lacking = any(verdict.word == NEEDS_A_GPU for verdict in verdicts)
-    first = "No GPU was measured yet, so what is about GPUs is not decided. " if lacking else ""
-    return f"{first}{len(CLAIMS)} claims. {words}. They rest on {kinds} (some on more than one)."
+    verdicts = {claim: verdict_of(claim, found) for claim in CLAIMS}
+    kinds = _counted(kind for verdict in verdicts.values() for kind in verdict.rests_on)
+    lacking = any(verdict.word == NEEDS_A_GPU for verdict in verdicts.values())
+    said = ["No GPU was measured yet, so what is about GPUs is not decided."] if lacking else []
+    for kind, claims in _by_kind().items():
+        words = _counted(verdicts[claim].word for claim in claims)
+        said.append(f"{len(claims)} claims of the {kind}: {words}.")
+    return " ".join([*said, f"They rest on {kinds} (some on more than one)."])
+
+
+def _by_kind() -> dict[str, list[str]]:
+    """Claims by who makes them: "articles" and "documentation"."""
+    named = {"article": "articles", "documentation": "documentation"}
+    found: dict[str, list[str]] = {}
+    for claim in CLAIMS:
+        found.setdefault(named[SOURCES[claim[0]].kind], []).append(claim)
+    return found
 
 
 def _counted(words: Iterable[str]) -> str:
@@ -276,15 +287,18 @@ def with_scores(readme: str, found: Sequence[Evidence]) -> str:
     _, end, after = rest.partition(END)
     if not (mark and end):
         raise ScoreError(f"the README lacks {BEGIN!r} or {END!r}.")
-    groups: dict[str, list[tuple[str, ...]]] = {}
-    for claim in CLAIMS:
-        mine, verdict = [one for one in found if one.claim == claim], verdict_of(claim, found)
-        code = f"{verdict.rule} Its code: {verdict.code}." if verdict.code not in ("", RUNS) else verdict.rule
-        row = (claim, CLAIMS[claim].says, code.strip(), _links(mine, "course/"))
-        groups.setdefault(verdict.word, []).append(row)
     parts = [summary(found), "The figures are on [their page](course/claims.ipynb).", ""]
-    for word in sorted(groups, key=WORDS.index):
-        rows = groups[word]
-        parts += [f"**{word[0].upper()}{word[1:]}** ({len(rows)})", ""]
-        parts += [table_markdown(("claim", "what it says", "rule", "chapter"), rows), ""]
+    for kind, claims in _by_kind().items():
+        parts += [f"### From the {kind}", ""]
+        groups: dict[str, list[tuple[str, ...]]] = {}
+        for claim in claims:
+            mine, verdict = [one for one in found if one.claim == claim], verdict_of(claim, found)
+            told = verdict.code not in ("", RUNS)
+            code = f"{verdict.rule} Its code: {verdict.code}." if told else verdict.rule
+            row = (claim, CLAIMS[claim].says, code.strip(), _links(mine, "course/"))
+            groups.setdefault(verdict.word, []).append(row)
+        for word in sorted(groups, key=WORDS.index):
+            rows = groups[word]
+            parts += [f"**{word[0].upper()}{word[1:]}** ({len(rows)})", ""]
+            parts += [table_markdown(("claim", "what it says", "rule", "chapter"), rows), ""]
     return "\n".join([f"{before}{BEGIN}", *parts, f"{END}{after}"])

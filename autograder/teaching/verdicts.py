@@ -102,7 +102,7 @@ def verdicts(*claims: str) -> None:
             word, rule = "; ".join(dict.fromkeys(map(_with_side, mine))), "see the page of all claims"
             code = judge(claim, [found for found in mine if found.kind == "code"]).code
         rows.append((claim, CLAIMS[claim].says, word, code, rule))
-    header = ("claim", "what it says", "advice", "the article's code", "rule")
+    header = ("claim", "what it says", "advice", "its own code", "rule")
     show(table_text(header, rows), table_html(header, rows, "Verdicts on the claims of this chapter"))
 
 

@@ -284,6 +284,20 @@ def buckets(training: Training, **settings: float) -> list[list[int]]:
     return found
 
 
+def send_and_watch(
+    sent: list[tuple[float, float, int]], bucket: dist.GradBucket
+) -> torch.futures.Future[torch.Tensor]:
+    """A communication hook: the all-reduce that DDP would do, with a watch."""
+    buffer, left = bucket.buffer(), time.perf_counter()
+
+    def arrived(future: torch.futures.Future[list[torch.Tensor]]) -> torch.Tensor:
+        sent.append((left, time.perf_counter(), buffer.nbytes))
+        return future.value()[0]
+
+    buffer /= 2
+    return dist.all_reduce(buffer, async_op=True).get_future().then(arrived)
+
+
 class Watched:
     """Five wide layers in DDP, 128 rows on each rank; says when gradients were ready and messages travelled."""
 
@@ -292,22 +306,13 @@ class Watched:
         layers = [layer for _ in range(5) for layer in (nn.Linear(1024, 1024), nn.ReLU())]
         self.model = DistributedDataParallel(nn.Sequential(*layers, nn.Linear(1024, 10)), **settings)
         self.rows, self.classes = torch.randn(128, 1024), torch.randint(10, (128,))
+        # The hooks know these lists and not this object, or its memory would never be free again.
         self.ready: list[float] = []
+        ready = self.ready
         self.sent: list[tuple[float, float, int]] = []
         for parameter in self.model.parameters():
-            parameter.register_hook(lambda gradient: self.ready.append(time.perf_counter()))
-        self.model.register_comm_hook(None, self._send)
-
-    def _send(self, state: None, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-        """The all-reduce that DDP would do, with a watch."""
-        buffer, left = bucket.buffer(), time.perf_counter()
-
-        def arrived(future: torch.futures.Future[list[torch.Tensor]]) -> torch.Tensor:
-            self.sent.append((left, time.perf_counter(), buffer.nbytes))
-            return future.value()[0]
-
-        buffer /= 2
-        return dist.all_reduce(buffer, async_op=True).get_future().then(arrived)
+            parameter.register_hook(lambda gradient: ready.append(time.perf_counter()))
+        self.model.register_comm_hook(self.sent, send_and_watch)
 
     def step(self) -> dict[str, Any]:
         """Seconds from the start of a backward pass: gradients ready; bytes, left, arrived of each; its end."""

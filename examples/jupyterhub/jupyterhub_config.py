@@ -23,6 +23,21 @@ c.SharedPasswordAuthenticator.admin_password = os.environ["HUB_INSTRUCTOR_PASSWO
 c.Authenticator.allowed_users = {"ada", "bo"}
 c.Authenticator.admin_users = {"instructor"}
 
+# A page on which each student sees the own submissions in the queue of `make watch`. It may read the queue
+# because it runs as the instructor.
+c.JupyterHub.services = [
+    {
+        "name": "queue",
+        "url": "http://127.0.0.1:8099",
+        "command": [sys.executable, str(Path(__file__).resolve().parent / "queue_page.py")],
+        "user": "instructor",
+        "cwd": "/home/instructor/fast-pytorch",
+        "oauth_no_confirm": True,
+        "display": False,  # the hub's menu would leave the port 8000 out
+    }
+]
+c.JupyterHub.load_roles = [{"name": "user", "scopes": ["self", "access:services!service=queue"]}]
+
 # Each user's server runs as the Unix account of that name, and opens on the course's front page.
 c.JupyterHub.spawner_class = "localprocess"
 c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]

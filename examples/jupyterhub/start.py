@@ -103,7 +103,9 @@ def furnish(account: pwd.struct_passwd) -> None:
     (folder / "data").symlink_to(COURSE / "data")
     if account.pw_name == INSTRUCTOR:
         shutil.copytree(COURSE / "solutions", folder / "solutions")
-        shutil.copy(COURSE / "nbgrader_config.py", folder)
+        shutil.copytree(COURSE / "tests/answers", folder / "tests/answers")  # for rehearsals
+        for file in ("nbgrader_config.py", "pyproject.toml", HERE / "Makefile"):
+            shutil.copy(COURSE / file, folder)
     subprocess.run(["chown", "--recursive", "--no-dereference", f"{account.pw_name}:", folder], check=True)
 
 

@@ -31,8 +31,9 @@ from autograder import check, costs, race
 # - `blocks`: list of dicts with the keys `"calls"` (how many calls the block has), `"start"`, `"launched"` and
 #   `"finished"` (seconds on one clock).
 # - Undisturbed, a block of *n* calls takes `fixed + n * seconds` from its start until the GPU has finished, to
-#   within 0.5 %. `fixed` is a quarter of the shortest of them, or more. Of the blocks with the same number of calls,
-#   up to a third are disturbed, and take up to 30 times as long.
+#   within 0.5 %. Neither part is small: in an undisturbed block with the fewest calls, `fixed` is a quarter of the
+#   time or more; in one with the most calls, `n * seconds` is three quarters or more. Of the blocks with the same
+#   number of calls, up to a third are disturbed, and take up to 30 times as long.
 # - The first block is the warm-up. It took longer, and tells nothing about `seconds` and `fixed`.
 # - returns: a dict of three numbers, each right to within 5 %:
 #   - `"seconds"` and `"fixed"`, as above,
@@ -374,8 +375,8 @@ race(careful_step, against=careful_step_slow, on=layers, at_least={"cpu": 12, "c
 #   - `"idle"`, shape `(T,)`: how long the GPU had nothing to do, from the first kernel's start to the last one's end.
 #   - `"waited"`, shape `(T,)`: how long Python waits if it synchronises right after its last launch.
 # - Works on any device, without a sync. The given tensors must not be changed.
-# - The race is run on the CPU, with 16 kernels in each of 20,000 steps. The obvious way earns a part of its points.
-#   Measure. One more point is for little memory: not much more than the result at once.
+# - The race is run on the CPU, with 16 kernels in each of 20,000 steps. A first right answer earns about half of
+#   its points, or less. Measure. One more point is for little memory: not much more than the result at once.
 
 
 # %% id="follow_queue_given" role="given"
@@ -412,7 +413,8 @@ def queue_or_shapes(launches, works):
 # %% [markdown]
 # <details><summary>Hint 1</summary>Begin with a right answer of your own, and look at what <code>costs</code> says of it
 # on <code>steps(torch.Generator(), "cpu")</code>: one table of numbers has 2.6 MB. Then time its lines with
-# <code>compare</code>. Which one takes the most, and which takes more than its bytes explain?</details>
+# <code>compare</code> (<code>from autograder import compare</code>). Which one takes the most, and which takes
+# more than its bytes explain?</details>
 # <details><summary>Hint 2</summary>Few operations are good where the tensors are small. Here a row of 20,000 numbers
 # makes even one call for each row cheap. And what was just written is still in a cache, if it was not too much.
 # Compare an operation that walks through the whole table (<code>cumsum</code>, <code>cummax</code>) with one for each
@@ -501,8 +503,9 @@ race(follow_queue, against=follow_queue_slow, on=steps, at_least={"cpu": 5.4}, p
 #     *k* is the largest number for which the chance that at most *k* of *N* coins show heads is `error / 2` or less.
 #     Both are `None` if there is no such *k*.
 #   - `"faster"`: `"A"` if the whole interval is below 1, `"B"` if it is above 1, and `None` if the stopwatch cannot tell.
-# - Of two equal functions it must call none faster, but for the chance `error`: not on a machine that gets slower and
-#   slower, not on a busy one, and not on one with a rhythm, say with two slow blocks in every four.
+# - For two equal functions, `"faster"` must be `None`, except with the chance `error`. That must hold on every
+#   machine: one that gets slower and slower, a busy one, one with a rhythm of any length, say with two slow blocks
+#   in every four.
 
 
 # %% id="stopwatch_given" role="given"

@@ -109,13 +109,13 @@ race(one_hot, against=one_hot_slow, on=many_labels, at_least={"cpu": 15, "cuda":
 # *Hard, 20 minutes.* Transformers add a table of sines and cosines to their inputs. Write
 # `positional_table(length, width, base, device)`.
 #
-# - `length`, `width`: numbers, at least 1; `width` is even. `base`: a number, often 10,000. `device`: a string.
+# - `length`, `width`: whole numbers, at least 1. `base`: a number, often 10,000. `device`: a string.
 # - returns: `float32` tensor of shape `(length, width)` on `device`, where
 #   `table[p, 2 * i] = sin(p / base ** (2 * i / width))` and `table[p, 2 * i + 1]` is the cosine of the same angle.
 # - Every number must be right to five digits (to 0.00001), also in a text of 30,000 words.
 # - An odd `width` must raise `ValueError`.
 #
-# The obvious way earns a part of the race's points. Measure.
+# A first right answer earns about half of the race's points, or less. Measure.
 
 
 # %% id="positional_table_given" role="given"
@@ -239,7 +239,7 @@ race(
 #
 # - `array`: a NumPy array of numbers, of any shape, of a type that torch has, too.
 # - returns: a CPU tensor with the same values, the same shape, and the same type (in this machine's byte order).
-# - Where the array is writable and `torch.from_numpy` can use its memory as it lies, the tensor must share it.
+# - Where the array is writable and `torch.from_numpy` takes it as it is, the tensor must share its memory.
 #   Otherwise the tensor must be a copy.
 # - No array of numbers is refused: not a read-only one, not one with negative strides, not one in the byte order of
 #   another machine, not one column of a table of records.
@@ -291,7 +291,8 @@ def words(generator, device):
 # <details><summary>Hint 2</summary>An array knows much about itself: <code>array.flags.writeable</code>,
 # <code>array.strides</code>, <code>array.itemsize</code>, <code>array.dtype.isnative</code>.</details>
 # <details><summary>Hint 3</summary>The records of the given input lie packed in 5 bytes each. What is the stride of
-# one column, and what is it not a multiple of? You can ask beforehand, or catch the error that comes.</details>
+# one column, and what is it not a multiple of? You can ask beforehand, or catch the error that comes. (At which
+# address an array begins, <code>torch.from_numpy</code> does not ask.)</details>
 # <details><summary>Hint 4</summary><code>astype</code> copies, even where the type stays the same; the given version
 # shows how to name a type in this machine's byte order.</details>
 
@@ -486,12 +487,14 @@ def no_rows(generator, device):
 # <details><summary>Hint 1</summary>How large is the result? You know before you copy the first row.</details>
 # <details><summary>Hint 2</summary>Allocated once and filled in a loop, it is right, but the race asks for more. What
 # does every call of torch cost, and how many calls do 300 rows need?</details>
-# <details><summary>Hint 3</summary>torch has a function for exactly this among its tools for recurrent networks:
-# <code>torch.nn.utils.rnn</code>. It copies row by row, too, but not in Python. Mind the empty list.</details>
-# <details><summary>Hint 4</summary>Faster still: all numbers of all rows can be joined by one call. In which places of
-# the result do they belong, read from left to right and from top to bottom? A place holds a number where its column
-# is less than the length of its row: one comparison of a column with a row of numbers gives a table of truth values.
-# See <code>masked_scatter_</code>.</details>
+# <details><summary>Hint 3</summary>torch has a function for exactly this, which the chapter does not show: look in
+# the documentation of <code>torch.nn.utils.rnn</code>, its tools for recurrent networks. It copies row by row,
+# too, but not in Python. Mind the empty list.</details>
+# <details><summary>Hint 4</summary>Faster still: all numbers of all rows can be joined by one call. In which
+# places of the result do they belong, read from left to right and from top to bottom? A place holds a number where
+# its column is less than the length of its row: one comparison of a column with a row of numbers gives a table of
+# truth values. <code>masked_scatter_</code> (not in the chapter either) takes such a table and a row of numbers,
+# and writes them, in their order, to the places that are true.</details>
 
 
 # %% id="pad" role="answer"
@@ -546,7 +549,8 @@ race(pad, against=pad_slow, on=sentences, at_least={"cpu": 3, "cuda": 3}, points
 #   and it may be larger than the table. Returns nothing.
 # - `all()`: returns a tensor of shape `(N, width)` with all rows so far, the oldest first. What it has returned
 #   before keeps its shape and its values (nobody writes to it).
-# - A tensor of another shape or dtype must raise `ValueError`, and leave the table as it was.
+# - A tensor of another shape or dtype must raise `ValueError`, and leave the table as it was. (None comes from
+#   another device.)
 # - Memory: `all()` allocates none. In its whole life, whatever the portions and however often `all()` is called, a
 #   table allocates at most five times the bytes of the rows that it holds in the end, and 4 kB.
 
@@ -578,11 +582,11 @@ def a_large_one_later(generator, device):
 
 
 def many_portions(generator, device):
-    return (in_portions([7 * k % 12 for k in range(121)], 8, generator, device),)
+    return (in_portions([7 * k % 12 for k in range(25)], 32, generator, device),)
 
 
 def many_portions_on_meta(generator, device):
-    return (in_portions([7 * k % 12 for k in range(121)], 8, generator, "meta"),)
+    return (in_portions([7 * k % 12 for k in range(25)], 32, generator, "meta"),)
 
 
 def collected_slow(portions):
@@ -665,13 +669,13 @@ def with_bad_rows(portions):
 check(with_bad_rows, like=collected_slow, on=small_portions, points=1)
 
 # %% id="rows_lean" role="test"
-# In the end the table holds 660 rows of 8 numbers of 4 bytes. (A tensor on "meta" has a shape, but no values: it
+# In the end the table holds 132 rows of 32 numbers of 4 bytes. (A tensor on "meta" has a shape, but no values: it
 # cannot leave its device, not even by way of NumPy.)
 check(
     collected,
     like=collected_slow,
     on=[many_portions, many_portions_on_meta],
-    at_most={"bytes": 5 * 660 * 8 * 4 + 4000},
+    at_most={"bytes": 5 * 132 * 32 * 4 + 4000},
     points=2,
 )
 

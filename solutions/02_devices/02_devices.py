@@ -34,11 +34,11 @@ from autograder import check, race
 # - returns: tensor of shape `(N, C + 2, H, W)`, of the same dtype and on the same device: the channels of
 #   `images`, then one with the height, then one with the width. Heights go from -1 in the first row to 1 in
 #   the last, in equal steps; widths the same from left to right. A single row or column gets -1. The memory format
-#   does not matter.
+#   of the result is yours to choose.
 # - Nothing may travel between devices.
 #
-# Two races, both in `bfloat16`: one with images in the ordinary format, one with images in `channels_last`. The obvious
-# way earns a part of the points of the second. Measure.
+# Two races, both in `bfloat16`: one with images in the ordinary format, one with images in `channels_last`. An
+# answer that is fast enough for the first may earn only half of the points of the second, or none. Measure.
 
 
 # %% id="with_coordinates_given" role="given"
@@ -65,14 +65,15 @@ def pictures_on_meta(generator, device):
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>All pictures get the same two channels. One row of numbers is enough for
-# each, and <code>torch.linspace</code> makes such a row.</details>
+# each, and <code>torch.linspace</code> makes such a row. (Made in <code>bfloat16</code>, it is rounded on the way,
+# too; made in a wider type and then converted, only once. The tests allow both.)</details>
 # <details><summary>Hint 2</summary>Functions that create tensors take <code>device=</code> and
 # <code>dtype=</code>. The input knows both.</details>
 # <details><summary>Hint 3</summary><code>view</code> gives the row the right number of dimensions,
 # <code>expand</code> repeats it without a copy, and one <code>torch.cat</code> joins all.</details>
-# <details><summary>Hint 4</summary>Give <code>compare</code> your function with the same images in both formats. Making
-# two rows of numbers takes as long for both; what else is there? Look at <code>stride()</code> of what goes in, and of
-# what comes out.</details>
+# <details><summary>Hint 4</summary>Give <code>compare</code> (<code>from autograder import compare</code>) your
+# function with the same images in both formats. Making two rows of numbers takes as long for both; what else is
+# there? Look at <code>stride()</code> of what goes in, and of what comes out.</details>
 # <details><summary>Hint 5</summary>If the parts differ in their memory format, <code>torch.cat</code> makes an ordinary
 # tensor: all channels of the images are read in jumps. In the images' own format neighbours stay neighbours. You can
 # make an empty result with a <code>memory_format=</code> of your choice, and write the parts into
@@ -177,8 +178,8 @@ race(
 #   yours to choose: built there, `.to(device)`, `.to(dtype)`, or built on `meta` and then either
 #   `load_state_dict(…, assign=True)` or `.to_empty(device=…)` and `load_state_dict`. The values that are assigned may
 #   lie on another device than the one that the module was built on.
-# - In all these cases the table has the exact values, rounded once to the dtype of `x`. So has it after
-#   `.to(torch.bfloat16)` and `.to(torch.float32)`.
+# - In all these cases the table has the values that `float64` gives, rounded once to the dtype of `x`. So has it
+#   after `.to(torch.bfloat16)` and `.to(torch.float32)`.
 # - The first call, and one with another device or dtype than the call before, may do work for the table. All others move
 #   nothing, and launch the two operations that are left.
 
@@ -223,8 +224,9 @@ def arguments_only(generator, device):
 # <code>forward</code> looks whether there is one, and whether its device and dtype are those of
 # <code>x</code>; if not, it makes it.</details>
 # <details><summary>Hint 4</summary>For the table: positions as a column, frequencies as a row, both in
-# <code>float64</code>; their product is the table of angles. Its sines belong in columns 0, 2, 4, …, its
-# cosines in columns 1, 3, 5, … Convert at the end.</details>
+# <code>float64</code>; their product is the table of angles. (It may differ from the given quotient in the last
+# digit. The tests allow that.) Its sines belong in columns 0, 2, 4, …, its cosines in columns 1, 3, 5, … Convert
+# at the end.</details>
 
 
 # %% id="positions" role="answer"
@@ -375,7 +377,8 @@ check(
 # *Medium, 15 minutes.* The given function reads the norm of every row into Python to decide about the row. Write
 # `clip_rows(rows, limit)`, which decides on the device.
 #
-# - `rows`: `float32` or `float64` tensor of shape `(N, D)`, on any device. `limit`: a number above 0.
+# - `rows`: `float32` or `float64` tensor of shape `(N, D)`, on any device, of finite numbers. `limit`: a number
+#   above 0.
 # - returns: a new tensor like `rows`. A row whose Euclidean norm is above `limit` is scaled down so that its norm
 #   is `limit`. All other rows, those of zeros too, stay as they are.
 # - Gradients must reach `rows`, and be those of the given version for all rows (none has exactly the norm `limit`).
@@ -502,7 +505,8 @@ race(clip_rows, against=clip_rows_slow, on=many_rows, at_least={"cpu": 25, "cuda
 #   none, the other rows are zeros; if it has more, those come first that stand first.
 # - No sync is allowed, and nothing may travel. `x` itself must not change.
 #
-# The obvious way earns a part of the race's points. Measure.
+# An answer that does not wait, but only multiplies fewer rows, earns about half of the race's points, or less.
+# Measure.
 
 
 # %% id="through_matrix_given" role="given"
@@ -636,8 +640,9 @@ race(through_matrix, against=through_matrix_slow, on=many_and_few, at_least={"cp
 # - The result is in new memory, on the CPU, too: whoever made the batch writes the next one into the same tensors.
 # - At most one transfer, and Python does not wait for it (`costs` counts no sync). The given tensors must not change.
 # - Tensors with one storage have one storage in the result, too, and it travels once. The same tensor in two places is
-#   such a case, and so are a tensor and its views. (All may share one in the result.) A call may have new memory of at most twice the size of these
-#   storages, 10 % more, and 32 bytes for each tensor.
+#   such a case, and so are a tensor and its views. (All may share one in the result.)
+# - All memory that a call allocates, here and on `device` together, may be 2.2 times as large as the storages of
+#   the batch, each counted once. In the test that is 564 kB.
 
 
 # %% id="move_given" role="given"
@@ -683,13 +688,15 @@ def numbers_to_meta(generator, device):
 # <details><summary>Hint 2</summary>One parcel for all dtypes is a parcel of bytes. A view of bytes as another dtype
 # must begin at a multiple of the dtype's size; 16 suits all, at the price of some bytes. What cannot be viewed
 # as bytes: a tensor of no dimensions, and one whose numbers do not lie side by side.</details>
-# <details><summary>Hint 3</summary>Pack memory, not tensors: what <code>untyped_storage()</code> gives, once for each
-# <code>data_ptr()</code>. Its <code>nbytes()</code> says how much it is. A dict can hold where in the parcel each
-# begins.</details>
-# <details><summary>Hint 4</summary><code>tensor.as_strided(shape, strides, offset)</code> is any view of the memory
-# that <code>tensor</code> lies in. With one dimension, stride 1 and offset 0 it is the whole memory, to be packed.
-# With the tensor's own <code>shape</code>, <code>stride()</code> and <code>storage_offset()</code> (moved by where its
-# memory begins), and the parcel viewed as the right dtype, it is the tensor that arrived.</details>
+# <details><summary>Hint 3</summary>Pack memory, not tensors: what <code>untyped_storage()</code> gives, each once.
+# Two are the same where both <code>data_ptr()</code> and <code>nbytes()</code>, place and size, are the same. A
+# dict can hold where in the parcel each begins.</details>
+# <details><summary>Hint 4</summary><code>set_</code> lets an empty tensor of bytes look at a whole storage, to be
+# packed: also at one whose size is no multiple of a dtype's. And
+# <code>tensor.as_strided(shape, strides, offset)</code> is any view of the memory that <code>tensor</code> lies
+# in. With the given tensor's <code>shape</code>, <code>stride()</code> and <code>storage_offset()</code> (moved by
+# where its memory begins in the parcel, counted in numbers of that dtype), and the parcel viewed as the right
+# dtype, it is the tensor that arrived.</details>
 
 
 # %% id="move" role="answer"
@@ -698,8 +705,8 @@ def move(batch, device):
     starts, memories, end = {}, [], 0
     for tensor in tensors_in(batch):
         memory = tensor.untyped_storage()
-        if memory.data_ptr() not in starts:
-            starts[memory.data_ptr()] = end
+        if place_of(memory) not in starts:
+            starts[place_of(memory)] = end
             memories.append((end, memory.nbytes(), torch.empty(0, dtype=torch.uint8).set_(memory)))
             end += -(-memory.nbytes() // 16) * 16
     # Pinned memory lets the copy to a GPU run beside Python; torch keeps the parcel until it has arrived.
@@ -709,11 +716,15 @@ def move(batch, device):
     arrived = parcel.to(device, non_blocking=True)
 
     def unpacked(tensor):
-        start = starts[tensor.untyped_storage().data_ptr()] // tensor.element_size()
+        start = starts[place_of(tensor.untyped_storage())] // tensor.element_size()
         offset = start + tensor.storage_offset()
         return arrived.view(tensor.dtype).as_strided(tensor.shape, tensor.stride(), offset)
 
     return with_tensors(batch, unpacked)
+
+
+def place_of(memory):
+    return memory.data_ptr(), memory.nbytes()  # two arrays of NumPy may begin at the same place
 
 
 def tensors_in(batch):
@@ -774,16 +785,8 @@ check(
 # Hidden test: odd sizes of all types, nothing to send, only empty tensors. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def odd_sizes(generator, device):
-    dtypes = [
-        torch.bool,
-        torch.float64,
-        torch.int16,
-        torch.int64,
-        torch.uint8,
-        torch.float32,
-        torch.bfloat16,
-        torch.int32,
-    ]
+    names = ["bool", "float64", "int16", "int64", "uint8", "float32", "bfloat16", "int32"]
+    dtypes = [getattr(torch, name) for name in names]
     made = [torch.randint(2, (n + 1,), generator=generator).to(dtype) for n, dtype in enumerate(dtypes)]
     return (made, [[[made[3].view(2, 2)]]]), device
 

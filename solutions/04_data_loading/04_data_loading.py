@@ -87,9 +87,8 @@ def no_samples(generator, device):
 # <details><summary>Hint 2</summary>Count what you ask for each picture: every operation of torch costs some
 # microseconds before it touches a byte, and here there are only a few kilobytes. NumPy's indexing costs less, and it
 # accepts any strides.</details>
-# <details><summary>Hint 3</summary>Make one NumPy array of zeros for the whole batch, in the order in which the
-# pictures come (channels last). Assign each picture to its corner. Turn the whole into a tensor at the end, and
-# exchange the dimensions there, once.</details>
+# <details><summary>Hint 3</summary>Make one NumPy array of zeros for the whole batch. Which order of its dimensions lets
+# you assign each picture as it comes?</details>
 
 
 # %% id="collate" role="answer"
@@ -157,9 +156,9 @@ race(collate, against=collate_slow, on=one_batch, at_least={"cpu": 3.6}, points=
 #   squares in that order. An epoch without triples gives a tensor of shape `(0, 3, side, side)`.
 # - Decode by `decode` below. A file that no epoch asks for must not be decoded: it may be damaged. A damaged file
 #   that is asked for must raise an error: `OSError`, `RuntimeError` or `ValueError`.
-# - Memory is short: there can be any number of files. Beside the result, a call may hold the new tensors of three
-#   decoded pictures at once, no more. One of the tests counts. (`costs`, from `autograder`, counts what one call of
-#   `decode` needs.)
+# - Memory is short: there can be any number of files. Beside the result, a call may hold new memory for three
+#   decoded pictures at once, no more. One of the tests counts the memory of tensors, not that of Python's lists
+#   and numbers. (`costs`, from `autograder`, counts in the same way what one call of `decode` needs.)
 
 
 # %% id="read_epochs_given" role="given"
@@ -231,7 +230,8 @@ def damaged_file(generator, device):
 # <details><summary>Hint 3</summary>You know all epochs before you decode anything. Which order of the work needs each
 # picture once, and never again?</details>
 # <details><summary>Hint 4</summary>Make the empty batches of all epochs first. Note for each file the places in them
-# that it must fill. Then go through the files, not through the epochs.</details>
+# that it must fill. Then go through the files, not through the epochs. (As long as a variable holds a picture, it is
+# there beside the next one.)</details>
 
 
 # %% id="read_epochs" role="answer"
@@ -307,7 +307,7 @@ race(read_epochs, against=read_epochs_slow, on=ten_epochs, at_least={"cpu": 2.5}
 #
 # *Hard, 20 minutes.* Every row of numbers stands for the words of a sentence. The given version pads all
 # rows to the longest, looks up a vector for each word, sends it through a layer, and takes the mean over the
-# words of each row. The figures are as in real text: a few sentences are long, and a few words make up most of
+# words of each row. The rows are like real text: a few sentences are long, and a few words make up most of
 # it. Write `encode(rows, table, weight)`, which gives the same.
 #
 # - `rows`: list of *N* one-dimensional `int64` tensors of different lengths. A length may be 0, and *N* may
@@ -315,7 +315,8 @@ race(read_epochs, against=read_epochs_slow, on=ten_epochs, at_least={"cpu": 2.5}
 # - `table`: `float32` tensor of shape `(words, D)`; `weight`: `float32` of shape `(D, E)`. Everything is on
 #   the same device.
 # - returns: `float32` tensor of shape `(N, E)` on that device. Row *i* is the mean of
-#   `torch.tanh(table[rows[i]] @ weight)` over its words, in the order of `rows`, and zeros for an empty row.
+#   `torch.tanh(table[rows[i]] @ weight)` over its words; zeros for an empty row. Each number may be off by 1e-4
+#   times the root mean square of the whole result: numbers may be added in another order.
 
 
 # %% id="encode_given" role="given"
@@ -360,8 +361,8 @@ def no_rows(generator, device):
 # <code>return_inverse=True</code>?</details>
 # <details><summary>Hint 4</summary>To add up again, each word must know its row:
 # <code>torch.repeat_interleave</code> repeats row numbers by lengths, <code>index_add_</code> adds by row
-# number. (<code>torch.nn.functional.embedding_bag</code> does both, and gives zeros for empty rows.) Do not
-# divide by a length of 0.</details>
+# number, and then do not divide by a length of 0. (Or <code>torch.nn.functional.embedding_bag</code>: it does all this,
+# and gives zeros for empty rows.)</details>
 
 
 # %% id="encode" role="answer"
@@ -425,7 +426,8 @@ race(encode, against=encode_slow, on=as_in_text, at_least={"cpu": 3.5}, points=3
 # - The counted test allows one transfer, no sync, and new memory: 12 bytes for each byte of the
 #   pictures, 4 for each byte of the rest, and 10 kB more. Its target is the device `meta`, which computes nothing;
 #   so it works without a GPU.
-# - `batch` must be left as it is, and nothing that is returned shares memory with it.
+# - `batch` must be left as it is, and nothing that is returned shares memory with it. The returned tensors may share
+#   memory with each other.
 
 
 # %% id="send_given" role="given"
@@ -471,10 +473,13 @@ def batch_for_meta(generator, device):
 # <details><summary>Hint 2</summary>Make one empty tensor of bytes on the host, give each part a place in it, and copy
 # each part to its place: there, too, a piece of the bytes can be seen as the part's dtype and shape. Send it. Take
 # the parts out again in the same way, by views.</details>
-# <details><summary>Hint 3</summary>A piece can be seen as <code>int64</code> only where it starts at a multiple of 8.
-# Round the start of each part up to one; or lay the parts with the largest items first.</details>
-# <details><summary>Hint 4</summary>For the pictures: first the transfer, then the arithmetic, on the whole batch, and
-# in place where you can. <code>non_blocking=True</code> is what makes the host not wait.</details>
+# <details><summary>Hint 3</summary>A piece can be seen as another dtype only where it starts at a multiple of that
+# dtype's size, 16 bytes at most. Round the end of each part up to one; or lay the parts with the largest items
+# first.</details>
+# <details><summary>Hint 4</summary>For the pictures: first the transfer, then the arithmetic, on the whole batch,
+# and in place where you can. The sync is gone with <code>non_blocking=True</code>. (No test asks for pinned bytes.
+# They would let a real GPU's host go on, section 8. But to pin new memory for a single copy does not pay, section
+# 7.)</details>
 
 
 # %% id="send" role="answer"
@@ -546,14 +551,14 @@ race(send, against=send_slow, on=small_batch, at_least={"cpu": 3.5, "cuda": 5}, 
 # *Hard, 25 minutes.* Workers are processes. Where loading is mostly waiting, one
 # thread is enough, and nothing must travel between processes. Build it, and keep it: `ahead(items, depth, load=read_far)`.
 #
-# - `items`: a list. `load`: a function of one item. `depth`: a number; below 1, the call of `ahead` itself must raise
-#   `ValueError`.
+# - `items`: a list. `load`: a function of one item. `depth`: a whole number; below 1, the call of `ahead` itself
+#   must raise `ValueError`.
 # - returns an iterator that gives `load(item)` for each item, in order, and then ends. (Tests use it by
 #   `next`, by `for`, and by its method `close`.)
 # - Loading happens in the background, one item at a time. It begins when `ahead` is called, and goes on
 #   while the program that takes the results does something else.
-# - It is bounded: never are more than `depth + 1` items loaded, or being loaded, that nobody has taken yet. The one
-#   that a call of `next` is waiting for is not taken yet: it counts.
+# - It reads far enough ahead: after a long pause, `depth` items are loaded that no call of `next` has given yet
+#   (or all that are left). And it is bounded: never are more than `depth + 1` of them loaded, or being loaded.
 # - If `load` raises for an item, `next` gives all results before it first, and then raises this error. After
 #   that the iterator has ended.
 # - `close()` may be called at any time, also twice. No item is begun after it. It returns when the one that
@@ -590,9 +595,8 @@ def in_one_of(tries, attempt):
 # <code>close</code>. A <code>ThreadPoolExecutor(1)</code> loads one item at a time, in order; a future keeps an error
 # until somebody asks for its result.</details>
 # <details><summary>Hint 3</summary>Keep the futures that are on their way in a <code>collections.deque</code>. At the
-# start put <code>depth</code> into it. Each <code>next</code> asks for one more, and then takes one from the left. (Or
-# <code>depth + 1</code> at the start, and asking afterwards: both are bounded.) That an item after a damaged one has
-# begun does no harm.</details>
+# start put <code>depth</code> into it. Each <code>next</code> asks for one more, and then takes one from the left. That
+# an item after a damaged one has begun does no harm.</details>
 # <details><summary>Hint 4</summary><code>shutdown</code> of the executor can wait, and it can cancel what has not
 # begun. Call it from <code>close</code>; and from <code>next</code>, when there is nothing left or an error came.</details>
 

@@ -83,8 +83,8 @@ def no_calls(generator, device):
 # what was there before without a comparison with each?</details>
 # <details><summary>Hint 2</summary>For each padded shape only one row matters: the first. What does that row say
 # about the search?</details>
-# <details><summary>Hint 3</summary>A dictionary takes a tuple as its key, and can keep what came first. Pad all rows
-# at once, before the loop: whole numbers can be rounded up without floating point.</details>
+# <details><summary>Hint 3</summary>A dictionary takes a tuple as its key. And all rows can be padded at once, before the
+# loop.</details>
 
 
 # %% id="searches" role="answer"
@@ -245,10 +245,11 @@ race(
 #   `epochs`, `workers`, `watch`: numbers; `epochs` and `watch` may be 0, `workers` is at least 1. *N* need not be a
 #   multiple of 16.
 # - returns: a dict with the same keys, shapes and dtypes as that of `train_careless`.
-# - **It repeats.** Equal arguments give equal bits, whatever the program did before.
+# - **It repeats.** Equal arguments give equal bits, whatever random numbers the program has drawn before, and
+#   however it has set the three switches.
 # - **Workers.** In `train_careless`, worker *n* modulo `workers` makes the noise of batch *n*. Their number must not
 #   change a single bit. Whether `train` uses the argument is up to you.
-# - **Watching.** After every `watch` steps (0: never) the share of 16 random pictures that the network knows is
+# - **Watching.** After every `watch` steps (0: never) the share of 16 random pictures that the network gets right is
 #   appended to `"watched"`. Watching must not change a single bit of the rest. What was watched repeats, too.
 # - **Seeds.** Another seed gives other first weights, orders, noise and mirroring. Each epoch shows every picture
 #   once, with the mean of all given pixels subtracted, in an order and with noise of its own: one number from 0 to 0.1
@@ -435,11 +436,10 @@ def described(pictures, labels, found, of_another_seed):
 # <details><summary>Hint 2</summary>Count the sources of random numbers: which line draws from which generator, who
 # else draws from the same one, and what is it seeded with? Sections 5 and 6 of the chapter have them all.</details>
 # <details><summary>Hint 3</summary>A worker's generator cannot give the same numbers for every number of workers. What
-# could the noise of a batch belong to instead? A seed can be made of several numbers.</details>
+# could the noise of a batch belong to instead?</details>
 # <details><summary>Hint 4</summary>A generator of its own for watching, and one for everything else that is drawn in
-# a fixed order. Then read <code>convolve</code>: which value of each of the three switches keeps the rules? Only one
-# was changed by the run itself; section 8 names the value for the precision. And look for the one line that writes to
-# what it was given.</details>
+# a fixed order. Then read <code>convolve</code>: which value of each of the three switches keeps the rules? (Section 8
+# names the one for the precision.) And look for the one line that writes to what it was given.</details>
 
 
 # %% id="train" role="answer"
@@ -570,7 +570,9 @@ check(everything, like=everything_is_so, on=[a_longer_run, a_run], points=3)
 # - Other code in the program may seed the generators of Python, NumPy and torch and draw from them, between any two
 #   calls. Another `Run` is such other code.
 # - No step is made twice: 24 steps with 12 stops ask torch for at most 3,300 operations. (In the test a `Run` makes one
-#   step of its own after each stop, before it loads; these are among the 24.)
+#   step of its own after each stop, before it loads; these are among the 24.) What you do to take and to load a
+#   state counts, too: `from autograder import costs`, and in a new cell below the first test
+#   `print(costs(with_stops, 1, [1] * 12))` counts yours.
 
 
 # %% id="run_given" role="given"
@@ -641,16 +643,18 @@ def through_a_file(state):
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>Make a list: what does the next step depend on? Go through <code>step</code> line by
-# line. For each thing, ask what has changed since <code>__init__</code>. There are eight or nine.</details>
+# line. For each thing, ask what has changed since <code>__init__</code>. Section 6 of the chapter names six and
+# three more: all nine are here, two of them in one <code>state_dict()</code>.</details>
 # <details><summary>Hint 2</summary><code>class Run(Straight)</code> saves much typing. An iterator cannot be saved;
 # what is left of it can, as long as taking it out does not use it up.</details>
 # <details><summary>Hint 3</summary><code>state_dict()</code> of the network holds its running statistics, that of the
-# optimiser its momentum. The schedule has one, too. Each of the three global generators has a state; that of NumPy
-# holds an array, which <code>torch.load</code> refuses; a list or a tensor will do.</details>
+# optimiser its momentum. The schedule has one, too; it leaves the function out, which each <code>Run</code> has
+# anyway. Each of the three global generators has a state; that of NumPy holds an array, which
+# <code>torch.load</code> refuses; a list or a tensor will do.</details>
 # <details><summary>Hint 4</summary>Other code disturbs the global generators between your calls. So note their states
 # at the end of <code>__init__</code> and of <code>advance</code>, and put these back at the beginning of
-# <code>advance</code>. Where do you keep them meanwhile? And is what you keep of a loaded state used up, or changed,
-# when the run goes on?</details>
+# <code>advance</code>. A state may be loaded twice: is what you keep of it used up, or changed, when the run goes
+# on? (To copy a tensor, <code>clone</code> is one operation; <code>copy.deepcopy</code> takes several.)</details>
 
 
 # %% id="run" role="answer"
@@ -693,6 +697,10 @@ class Run:
         ### BEGIN SOLUTION
         for part, saved in zip(self.parts, state["parts"], strict=True):
             part.load_state_dict(saved)
+        for memory in self.work.optimiser.state.values():
+            memory["momentum_buffer"] = memory[
+                "momentum_buffer"
+            ].clone()  # SGD changes the one that it was given
         self.work.shuffle.set_state(state["shuffle"])
         self.left, self.generators = state["left"], state["generators"]
         ### END SOLUTION
@@ -735,8 +743,8 @@ check(with_stops, like=without_stops, on=twelve_parts, at_most={"operations": 33
 
 
 # %% id="run_hidden" role="test"
-# Hidden test: stops and turns at once, a state that is loaded twice, a state before any step; no step is made
-# twice. 3 points, when graded.
+# Hidden test: stops and turns at once, states that are loaded twice, before any step and after many; no step is
+# made twice. 3 points, when graded.
 ### BEGIN HIDDEN TESTS
 def stops_and_turns(seed, parts):
     runs, losses = [Run(seed), Run(seed + 1)], [[], []]
@@ -749,15 +757,16 @@ def stops_and_turns(seed, parts):
         for run, saved in zip(runs, states, strict=True):
             run.load(saved)
     again = []
-    for run in (Run(seed + 5), runs[1]):
-        run.load(first)
-        again.append(run.advance(3))
+    for saved, more in ((first, 3), (states[0], 2)):
+        for run in (Run(seed + 5), runs[1]):
+            run.load(saved)
+            again.append(run.advance(more))
     return [torch.cat(found) for found in losses] + again
 
 
 def straight_and_again(seed, parts):
-    losses = one_after_the_other(seed, parts)
-    return [*losses, losses[0][:3], losses[0][:3]]
+    losses, end = one_after_the_other(seed, [*parts, 2]), sum(parts)
+    return [*(found[:end] for found in losses), *[losses[0][:3]] * 2, *[losses[0][end:]] * 2]
 
 
 def many_parts(generator, device):

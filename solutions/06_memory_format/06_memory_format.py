@@ -11,7 +11,7 @@
 #
 # `check` gives your function the same tensors several times: as the input function makes them, with gaps between
 # the numbers, and (where there are four dimensions) in channels_last order. The answer must be right, and within
-# the limits, for all of them.
+# the limits, for all of them. Rounding is allowed: in `float32`, errors of 0.01 % of a typical value.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # The chapter is [here](../../course/06_memory_format.ipynb). 35 points, about 85 minutes.
@@ -150,8 +150,8 @@ race(strides, against=strides_slow, on=photographs, at_least={"cpu": 8}, points=
 # *Medium, 15 minutes.* Each row of a table holds one signal, each column one moment. Smooth all signals at once:
 # each value moves a little from the smoothed value before it towards the new one. Write `smooth(signals, amount)`.
 #
-# - `signals`: `float32` tensor of shape `(signals, moments)`, with one moment or more. `amount`: a number from 0
-#   to 1.
+# - `signals`: `float32` tensor of shape `(signals, moments)`, in any order in memory, with one moment or more.
+#   `amount`: a number from 0 to 1.
 # - returns: tensor of the same shape, dtype and device. Column 0 is `amount * signals[:, 0]`. Column *t* is
 #   `s + amount * (signals[:, t] - s)`, where *s* is column *t* - 1 of the result. Its strides do not matter.
 # - `signals` must stay as they are. An `amount` outside 0 to 1 must raise `ValueError`.
@@ -396,11 +396,11 @@ race(
 # - `images`: `float32` tensor of shape `(N, C, H, W)`, in any order in memory, `H` and `W` of 2 or more.
 #   `channels`: `int64` tensor of shape `(K,)` on the same device, with `K` of 2 or more; channels may come twice.
 # - returns: a tuple of two things: the result of shape `(N, K, 2 * H, 2 * W)` in channels_last order, and its
-#   `stride()`. The result: pick the channels; where a number is less than the maximum of the 21 × 21 numbers around
-#   it (fewer at the border), put -9; take the softmax over the channels; double the size (bilinear).
+#   `stride()`. The result: pick the channels; where a number is less than the maximum of the 21 × 21 numbers with it
+#   in the middle (fewer at the border), put -9; take the softmax over the channels; double the size (bilinear).
 # - `images` must stay as they are.
 # - One call may make **at most one copy**: the test counts the operations that do nothing but copy (`clone`,
-#   `contiguous`, `to`, `copy_` and their like, where they copy).
+#   `contiguous`, `to`, `copy_` and their like, where they copy). Picking channels is none of them.
 
 
 # %% id="enlarge_given" role="given"
@@ -431,7 +431,7 @@ def small_maps(generator, device):
 # line loses the format.</details>
 # <details><summary>Hint 2</summary>A loser can be mended in two ways: by a conversion right behind it, or by
 # another operation with the same meaning that keeps the format. You have one copy; so all but one need the
-# second way. The chapter shows it for two of them.</details>
+# second way. The chapter shows it for two of them (sections 5 and 8); the third can have the copy.</details>
 # <details><summary>Hint 3</summary>The first line is a copy, too, if <code>images</code> come in another order.
 # Is it needed if you convert behind the next line?</details>
 # <details><summary>Hint 4</summary>Or spend no copy at all: after a <code>permute</code> the channels are the last
@@ -499,8 +499,9 @@ race(enlarge, against=enlarge_slow, on=feature_maps, at_least={"cpu": 6}, points
 #   same dtype, shape and strides, though they may be different Python objects. They stay the same numbers in one
 #   place.
 # - The tensors may share memory with the arrays, which must stay as they are.
-# - Memory counts: all points for at most 1.4 times the bytes of what must be moved. An array must be moved if its
-#   numbers do not lie in the order that is asked for; tied arrays must be moved once.
+# - Memory counts: all points for at most 1.4 times the bytes of what must be moved. An array of four or five
+#   dimensions must be moved unless its numbers lie in the order that is asked for, without gaps. Tied arrays must
+#   be moved once.
 
 
 # %% id="convert_given" role="given"
@@ -573,10 +574,10 @@ MOVED = (16 * 3 * 3 * 3 + 16 * 16 * 3 * 3) * 4
 # <details><summary>Hint 2</summary><code>contiguous</code> leaves these as they are, and their strides, too;
 # <code>to</code> sets the strides, and copies. Which functions of the chapter give other strides to the same
 # memory?</details>
-# <details><summary>Hint 3</summary>One function of the chapter gives a view where it can, and copies where it
-# must. It decides by the order of the numbers, if you first bring the dimensions into the order that memory
-# should have. Its strides may still be unusual where a size is 1. A tensor that was cut from one long row has the
-# usual ones.</details>
+# <details><summary>Hint 3</summary><code>reshape</code> gives a view where it can, and copies where it must. It
+# keeps the numbers in index order. So first bring the dimensions into the order that memory should have. Strides
+# may stay unusual where a size is 1. One long row has a single stride, and what <code>view</code> cuts from it has
+# the usual ones.</details>
 # <details><summary>Hint 4</summary>For tied arrays keep a dict of what is done. Its keys are what makes two arrays
 # the same numbers: <code>data_ptr()</code>, dtype, shape and strides of the tensor.</details>
 

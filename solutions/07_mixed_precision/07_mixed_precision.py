@@ -6,10 +6,13 @@
 #
 # **How it works.** Every exercise has a solution cell; replace the `raise` line there. Then run the test cells
 # below it. `check` tells you whether your answer is right, and if not, where. `race` times it against the
-# given version, on this machine, now. You get points for a right answer, and more for a fast one. Hidden tests
-# run when your notebook is graded: other shapes, other types, other random numbers.
+# given version, on this machine, now. You get points for a right answer, and more for a fast one. From 1.4 times
+# as fast on, but below the ratio asked for, a race gives a part of its points. Hidden tests run when your notebook
+# is graded: other shapes, other types, other random numbers.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
+# `costs`, which the chapter uses, counts what a call costs: `from autograder import costs`, then
+# `print(costs(function, *inputs))`.
 # The chapter is [here](../../course/07_mixed_precision.ipynb). 35 points, about 90 minutes.
 
 # %% id="setup" role="given"
@@ -33,8 +36,8 @@ from autograder import check, race
 # - returns: `x / sqrt(mean(x²) + eps) * weight`, the mean over the last dimension; shape, dtype and device of `x`.
 # - Every finite number is allowed in `x`, in each of the three types. The result must be as exact as its type
 #   allows, but for a few units in the last place.
-# - The race is run with 16 long rows in `float32`. The given loop is not as slow as it looks: the obvious way earns few
-#   of the race's points, or none. Measure.
+# - Copies and syncs are not counted. The race is run with 16 long rows in `float32`. The given loop is not as slow
+#   as it looks: what it does to a row, done to all rows at once, usually earns none of the race's points. Measure.
 
 
 # %% id="rms_norm_given" role="given"
@@ -89,14 +92,15 @@ def mixed_in_float32(generator, device):
 # mean square of a row is not larger than its largest number. Only what does not fit needs the long type.</details>
 # <details><summary>Hint 6</summary>A new large tensor costs time, too; look at the peak that <code>costs</code> shows. One of
 # your own that is not needed any more can take the next result (<code>square_</code>, <code>mul_</code>); and operations
-# that sum up, norms too, take a <code>dtype</code> to sum up in. Mind that <code>x.float()</code> of a
-# <code>float32</code> tensor is no copy: it is <code>x</code>.</details>
+# that sum up, norms too, take a <code>dtype</code> to sum up in. (They may convert within, where
+# <code>costs</code> does not look; a stopwatch does.) Mind that <code>x.float()</code> of a <code>float32</code> tensor
+# is no copy: it is <code>x</code>.</details>
 
 
 # %% id="rms_norm" role="answer"
 def rms_norm(x, weight, eps):
     ### BEGIN SOLUTION
-    # The squares need the range of float64, nothing else does; and the sum converts as it reads, without a copy.
+    # The squares need the range of float64; nothing else does.
     norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=torch.float64)
     size = (norm.square() / x.shape[-1] + eps).sqrt().float()
     return (x.float() / size).mul_(weight).to(x.dtype)
@@ -175,7 +179,7 @@ race(rms_norm, against=rms_norm_slow, on=many_numbers, at_least={"cpu": 1.55, "c
 #   the other types. `labels`: `int64` tensor of shape `(N,)` on the same device, values from 0 to `classes - 1`. *N*
 #   may be 0.
 # - returns: tensor of shape `(classes, D)`, dtype and device of `x`: row *c* is the mean of the rows whose label is
-#   *c*, or 0 where there is none. It must be as exact as the type allows.
+#   *c*, or 0 where there is none. It must be as exact as the type allows, but for a few units in the last place.
 # - No syncs: the function must not wait for the device.
 # - Memory: for 20,000 rows of 64 numbers in `float16`, at most 2 MB of new memory at once.
 
@@ -220,7 +224,7 @@ def very_many_rows(generator, device):
 # %% [markdown]
 # <details><summary>Hint 1</summary>Three numbers must not be rounded to 16 bits on the way: the sums, the counts,
 # and the quotient before the end. Which of them leave the range of their type, and which stop growing?</details>
-# <details><summary>Hint 2</summary>A tensor of sums in another type is filled by
+# <details><summary>Hint 2</summary>A tensor of sums in another type (<code>float32</code> will do) is filled by
 # <code>index_add_</code> or <code>scatter_add_</code>. Both want rows of its type.</details>
 # <details><summary>Hint 3</summary>All rows converted at once would be 5 MB. How many rows must be converted at
 # the same time? (<code>x.split</code>)</details>
@@ -306,12 +310,12 @@ race(class_means, against=class_means_slow, on=many_rows, at_least={"cpu": 25, "
 # - `weights`: list of one or more `float32` tensors. `gradients`: list of as many tensors of the same shapes, in
 #   `float16`, already multiplied by the scale. `state`: dict of two tensors without dimensions: `"scale"`, `float32`,
 #   and `"good_steps"`, `int64`, the number of good steps in a row. All on the same device. `rate`: the learning rate.
-#   `interval`: after how many good steps the scale is doubled.
+#   `interval`: after how many good steps the scale is doubled; `good_steps` is less.
 # - returns: `(new_weights, new_state)`, a list and a dict like the given ones. The arguments stay unchanged.
 # - If any gradient holds `inf` or `nan`, the step is skipped: *all* new weights equal the old ones, the scale is
 #   halved, but not below 1, and `good_steps` is 0.
 # - Otherwise each new weight is `weight - rate * gradient / scale`, computed in `float32`, and `good_steps` is one
-#   more. If it has then reached `interval`, the scale is doubled, but not above 2²⁴, and `good_steps` is 0.
+#   more. If that is `interval`, the scale is doubled, but not above 2²⁴, and `good_steps` is 0.
 # - The given inputs have a `rate` of 1e5, so that a step changes the weights visibly.
 # - No syncs: whether the step is skipped is decided on the device.
 
@@ -629,7 +633,9 @@ race(
 # - In each step, the state goes through all layers, with a ReLU between them. What a layer takes and gives is
 #   `bfloat16`. A 64th of the last layer's output is added to the state, which stays `float32`.
 # - returns: `float32` tensor of shape `(steps, N, D)`, the state after each step. The arguments stay unchanged.
-# - Conversions: at most one copy (as `costs` counts them) for each weight, each bias, and each step.
+# - Conversions: at most one copy for each weight, each bias, and each step, as `costs` counts them. To convert a
+#   tensor is one, and so is writing a finished tensor into a part of another. `torch.stack`, `out=`, and an
+#   operation that takes two types are none.
 
 
 # %% id="roll_out_given" role="given"
@@ -688,8 +694,7 @@ def not_a_step(generator, device):
 # <details><summary>Hint 2</summary>Near 8, the next larger <code>bfloat16</code> is 8.0625. What becomes of an update
 # of 0.01?</details>
 # <details><summary>Hint 3</summary>What is multiplied may be short. What is added up must not be. Which tensors need
-# a conversion in each step, and which only once? Writing a finished tensor into a part of another counts as a
-# copy, too.</details>
+# a conversion in each step, and which only once? The states can be collected without a copy.</details>
 
 
 # %% id="roll_out" role="answer"

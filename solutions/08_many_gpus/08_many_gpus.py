@@ -7,9 +7,10 @@
 #
 # **How it works.** Every exercise has a solution cell; replace the `raise` line there. Then run the test
 # cells below it. `check` tells you whether your answer is right, and if not, where. `race` times it against
-# the given version, on this machine, now. You get points for a right answer, and more for a fast one. Hidden
-# tests run when your notebook is graded: other shapes, other types, other random numbers. If a hidden test
-# finds a wrong answer, the race of that function gives no points either.
+# the given version, on this machine, now. You get points for a right answer, and more for a fast one. From 1.4
+# times as fast on, but below the ratio asked for, a race gives a part of its points. Hidden tests run when your
+# notebook is graded: other shapes, other types, other random numbers. If a hidden test finds a wrong answer, the
+# race of that function gives no points either.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution
 # cell. The chapter is [here](../../course/08_many_gpus.ipynb). 38 points, about 85 minutes.
@@ -84,8 +85,8 @@ def many_ranks_in_16_bits(generator, device):
 # its tensors. The weights of all ranks add up to 1. And 0 times <code>nan</code> is
 # <code>nan</code>.</details>
 # <details><summary>Hint 3</summary>Every operation on a <code>bfloat16</code> tensor rounds its result to
-# <code>bfloat16</code>. In which type can you add up 24 of them without such a loss? (Twice the bits are
-# enough.)</details>
+# <code>bfloat16</code>. In which type can you add up 24 of them, so that its own rounding is far smaller than half
+# a step of <code>bfloat16</code>? (<code>float32</code> numbers need no longer type.)</details>
 # <details><summary>Hint 4</summary><code>add_</code> takes a factor: <code>alpha</code>; and the tensor that
 # it adds may have another type than the one that grows.</details>
 
@@ -165,8 +166,8 @@ race(
 # %% [markdown]
 # ## 2. DDP's buckets
 #
-# *Hard, 25 minutes.* The ranks must average their gradients, and may talk to each other only through the
-# given `all_reduce`. It is a real ring, played in one process. Like the real one it has a price for every
+# *Hard, 25 minutes.* The ranks must average their gradients, and may talk to each other only through
+# `all_reduce` in the cell below. It is a real ring, played in one process. Like the real one it has a price for every
 # call, however small the tensors are. Build what DDP builds: `all_reduce_gradients(ranks, cap)`, which sends
 # the gradients in buckets, *one* call of `all_reduce` for each bucket.
 #
@@ -176,7 +177,8 @@ race(
 # - `cap`: a number of bytes. The buckets are filled from the *last* parameter to the first, the order of a
 #   backward pass. Every type has at most one open bucket. A gradient goes whole into the open bucket of its
 #   type, behind those that are there already, its numbers in row-major order. A bucket that holds `cap` bytes
-#   or more is closed then, and the next gradient of its type opens a new one.
+#   or more is closed then, and the next gradient of its type opens a new one. At the end the open ones are sent as
+#   they are.
 # - returns: list of tensors, one for each parameter in the order of `ranks[0]`: the mean over the ranks, with
 #   the parameter's shape, type and device. The ring decides in which order numbers are added. The result
 #   must be that of the ring on these buckets, also where the order of additions matters.
@@ -520,18 +522,18 @@ race(indices_of_rank, against=indices_of_rank_slow, on=some_epoch, at_least={"cp
 #
 # - `counts`: `int64` tensor with one number of samples for each rank, 0 or more; at least one rank has a
 #   sample.
-# - `means`, `variances`: floating-point tensors of shape (ranks, channels), of the same type and on the same
-#   device as each other and `counts`. A variance is the mean of the squared distances from the rank's own
-#   mean.
+# - `means`, `variances`: tensors of shape (ranks, channels), both `float32` or both `float64`, on the device of
+#   `counts`. A variance is the mean of the squared distances from the rank's own mean.
 # - returns: a tuple of two tensors of shape (channels,), of that type: the mean over all samples, and the mean
 #   of the squared distances from it.
 # - What a rank without samples sends, `nan` included, must not matter.
 # - It must stay accurate where means are large and their differences small: 5000 on one rank and 5001 on
 #   another.
-# - It runs in every layer of every step: it must not make the host wait for the device (0 `syncs` in
-#   `costs`). The given tensors must not be changed.
+# - It runs in every layer of every step: it must not make the host wait for the device (0 `syncs` in `costs`,
+#   which you can import from `autograder`). The given tensors must not be changed.
 # - The race has 64 ranks and 8192 channels: tables of 2 MB, of which the given version takes one row at a time. A few
-#   operations on whole tables need not be faster: the obvious ones earn little of the race's points, or none. Measure.
+#   operations on whole tables need not be faster: the obvious ones earn from none to 2 of the race's 3 points.
+#   Measure.
 
 
 # %% id="whole_batch_given" role="given"
@@ -583,14 +585,18 @@ def in_double_precision(generator, device):
 # <details><summary>Hint 3</summary>The mean of all squares less the square of the mean is right on paper; at
 # 5000 it takes one number of 25 million from another. Subtract the means before you square.</details>
 # <details><summary>Hint 4</summary>A mask of ranks makes a result whose size the host must know: it waits.
-# <code>torch.where</code> keeps the size. The weights of the ranks times a matrix is one product.</details>
+# <code>torch.where</code> keeps the size. The weights of the ranks times a matrix is one product. (Counts
+# divided by counts are <code>float32</code>. Which type do the means have?)</details>
 # <details><summary>Hint 5</summary>Let <code>costs</code> count the new memory of one call with the race's inputs. Each
-# new table must be found and written once more. Which of yours could be written over another? Is <code>float64</code>
-# needed, where the mean is subtracted before anything is squared?</details>
+# new table must be found and written once more. Which operation could write its result into a table that you have made
+# before? Is <code>float64</code> needed, where the mean is subtracted before anything is squared? Then time each
+# operation alone: leaving out the idle ranks need not look at every number.</details>
 # <details><summary>Hint 6</summary>Two new tables are enough, one for the means and one for the variances: after the
-# copy that leaves the idle ranks out, all operations can work in place (<code>addcmul_</code> is two of them in one). Then
-# time this copy alone, made number by number or by whole rows: <code>index_select</code> takes row numbers, and that of
-# an idle rank may be any busy one's.</details>
+# copy that leaves the idle ranks out, all operations can work in place (<code>addcmul_</code> is two of them in
+# one).</details>
+# <details><summary>Hint 7</summary>Time that copy alone, made number by number or by whole rows.
+# <code>index_select</code> takes row numbers, and in the place of an idle rank any busy one will do: the busiest is one.
+# Who finds it without making the host wait?</details>
 
 
 # %% id="whole_batch" role="answer"
@@ -668,16 +674,16 @@ race(whole_batch, against=whole_batch_slow, on=many_ranks, at_least={"cpu": 1.7,
 #
 # - `state`: dict from names to tensors on any device, the `state_dict` of a model. If the model is wrapped
 #   in DDP, *every* name begins with `module.`.
-# - returns: on rank 0 a dict from names without that prefix to CPU tensors with memory of their own. On
-#   every other rank `None`, without any work.
+# - returns: on rank 0 a dict from names without that prefix to CPU tensors that share no memory with `state`.
+#   (With each other they may, where two names stand for one tensor.) On every other rank `None`, without any work.
 #
 # `resume(data, wrapped)` reads a file.
 #
-# - `data`: the bytes of a file that `torch.save` wrote: such a dict, with the prefix or without. `wrapped`:
-#   `True` if the model that will load it is wrapped in DDP.
+# - `data`: the bytes of a whole, undamaged file that `torch.save` wrote: such a dict, with the prefix or without.
+#   `wrapped`: `True` if the model that will load it is wrapped in DDP.
 # - returns: dict from names to CPU tensors; every name with one prefix if `wrapped`, without it if not.
-# - A file from elsewhere may hold Python objects that run code when they are loaded. A file with anything
-#   but tensors and plain containers must raise `ValueError`.
+# - A file from elsewhere may hold Python objects that run code when they are loaded. A file with an object that is
+#   neither a tensor nor plain Python (a container, number or text) must raise `ValueError`.
 #
 # A model may have a submodule that is itself called `module`. If every name begins with `module.`, take it
 # for the prefix and remove it once. If one name does not, there is no prefix. So `head.module.weight` keeps

@@ -27,7 +27,7 @@ from autograder import check, race
 # - `x`: tensor of shape `(N, D)`, `float16`, `float32` or `float64`, on any device. *N* may be 0.
 # - returns: a new tensor of the same shape and type on the same device. A row of zeros stays a row of zeros.
 #   Every other row gets the length 1, also a very short one: in `float32` its length may be as small as
-#   1e-15.
+#   1e-15. (In `float16` the tests have no other row shorter than 0.1.)
 # - Gradients: autograd must find those of the given version. For a row of zeros, that is the gradient of the
 #   result, unchanged: it is neither NaN nor huge.
 
@@ -74,9 +74,8 @@ def no_rows(generator, device):
 # %% [markdown]
 # <details><summary>Hint 1</summary>All lengths at once: the norm along one dimension, with
 # <code>keepdim=True</code>.</details>
-# <details><summary>Hint 2</summary><code>F.normalize</code> with its default <code>eps</code> is wrong here,
-# in three ways that the chapter shows. What could you divide a row of zeros by, so that it stays as it
-# is?</details>
+# <details><summary>Hint 2</summary><code>F.normalize</code> with its default <code>eps</code> is wrong here: the
+# chapter shows why. What could you divide a row of zeros by, so that it stays as it is?</details>
 # <details><summary>Hint 3</summary><code>torch.where</code> chooses between two values, element by
 # element.</details>
 
@@ -184,8 +183,9 @@ def number_below_zero(generator, device):
 # how often does it compute the length of the same row?</details>
 # <details><summary>Hint 2</summary>"Nothing is shared between the pairs", says the chapter of rows with rows. Is
 # that so here? How many <em>different</em> pairs can there be among <em>N</em> rows?</details>
-# <details><summary>Hint 3</summary>There are fewer of them than elements in the copies. Chapter section 6 has a
-# way to get all of them for very little. Then each pair is one number to look up.</details>
+# <details><summary>Hint 3</summary>Compare the number of different pairs with the number of elements that the given
+# version copies. Section 6 of the chapter computes the cosines of all pairs for very little. Then each pair is one
+# number to look up.</details>
 
 
 # %% id="pair_cosines" role="answer"
@@ -314,7 +314,7 @@ def far_from_zero(generator, device):
 # gaps?</details>
 # <details><summary>Hint 4</summary>Far from 0, think of section 5. The mean of a column that has gaps is another
 # one than that of a column whose gaps are filled; and a column without any number must harm nobody. Look for a mean that
-# leaves NaN out. And a squared distance that should be 0 may come out below.</details>
+# leaves NaN out; both tables must move by the same vector. And a squared distance that should be 0 may come out below.</details>
 
 
 # %% id="gappy_distances" role="answer"
@@ -403,11 +403,12 @@ race(
 # - returns: a tuple of two tensors of shape `(N, k)` on that device: the Euclidean distances to the `k` nearest
 #   points, from near to far, in the type of the queries, and the row numbers of these points, `int64`. The tests
 #   have no two points that are equally near.
-# - The data may lie far from 0: around 1000, say, with distances between neighbours of about 1. Errors of 0.5 % of
-#   each distance are allowed.
+# - The data may lie far from 0: around 1000, say, with distances between neighbours of about 1. From the mean of
+#   the points, nothing in the tests is farther than about 250, but for data that are whole numbers. Each distance
+#   may be off by 0.5 %.
 # - Memory: for 30 queries and 200,000 points, and for 2,000 queries and 6,000 points, with 8 numbers each and `k = 3`,
-#   at most 560 kB of new memory at once, the result included. It is counted as by `costs(...).peak_bytes`: what
-#   `cdist` copies inside does not count.
+#   at most 560 kB of new memory at once, the result included. It is counted as by `costs(...).peak_bytes` (`costs`
+#   can be imported from `autograder`): what `cdist` copies inside does not count.
 # - Another `k` than 1 to *M*, and different numbers of columns, must raise `ValueError`.
 
 
@@ -496,14 +497,15 @@ def other_columns(generator, device):
 # <details><summary>Hint 1</summary>Count the bytes of everything that has one number for each point:
 # <code>costs(...).peak_bytes</code> shows them. What of it is there only because all points are used at
 # once?</details>
-# <details><summary>Hint 2</summary>Pieces of queries alone are not enough. Take pieces of the points, too. What is
-# moved to 0 can be moved piece by piece, if all pieces move by the same vector.</details>
+# <details><summary>Hint 2</summary>Pieces of queries alone are not enough. Take pieces of the points, too. Points
+# far from 0 can be moved near it piece by piece, as long as all pieces move by the same vector. (The direct way
+# needs no move. Is it fast enough for the race?)</details>
 # <details><summary>Hint 3</summary>A piece has <code>k</code> best points. The pieces before had <code>k</code>
 # best points. The best of them all are among these 2 <code>k</code>. Mind what <code>topk</code> says about places:
 # they count from the beginning of what it was given. <code>gather</code> fetches numbers at such places.</details>
 # <details><summary>Hint 4</summary>A piece may have fewer than <code>k</code> points. Some hundred kilobytes of
-# distances at once are a good size; a new piece is made while the old one is still alive, unless you see to it that
-# it is not. Where there are no queries, there are no pieces to put together.</details>
+# distances at once are a good size. A new piece is made while the old one is still there, as long as a variable holds
+# it. Where there are no queries, there are no pieces to put together.</details>
 
 
 # %% id="neighbours" role="answer"
@@ -620,8 +622,8 @@ race(
 # - returns: a tuple of the centres after the last step, shape `(K, D)`; the number of the nearest one of *these* for
 #   each point, `int64`, shape `(N,)`; and the mean distance of the points to *these* nearest centres, a tensor without
 #   dimensions. All on that device, centres and distance in that type.
-# - The data may lie anywhere: around 10,000, say, with clusters that lie 10 apart. The tests have no ties. Centres and
-#   mean distance may be off by 0.1 %, labels not at all.
+# - The data may lie anywhere: around 10,000, say, with clusters that lie 10 apart. The tests have no ties, and no
+#   mean distance of 0. Centres and mean distance may be off by 0.1 % of what they are, labels not at all.
 # - The given tensors must be left as they are.
 
 
@@ -699,8 +701,8 @@ def no_steps(generator, device):
 # the three results one by one. On four of them the hasty one differs or stops, and where it stops, it may have a second
 # fault behind the first.</details>
 # <details><summary>Hint 2</summary>Data around 10,000: what are the two terms there that are subtracted, and what is
-# left of their digits? Section 5 of the chapter has a remedy. Everything can be computed in the place to which it
-# moves; what must be moved back at the end?</details>
+# left of their digits? Section 5 of the chapter has a remedy: move the data. Which of the three results must be moved
+# back at the end?</details>
 # <details><summary>Hint 3</summary>After the last step the centres have moved once more. To which centres do the
 # labels of that step belong?</details>
 # <details><summary>Hint 4</summary><code>clamp_min(1)</code> keeps NaN out. But where does it put a centre

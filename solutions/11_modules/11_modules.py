@@ -35,7 +35,8 @@ from autograder import check, race
 #   the weights and biases, in their order. So its `state_dict` has the keys `wide.weight` and `wide.bias`.
 # - Calling it with `x` of shape `(N, inputs)` gives a list of tensors of shape `(N, outputs_i)`, equal to
 #   those of the given function. The gradient must reach `x`. After `module.to(dtype)`, `x` has that dtype, too.
-# - A call may ask torch for one operation only. (Views are free.)
+# - A call may ask torch for one operation only. (Views are free.) Making the module may take 15. Among them are
+#   those by which `nn.Linear` fills its parameters at first, and those by which the test makes its numbers.
 # - Lists of different lengths must raise `ValueError`.
 
 
@@ -190,7 +191,8 @@ check(run_heads_converted, like=run_heads_converted_slow, on=[one_head, doubles,
 #   that and everything else of it must stay as it is. The results require no gradient.
 # - No block may run that nobody needs, and none twice for the same row: a block is two operations.
 # - Memory: for 24 batches of 128 rows, three blocks and four columns, at most 420 kB of new memory at once.
-# - Time: the race has 24 batches of 1 to 8 rows. The obvious way earns a part of its points. Measure.
+# - Time: the race has 24 batches of 1 to 8 rows. To leave out what nobody needs is the obvious way. It earns
+#   little more than half of the race's points at best. Measure.
 
 
 # %% id="features_given" role="given"
@@ -427,7 +429,8 @@ def negative_layer(generator, device):
 # order in which that is so, and back again afterwards.</details>
 # <details><summary>Hint 3</summary>A mask for each layer waits for the device for each layer. The numbers of rows
 # of all layers can be known at once: <code>bincount</code>, then <code>tolist</code>. The chapter names the
-# function that cuts into pieces of given sizes.</details>
+# function that cuts into pieces of given sizes. (Check the range first: <code>bincount</code> has an error of its
+# own for a negative number, a <code>RuntimeError</code>, and takes one that is too large.)</details>
 # <details><summary>Hint 4</summary><code>argsort</code> gives the order. If <code>sorted = rows[order]</code>,
 # then <code>result[order] = sorted</code> undoes it.</details>
 
@@ -515,8 +518,8 @@ race(
 #   pruned first: those of earlier tensors in the list, and in a tensor those with the lower index (in the order
 #   of `flatten()`).
 # - A share outside 0 to 1 must raise `ValueError`. `weights` must stay as they are.
-# - Time: the race has 34,176 weights with four digits after the point. The obvious way earns a part of its points.
-#   Measure.
+# - Time: the race has 34,176 weights with four digits after the point. The obvious way is to let torch make the
+#   ranking. It earns from a third of the points to most of them, depending on the processor. Measure.
 
 
 # %% id="masks_given" role="given"
@@ -642,9 +645,10 @@ race(masks, against=masks_slow, on=larger_layers, at_least={"cpu": 7.5, "cuda": 
 #   3. A value with a gradient and with two dimensions or more is multiplied by `1 - rate * decay`.
 #   4. Then comes Adam's update, that of the given function.
 # - returns: list of new tensors, the values after the last step. `values` and `targets` must stay as they
-#   are, and no result may share memory with them.
+#   are, and no result may share memory with them. (With each other, results may.)
 # - Lists of different lengths must raise `ValueError`. Empty lists give an empty list. All targets may be `None`.
-# - `torch.optim.Adam(fused=True)` is allowed, but earns only a part of the race's points.
+# - `torch.optim.Adam(fused=True)` is allowed. For the list as it is, it earns only a part of the race's points:
+#   from few to nearly all, depending on the processor.
 
 
 # %% id="adam_given" role="given"
@@ -880,7 +884,8 @@ def a_long_text(generator, device):
 # and write into it. A part of it is a view.</details>
 # <details><summary>Hint 3</summary>With fewer queries than keys, <code>is_causal=True</code> does not mean what is
 # needed here: it lines up the first query with the first key. The argument <code>attn_mask</code> takes a mask.
-# New position <em>i</em> stands at place <em>seen + i</em>.</details>
+# New position <em>i</em> stands at place <em>seen + i</em>. (For the 5 MB: <code>costs</code> shows what the
+# attention ran as. One kernel returns little; several plain operations return a new tensor each.)</details>
 # <details><summary>Hint 4</summary><code>state_dict</code> holds parameters and buffers. A plain attribute is
 # neither.</details>
 

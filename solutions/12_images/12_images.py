@@ -366,8 +366,8 @@ race(head, against=head_slow, on=two_scales, at_least={"cpu": 5, "cuda": 2}, poi
 #   picture is resized to `size` × `size`, in mode bilinear with antialias.
 # - Your function must not wait for the device: no syncs (chapter 02).
 #
-# If a test finds a wrong answer, the race gives no points either. And right is not yet fast: the obvious way to
-# mend it earns a part of the race's points. Measure.
+# If a test finds a wrong answer, the race gives no points either. And right is not yet fast: to mend `views_hasty`
+# in the obvious way earns two of the race's three points at best, on some processors none. Measure.
 
 
 # %% id="views_given" role="given"
@@ -422,11 +422,13 @@ def larger_views(generator, device):
 # its column and the width.</details>
 # <details><summary>Hint 4</summary><code>gather</code> (chapter 10) reads along one dimension, each picture with
 # positions of its own. All channels of a picture share them: <code>expand</code> costs nothing. A flip is another
-# order of the columns, so it may be part of the positions. Indexing by several tensors at once works, too: time both
-# with <code>compare</code>, on the inputs of the race.</details>
-# <details><summary>Hint 5</summary>Then time the steps one by one. If most of the time is in the last one: all
-# pictures have the same size, before and after it. So the weights of section 4 are the same for all, and for rows and
-# columns. They fit into one small matrix, and <code>F.interpolate</code> itself will tell you what is in it.</details>
+# order of the columns, so it may be part of the positions. Indexing by several tensors at once works, too. And
+# <code>Tensor.unfold</code> shows all windows of a picture as a view, so that each picture needs one place only.
+# Time them with <code>compare</code>, on the inputs of the race.</details>
+# <details><summary>Hint 5</summary>Then time the steps one by one. Is the last one, the resizing, the longest? All
+# pictures have one size before it and one size after it, in both directions. So the weights of section 4 are the
+# same for all pictures, and for rows and columns: one small matrix. Section 4 also shows how to ask
+# <code>F.interpolate</code> itself for its weights.</details>
 
 
 # %% id="views" role="answer"
@@ -489,9 +491,10 @@ race(views, against=views_slow, on=many_views, at_least={"cpu": 3.1, "cuda": 5},
 #   influence.
 # - Gradients must flow back into `batch`.
 # - A box that leaves its picture, or has no pixel, and `boxes` of another shape must raise `ValueError`.
-# - Your function may wait for the device once: at most 1 sync.
+# - Your function may wait for the device once: at most 1 sync. (One `tolist()` is one sync, however many numbers
+#   it fetches.)
 #
-# The obvious way earns a part of the race's points. Measure.
+# The obvious way without a loop earns two of the race's three points at best, on some processors none. Measure.
 
 
 # %% id="crop_and_resize_given" role="given"

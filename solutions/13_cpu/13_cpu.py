@@ -170,9 +170,9 @@ def no_pixels(generator, device):
 # its place.</details>
 # <details><summary>Hint 2</summary>Section 3 of the chapter says what a vector instruction needs. The three numbers
 # of a pixel are neighbours, but they are only three. Which numbers are treated alike, and could be neighbours?</details>
-# <details><summary>Hint 3</summary>Turn the scores over so that each class is one long row in memory, and time the search
-# for the highest again. To find <em>where</em> the highest is, torch on the CPU takes the numbers one by one, in either
-# order. And to find <em>how high</em> it is?</details>
+# <details><summary>Hint 3</summary>Turn the scores over so that each class is one long row in memory. Then time,
+# in both orders, the search for <em>where</em> the highest is (<code>argmax</code>) and for <em>how high</em> it
+# is (<code>amax</code>). Which of the four is much faster than the others?</details>
 # <details><summary>Hint 4</summary>Comparisons and maxima have vector instructions. How do you get from the highest
 # score to its class with nothing else? A vector instruction takes the more numbers, the smaller their type. How many
 # bytes does the number of a class need on the way?</details>
@@ -440,7 +440,8 @@ def a_long_diagonal(generator, device):
 # <details><summary>Hint 1</summary>A product of (a × b) and (b × c) takes about 2abc operations. Compute the
 # cost of both brackets for the sizes 320 × 320, 320 × 320, 320 × 2.</details>
 # <details><summary>Hint 2</summary>A diagonal needs no matrix: it multiplies the rows of its right neighbour, or the
-# columns of its left one. Which of the two costs less? And what does broadcasting do with a diagonal of length
+# columns of its left one. Which of the two has fewer numbers to multiply? (Rows of two numbers are slow, as in
+# section 3; but so few of them cost next to nothing.) And what does broadcasting do with a diagonal of length
 # 1?</details>
 # <details><summary>Hint 3</summary>With the diagonals gone, the best brackets can be found from the sizes alone. This is
 # a textbook example of dynamic programming. If you wrote it in Python: how long does it look for the brackets of the race,
@@ -552,7 +553,7 @@ race(product, against=product_slow, on=narrow_in_a_long_chain, at_least={"cpu": 
 #   scores, they are the loss, `-log(p[target])`, and the entropy, the sum of `-p * log(p)` over all words, in which a
 #   *p* of 0 adds 0.
 # - No gradients are needed.
-# - Memory: at most 200 kB of new memory at once, for 64 states and 8,000 words as well as for one state and 30,000
+# - Memory: at most 200 kB of new memory at once, for 64 states and 8,000 words as well as for one state and 20,000
 #   words, in `float32`.
 
 
@@ -613,7 +614,7 @@ def many_states(generator, device):
 
 
 def one_state_many_words(generator, device):
-    return vocabulary(1, 30_000, 4, generator, device)
+    return vocabulary(1, 20_000, 4, generator, device)
 
 
 def a_thousand_words(generator, device):
@@ -622,16 +623,16 @@ def a_thousand_words(generator, device):
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>Section 9 of the chapter works in blocks. Of what: of states or of words? With one
-# state and 30,000 words there is not much to choose.</details>
+# state and 20,000 words there is not much to choose.</details>
 # <details><summary>Hint 2</summary>What must be carried from one block of words to the next? It must be possible to make
 # it for a block alone, and to put two of them together. <code>loss_and_entropy_slow</code> shows which three numbers are
 # enough for each state; but it knows the highest score of all words before it begins.</details>
 # <details><summary>Hint 3</summary>You know the highest score of the words <em>so far</em>. All weights so far were made
 # with it. When a later block has a higher one, all of them shrink by one common factor. Which one? What does that do to
 # the two sums?</details>
-# <details><summary>Hint 4</summary>The difference of two -inf is NaN, and so is 0 times -inf. Where can they come up: in
-# a block in which all words are forbidden, and in which sum? The other scores cannot be below -1000. So which finite
-# number is as good as -inf?</details>
+# <details><summary>Hint 4</summary>The difference of two -inf is NaN, and so is 0 times -inf. Where can they come
+# up: in a block in which all words are forbidden, and in which sum? The other scores cannot be below -1000. So the
+# <em>scores</em> may be clamped, at a finite number that is as good as -inf beside them. At which?</details>
 # <details><summary>Hint 5</summary>The length of a block: what may it depend on, if the memory must stay the same for
 # 1 state and for 64? <code>costs(...).peak_bytes</code> counts. To overwrite a table of your own (section 6) saves some
 # of it.</details>

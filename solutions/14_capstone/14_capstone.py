@@ -264,8 +264,8 @@ race(shift, against=shift_slow, on=moved_pictures, at_least={"cpu": 4.7, "cuda":
 #   pictures that have a label.
 # - The given weights must be left as they are.
 # - If no picture has a label, raise `ValueError`.
-# - Memory: for 600 pictures of 8 × 8 and 8 filters, at most 1.4 MB of new memory at once. But for a few bytes a label,
-#   it must not grow with the number of pictures.
+# - Memory: for 600 pictures of 8 × 8 and 8 filters, at most 1.4 MB of new memory at once. It must not grow with
+#   the number of pictures, except for a few bytes for each label.
 
 
 # %% id="loss_and_gradients_given" role="given"
@@ -443,14 +443,14 @@ race(
 #   `float64`, `float16` or `bfloat16`; `labels`: `int64` tensor of shape `(N,)`, from 0 to `classes - 1`, or -1 for
 #   "nobody knows"; such a row is not counted. *N* may be 0. All are on `device`. Returns nothing.
 # - `result()`: a dictionary of three new tensors on `device`. `"table"`: `int64`, shape `(classes, classes)`; entry
-#   `(a, b)` says how many rows with the label *a* have their largest score at *b*. `"accuracy"`: `float64`,
-#   without dimensions: the share of rows whose largest score is at the label. `"loss"`: `float64`, without
-#   dimensions: the mean cross-entropy, with five right digits for scores of any type. The last two are NaN as long
-#   as no row counts.
+#   `(a, b)` says how many rows with the label *a* have their largest score at *b*; of equal ones, the first.
+#   `"accuracy"`: `float64`, without dimensions: the share of rows whose largest score is at the label. `"loss"`:
+#   `float64`, without dimensions: the mean cross-entropy, with five right digits for scores of any type. The last
+#   two are NaN as long as no row counts.
 # - `add` and `result` may be called in any order, and as often as one likes.
 # - Scores that are not of shape `(N, classes)`, for *N* labels, must raise `ValueError`, and leave the evaluation as
 #   it was.
-# - No method may wait for the device: no syncs. To make an evaluation may take 6 operations, `add` 14 and `result`
+# - No method may wait for the device: no syncs. The constructor may take 6 operations, `add` 14 and `result`
 #   10; as in `costs`, views do not count. For batches of 200 rows and 10 classes, at most 80 kB of new memory may be
 #   alive at once, however many batches there are.
 

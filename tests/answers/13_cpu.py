@@ -238,7 +238,7 @@ def product(factors):
     return torch.linalg.multi_dot(matrices) if len(matrices) > 1 else matrices[0]
 
 
-# %% product right_by_dynamic_programming check=1 bad=0.5 sizes=0.5 order=2 hidden=1 race=0..1
+# %% product right_by_dynamic_programming check=1 bad=0.5 sizes=0.5 order=2 hidden=1 race=0..1.8
 def product(factors):
     if all(factor.ndim == 1 for factor in factors):
         raise ValueError("no matrices")
@@ -273,7 +273,7 @@ def product(factors):
     return multiply(0, number)
 
 
-# %% product first_attempt check=1 bad=0.5 sizes=0.5 order=2 hidden=1 race=0..1.2
+# %% product first_attempt check=1 bad=0.5 sizes=0.5 order=2 hidden=1 race=0..1.8
 def times(left, right):
     if left.ndim == 1 and right.ndim == 2:
         return left[:, None] * right

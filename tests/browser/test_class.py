@@ -51,6 +51,7 @@ def test_an_assignment_from_release_to_feedback(
 
     menu(page, "Nbgrader", "Formgrader")
     grade(page.frame_locator("iframe"))
+    find_the_points(page.frame_locator("iframe"))
     read_feedback(page, course, screenshot)
     command(course, home, "autograder", "report", ASSIGNMENT)
     read_report(page, course)
@@ -135,6 +136,20 @@ def grade(formgrader: FrameLocator) -> None:
     press(formgrader, student, ".autograde", "Successfully autograded")
     expect(student).to_contain_text("graded")
     press(formgrader, student, ".generate-feedback", "Successfully generated feedback")
+
+
+def find_the_points(formgrader: FrameLocator) -> None:
+    """Where the guide says that they can be changed."""
+    guide = Path(__file__).resolve().parents[2] / "docs" / "instructors.md"
+    path = re.search(r"\*(Manage Students → [^*]+)\*", " ".join(guide.read_text(encoding="utf-8").split()))
+    assert path
+    first, student, *steps = path[1].split(" → ")
+    assert student == "the student" and steps == [ASSIGNMENT, ASSIGNMENT]
+    formgrader.get_by_role("link", name=first).click()
+    formgrader.get_by_role("row").filter(has_text=getuser()).get_by_role("link").first.click()
+    for step in steps:
+        formgrader.locator("#main-table").get_by_role("link", name=step).click()
+    expect(formgrader.locator("input.score").first).to_be_editable()
 
 
 def press(formgrader: FrameLocator, row: Locator, button: str, said: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from postgres import Postgres
 from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
 from autograder.authoring.builder import build, solution_sources
@@ -60,6 +61,17 @@ def one_sandbox(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterato
         first = {"index": 0, "role": "given", "source": "\n".join(lines), "grade_id": "a", "exercise": None}
         sandbox.run([first], assignment="all")
         yield lambda require: LocalPool([Lent(sandbox)], require=require)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A server of its own for the tests of this process."""
+    try:
+        server = Postgres()
+    except FileNotFoundError as missing:
+        pytest.skip(str(missing))
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="session")

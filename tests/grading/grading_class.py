@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from pretend_class import answered, hand_in
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.engine import Job
 from autograder.judging.outcome import MIME
-from autograder.sandbox import Executed
+from autograder.sandbox import Executed, SandboxError, Step
 
 STUDENTS = ("ada", "bo", "chen", "dalia", "emeka", "fumi")
 RACE = "square_hidden"  # plays the part of a race
@@ -56,9 +56,18 @@ def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProce
 
 
 def pretend(
-    cells: list[dict], *, races: str, only: list[int] | None = None, undecided: bool = False, **_: object
+    cells: list[dict],
+    *,
+    races: str,
+    tell: Callable[[Step], None] = lambda step: None,
+    only: list[int] | None = None,
+    undecided: bool = False,
+    **_: object,
 ) -> dict:
     """Takes the place of a Sandbox: full points in every test, and one cell that has to be timed."""
+    tell(Step("starting"))
+    for cell in cells:
+        tell(Step("running", cell["index"], 0.1))
     done = Executed(sources={cell["index"]: cell["source"] for cell in cells}, sandboxed=True)
     done.seconds = dict.fromkeys(("cells", "tests", "races", "total"), 0.1)
     for cell in cells:
@@ -86,11 +95,21 @@ def pretend(
 
 
 def pretend_slowly(cells: list[dict], **settings: object) -> dict:
-    """As ``pretend``, half a second each."""
+    """As ``pretend``, with half a second more."""
     from time import sleep
 
+    found = pretend(cells, **settings)
     sleep(0.5)
-    return pretend(cells, **settings)
+    return found
+
+
+def refused_by_one(cells: list[dict], **settings: object) -> dict:
+    """As ``pretend_slowly``, but on the first of Dask's workers it raises."""
+    from distributed import get_worker
+
+    if get_worker().name == "worker-0":
+        raise SandboxError("bubblewrap was not found")
+    return pretend_slowly(cells, **settings)
 
 
 def deadly_to_all(cells: list[dict], **settings: object) -> dict:
@@ -117,6 +136,7 @@ class Instant:
 
     workers = 1
     warnings: ClassVar[list[str]] = []
+    trouble = None
 
     def __init__(self, _require: bool = False, *, undecided: int = 0, broken: Iterable[str] = ()) -> None:
         self.jobs: deque[tuple[Job, Executed | str]] = deque()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import threading
 import urllib.parse
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 TOKEN = "a token"
@@ -181,3 +184,31 @@ def imported_by_moodle(people: set[str], most: dict[str, float], text: str) -> d
         found[fields["Username"]] = {name: float(fields[name]) for name in most}
         assert all(0 <= found[fields["Username"]][name] <= most[name] for name in most)
     return found
+
+
+# Whose file it is, what the student called it, and what is in it.
+Upload = tuple[str, str, bytes]
+
+
+def archive_of_moodle(path: Path, uploads: Iterable[Upload], *, folders: bool = True) -> None:
+    """*Download all submissions*: students by their full names, with a number that is used nowhere else."""
+    numbers: dict[str, int] = {}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, file, content in uploads:
+            known = re.sub(r"[&<>\"`|':\\\\/]", "", name).replace("_", " ")  # as its PARAM_FILE
+            number = numbers.setdefault(name, 51000 + len(numbers))
+            own = f"{known}_{number}_assignsubmission_file_"
+            archive.writestr(f"{own}/{file}" if folders else f"{own}{file}", content)
+
+
+def archive_of_canvas(
+    path: Path, course: CanvasCourse, uploads: Iterable[Upload], late: Iterable[str] = ()
+) -> None:
+    """*Download Submissions*: students by their sortable names without spaces, and by their numbers."""
+    numbers = {about["login_id"]: number for number, about in course.people.items()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for attachment, (login, file, content) in enumerate(uploads, 7001):
+            number = numbers[login]
+            name = re.sub(r"[^-\w]", "", course.people[number]["name"]).lower()
+            parts = [name, *(["LATE"] if login in late else []), str(number), str(attachment), file]
+            archive.writestr("_".join(parts), content)

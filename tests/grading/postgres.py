@@ -50,6 +50,12 @@ class Postgres:
         log = str(self.folder / "log")
         self._call("pg_ctl", "start", "--pgdata", self.data, "--wait", "--log", log, "--options", options)
 
+    def require_password(self, password: str) -> None:
+        """Let nobody in without it from now on."""
+        self.sql("postgres", f"ALTER ROLE grader PASSWORD '{password}'")
+        Path(self.data, "pg_hba.conf").write_text("local all all scram-sha-256\n")
+        self._call("pg_ctl", "reload", "--pgdata", self.data)
+
     def kill(self) -> None:
         """Stop it as a power cut would."""
         self._call("pg_ctl", "stop", "--pgdata", self.data, "--mode=immediate")

@@ -98,6 +98,19 @@ def test_it_waits_for_the_deadline(course: ScratchCourse) -> None:
     assert not list((course.folder / "reports").glob("*.html"))
 
 
+def test_it_waits_for_those_who_have_more_time(course: ScratchCourse) -> None:
+    due(course, "2026-01-01 12:00 UTC")
+    table = course.folder / "late.csv"
+    table.write_text("assignment,student,extension_days\nanother,*,999999\ntraps,bo,360000\n")
+    done = command(course, "fastest", "traps")
+    assert done.returncode == 1
+    assert "is due on 2026-01-01 12:00 UTC, for somebody on 3011-08-" in done.stderr
+    table.write_text("assignment,student,extension_days\ntraps,bo,soon\n")
+    assert "late.csv, line 2: extension_days is 'soon'" in command(course, "fastest", "traps").stderr
+    table.write_text("assignment,student,extension_days\nanother,*,999999\ntraps,bo,0\n")
+    assert command(course, "fastest", "traps").returncode == 0
+
+
 def test_where_nobody_agrees_it_says_so(course: ScratchCourse) -> None:
     due(course, "2026-01-01 12:00 UTC")
     for path in (course.folder / "autograded").glob("*/traps/traps.ipynb"):

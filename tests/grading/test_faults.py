@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -25,13 +27,15 @@ from grading_class import (
     grades,
     half_written,
     pretend_slowly,
+    refused_by_one,
 )
 from nbgrader.api import Gradebook
 from postgres import Postgres
-from pretend_class import find
+from pretend_class import answered, find, hand_in
 from test_engine import RIGHT
 
 from autograder.authoring.scratch_course import ScratchCourse
+from autograder.class_grading import dask_pool, engine, progress_bar
 from autograder.class_grading.command import main
 from autograder.class_grading.course import Course, GradingError
 from autograder.class_grading.dask_pool import DaskPool
@@ -106,19 +110,25 @@ def named(pids: list[int], word: str) -> list[int]:
 
 
 class Dask:
-    """A real scheduler with two workers."""
+    """A real scheduler with workers."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.processes = [
-            self._start("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", self.file)
-        ]
+    def __init__(self, folder: Path, workers: int = 2) -> None:
+        self.folder, self.workers = folder, workers
+        self.processes: list[subprocess.Popen] = []
+        self.start("0")
+
+    def start(self, port: str) -> None:
+        arguments = ["--port", port, "--no-dashboard", "--scheduler-file", self.file]
+        self.processes.append(self._start("scheduler", *arguments))
         while not os.path.exists(self.file):
             time.sleep(0.05)
         self.address = json.loads(Path(self.file).read_text())["address"]
-        for number in range(2):
-            arguments = [self.address, "--nthreads", "1", "--no-dashboard", "--name", f"worker-{number}"]
-            self.processes.append(self._start("worker", *arguments))
+        for number in range(self.workers):
+            self.add_worker(f"worker-{number}")
+
+    def add_worker(self, name: str) -> None:
+        arguments = [self.address, "--nthreads", "1", "--no-dashboard", "--name", name]
+        self.processes.append(self._start("worker", *arguments))
 
     @property
     def file(self) -> str:
@@ -137,13 +147,20 @@ class Dask:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in reversed(self.processes):
+        while self.processes:
+            process = self.processes.pop()
             process.kill()  # the process that a worker has for its tasks sees that and ends, too
             process.wait()
         Path(self.file).unlink(missing_ok=True)
 
     def kill_scheduler(self) -> None:
         self.processes[0].kill()
+
+    def restart(self) -> None:
+        """All of it is gone for some seconds, and comes back at the same address."""
+        self.__exit__()
+        time.sleep(3)
+        self.start(self.address.rpartition(":")[2])
 
 
 def test_a_killed_worker_costs_nothing(course: ScratchCourse, tmp_path: Path) -> None:
@@ -173,7 +190,46 @@ def test_a_scheduler_with_two_workers(course: ScratchCourse, tmp_path: Path) -> 
     all_graded_once(course, list(STUDENTS))
 
 
-def test_a_killed_scheduler(course: ScratchCourse, tmp_path: Path) -> None:
+def test_a_worker_that_cannot_run_submissions_costs_nothing(course: ScratchCourse, tmp_path: Path) -> None:
+    with Dask(tmp_path) as dask:
+        summary = run(lambda _: DaskPool(dask.address, run=refused_by_one))
+        assert summary.failed == {}
+    all_graded_once(course, summary.graded)
+
+
+def test_a_worker_that_joins_late_does_the_rest(course: ScratchCourse, tmp_path: Path) -> None:
+    """With real sandboxes: nobody made one on it before."""
+
+    def relieve() -> None:
+        dask.add_worker("late")
+        time.sleep(5)
+        dask.processes[1].kill()
+
+    with Dask(tmp_path, workers=1) as dask, once(lambda: len(finished()) >= 1, relieve):
+        done = command(course, "grade", "traps", "--scheduler", dask.address, "--require-sandbox")
+    assert done.returncode == 0, done.stdout + done.stderr
+    all_graded_once(course, list(STUDENTS))
+
+
+def test_a_scheduler_that_comes_back(
+    course: ScratchCourse,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.5)
+    with Dask(tmp_path) as dask, once(lambda: len(finished()) >= 2, dask.restart):
+        summary = run(lambda _: DaskPool(dask.address, run=pretend_slowly))
+    all_graded_once(course, summary.graded)
+    said = capsys.readouterr().err
+    assert (
+        f"the Dask scheduler {dask.address} is gone. Start it and its workers, and grading goes on." in said
+    )
+    assert "tests, running" in said  # workers say what they do
+
+
+def test_a_killed_scheduler(course: ScratchCourse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_pool, "LOST_SECONDS", 2)
     with (
         Dask(tmp_path) as dask,
         once(lambda: len(finished()) >= 2, dask.kill_scheduler),
@@ -182,6 +238,8 @@ def test_a_killed_scheduler(course: ScratchCourse, tmp_path: Path) -> None:
         run(lambda _: DaskPool(dask.address, run=pretend_slowly))
     first = json.loads(Path(".grading/traps.json").read_text())
     assert "is gone" in first["stopped"]
+    number = len(first["graded"])
+    assert first["left"] == len(STUDENTS) - number
     assert 2 <= len(first["graded"]) < len(STUDENTS)
     with Dask(tmp_path) as dask:
         summary = run(lambda _: DaskPool(dask.address, run=pretend_slowly))
@@ -208,9 +266,10 @@ def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
         os.kill(process.pid, way)
 
     with once(lambda: len(finished()) >= 1, strike):
-        _, said = process.communicate(timeout=120)
+        out, said = process.communicate(timeout=120)
     assert process.returncode == {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130}[way]
     assert way is signal.SIGKILL or "The same command goes on from here." in said
+    assert way is signal.SIGKILL or re.search(r"^\d were graded in this run, \d are left\.$", out, re.M)
     deadline = time.monotonic() + 15
     while [pid for pid in started if os.path.exists(f"/proc/{pid}")] and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -223,16 +282,6 @@ def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
     for student in record["skipped"]:
         path = Path("autograded", student, "traps", "traps.ipynb")
         assert path.stat().st_mtime == before[path]
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    try:
-        server = Postgres()
-    except FileNotFoundError as missing:
-        pytest.skip(str(missing))
-    yield server
-    server.close()
 
 
 @pytest.fixture
@@ -253,7 +302,31 @@ def points_in(url: str) -> dict[str, float]:
         return {found.student_id: found.score for found in gradebook.assignment_submissions("traps")}
 
 
-def test_a_killed_database(on_postgres: ScratchCourse, postgres: Postgres) -> None:
+def test_a_database_that_comes_back(
+    on_postgres: ScratchCourse,
+    postgres: Postgres,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def away() -> None:
+        postgres.kill()
+        time.sleep(4)
+        postgres.start()
+
+    monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.5)
+    with once(lambda: len(finished()) >= 2, away):
+        summary = run(here)
+    assert (sorted(summary.graded), summary.failed) == (sorted(STUDENTS), {})
+    assert points_in(postgres.url("test_a_database_that_comes_back")) == dict.fromkeys(STUDENTS, 16.0)
+    said = capsys.readouterr().err
+    assert "waiting for the gradebook postgresql+psycopg://" in said
+    assert "which does not answer" in said
+
+
+def test_a_killed_database(
+    on_postgres: ScratchCourse, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "OUTAGE_SECONDS", 0.0)
     url = postgres.url("test_a_killed_database")
     with (
         once(lambda: len(finished()) >= 2, postgres.kill),
@@ -295,3 +368,63 @@ def test_the_command_with_postgres(on_postgres: ScratchCourse, postgres: Postgre
     assert done.returncode == 0, done.stdout + done.stderr
     found = points_in(postgres.url("test_the_command_with_postgres"))
     assert found == dict.fromkeys(STUDENTS, 9.5)  # half a point comes from a test that is always undecided
+
+
+@pytest.mark.machine
+def test_sixty_submissions_while_everything_breaks(
+    postgres: Postgres, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real sandboxes on Dask: a worker is killed, one joins late, the scheduler is restarted, the database is
+    away for half a minute. All have the same points as alone.
+    """
+    students = [f"student{number:02}" for number in range(60)]
+    wrong = {"double": "def double(x):\n    return x", "square": "def square(x):\n    return 1 / 0"}
+    courses = {}
+    for name, url in {"alone": None, "cluster": postgres.database("everything")}.items():
+        courses[name] = a_class(tmp_path / name, root, (), db_url=url)
+        for number, student in enumerate(students):
+            kinds = [{}, wrong, {"negate": "def negate(x):\n    return -"}]
+            hand_in(
+                courses[name],
+                "traps",
+                student,
+                answered(courses[name].released("traps"), **kinds[number % 3]),
+            )
+    done = command(courses["alone"], "grade", "traps")
+    assert done.returncode == 0, done.stdout + done.stderr
+    monkeypatch.chdir(courses["cluster"].folder)
+    dask = Dask(tmp_path)
+
+    def away() -> None:
+        postgres.kill()
+        time.sleep(30)
+        postgres.start()
+
+    events = {
+        10: lambda: dask.processes[1].kill(),
+        20: lambda: dask.add_worker("late"),
+        30: dask.restart,
+        40: away,
+    }
+    happened: list[int] = []
+
+    def act(number: int) -> None:
+        happened.append(number)
+        events[number]()
+
+    with dask, ExitStack() as stack:
+        for number in events:
+            stack.enter_context(once(lambda number=number: len(finished()) >= number, partial(act, number)))
+        done = command(courses["cluster"], "grade", "traps", "--scheduler", dask.address)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(students)} graded, 0 skipped (graded before), 0 failed" in done.stdout
+    assert happened == list(events)
+    assert "waiting for the gradebook" in done.stderr
+    with Gradebook(postgres.url("everything")) as gradebook:
+        found = {
+            one.student_id: {
+                grade.name: grade.score for notebook in one.notebooks for grade in notebook.grades
+            }
+            for one in gradebook.assignment_submissions("traps")
+        }
+    assert found == courses["alone"].points("traps")

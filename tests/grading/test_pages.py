@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup, Tag
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 
+from autograder.authoring.colab import colab_cell
 from autograder.nbgrader_plugin import patches
 from autograder.nbgrader_plugin.markdown import safe_markdown
 from autograder.nbgrader_plugin.pages import FeedbackPage, FormgraderPage
@@ -193,6 +194,51 @@ def test_the_feedback_page_has_a_policy() -> None:
     policy = made.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"]
     assert policy.startswith("default-src 'none';") and "script-src" not in policy
     assert [tag for tag in made.find_all(True) if tag.get("href") and not tag["href"].startswith("#")] == []
+
+
+def a_cell(name: str, **about: Any) -> NotebookNode:
+    """A graded cell with ``points`` and a ``score``, or without them one for an answer."""
+    test = "points" in about
+    about |= {"grade_id": name, "grade": test, "solution": not test, "locked": test}
+    return new_code_cell(f"{name}(1)", metadata={"nbgrader": about})
+
+
+def test_feedback_begins_with_the_points_of_each_exercise() -> None:
+    """Not with a line "Test cell" for each test, nor with the cell that fetches the course on Colab."""
+    colab = colab_cell("https://github.com/ada/course", "exercises/01")
+    cells = [
+        colab,
+        a_cell("pad", comment="Neat."),
+        a_cell("pad_check", points=1, score=1),
+        a_cell("pad_hidden_shares", points=2, score=0.5),
+        a_cell("pad_rows"),
+        a_cell("pad_rows_race", points=4, score=4 / 3),
+        a_cell("alone", points=1, score=0),
+    ]
+    scores = {cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader for cell in cells[1:]}
+
+    def with_their_grades(nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        for cell in nb.cells:
+            cell.metadata.nbgrader.update(scores[cell.metadata.nbgrader.grade_id])
+        return nb, resources
+
+    exporter = FeedbackPage()
+    exporter.register_preprocessor(with_their_grades)
+    about = {"nbgrader": {"notebook": "n", "score": 2.5, "max_score": 8, "late_penalty": 0.25}}
+    made = BeautifulSoup(exporter.from_notebook_node(new_notebook(cells=cells), about)[0], "html.parser")
+    assert made.h1.text == "n (Score: 2.5 / 8.0)"
+    rows = [row.find_all(["th", "td"]) for row in made.table.find_all("tr")]
+    assert [[" ".join(cell.text.split()) for cell in row] for row in rows] == [
+        ["Exercise", "Points", "Its tests"],
+        ["pad", "1.5 of 3", "check 1 of 1, hidden_shares 0.5 of 2 Comment"],
+        ["pad_rows", "1.33 of 4", "race 1.33 of 4"],
+        ["alone", "0 of 1", "alone 0 of 1"],
+        ["Handed in late", "−0.25", ""],
+    ]
+    names = {tag["name"] for tag in made.find_all("a", attrs={"name": True})}
+    assert {tag["href"].removeprefix("#") for tag in made.table.find_all("a")} <= names
+    assert "Test cell" not in made.text and "google.colab" not in made.text
+    assert "pad(1)" in made.text
 
 
 @pytest.mark.parametrize("text", ["**a " * 20_000, "<b x=1>" * 600, "![](attachment:x.png)", "\ud800"])

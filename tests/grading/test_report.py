@@ -88,7 +88,7 @@ def test_the_page_says_what_was_seen(graded: ClassResults) -> None:
     for sentence in (
         "5 of 6 submissions graded",
         "15.7 of 16 points, mean",
-        "Not graded (1)",
+        "Not graded, or to be graded again (1)",
         "chen its <worker> died",
         "Undecided races (1)",
         "bo square_hidden as told",

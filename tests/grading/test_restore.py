@@ -151,7 +151,7 @@ def test_a_changed_locked_cell_is_put_back_and_marked() -> None:
     nb = notebook("setup=check = print", *NAMES[1:])
     remarks = restore(nb, ORIGINALS)
     assert nb.cells[0].source == CHANGED + ORIGINALS["setup"].cell.source
-    assert remarks == ["Cell setup had been changed; restoring it"]
+    assert remarks == ["Cell setup differed from the assignment's; restoring it"]
 
 
 def test_tests_know_the_names_that_their_exercise_was_released_with() -> None:

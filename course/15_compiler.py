@@ -1,0 +1,940 @@
+# %% [markdown]
+# # 15 · The compiler: what it records, and what it costs
+#
+# `torch.compile` is one line. Behind it stand three programs: one records, one writes code, one compiles it. Each can
+# disappoint you in its own way, and you can count how.
+#
+# Who makes the claims? Those whose ID begins with *F*, such as *F7*, are of PyTorch's own documentation, the others of
+# five widely read articles. All are listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in
+# [chapter 00](00_measuring.ipynb).
+#
+# **You will be able to**
+# - see what was recorded, count the pieces, and find what broke them,
+# - foretell which calls are compiled anew, and stop those that need not be,
+# - say after how many calls the first one is paid back,
+# - say no to the compiler where it gains nothing.
+#
+# **Time:** 55 minutes to read and run; 5 more for the part *Further*, which can be skipped. **Needs:** CPU; a C++
+# compiler from section 4 on; GPU if any. Section 8 of [chapter 13](13_cpu.ipynb) has a first look at `torch.compile`;
+# you need not have read it.
+#
+# **Claims tested:** *F41* "`torch.compile` makes PyTorch code run faster"; *F42* "remove graph breaks"; *F7* what
+# breaks a graph; *F3* "another number is another compilation", *F4* also as a module's attribute; *F5* what happens at
+# the limit; *F6* "compile a repeated region"; *F1*, *F2* the mode "reduce-overhead"; *F8* "use the module's own
+# `compile`".
+
+# %%
+import os
+import tempfile
+
+# An empty folder for compiled code, so that nothing is prepared; and no helpers, which would run beside what we time.
+code_folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = code_folder.name
+os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+
+import logging
+import shutil
+import time
+from statistics import median
+
+import torch
+from parts.recorded import draw_payback, draw_pieces, operations
+
+from autograder import article_code, behaviour, compare, costs, devices, fewer, guessed, picture, verdicts
+
+# Torch would tell of some breaks and of its limit. Here we count them ourselves, and its log stays quiet.
+torch._logging.set_logs(dynamo=logging.ERROR)
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # it looks for CUDA, too
+torch.set_num_threads(1)
+print("devices here:", *devices(), "· torch", torch.__version__)
+print("C++ compiler:", "found" if shutil.which("c++") else "none found")
+
+# %% [markdown]
+# ## 1. What is recorded?
+#
+# The first call of a compiled function *records*: torch follows your Python code and writes down which operations it
+# asks torch for. What it has recorded, the *graph*, goes to a **backend**, which makes something that can be called. The
+# usual backend writes C++ or Triton. But any function can be one. Ours keeps the graph, and compiles nothing:
+
+
+# %%
+def recorder(graphs):
+    """A backend that puts what was recorded into a list, and runs it as it is."""
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    return keep
+
+
+def record(function, *calls, **settings):
+    """All graphs that are recorded while the function is called with each of these arguments."""
+    torch._dynamo.reset()  # forget what was recorded before
+    graphs = []
+    compiled = torch.compile(function, backend=recorder(graphs), **settings)
+    for arguments in calls:
+        compiled(*arguments)
+    return graphs
+
+
+# %% [markdown]
+# A function makes a picture brighter, in three steps. It has a loop, a question and three operations. How many
+# operations are in its graph?
+
+# %%
+guess = ...
+
+
+# %%
+def brighter(image, steps=3):
+    for _ in range(steps):
+        if image.ndim == 2:
+            image = (image * 1.1 - 0.05).clamp(0, 1)
+    return image
+
+
+(graph,) = record(brighter, (torch.rand(4, 6),))
+guessed(guess, f"{len(operations(graph))} operations: {' '.join(operations(graph))}")
+assert operations(graph) == ["mul", "sub", "clamp"] * 3
+
+# %% [markdown]
+# Neither the loop nor the question is in there. Python has run through them once, while torch recorded, and what it did
+# is left: a straight line of operations, with the numbers 1.1 and 0.05 in it. This line is right as long as the same
+# answers come out: three steps, two dimensions. So torch writes down these conditions, too (the **guards**), and
+# tests them at every call. Section 3 shows what happens when one fails.
+#
+# The graph is Python code again. You can read it:
+
+# %%
+print(graph.code.strip())
+
+# %% [markdown]
+# ## 2. Where does it break?
+#
+# While torch records, there are no numbers. It knows shapes and types of tensors, and not what is in them. What if your
+# code asks? Here are five functions. In which way are they recorded? Guess for the first: how many graphs?
+
+# %%
+guess = ...
+
+
+# %%
+def with_if(x):
+    y = x * 2
+    if y.sum() > 0:
+        return y + 1
+    return y - 1
+
+
+def with_item(x):
+    y = x * 2
+    return y / y.amax().item()
+
+
+def with_print(x):
+    y = x * 2
+    print("with_print was here")
+    return y + 1
+
+
+def with_where(x):
+    y = x * 2
+    return torch.where(y.sum() > 0, y + 1, y - 1)
+
+
+def with_tensor(x):
+    y = x * 2
+    return y / y.amax()
+
+
+x = torch.rand(100) + 1
+functions = (with_if, with_item, with_print, with_where, with_tensor)
+pieces = {one.__name__: [operations(graph) for graph in record(one, (x,))] for one in functions}
+guessed(guess, f"with_if: {len(pieces['with_if'])} graphs")
+picture(*draw_pieces(pieces))
+for name, graphs in pieces.items():
+    print(f"{name:12} {len(graphs)} graph{'s' * (len(graphs) > 1)}: {graphs}")
+
+# %% [markdown]
+# An orange line is a **graph break**. Torch stops recording, compiles what it has, lets Python do the one thing that it
+# cannot record, and begins a new recording after it. Nothing goes wrong: the result is right. That is why
+# breaks stay unseen.
+#
+# `if` and `.item()` want the *value* of a tensor. The last two functions compute the same and never ask. `torch.where`
+# computes both sides and picks (chapter 03: it is no `if`); a tensor with one number can divide as well as a number can.
+
+# %%
+for one, other in ((with_if, with_where), (with_item, with_tensor)):
+    for values in (x, -x):
+        assert torch.allclose(one(values), other(values))
+behaviour("F7", "An if on a tensor breaks the graph.", len(pieces["with_if"]) == 2)
+behaviour("F7", ".item() breaks the graph.", len(pieces["with_item"]) == 2)
+
+# %% [markdown]
+# `costs` (chapter 00) has counted such questions all the time. It calls them *syncs*, because on a GPU each also makes
+# Python wait. One cause, two prices. (`print` asks a tensor for nothing here, and breaks all the same.)
+
+# %%
+for one in functions:
+    print(f"{one.__name__:12} syncs: {costs(one, x).syncs}")
+
+# %% [markdown]
+# ### Who broke it?
+#
+# In a large model nobody sees where the breaks are. Three tools say it. `torch._dynamo.explain` counts and gives
+# reasons. The environment variable `TORCH_LOGS=graph_breaks` prints each with its line of code. And `fullgraph=True`
+# makes a break an error.
+
+# %%
+told = torch._dynamo.explain(with_if)(x)
+print(told.graph_count, "graphs,", told.graph_break_count, "break, because of:")
+print("   ", str(told.break_reasons[0].reason).strip().splitlines()[0], end="\n\n")
+
+for one in functions:
+    torch._dynamo.utils.counters.clear()
+    number = len(record(one, (x,))) - 1
+    counted = sum(torch._dynamo.utils.counters["graph_break"].values())
+    print(f"{one.__name__:12} breaks: {number}, counted by torch itself: {counted}")
+
+# %% [markdown]
+# Torch's reasons are in torch's words: a `jump` is an `if` or a loop. And torch has counters of its own, which many
+# people print. Where its count is below ours, there is a kind of break that nobody thought of counting. Trust the graphs.
+
+# %%
+said = {}
+for one in functions:
+    try:
+        said[one] = f"{len(record(one, (x,), fullgraph=True))} graph"
+    except RuntimeError as error:
+        said[one] = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+    print(f"fullgraph=True, {one.__name__:12} {said[one][:80]}")
+assert said[with_where] == "1 graph" and ":" in said[with_if]
+
+# %% [markdown]
+# Look at the line of `with_item`. Older versions of torch refuse it. Newer ones take `fullgraph=True` as a wish, too:
+# they record the number as a *symbol*, whose value comes later. Without `fullgraph` they break. So
+# `fullgraph=True` need not show every break of the default, and what breaks belongs to a version. It is worth a test in
+# your project: **write `fullgraph=True` where you believe that there is no break, and the day it comes back, you hear of
+# it.**
+
+# %% [markdown]
+# ## 3. When is it recorded again?
+#
+# Now the guards. We call a function twice, and count the recordings. The second call differs from the first in one
+# thing. Which of these six make torch record again? Guess how many.
+
+# %%
+guess = ...
+
+
+# %%
+def scaled(x):
+    return x * 2 + 1
+
+
+table = torch.rand(8, 6)
+others = {
+    "other values": torch.rand(8, 6),
+    "another size": torch.rand(9, 6),
+    "another type": table.double(),
+    "other strides": torch.rand(6, 8).T,
+    "requires a gradient": torch.rand(8, 6).requires_grad_(),
+    "one dimension more": torch.rand(8, 6, 2),
+}
+again = {name: len(record(scaled, (table,), (other,))) - 1 for name, other in others.items()}
+guessed(guess, f"{sum(again.values())} of {len(again)}", *(f"{n}  {name}" for name, n in again.items()))
+assert again == {name: int(name != "other values") for name in others}
+
+# %% [markdown]
+# Everything but the values. The recorded line was right for one kind of tensor, and the code that is made of it knows
+# type, strides and whether there is a way back. Settings count as well:
+
+# %%
+graphs = []
+torch._dynamo.reset()
+compiled = torch.compile(scaled, backend=recorder(graphs))
+compiled(table)
+with torch.no_grad():
+    compiled(table)
+compiled(table)
+print("with, without and again with gradients:", len(graphs), "recordings")
+assert len(graphs) == 2
+
+# %% [markdown]
+# Two, and not three: nothing is thrown away. A function keeps its versions, and takes the first one whose guards hold.
+# If a training loop is checked under `no_grad` after each epoch, this costs one compilation more, once.
+#
+# ### Sizes
+#
+# Five calls, with 100, 200, 300, 400 and 500 numbers. How many recordings?
+
+# %%
+guess = ...
+
+# %%
+five_sizes = [(torch.rand(100 * number),) for number in range(1, 6)]
+counts = {dynamic: len(record(scaled, *five_sizes, dynamic=dynamic)) for dynamic in (None, True, False)}
+guessed(guess, *(f"dynamic={dynamic!s:5}: {number} recordings" for dynamic, number in counts.items()))
+assert counts == {None: 2, True: 1, False: 5}
+
+# %% [markdown]
+# The first recording is for exactly 100. When 200 comes, torch concludes that this size changes, and records once more,
+# now for *any* size. So by default you pay for two. With `dynamic=True`, or if you mark the one dimension that will
+# change, you pay for one. `dynamic=False` pays each time. (It has its use: code for one size may be better, and CUDA
+# graphs, section 6, want sizes that stay.)
+
+# %%
+marked = [(tensor.clone(),) for (tensor,) in five_sizes]
+torch._dynamo.mark_dynamic(marked[0][0], 0)
+print("first tensor marked:", len(record(scaled, *marked)), "recording")
+sizes = (100, 200, 300, 1)
+print(
+    "sizes", sizes, "by default:", len(record(scaled, *[(torch.rand(size),) for size in sizes])), "recordings"
+)
+
+# %% [markdown]
+# "Any size" is nearly any: 1 was recorded once more. A size of 1 broadcasts, so it may mean another program. The last
+# batch of an epoch, with its one row, is such a case. (`drop_last=True` of the `DataLoader` avoids it.)
+#
+# ### Numbers
+#
+# The documentation says that Python's numbers are constants: another number, another recording. Its example adds a
+# number that changes at each of five calls. How many recordings?
+
+# %%
+guess = ...
+
+
+# %%
+def add(x, c):
+    return x + c
+
+
+def power(x, number):
+    result = x
+    for _ in range(number - 1):
+        result = result * x
+    return result
+
+
+documented_example = len(record(add, *[(torch.ones(i), 0.5 + i) for i in range(5)]))
+same_size = len(record(add, *[(torch.ones(10), 0.5 + i) for i in range(5)]))
+powers = len(record(power, *[(torch.ones(10), number) for number in range(2, 7)]))
+guessed(guess, f"the documentation's example, five calls: {documented_example} recordings")
+print(f"the same with tensors of one size: {same_size} recordings")
+print(f"a power, for the exponents 2, 3, 4, 5, 6: {powers} recordings")
+
+# %%
+behaviour(
+    "F3",
+    "A power is recorded anew for each of five exponents.",
+    powers == 5,
+    when="Python itself needs the number, as in range(number)",
+)
+behaviour(
+    "F3",
+    "A sum is recorded anew for each of five numbers.",
+    same_size == 5,
+    unless="Python itself needs the number, as in range(number)",
+)
+article_code("F3", "the example x + c", lambda: documented_example, right=lambda number: number == 5)
+
+# %% [markdown]
+# The sentence was written for an older torch. Today a number is treated as a size: a constant at first, a symbol when it
+# changes. (What its example adds on top are the sizes 0 and 1 of `torch.ones(i)`.) But a symbol cannot say how often a
+# loop runs. In `power` the *graph* depends on the number: for 6 it has five products. Such a number stays a constant,
+# and each new one costs a compilation.
+#
+# So what do you do with a number that changes at every step, such as a learning rate, and that Python needs? Give it as
+# a tensor, and do with it what tensors can do: `x ** torch.tensor(number)`.
+
+# %%
+exponents = [(torch.ones(10), torch.tensor(float(number))) for number in range(2, 7)]
+print("the exponent as a tensor:", len(record(lambda x, number: x**number, *exponents)), "recording")
+
+# %% [markdown]
+# And a number that a module keeps? This one counts its own steps. Six calls: how many recordings?
+
+# %%
+guess = ...
+
+
+# %%
+class Counting(torch.nn.Module):
+    def __init__(self, step):
+        super().__init__()
+        self.step = step
+
+    def forward(self, x):
+        self.step += 1
+        return x * self.step
+
+
+class CountingInABuffer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("step", torch.tensor(0))
+
+    def forward(self, x):
+        self.step += 1
+        return x * self.step
+
+
+in_six_calls = len(record(Counting(0), *[(table,)] * 6))
+guessed(guess, f"{in_six_calls} recordings")
+print("with the step in a buffer:", len(record(CountingInABuffer(), *[(table,)] * 6)), "recording")
+behaviour("F4", "A module that counts its steps is recorded anew at each of six calls.", in_six_calls == 6)
+
+# %% [markdown]
+# Not a symbol, this time: what a module keeps is its configuration, torch assumes, and hardly changes. As a *tensor* it is
+# data.
+
+# %% [markdown]
+# ### Too often
+#
+# What if it is recorded again and again? Twelve sizes with `dynamic=False`. How many recordings?
+
+# %%
+guess = ...
+
+# %%
+twelve = [(torch.rand(size),) for size in range(10, 22)]
+number = len(record(scaled, *twelve, dynamic=False))
+guessed(guess, f"{number} recordings for {len(twelve)} sizes")
+try:
+    record(scaled, *twelve, dynamic=False, fullgraph=True)
+except Exception as error:
+    strict = type(error).__name__
+else:
+    strict = "no error"
+print("with fullgraph=True:", strict)
+behaviour(
+    "F5",
+    "Twelve sizes: eight recordings, and the rest runs eagerly.",
+    number == 8,
+    when="fullgraph is not set",
+)
+behaviour("F5", "The same with fullgraph=True.", strict == "no error", unless="fullgraph is not set")
+
+# %% [markdown]
+# After eight, torch gives up on this function. It says so once, in its log (which we have switched off), and runs
+# the rest without compiling. So a program can be "compiled" and run as before, having paid eight times. With
+# `fullgraph=True` newer versions raise an error instead. Another alarm, for tests and servers: after some calls to warm
+# up, forbid new recordings.
+
+# %%
+graphs = []
+torch._dynamo.reset()
+compiled = torch.compile(scaled, backend=recorder(graphs))
+compiled(table)
+with torch.compiler.set_stance("fail_on_recompile"):
+    compiled(table)
+    try:
+        compiled(table.double())
+    except RuntimeError as error:
+        print(type(error).__name__, "·", str(error).strip().splitlines()[0][:75], "…")
+    else:
+        raise AssertionError("it recorded again")
+
+# %% [markdown]
+# ### What do the questions cost?
+#
+# Guards are tested at every call. Ten numbers, `x * 2 + 1`: as it is, or recorded, with a backend that compiles nothing.
+# How many times as fast is the recorded one?
+
+# %%
+guess = ...
+
+# %%
+torch._dynamo.reset()
+compare(
+    "compiler: 10 numbers, not compiled or only recorded",
+    {"not compiled": scaled, "only recorded": torch.compile(scaled, backend="eager")},
+    inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
+    guess=guess,
+    only="cpu",
+    seconds=0.5,
+)
+
+# %% [markdown]
+# Slower. The operations are the same two; the rest is guards, and going in and out of compiled code. These are
+# microseconds, whatever the size of the tensors. Whoever compiles a function that takes microseconds must first earn
+# them back.
+
+# %% [markdown]
+# ## 4. The first call
+#
+# From here on we compile in earnest. The usual backend, *inductor*, writes C++ for a CPU, and needs a C++ compiler.
+# Where there is none, the cells say so, and you can read on.
+#
+# A film look for a picture: six steps, each with three operations for each pixel. The picture has a million numbers.
+# How many times as long as the second call does the first one take?
+
+# %%
+guess = ...
+
+
+# %%
+def step(image):
+    return (image * 1.05 - 0.02).clamp(0, 1)
+
+
+def look(image):
+    return step(step(step(step(step(step(image))))))
+
+
+def seconds_of(function, *arguments):
+    begin = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - begin
+
+
+torch._dynamo.reset()
+image, fast_look = torch.rand(1_000_000), torch.compile(look)
+try:
+    first_call = seconds_of(fast_look, image)
+except Exception as error:
+    first_call = None
+    print("torch.compile cannot compile here:", type(error).__name__, str(error).strip().splitlines()[0][:80])
+else:
+    second_call = median(seconds_of(fast_look, image) for _ in range(9))
+    torch._dynamo.reset()  # as if the program had been started again; what is on disk stays there
+    third_call = seconds_of(fast_look, image)
+    guessed(
+        guess,
+        f"first call:          {first_call * 1e3:10,.1f} ms, {first_call / second_call:,.0f} times the second",
+        f"second call:         {second_call * 1e3:10,.1f} ms",
+        f"first call, again:   {third_call * 1e3:10,.1f} ms, with the compiled code that lies on disk",
+    )
+    assert torch.allclose(fast_look(image), look(image), atol=1e-6)
+    assert first_call > third_call > second_call
+
+# %% [markdown]
+# **Why.** The first call records, writes C++, and waits for the C++ compiler. Much of it is done once in a program:
+# loading torch's compiler, and testing yours. The compiled code stays in a folder. A program that is started again
+# records, and finds the rest there. (Ours is a new folder, and is deleted at the end. Yours is
+# `TORCHINDUCTOR_CACHE_DIR`, or a folder of your name among the temporary files; keep it, and servers start sooner.)
+#
+# ## 5. What does it gain?
+#
+# Six steps with three operations each, on a million numbers. How many times as fast is the compiled function, once it is
+# compiled?
+
+# %%
+guess = ...
+
+# %%
+gain = None
+if first_call:
+    gain = compare(
+        "compiler: 18 operations on 1,000,000 numbers",
+        {"not compiled": look, "compiled": fast_look},
+        inputs=lambda generator, device: torch.rand(1_000_000, generator=generator).to(device),
+        guess=guess,
+        claim="F41",
+        when="several element-wise operations on large tensors follow each other",
+        only="cpu",
+        bytes=2 * 4 * 1_000_000,
+        seconds=0.7,
+    )
+else:
+    print("Skipped: not available here.")
+
+# %% [markdown]
+# **Why.** Not compiled, every operation reads 4 MB and writes 4 MB. The compiled function is one loop: each number is
+# read once, goes through 18 operations in registers, and is written once. This is called **fusion**. `costs` counts what
+# the compiled one saves:
+
+# %%
+cost = costs(look, image)
+print(cost)
+print(f"\nso at least {2 * cost.bytes / 1e6:.0f} MB travel; compiled: {2 * image.nbytes / 1e6:.0f} MB")
+
+# %% [markdown]
+# Now the first call, too. After how many calls is it paid back? The picture is drawn from what was measured here.
+
+# %%
+if gain:
+    plain, fast = (median(gain.samples["cpu"].seconds(name)) for name in ("not compiled", "compiled"))
+    picture(*draw_payback(first_call, plain, fast))
+    print(f"The first call is paid back after {first_call / (plain - fast):,.0f} calls;")
+    print(f"with the compiled code on disk, after {third_call / (plain - fast):,.0f}.")
+
+# %% [markdown]
+# A training with a hundred thousand steps does not notice. A script that runs for a minute, or a test, may
+# well be slower with the compiler than without.
+#
+# ### A matrix product
+#
+# Two matrices of 512 × 512 are multiplied. How many times as fast is that, compiled?
+
+# %%
+guess = ...
+
+
+# %%
+def two_matrices(generator, device):
+    return tuple((torch.rand(2, 512, 512, generator=generator) / 512).to(device))
+
+
+if first_call:
+    compare(
+        "compiler: a product of 512 × 512",
+        {"not compiled": lambda a, b: a @ b, "compiled": torch.compile(lambda a, b: a @ b)},
+        inputs=two_matrices,
+        guess=guess,
+        claim="F41",
+        unless="several element-wise operations on large tensors follow each other",
+        only="cpu",
+        seconds=0.5,
+    )
+
+# %% [markdown]
+# No gain; if anything, a little is lost. The recorded graph holds one operation, and the compiled code calls the same
+# library for it. There is nothing to fuse.
+#
+# ### Ten numbers
+#
+# `x * 2 + 1` for ten numbers: this time compiled in earnest, two operations in one loop. How many times as fast?
+
+# %%
+guess = ...
+
+# %%
+if first_call:
+    compare(
+        "compiler: 10 numbers, compiled",
+        {"not compiled": scaled, "compiled": torch.compile(lambda x: x * 2 + 1)},
+        inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
+        guess=guess,
+        claim="F41",
+        unless="several element-wise operations on large tensors follow each other",
+        only="cpu",
+        seconds=0.5,
+    )
+
+# %% [markdown]
+# Slower, as in section 3. The loop takes nanoseconds, and the way to it microseconds.
+#
+# ### What does a break cost?
+#
+# Between the steps of the film look we write a line to a log. Torch cannot record that; here the decorator
+# `torch.compiler.disable` says so. (It is also the tool for a part that *should* not be recorded.) How many times as
+# fast is the version without breaks?
+
+# %%
+guess = ...
+
+
+# %%
+@torch.compiler.disable
+def note(image):
+    """Stands for a log, a progress bar, a library that torch cannot record."""
+
+
+def noted_look(image):
+    image = step(image)
+    note(image)
+    image = step(image)
+    note(image)
+    image = step(image)
+    note(image)
+    image = step(image)
+    note(image)
+    image = step(image)
+    note(image)
+    return step(image)
+
+
+if first_call:
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    noted = torch.compile(noted_look)
+    noted(image)
+    print(torch._dynamo.utils.counters["stats"]["unique_graphs"] - before, "graphs")
+    compare(
+        "compiler: a film look with five breaks, or with none",
+        {"five breaks": noted, "no break": fast_look},
+        inputs=lambda generator, device: torch.rand(1_000_000, generator=generator).to(device),
+        guess=guess,
+        claim="F42",
+        when="the break parts element-wise operations on large tensors",
+        only="cpu",
+        seconds=0.7,
+    )
+
+# %% [markdown]
+# **Why.** Six graphs are six loops. Each reads 4 MB and writes 4 MB. What a break costs is not the break: it is the fusion
+# that cannot reach over it. So where nothing would be fused, it should cost nothing. Two products of matrices, with a
+# note in between. How many times as fast is the version without a break?
+
+# %%
+guess = ...
+
+
+# %%
+def products(a, b):
+    return (a @ b) @ b
+
+
+def noted_products(a, b):
+    c = a @ b
+    note(c)
+    return c @ b
+
+
+if first_call:
+    compare(
+        "compiler: two products, with a break or without",
+        {"one break": torch.compile(noted_products), "no break": torch.compile(products)},
+        inputs=two_matrices,
+        guess=guess,
+        claim="F42",
+        unless="the break parts element-wise operations on large tensors",
+        only="cpu",
+        seconds=0.5,
+    )
+
+# %% [markdown]
+# So do not hunt all breaks. Hunt those between element-wise operations on large tensors. A break before or after the large
+# work parts nothing.
+
+# %% [markdown]
+# ## 6. Modes
+#
+# `torch.compile(m, "reduce-overhead")`: this line is often written. It stands in PyTorch's own
+# guide to performance. Does it run?
+
+# %%
+article_code("F1", 'torch.compile(m, "reduce-overhead")', lambda: torch.compile(scaled, "reduce-overhead"))
+try:
+    torch.compile(scaled, "reduce-overhead")
+except TypeError as error:
+    by_place = False
+    print("TypeError:", error)
+else:
+    by_place = True
+behaviour("F1", "The mode can be given by its place, without its name.", by_place)
+try:
+    torch.compile(scaled, mode="reduce_overhead")
+except RuntimeError as error:
+    print("RuntimeError:", str(error).splitlines()[0])
+right = torch.compile(scaled, mode="reduce-overhead")  # nothing is compiled before the first call
+
+# %% [markdown]
+# All settings are given by name. And a name that is nearly right is refused as well, when `torch.compile` is called.
+# What a mode does, torch tells. It is a short list of settings:
+
+# %%
+for mode in ("default", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune"):
+    print(f"{mode:28}", ", ".join(torch._inductor.list_mode_options(mode)) or "nothing")
+
+# %% [markdown]
+# - `triton.cudagraphs`: on a GPU, all launches of a graph are recorded once and repeated with a single one.
+# - `max_autotune`: for a product, try several programs, and keep the fastest. It makes the first call longer.
+# - `coordinate_descent_tuning`: try settings of the programs themselves, one after the other. Longer still.
+#
+# What does "reduce-overhead" do for the film look on a CPU? How many times as fast as the default mode is it?
+
+# %%
+guess = ...
+
+# %%
+if first_call:
+    compare(
+        "compiler: a film look on a CPU, in two modes",
+        {"default": fast_look, "reduce-overhead": torch.compile(look, mode="reduce-overhead")},
+        inputs=lambda generator, device: torch.rand(1_000_000, generator=generator).to(device),
+        guess=guess,
+        only="cpu",
+        seconds=0.5,
+    )
+
+# %% [markdown]
+# Nothing: there are no CUDA graphs on a CPU, and nobody says so. On a GPU it is made for many small operations, where
+# launching takes longer than computing (chapter 02). This is such a case: twenty small layers. It needs a GPU.
+
+# %%
+guess = ...
+
+
+# %%
+def small_layers(x, weights):
+    for weight in weights:
+        x = torch.relu(x @ weight)
+    return x
+
+
+compare(
+    "compiler: twenty small layers on a GPU, in two modes",
+    {
+        "default": torch.compile(small_layers),
+        "reduce-overhead": torch.compile(small_layers, mode="reduce-overhead"),
+    },
+    inputs=lambda generator, device: (
+        torch.rand(16, 128, generator=generator).to(device),
+        (torch.randn(20, 128, 128, generator=generator) / 8).to(device),
+    ),
+    guess=guess,
+    claim="F2",
+    only="cuda",
+)
+
+# %% [markdown]
+# ### The model, or its own method?
+#
+# Most examples write `model = torch.compile(model)`. The documentation advises `model.compile()`. Does it matter?
+
+# %%
+model = torch.nn.Sequential(torch.nn.Linear(4, 3))
+wrapped = torch.compile(model, backend="eager")
+names = list(wrapped.state_dict())
+model.compile(backend="eager")
+print("torch.compile(model):", names)
+print("model.compile():     ", list(model.state_dict()))
+behaviour(
+    "F8",
+    "With model.compile(), weights keep their names; in the module that torch.compile gives they have others.",
+    list(model.state_dict()) == ["0.weight", "0.bias"] != names,
+)
+
+# %% [markdown]
+# `torch.compile(model)` is another module around yours. Its weights have other names, so what you save of it does not fit
+# the plain model, and the other way round. (Save `model.state_dict()`, of the inner one, if you have wrapped it.)
+
+# %% [markdown]
+# ## 7. When eager wins
+#
+# The compiler fuses loops. Does it also find a better formula? Two matrices of 512 × 512 and a vector: `(a @ b) @ v`,
+# compiled, against `a @ (b @ v)`, not compiled. How many times as fast is the second?
+
+# %%
+guess = ...
+
+
+# %%
+def two_matrices_and_a_vector(generator, device):
+    return *two_matrices(generator, device), torch.rand(512, generator=generator).to(device)
+
+
+def bad_brackets(a, b, v):
+    return (a @ b) @ v
+
+
+(graph,) = record(bad_brackets, two_matrices_and_a_vector(torch.Generator(), "cpu"))
+print("recorded:", *operations(graph))
+if first_call:
+    compare(
+        "compiler: brackets, compiled or thought about",
+        {"(a @ b) @ v, compiled": torch.compile(bad_brackets), "a @ (b @ v)": lambda a, b, v: a @ (b @ v)},
+        inputs=two_matrices_and_a_vector,
+        guess=guess,
+        only="cpu",
+        seconds=0.5,
+    )
+
+# %% [markdown]
+# It computes what you wrote, in your order. Your brackets say 134 million multiplications, the others half a million.
+# The compiler keeps them, because other brackets round differently, and because choosing among formulas is not its
+# work. It is yours: **first the formula, then the compiler.**
+#
+# Eager wins, then, where
+# - the function is called a few times only (section 5),
+# - the tensors are small and the calls few operations long (sections 3 and 5),
+# - one large operation takes nearly all the time (section 5),
+# - sizes or numbers change so that it is compiled again and again (section 3),
+# - a better formula, or one operation of torch that does it all, exists.
+
+# %% [markdown]
+# ## Further
+#
+# You can skip this part. It is for those whose first call takes minutes, and not seconds.
+#
+# ### A region that repeats
+#
+# The larger the graph, the longer the first call. A model of 16 equal layers need not be recorded as a whole: compile
+# *one layer*, and it serves for all. The recording shows by how much the work shrinks. How many times fewer operations
+# go to the compiler?
+
+# %%
+guess = ...
+
+
+# %%
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(10, 10)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x)) + x
+
+
+def sixteen(backend, *, whole):
+    """A model of 16 layers, compiled as a whole or layer by layer."""
+    model = torch.nn.Sequential(*(Layer() for _ in range(16))).requires_grad_(False)
+    for module in [model] if whole else model:
+        module.compile(backend=backend)
+    return model
+
+
+recorded = {}
+for name, whole in {"whole": True, "by layers": False}.items():
+    torch._dynamo.reset()
+    sixteen(recorder(kept := []), whole=whole)(torch.rand(2, 10))
+    recorded[name] = sum(len(operations(graph)) for graph in kept)
+    print(f"{name:10} {len(kept)} graph, {recorded[name]} operations")
+assert len(kept) == 1
+ratio = recorded["whole"] / recorded["by layers"]
+guessed(guess, f"{ratio:g} times fewer operations")
+fewer("F6", "operations to compile", without=recorded["whole"], following=recorded["by layers"])
+
+# %% [markdown]
+# The saving at the first call is paid at all others: 16 times guards, and no fusion from one layer into the next. How
+# many times as fast as the model in regions is the whole one, per call? (Only recorded, so guards alone are the
+# difference.)
+
+# %%
+guess = ...
+
+# %%
+torch._dynamo.reset()
+whole, by_layers = (sixteen("eager", whole=whole) for whole in (True, False))
+by_layers.load_state_dict(whole.state_dict())
+compare(
+    "compiler: 16 small layers, recorded by layers or as a whole",
+    {"by layers": by_layers, "whole": whole},
+    inputs=lambda generator, device: torch.rand(2, 10, generator=generator).to(device),
+    guess=guess,
+    only="cpu",
+    seconds=0.5,
+)
+
+# %% [markdown]
+# The guards of a layer are tested 16 times. For layers that compute for milliseconds this is nothing; for small ones it
+# is most of the time. So regions are for large layers, or where the first call hurts.
+
+# %% [markdown]
+# ## Summary
+#
+# | you see | do | because |
+# |---|---|---|
+# | no gain | count the graphs: `explain`, `TORCH_LOGS=graph_breaks` | fusion does not reach over a break |
+# | `if`, `.item()`, `print` on tensors | `torch.where`, tensors in place of numbers; the log after the step | while recording there are no values |
+# | no break, and it should stay so | `fullgraph=True` | a break is an error then |
+# | a size that changes | nothing, or `dynamic=True`, or `mark_dynamic` | the second recording is for any size |
+# | a last batch with one row | `drop_last=True` | size 1 is recorded once more |
+# | a number that Python's loop needs | few values of it, or a tensor | each value is another graph |
+# | more than 8 versions | fewer kinds of inputs; `set_stance("fail_on_recompile")` in tests | afterwards nothing is compiled |
+# | a slow start | keep `TORCHINDUCTOR_CACHE_DIR` | the C++ compiler is the longer part |
+# | long element-wise chains, large tensors, many calls | `torch.compile` | one loop in place of many |
+# | a single large product, ten numbers, a few calls | leave it | nothing to fuse, or guards cost more |
+# | small operations on a GPU | `mode="reduce-overhead"`, by name | one launch in place of many |
+# | a bad formula | a better one | the compiler computes what you wrote |
+
+# %%
+verdicts("F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F41", "F42")
+
+# %% [markdown]
+# **Now you:** [the exercises of this chapter](../exercises/15_compiler/15_compiler.ipynb). Take the questions out of a
+# training step, foretell the compilations, choose few sizes for many lengths, and beat fusion with a formula.

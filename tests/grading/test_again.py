@@ -1,0 +1,291 @@
+"""A dispute: an exercise is judged again, the old verdict stays beside the new one, and so do decisions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from grading_class import STUDENTS, Instant, a_class, command, grades, pretend
+from nbgrader.api import Gradebook
+from test_report import Text
+
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.class_grading import again
+from autograder.class_grading.again import main
+from autograder.class_grading.course import Course
+from autograder.class_grading.engine import grade
+from autograder.class_grading.report import page
+from autograder.class_grading.results import ClassResults, Graded, GradedTest, read_results
+from autograder.nbgrader_plugin.submissions import only_one
+from autograder.sandbox import Executed
+
+pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+
+ADA = ("traps", "--student", "ada", "--exercise", "square")
+PAGE = Path("autograded/ada/traps/traps.ipynb")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """A graded class, in which noise left one race of everybody undecided, at 0.5 of 2 points."""
+    course = a_class(tmp_path_factory.mktemp("template"), root)
+    with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
+        gradebook.update_or_create_assignment("traps", duedate="2027-03-05 12:00:00 UTC")
+    (course.folder / "submitted/ada/traps/timestamp.txt").write_text("2027-03-05 13:00:00 UTC")
+    (course.folder / "late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        with Course("traps") as opened, opened.locked():
+            assert not grade(opened, connect=Instant(undecided=2)).failed
+    return course.folder
+
+
+class Pretended:
+    """Takes the place of the sandbox: full points, or an undecided race. It notes which tests were run."""
+
+    warning = None
+    undecided: ClassVar[bool] = False
+    ran: ClassVar[list[tuple[str, list[str]]]] = []
+
+    def __init__(self, **_: object) -> None:
+        pass
+
+    def __enter__(self) -> Pretended:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, cells: list[dict], *, races: str, only: list[int], **settings: object) -> Executed:
+        assert settings["assignment"] == "traps" and settings["cell_seconds"]
+        self.ran.append((races, [cell["grade_id"] for cell in cells if cell["index"] in only]))
+        data = pretend(cells, races=races, only=only, undecided=self.undecided)
+        data["events"] = [{"cell": "square_check", "what": "Tried \x1b[1mthis\x1b[0m."}]
+        return Executed.from_dict(data)
+
+
+@pytest.fixture
+def course(template: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    """A class of its own for each test, in the current folder, with a pretended sandbox."""
+    shutil.copytree(template, tmp_path / "class")
+    monkeypatch.chdir(tmp_path / "class")
+    monkeypatch.setattr(again, "Sandbox", Pretended)
+    monkeypatch.setattr(Pretended, "ran", [])
+    return ScratchCourse(tmp_path / "class", root)
+
+
+def gradebook() -> Gradebook:
+    return Gradebook(f"sqlite:///{Path.cwd() / 'gradebook.db'}")
+
+
+def decide(test: str, points: float) -> None:
+    """Give points by hand to ada."""
+    with gradebook() as opened:
+        entry = opened.find_grade(test, "traps", "traps", "ada")
+        entry.manual_score, entry.needs_manual_grade = points, False
+        opened.db.commit()
+
+
+def waiting() -> set[str]:
+    """The tests of ada's that need a manual grade."""
+    with gradebook() as opened:
+        (book,) = opened.find_submission("traps", "ada").notebooks
+        return {entry.name for entry in book.grades if entry.needs_manual_grade}
+
+
+def penalty() -> float:
+    with gradebook() as opened:
+        return opened.find_submission("traps", "ada").late_submission_penalty
+
+
+def disputes() -> list[dict]:
+    return [json.loads(line) for line in Path(".grading/traps.disputes.jsonl").read_text().splitlines()]
+
+
+def test_both_verdicts_are_shown_and_nothing_changes(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, notebook = grades(course), PAGE.read_bytes()
+    assert main([*ADA]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "ada, square: Test Before Now What counts" in said
+    assert "square_check 1 points, passed: as told 1 points, passed: as told before" in said
+    assert "square_hidden 0.5 points, undecided: as told 2 points, passed: as told before" in said
+    assert r"suspicious: square_check: Tried \x1b[1mthis\x1b[0m." in said
+    assert "No points were changed." in said and "--keep better" in said
+    assert Pretended.ran == [("now", ["square_check", "square_hidden"])]
+    assert grades(course) == before and PAGE.read_bytes() == notebook
+    (kept,) = disputes()
+    assert (kept["student"], kept["exercise"]) == ("ada", "square")
+    assert kept["tests"][1] == {
+        "test": "square_hidden",
+        "before": {"points": 0.5, "outcome": "undecided", "message": "as told"},
+        "now": {"points": 2.0, "outcome": "passed", "message": "as told"},
+        "by_hand": None,
+        "counts": "before",
+    }
+
+
+def test_the_better_verdict_counts_if_asked_for(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, mode = grades(course), PAGE.stat().st_mode
+    assert penalty() == 0.5 * 14.5
+    assert main([*ADA, "--keep", "better"]) == 0
+    assert (
+        "The new verdict counts for 1 of 1. Make and release their feedback anew." in capsys.readouterr().out
+    )
+    assert grades(course) == before | {"ada": before["ada"] | {"square_hidden": 2}}
+    assert "square_hidden" not in waiting()
+    assert penalty() == 0.5 * 16, "lateness is counted of the new points"
+    assert PAGE.stat().st_mode == mode
+    with Course("traps") as opened:
+        assert opened.graded(opened.submissions()[0])
+        results = read_results(opened)
+    (test,) = (test for test in results.graded[0].tests if test.name == "square_hidden")
+    assert (test.points, test.outcome) == (2, "passed")
+    assert "Judged again (2)" in Text(page(results)).text
+    assert "0.5 points, undecided: as told 2 points, passed: as told now" in Text(page(results)).text
+
+
+@pytest.mark.parametrize(("keep", "points"), [("better", 2), ("new", 0.5)])
+def test_a_worse_verdict_counts_only_if_asked_for(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, keep: str, points: float
+) -> None:
+    assert main([*ADA, "--keep", "better"]) == 0
+    monkeypatch.setattr(Pretended, "undecided", True)
+    assert main([*ADA, "--keep", keep]) == 0
+    assert Pretended.ran[-1] == ("again", ["square_hidden"]), "noise gets a second try, as in grading"
+    assert grades(course)["ada"]["square_hidden"] == points
+    assert ("square_hidden" in waiting()) == (points == 0.5)
+    assert [test["counts"] for test in disputes()[-1]["tests"]] == ["now" if keep == "new" else "before"] * 2
+
+
+@pytest.mark.parametrize("points", [0.25, 0.0, 3.0])
+def test_a_decision_by_hand_stays(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str], points: float
+) -> None:
+    decide("square_hidden", points)
+    assert main([*ADA, "--keep", "new"]) == 0
+    assert f"{points:g} points, by hand" in capsys.readouterr().out
+    with gradebook() as opened:
+        entry = opened.find_grade("square_hidden", "traps", "traps", "ada")
+        assert (entry.manual_score, entry.auto_score, entry.needs_manual_grade) == (points, 0.5, False)
+    assert [test["counts"] for test in disputes()[0]["tests"]] == ["now", f"{points:g} points, by hand"]
+
+
+def test_a_better_verdict_that_a_decision_by_hand_covers_changes_nothing(course: ScratchCourse) -> None:
+    decide("square_hidden", 1.0)
+    notebook = PAGE.read_bytes()
+    assert main([*ADA, "--keep", "better"]) == 0
+    assert PAGE.read_bytes() == notebook
+
+
+def test_other_decisions_by_hand_are_not_opened_again(course: ScratchCourse) -> None:
+    decide("negate_check", 0.75)
+    before = waiting()
+    assert main([*ADA, "--keep", "new"]) == 0
+    assert waiting() == before - {"square_hidden"}
+
+
+def test_several_students_at_once(course: ScratchCourse) -> None:
+    before = grades(course)
+    assert main(["traps", "--student", "bo", "ada", "--exercise", "square", "--keep", "better"]) == 0
+    better = {student: before[student] | {"square_hidden": 2} for student in ("ada", "bo")}
+    assert grades(course) == before | better
+    assert [kept["student"] for kept in disputes()] == ["ada", "bo"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["tarps", *ADA[1:]], "The gradebook has no assignment 'tarps'. Did you mean traps?"),
+        (["traps", "--student", "adda", "--exercise", "square"], "Did you mean ada?"),
+        (["traps", "--student", "ada", "--exercise", "sqare"], "no exercise 'sqare'. Did you mean square?"),
+        (["traps", "--student", "ada", "--exercise", "square_hidden"], "Did you mean square?"),
+        (["traps", "--student", "ada", "--exercise", "7"], "has no exercise '7'. It has "),
+    ],
+)
+def test_unknown_names(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    assert main(arguments) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and sentence in said and "Traceback" not in said
+    assert not Pretended.ran
+
+
+def test_what_is_to_be_graded_anyway_is_not_judged_again(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("submitted/ada/traps/helpers.py").write_text("LIMIT = 3")
+    assert main([*ADA]) == 1
+    assert (
+        "error: ada: it is to be graded first, because the submitted files changed:"
+        in capsys.readouterr().err
+    )
+    shutil.rmtree("autograded/ada")
+    assert main(["traps", "--student", "ada", "bo", "--exercise", "square"]) == 1
+    said = capsys.readouterr()
+    assert "it is not graded yet: python -m autograder grade traps" in said.err
+    assert "bo, square:" in said.out, "one that cannot be judged does not stop the others"
+
+
+def test_what_cannot_be_read_is_not_judged_again(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("submitted/ada/traps/traps.ipynb").write_text("{")
+    with Course("traps") as opened, opened.locked():
+        assert grade(opened, connect=Instant()).graded == ["ada"]
+    assert main([*ADA]) == 1
+    assert "error: ada: The file `traps.ipynb` is not a Jupyter notebook" in capsys.readouterr().err
+
+
+def test_nothing_changes_where_the_old_verdict_cannot_be_kept(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, notebook = grades(course), PAGE.read_bytes()
+    Path(".grading/traps.disputes.jsonl").write_text("no JSON\n")
+    assert main([*ADA, "--keep", "new"]) == 1
+    assert "traps.disputes.jsonl cannot be read" in capsys.readouterr().err
+    assert grades(course) == before and PAGE.read_bytes() == notebook
+
+
+def test_it_is_refused_while_the_class_is_graded(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with only_one(course.folder):
+        assert main([*ADA]) == 1
+    assert "Another grade command is at work" in capsys.readouterr().err
+
+
+def test_nothing_in_the_report_is_taken_for_html() -> None:
+    odd = "<b-this>&amp;"
+    verdict = {"points": 1.0, "outcome": odd, "message": odd}
+    test = {"test": odd, "before": verdict, "now": verdict, "by_hand": None, "counts": odd}
+    graded = Graded(odd, 1, [GradedTest(odd, 1, "", "")], unreadable=[odd], put_back=[odd])
+    graded.by_hand = {odd: (None, 1.0)}
+    dispute = {"student": odd, "exercise": odd, "when": odd, "tests": [test]}
+    shown = Text(page(ClassResults(odd, {odd: 1}, [odd], [graded], {}, {}, {odd: odd}, [dispute])))
+    assert "b-this" not in shown.tags
+    for words in (
+        f"{odd} To be graded again, because {odd}.",
+        f"Could not be read (1) They count 0 points, and their authors’ pages say what to do. "
+        f"Student Why {odd} {odd}",
+        f"Student Test When Before New verdict Which counts {odd} {odd} {odd} 1 points, {odd}: {odd}",
+    ):
+        assert words in shown.text, words
+
+
+@pytest.mark.slow
+def test_in_the_real_sandbox(course: ScratchCourse) -> None:
+    done = command(course, "again", *ADA, "--keep", "better")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {test["now"]["message"] for test in disputes()[0]["tests"]} == {"right in all cases"}
+    assert grades(course)["ada"]["square_hidden"] == 2
+    assert [grades(course)[student]["square_hidden"] for student in STUDENTS[1:]] == [0.5] * 5
+    pages = course.nbgrader("generate_feedback", "traps", "--student=ada", "--force")
+    assert "right in all cases" in course.page("ada", "traps").read_text(), pages

@@ -1,0 +1,461 @@
+"""An archive for Gradescope, unpacked and run as Gradescope does it: what it holds, and what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from grading_class import Instant, a_class, command
+from hostile_class import ASSIGNMENT, catalogue
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook
+from pretend_class import find, hand_in
+
+from autograder.authoring import bundle
+from autograder.authoring.gradescope import CONTENTS
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.class_grading.course import Course
+from autograder.class_grading.engine import grade
+from autograder.class_grading.gradescope import (
+    FAILED,
+    NOT_FINAL,
+    REFUSED,
+    STUDENT,
+    in_their_format,
+    remarks,
+)
+from autograder.class_grading.results import read_results
+
+pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+
+NAME = ASSIGNMENT.stem
+VISIBILITY = {"enum": ["hidden", "after_due_date", "after_published", "visible"]}
+FORMAT = {"enum": ["text", "simple_format", "html", "md", "ansi"]}
+POINTS = {"type": "number", "minimum": 0}
+# As https://gradescope-autograders.readthedocs.io/en/latest/specs/ describes results.json.
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "score": POINTS,
+        "execution_time": {"type": "number"},
+        "output": {"type": "string"},
+        "output_format": FORMAT,
+        "test_output_format": FORMAT,
+        "test_name_format": FORMAT,
+        "visibility": VISIBILITY,
+        "stdout_visibility": VISIBILITY,
+        "extra_data": {"type": "object"},
+        "tests": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "score": POINTS,
+                    "max_score": POINTS,
+                    "status": {"enum": ["passed", "failed"]},
+                    "name": {"type": "string"},
+                    "name_format": FORMAT,
+                    "number": {"type": "string"},
+                    "output": {"type": "string"},
+                    "output_format": FORMAT,
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                    "visibility": VISIBILITY,
+                    "extra_data": {"type": "object"},
+                },
+                "additionalProperties": False,
+                "required": ["score"],
+            },
+        },
+        "leaderboard": {"type": "array"},
+    },
+    "additionalProperties": False,
+    "anyOf": [{"required": ["score"]}, {"required": ["tests"]}],
+}
+SLOW = """\
+def total(x):
+    rows = [row.sum() for row in x]
+    return torch.stack(rows) if rows else x.sum(dim=1)"""
+# It answers as long as it finds nothing that it should not.
+NOSY = """\
+import glob, os, pathlib
+
+found = ["root"] if os.getuid() == 0 else []
+places = [{place!r} + end for end in ("/*", "/*/*", "/*/*/*", "/*/*/*/*")]
+for name in [name for pattern in places for name in glob.glob(pattern)]:
+    try:
+        found += [name] if b"TOKEN-" + b"HIDDEN" in pathlib.Path(name).read_bytes() else []
+    except OSError:
+        pass
+for folder in glob.glob({place!r} + "/*"):
+    for name in ("results/results.json", "results/more.json", "source/gradebook.db"):
+        try:
+            pathlib.Path(folder, name).write_text("{{}}")
+            found.append(name)
+        except OSError:
+            pass
+
+
+def total(x):
+    assert not found, found
+    return x.sum(dim=1)"""
+
+
+# What it says, from a grade that is there.
+
+
+class Undecided(Instant):
+    """The race is left open, and something suspicious was seen."""
+
+    def __init__(self) -> None:
+        super().__init__(undecided=2)
+
+    def wait(self):
+        job, executed = super().wait()
+        executed.events = [{"cell": "double_check", "what": "Tried this."}]
+        return job, executed
+
+
+@pytest.fixture(scope="module")
+def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> tuple[dict[str, Any], list[str]]:
+    """The results of a right submission to the traps, and the remarks for the instructor."""
+    course = a_class(tmp_path_factory.mktemp("traps"), root, students=(STUDENT,))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        with Course("traps") as opened, opened.locked():
+            grade(opened, connect=Undecided())
+            results = read_results(opened)
+            return in_their_format(opened, results, 12.3), remarks(results)
+
+
+def test_the_points_are_those_of_the_gradebook(traps: tuple[dict[str, Any], list[str]]) -> None:
+    found, _ = traps
+    jsonschema.validate(found, SCHEMA)
+    tests = {test["name"]: test for test in found["tests"]}
+    assert (tests["double_check"]["score"], tests["double_check"]["max_score"]) == (1, 1)
+    assert (tests["square_hidden"]["score"], tests["square_hidden"]["max_score"]) == (0.5, 2)
+    assert [test["number"] for test in found["tests"][:6]] == ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"]
+    assert tests["square_check"]["tags"] == tests["square_hidden"]["tags"] == ["square"]
+    assert found["execution_time"] == 12
+
+
+def test_an_undecided_race_is_said_to_both(traps: tuple[dict[str, Any], list[str]]) -> None:
+    found, said = traps
+    outputs = {test["name"]: test["output"] for test in found["tests"]}
+    assert outputs["square_hidden"].endswith(NOT_FINAL) and NOT_FINAL not in outputs["square_check"]
+    assert "square_hidden" in found["extra_data"]["undecided"]
+    assert any("Undecided: square_hidden" in sentence for sentence in said)
+
+
+def test_what_is_for_instructors_is_in_no_output(traps: tuple[dict[str, Any], list[str]]) -> None:
+    found, said = traps
+    assert found["extra_data"]["events"] == [{"cell": "double_check", "what": "Tried this."}]
+    assert "Suspicious: double_check: Tried this." in said
+    assert found["stdout_visibility"] == "hidden"
+    assert not any("Tried this." in test["output"] for test in found["tests"])
+    # One hidden test, and students do not see their sum.
+    assert {test["visibility"] for test in found["tests"]} == {"visible"}
+
+
+# The archive.
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A course with the assignment of the catalogue of attacks, and another one."""
+    if not (bundle.ROOT / ".git").exists():
+        pytest.skip("this is no git checkout")
+    here = tmp_path_factory.mktemp("checkout")
+    other = "solutions/01_tensor_creation/01_tensor_creation.py"
+    for name in [*bundle.course_files(bundle.ROOT, CONTENTS), "nbgrader_config.py", other]:
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(bundle.ROOT / name, here / name)
+    (here / "solutions" / NAME).mkdir()
+    shutil.copy(ASSIGNMENT, here / "solutions" / NAME)
+    (here / "course").mkdir()
+    with (here / "nbgrader_config.py").open("a") as file:
+        file.write("c.RunEveryCell.timeout = 59\n")
+        file.write('c.CourseDirectory.db_url = "postgresql+psycopg://me:password@127.0.0.1:1/grades"\n')
+    for order in (["git", "init", "-q"], ["git", "add", "."]):
+        subprocess.run(order, cwd=here, check=True)
+    (here / "autograder" / "my notes.txt").write_text("nobody else's business\n")
+    return here
+
+
+def make(checkout: Path, *arguments: str) -> Path:
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder", "gradescope", NAME, *arguments],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    archive = checkout / "build" / f"gradescope-{NAME}.zip"
+    assert done.stdout.startswith(f"{archive}: ") and "keep it to yourself" in done.stdout
+    return archive
+
+
+@pytest.fixture(scope="module")
+def archive(checkout: Path) -> Path:
+    return make(checkout)
+
+
+@pytest.mark.slow
+def test_the_archive_holds_what_grades_and_nothing_else(archive: Path, checkout: Path) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        inside = {about.filename: packed.read(about) for about in packed.infolist()}
+        modes = {about.filename: about.external_attr >> 16 for about in packed.infolist()}
+    tops = {name.partition("/")[0] for name in inside}
+    assert tops == {*CONTENTS, "setup.sh", "run_autograder", "nbgrader_config.py", "gradebook.db"}
+    assert modes["setup.sh"] == modes["run_autograder"] == 0o755
+    everything = b"\n".join(inside.values())
+    for secret in (b"nobody else's", b"me:password", str(checkout).encode(), str(bundle.ROOT).encode()):
+        assert secret not in everything, secret
+    assert str(Path(tempfile.gettempdir(), "gradescope-")).encode() not in everything
+    assert b"TOKEN-HIDDEN" in inside["gradebook.db"] and b"TOKEN-SOLUTION" not in everything
+    assert b"c.RunEveryCell.timeout = 59" in inside["nbgrader_config.py"]
+
+
+@pytest.mark.slow
+def test_the_gradebook_has_this_assignment_alone(archive: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        packed.extract("gradebook.db", tmp_path)
+    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as gradebook:
+        assert [one.name for one in gradebook.assignments] == [NAME] and not gradebook.students
+
+
+@pytest.mark.slow
+def test_the_scripts_are_without_mistakes(archive: Path) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        scripts = {name: packed.read(name).decode() for name in ("setup.sh", "run_autograder")}
+    checks = [["bash", "-n"], *([["shellcheck", "-"]] if shutil.which("shellcheck") else [])]
+    for script in scripts.values():
+        for check in checks:
+            done = subprocess.run(check, input=script, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+    assert "--without-sandbox" not in scripts["run_autograder"]
+    for part in ("bubblewrap", "--torch-backend cpu", "--constraint constraints.txt"):
+        assert part in scripts["setup.sh"]
+
+
+def test_an_assignment_must_be_there(checkout: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder", "gradescope", "02_nothing"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr.startswith("error: there is no assignment 02_nothing: ")
+
+
+# Run.
+
+
+@dataclass
+class Ran:
+    """What one run left."""
+
+    results: dict[str, Any]
+    printed: str
+
+    @property
+    def points(self) -> dict[str, float]:
+        return {test["name"]: test["score"] for test in self.results["tests"]}
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A folder that every user can look into, as /autograder is, and one in it for temporary files."""
+    with tempfile.TemporaryDirectory(prefix="autograder-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        Path(folder, "tmp").mkdir()
+        Path(folder, "tmp").chmod(0o1777)
+        yield Path(folder)
+
+
+def unpack(archive: Path, root: Path) -> Path:
+    """As Gradescope: the archive in source, the script that runs beside it."""
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(root / "source")
+    shutil.copy(root / "source" / "run_autograder", root)
+    (root / "run_autograder").chmod(0o755)
+    (root / "results").mkdir()
+    return root
+
+
+def with_python_for_all() -> list[str]:
+    """What to run a command with so that every user can start this Python, as in a container.
+
+    It may lie in root's home, which others cannot enter.
+    """
+    home, python = Path.home(), Path(sys.base_prefix).resolve()
+    if not python.is_relative_to(home):
+        return []
+    folders = [
+        folder for folder in reversed(python.parents) if folder.is_relative_to(home) and folder != home
+    ]
+    in_reach = ["--tmpfs", str(home)]
+    for folder in folders:
+        in_reach += ["--perms", "0755", "--dir", str(folder)]
+    in_reach += ["--ro-bind", str(python), str(python)]
+    return [str(shutil.which("bwrap")), "--dev-bind", "/", "/", "--cap-add", "ALL", *in_reach, "--"]
+
+
+def run(root: Path, submission: Path | None, before: Sequence[str] = (), **environment: str) -> Ran:
+    shutil.rmtree(root / "submission", ignore_errors=True)
+    if submission:
+        shutil.copytree(submission, root / "submission", symlinks=True)
+    (root / "results" / "results.json").unlink(missing_ok=True)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        [*before, root / "run_autograder"],
+        cwd=root,
+        env={
+            "PATH": path,
+            "AUTOGRADER_ROOT": str(root),
+            "HOME": str(root),
+            "TMPDIR": str(root.parent / "tmp"),
+            **environment,
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    text = (root / "results" / "results.json").read_text(encoding="utf-8")
+    results = json.loads(text)
+    jsonschema.validate(results, SCHEMA)
+    # Nothing of a hidden test, neither its lines nor its names.
+    assert "TOKEN" not in text and "cases = [" not in text and "one_batch" not in text
+    assert results["stdout_visibility"] == "hidden"
+    return Ran(results, done.stdout)
+
+
+@pytest.fixture(scope="module")
+def submissions(checkout: Path, place: Path, tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
+    """The same submissions in a course that is graded by the ordinary command."""
+    folder = tmp_path_factory.mktemp("class")
+    course = ScratchCourse(folder, bundle.ROOT)
+    course.nbgrader(
+        "generate_assignment", course.add_assignment(checkout / "solutions" / NAME / f"{NAME}.py")
+    )
+    known = catalogue()
+
+    def release() -> NotebookNode:
+        return course.released(NAME)
+
+    def with_answer(**answers: str) -> NotebookNode:
+        notebook = release()
+        for name, code in answers.items():
+            find(notebook, name).source = code
+        return notebook
+
+    known["honest"].hand_in(course, NAME, release(), "right")
+    hand_in(course, NAME, "wrong", with_answer(total="def total(x):\n    return x.sum(dim=1) + 1"))
+    hand_in(course, NAME, "slow", with_answer(total=SLOW))
+    hand_in(course, NAME, "nosy", with_answer(total=NOSY.format(place=str(place))))
+    hand_in(course, NAME, "broken", b'{"cells": [')
+    missing = hand_in(course, NAME, "renamed", None)
+    missing.with_name("final version.ipynb").write_text(json.dumps(release()))
+    for name in ("patched_judging", "forged_cards"):
+        known[name].hand_in(course, NAME, release(), name)
+    done = command(course, "grade", NAME)
+    assert done.returncode == 0, done.stderr
+    return course
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "student",
+    ["right", "wrong", "slow", "broken", "renamed", "nosy", "patched_judging", "forged_cards"],
+)
+def test_a_submission_gets_the_points_of_make_grade(
+    student: str, submissions: ScratchCourse, archive: Path, place: Path
+) -> None:
+    root = place / "sandboxed"
+    if not root.exists():
+        unpack(archive, root)
+    ran = run(root, submissions.folder / "submitted" / student / NAME)
+    wanted = submissions.points(NAME)[student]
+    # Where noise decides how many of the points for speed, a tenth of them.
+    assert ran.points == {
+        test: pytest.approx(points, abs=0.3 * ("race" in test)) for test, points in wanted.items()
+    }
+    assert ran.results["extra_data"]["sandboxed"] in ([True], [])
+    if student == "right":
+        assert ran.points["total_race"] == 3 and "All submissions ran inside the sandbox" in ran.printed
+    if student in ("broken", "renamed"):
+        page = submissions.folder / "autograded" / student / NAME / f"{NAME}.ipynb"
+        problem = json.loads(page.read_text())["metadata"]["autograder"]["problem"]
+        assert ran.results["output"].startswith(problem) and not any(ran.points.values())
+    shutil.rmtree(root / "submission")
+
+
+@pytest.mark.slow
+def test_nothing_handed_in_gets_no_points_and_a_sentence(archive: Path, place: Path) -> None:
+    ran = run(unpack(archive, place / "nothing"), None)
+    assert "The submission has no file" in ran.results["output"] and not any(ran.points.values())
+
+
+@pytest.mark.slow
+def test_what_breaks_leaves_a_sentence(archive: Path, place: Path) -> None:
+    root = unpack(archive, place / "broken")
+    (root / "source" / "gradebook.db").write_bytes(b"no database")
+    (root / "submission").mkdir()
+    ran = run(root, None)
+    assert ran.results["score"] == 0 and ran.results["output"] == FAILED and "tests" not in ran.results
+    assert "error: " in ran.printed and "gradebook" in ran.printed
+
+
+# Where the sandbox does not start.
+
+
+@pytest.fixture(scope="module")
+def no_namespaces(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A PATH whose bubblewrap says what it says in a container without the right to make namespaces."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "bwrap").write_text(
+        "#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n"
+    )
+    (folder / "bwrap").chmod(0o755)
+    return os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+@pytest.mark.slow
+def test_without_the_sandbox_it_refuses(
+    submissions: ScratchCourse, archive: Path, place: Path, no_namespaces: str
+) -> None:
+    root = unpack(archive, place / "refuses")
+    ran = run(root, submissions.folder / "submitted" / "right" / NAME, PATH=no_namespaces)
+    assert ran.results["score"] == 0 and ran.results["output"] == REFUSED and "tests" not in ran.results
+    assert "No permissions to create a new namespace" in ran.printed and "--without-sandbox" in ran.printed
+
+
+@pytest.mark.slow
+def test_where_that_is_allowed_it_grades_and_says_so(
+    submissions: ScratchCourse, checkout: Path, place: Path, no_namespaces: str
+) -> None:
+    """As root, what is handed in runs as a user who can neither read hidden tests nor write results."""
+    if os.geteuid():
+        pytest.skip("only root can let submissions run as another user")
+    root = unpack(make(checkout, "--without-sandbox"), place / "open")
+    before = with_python_for_all()
+    right = run(root, submissions.folder / "submitted" / "right" / NAME, before, PATH=no_namespaces)
+    assert right.points["total_check"] == 1 and right.points["Batches_hidden"] == 2
+    assert right.results["extra_data"]["sandboxed"] == [False]
+    assert "1 of 1 notebooks ran without the sandbox" in right.printed
+
+    nosy = run(root, submissions.folder / "submitted" / "nosy" / NAME, before, PATH=no_namespaces)
+    assert nosy.points["total_check"] == 1 and nosy.points["shift_check"] == 0
+    assert b"TOKEN-HIDDEN" in (root / "source" / "gradebook.db").read_bytes()

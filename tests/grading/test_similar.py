@@ -1,0 +1,305 @@
+"""Answers that look alike: who is listed, who is not, and what the page shows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from grading_class import a_class, command
+from nbformat import NotebookNode
+from pretend_class import hand_in
+from test_report import Text
+
+from autograder.authoring.answers import answers_to
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.class_grading import similar
+from autograder.class_grading.similar import (
+    COMMON,
+    FEW,
+    LONGEST,
+    MOST_PAIRS,
+    LookAlikes,
+    fingerprint,
+    look_alikes,
+)
+from autograder.roles import solution_cells
+
+pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTER = "01_tensor_creation"
+ATTEMPT = re.compile(r"(?m)^# %% (\w+) [0-9a-f]{10}\n")
+EVIL = "</code></pre><script>alert(1)</script>"
+
+
+def attempts(chapter: str) -> dict[str, str]:
+    """What one reader wrote, by exercise."""
+    _, *parts = ATTEMPT.split((ROOT / "tests" / "attempts" / f"{chapter}.py").read_text(encoding="utf-8"))
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def attempted() -> list[str]:
+    """The chapters that a reader has tried."""
+    return sorted(path.stem for path in (ROOT / "tests" / "attempts").glob("*.py"))
+
+
+def other_ways(chapter: str) -> dict[str, dict[str, str]]:
+    """What right answers in other ways would make of some students: student -> exercise -> code."""
+    students: dict[str, dict[str, str]] = {}
+    for exercise, known in answers_to(chapter, ROOT).items():
+        right = [one for kind, one in known.items() if kind == "solution" or kind.startswith("right")]
+        for number, one in enumerate(right):
+            students.setdefault(f"way{number}", {})[exercise] = one.code or ""
+    return students
+
+
+def given(chapter: str) -> dict[str, str]:
+    """The code of the notebook that students get, by cell."""
+    path = ROOT / "exercises" / chapter / f"{chapter}.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    return {cell.metadata.get("nbgrader", {}).get("grade_id", cell.id): cell.source for cell in cells}
+
+
+def disguised(code: str) -> str:
+    """The same answer with other names, and remarks."""
+    tree = ast.parse(code)
+    names = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    names |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} - {"self"}
+    for number, name in enumerate(sorted(names)):
+        code = re.sub(rf"\b{name}\b", f"mine_{number}", code)
+    return re.sub(r"(?m)$", "  # all my own work", code)
+
+
+def pairs(found: LookAlikes) -> set[tuple[str, str]]:
+    return {pair.students for pair in found.pairs}
+
+
+# A class, and its page.
+
+
+def answered(release: NotebookNode, answers: dict[str, str]) -> NotebookNode:
+    notebook = nbformat.from_dict(release)
+    for name, cell in solution_cells(notebook).items():
+        cell.source = answers.get(name, cell.source)
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCourse:
+    """Bo and Chen have what Ada has; the others work on their own, or hand in what is no answer."""
+    course = ScratchCourse(tmp_path_factory.mktemp("similar"), root)
+    course.nbgrader(
+        "generate_assignment", course.add_assignment(root / "solutions" / CHAPTER / f"{CHAPTER}.py")
+    )
+
+    def submit(student: str, content: NotebookNode | bytes | None) -> Path:
+        return hand_in(course, CHAPTER, student, content)
+
+    def release() -> NotebookNode:
+        return course.released(CHAPTER)
+
+    ada = attempts(CHAPTER)
+    ada["pad"] += f"\n# {EVIL} \N{RIGHT-TO-LEFT OVERRIDE}"
+    submit("ada", answered(release(), ada))
+    submit("bo", answered(release(), {name: disguised(code) for name, code in ada.items()}))
+    shuffled = answered(release(), ada)
+    shuffled.cells.reverse()
+    submit("chen", shuffled)
+    for student, answers in zip(("dalia", "emeka", "fumi"), other_ways(CHAPTER).values(), strict=False):
+        submit(student, answered(release(), answers))
+    submit("goran", b'{"cells": [')
+    exercises = list(ada)
+    for student, words in (
+        (
+            "hana",
+            "I have read the chapter twice and I still do not see how this could be done at all, sorry. ",
+        ),
+        ("ines", "My machine was broken for most of this week, so that I had no time to work on it before. "),
+    ):
+        submit(student, answered(release(), dict.fromkeys(exercises, 3 * words)))
+    for student in ("jonas", "kavya"):
+        submit(student, release())
+    submit("lucia", answered(release(), {exercises[0]: "x = 1\n" * 10_000}))
+    submit("mona", None).symlink_to(course.folder / "submitted" / "ada" / CHAPTER / f"{CHAPTER}.ipynb")
+    for student in ("nora", "omar"):
+        path = submit(student, release())
+        (path.parent / "helpers.py").write_text(ada["rows"])
+    return course
+
+
+@pytest.fixture(scope="module")
+def shown(course: ScratchCourse) -> str:
+    done = command(course, "similar", CHAPTER)
+    assert done.returncode == 0, done.stderr
+    path = course.folder / "reports" / f"{CHAPTER}_similar.html"
+    assert done.stdout == f"{path}\n"
+    return path.read_text(encoding="utf-8")
+
+
+def test_those_who_copied_are_listed_and_no_others(shown: str) -> None:
+    text = Text(shown).text
+    listed = set(re.findall(r"(\w+) and (\w+): \d+%", text))
+    assert listed == {("ada", "bo"), ("ada", "chen"), ("bo", "chen"), ("nora", "omar")}
+    assert "4 pairs look alike" in text and "ada chen 100%" in text
+    assert "modules of their own: 100%" in text
+
+
+def test_the_page_says_what_it_is_and_loads_and_runs_nothing(shown: str) -> None:
+    page = Text(shown)
+    assert "This is a hint for a person who then reads both answers, and never a penalty." in page.text
+    assert "answers taken from the chapter or from the instructors' solution" in page.text
+    assert not page.tags & {"script", "link", "iframe"} and not page.addresses
+    assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in shown and "\\u202e" in shown
+    assert EVIL in page.text
+
+
+def test_what_two_have_in_common_is_marked(shown: str) -> None:
+    marked = "".join(re.findall(r"<mark>(.*?)</mark>", shown, re.DOTALL))
+    assert "larger[: self.number] = self.room[: self.number]" in marked
+    assert "import torch" not in marked and "import torch" in shown
+
+
+def test_who_cannot_be_compared_is_named(shown: str) -> None:
+    text = Text(shown).text
+    left_out = text[text.index("Not compared") : text.index("ada and ")]
+    assert "goran The file `01_tensor_creation.ipynb` is not a Jupyter notebook" in left_out
+    assert f"lucia {next(iter(attempts(CHAPTER)))} longer than {LONGEST:,} characters" in left_out
+    assert (
+        "mona The submission has no file" in left_out
+        or "mona `01_tensor_creation.ipynb` is a link" in left_out
+    )
+    assert not {"hana", "ines", "jonas"} & set(left_out.split())
+
+
+@pytest.mark.parametrize("students", [("ada",), ("ada", "bo")])
+def test_a_class_with_nothing_to_compare(students: tuple[str, ...], tmp_path: Path, root: Path) -> None:
+    """One alone; and two whose answers are all too short."""
+    small = a_class(tmp_path / "class", root, students=students)
+    done = command(small, "similar", "traps")
+    assert done.returncode == 0, done.stderr
+    text = Text(Path(done.stdout.strip()).read_text(encoding="utf-8")).text
+    assert "No two submissions look alike." in text and "0 pairs with enough to compare" in text
+
+
+def test_what_cannot_be_is_said_in_a_sentence(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = a_class(tmp_path / "class", root, students=())
+    said = command(nobody, "similar", "traps")
+    assert said.returncode == 1 and said.stderr.startswith("error: Nobody has handed in traps")
+    said = command(nobody, "similar", "tarps")
+    assert said.returncode == 1 and "Did you mean traps?" in said.stderr and "Traceback" not in said.stderr
+
+
+def test_without_the_library_one_sentence_says_how_to_get_it(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(course.folder)
+    monkeypatch.setitem(sys.modules, "copydetect", None)
+    assert similar.main([CHAPTER]) == 1
+    assert (
+        capsys.readouterr().err == 'error: copydetect is not installed: pip install "autograder[similar]"\n'
+    )
+
+
+# Who looks alike.
+
+LONG = attempts("01_tensor_creation")["positional_table"]
+
+
+def test_what_many_have_in_common_is_no_sign() -> None:
+    """A helper that everybody took from the same page."""
+    ways = {f"s{number}": {"f": f"{LONG}\n\n{code}"} for number, code in enumerate(different(2 * FEW))}
+    assert not pairs(look_alikes(ways, {}))
+    two = dict(list(ways.items())[:2])
+    assert pairs(look_alikes(two, {})) == {("s0", "s1")}
+    ring = {f"s{number}": {"f": LONG} for number in range(FEW)} | {
+        f"t{number}": {"f": code} for number, code in enumerate(different(int(FEW / COMMON)))
+    }
+    assert len(pairs(look_alikes(ring, {}))) == FEW * (FEW - 1) / 2
+
+
+def different(number: int) -> list[str]:
+    """Answers of some length that have little in common."""
+    codes = [code for chapter in attempted() for code in attempts(chapter).values()]
+    return [code for code in sorted(codes, key=len) if len(code) > 600 and code != LONG][:number]
+
+
+def test_given_code_and_imports_are_no_sign() -> None:
+    imports = "import torch\nfrom torch.nn.functional import " + ", ".join(f"name_{n}" for n in range(40))
+    alike = {"ada": {"f": LONG}, "bo": {"f": disguised(LONG)}}
+    assert pairs(look_alikes(alike, {}))
+    assert look_alikes(alike, {"f_given": LONG}).compared == 0
+    assert look_alikes({"ada": {"f": imports}, "bo": {"f": imports}}, {}).compared == 0
+
+
+def test_an_answer_as_it_was_given_is_none() -> None:
+    stub = (
+        'def f(x):\n    """'
+        + "Words. " * 50
+        + '"""\n    raise NotImplementedError("Write your solution here")'
+    )
+    same = {
+        "ada": {"f": stub},
+        "bo": {"f": f"{stub}\n"},
+        "chen": {"f": f"{stub}\n)"},
+        "dalia": {"f": f"{stub}\n]"},
+    }
+    assert look_alikes(same, {"f": stub}).compared == 0
+
+
+def test_only_the_first_of_many_pairs_are_shown() -> None:
+    groups = enumerate(different(20))
+    many = {f"{group}_{number}": {"f": code} for group, code in groups for number in range(FEW)}
+    found = look_alikes(many, {})
+    assert len(found.pairs) == MOST_PAIRS and found.more > MOST_PAIRS
+    assert [pair.share for pair in found.pairs] == sorted((pair.share for pair in found.pairs), reverse=True)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Table:\n    def rows(self, number):\n        return [self.make(one) for one in range(number)]",
+        "\n\r\nimport torch\r\ndef f(some, other):\r\n    return torch.stack([some * 2, other]).sum(dim=0)",
+        "x = 1\ndef g(one, two):\n    '''Words\n    words.'''\n    return {one: two for _ in range(3)}",
+    ],
+)
+def test_marks_are_where_the_common_code_is(code: str) -> None:
+    """Of two equal answers all is marked, but imports, and what stands around."""
+    other = disguised(code)
+    many, others = "\n".join([code] * 5), "\n".join([other] * 5)
+    found = look_alikes({"ada": {"f": many}, "bo": {"f": many}, "chen": {"f": others}}, {})
+    assert len(found.pairs) == 3
+    for pair in found.pairs:
+        for pieces in pair.parts[0].pieces:
+            rest = "".join(text for text, common in pieces if not common)
+            assert not re.sub(r"import torch|# all my own work|\s", "", rest)
+
+
+def test_no_long_text_takes_long() -> None:
+    """Nothing is timed: the test ends, or does not."""
+    for piece in ("\n", " ", "(", '"', "'''", "\\", "#", "\t\n", 'f"{', "a.", "0", "@", "lambda:"):
+        fingerprint((piece * LONGEST)[:LONGEST], as_python=True)
+
+
+# How often that happens by chance.
+
+
+@pytest.mark.slow
+def test_few_independent_answers_are_listed() -> None:
+    """A reader and the course's authors wrote these without each other (docs/instructors.md)."""
+    compared, listed = 0, []
+    for chapter in attempted():
+        everybody = {"reader": attempts(chapter), **other_ways(chapter)}
+        for way in sorted(everybody.keys() - {"reader"}):
+            found = look_alikes({"reader": everybody["reader"], way: everybody[way]}, given(chapter))
+            compared += found.compared
+            listed += [(chapter, way, round(pair.share, 2)) for pair in found.pairs]
+    assert compared >= 60
+    assert len(listed) <= 0.02 * compared, listed

@@ -1,0 +1,354 @@
+"""A grade knows what it is for: tests, points, files and their time. What changed is graded again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+import pytest
+from grading_class import STUDENTS, Instant, a_class, grades
+from nbformat.v4 import new_code_cell
+from nbgrader.api import Gradebook
+from pretend_class import answered, delete, find
+from test_report import Text
+
+from autograder.authoring.scratch_course import CommandFailed, ScratchCourse
+from autograder.class_grading.course import Course
+from autograder.class_grading.engine import Summary, grade, tell
+from autograder.class_grading.report import page
+from autograder.class_grading.results import read_results
+from autograder.nbgrader_plugin.restore import original_cells
+from autograder.nbgrader_plugin.versions import changed_cells
+
+pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+
+ALL = sorted(STUDENTS)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """A class that is not graded yet; made once, for the tests to copy."""
+    return a_class(tmp_path_factory.mktemp("template"), root).folder
+
+
+@pytest.fixture
+def course(template: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    """A class of its own for each test, in the current folder."""
+    shutil.copytree(template, tmp_path / "class")
+    monkeypatch.chdir(tmp_path / "class")
+    return ScratchCourse(tmp_path / "class", root)
+
+
+def run(pool: Instant | None = None, **options: object) -> tuple[Summary, str]:
+    """A run of the grade command, and all that it says."""
+    said: list[str] = []
+    with Course("traps") as opened, opened.locked():
+        summary = grade(opened, connect=pool or Instant(), say=said.append, **options)
+        return summary, "\n".join([*said, tell(opened, summary)])
+
+
+def stopping_after(number: int) -> Callable[[], None]:
+    """What stops a run, as Ctrl-C does, when so many are graded."""
+    left = iter(range(number - 1))
+
+    def between() -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    return between
+
+
+def gradebook() -> Gradebook:
+    return Gradebook(f"sqlite:///{Path.cwd() / 'gradebook.db'}")
+
+
+def mend(name: str, source: str) -> None:
+    """Change the code of a cell in the gradebook, as `nbgrader generate_assignment` does."""
+    with gradebook() as opened:
+        opened.update_or_create_source_cell(name, "traps", "traps", source=source)
+
+
+def handed_in(student: str) -> Path:
+    return Path("submitted", student, "traps", "traps.ipynb")
+
+
+def notes(student: str) -> dict[str, object]:
+    """What grading noted in an autograded notebook."""
+    return json.loads(Path("autograded", student, "traps", "traps.ipynb").read_text())["metadata"][
+        "autograder"
+    ]
+
+
+def report() -> str:
+    with Course("traps") as opened:
+        return Text(page(read_results(opened))).text
+
+
+def test_nothing_changed_so_nothing_is_graded_again(course: ScratchCourse) -> None:
+    first, said = run()
+    assert sorted(first.graded) == ALL and not first.again
+    assert "graded again" not in said and "put back" not in said and "could not be read" not in said
+    second, said = run()
+    assert second.skipped == list(STUDENTS)
+    assert "Nothing was left to do: no file, time, test or points changed." in said
+
+
+def test_other_tests_are_run_by_the_plain_command(course: ScratchCourse) -> None:
+    run()
+    mend("square_hidden", "test(square, {5: 25}, points=2)")
+    summary, said = run()
+    assert sorted(summary.graded) == ALL
+    before, after = said.split("6 graded", 1)
+    assert "The tests or points of traps changed since submissions were graded (6): these are" in before
+    assert "points given by hand stay" in before
+    assert "6 of them graded again, because the tests or points changed" in after
+    assert "{5: 25}" in Path("autograded/ada/traps/traps.ipynb").read_text()
+    assert run()[0].graded == []
+
+
+def test_other_points_are_reached_by_the_plain_command(course: ScratchCourse) -> None:
+    run()
+    with gradebook() as opened:
+        opened.update_or_create_grade_cell("square_hidden", "traps", "traps", max_score=4)
+    assert "To be graded again, because the tests or points changed." in report()
+    assert "6 of 6 submissions graded" in report()
+    assert sorted(run()[0].graded) == ALL
+    assert (
+        find(nbformat.read("autograded/bo/traps/traps.ipynb", 4), "square_hidden").metadata.nbgrader.points
+        == 4
+    )
+    assert "To be graded again" not in report()
+
+
+@pytest.mark.parametrize("name", ["setup", "square"])
+def test_a_given_cell_and_the_names_asked_for_count_too(course: ScratchCourse, name: str) -> None:
+    run()
+    mend(name, "def squared(x):\n    raise NotImplementedError")
+    assert sorted(run()[0].graded) == ALL
+
+
+def test_what_decides_no_points_grades_nobody_again(course: ScratchCourse) -> None:
+    run()
+    mend("square", 'def square(x):\n    """Its square."""\n    raise NotImplementedError("Not yet.")')
+    assert run()[0].graded == []
+
+
+def graded_before_the_stop() -> list[str]:
+    graded = json.loads(Path(".grading/traps.json").read_text())["graded"]
+    assert len(graded) == 2
+    return graded
+
+
+def test_a_change_that_was_stopped_half_way_goes_on_with_the_others(course: ScratchCourse) -> None:
+    run()
+    mend("square_hidden", "test(square, {5: 25}, points=2)")
+    with pytest.raises(KeyboardInterrupt):
+        run(between=stopping_after(2))
+    assert sorted([*graded_before_the_stop(), *run()[0].graded]) == ALL
+    assert run()[0].graded == []
+
+
+def test_force_goes_on_where_it_was_stopped(course: ScratchCourse) -> None:
+    run()
+    with pytest.raises(KeyboardInterrupt):
+        run(force=True, between=stopping_after(2))
+    first = graded_before_the_stop()
+    summary, said = run(force=True)
+    assert sorted([*first, *summary.graded]) == ALL
+    assert "--force goes on where it was stopped: begun at " in said and "2 are done." in said
+    assert "4 of them graded again, because --force was given" in said
+    assert sorted(run(force=True)[0].graded) == ALL
+
+
+def test_force_for_others_begins_anew(course: ScratchCourse) -> None:
+    run()
+    with pytest.raises(KeyboardInterrupt):
+        run(force=True, between=stopping_after(2))
+    assert run(force=True, students=["ada"])[0].graded == ["ada"]
+
+
+def test_a_replaced_file_is_seen_without_an_exchange(course: ScratchCourse) -> None:
+    run()
+    notebook = answered(course.released("traps"), square="def square(x):\n    return x**2  # mended")
+    handed_in("chen").write_text(nbformat.writes(notebook))
+    summary, said = run()
+    assert summary.graded == ["chen"]
+    assert "Graded again, because the files in submitted/ are not those that were graded: chen." in said
+    assert "1 of them graded again, because the submitted files changed" in said
+    assert "# mended" in Path("autograded/chen/traps/traps.ipynb").read_text()
+
+
+@pytest.mark.parametrize("name", ["helpers.py", "data/table.csv"])
+def test_a_file_beside_the_notebook_counts_too(course: ScratchCourse, name: str) -> None:
+    path = handed_in("dalia").with_name("new")
+    path.write_text("one")
+    run()
+    path.write_text("two")
+    assert run()[0].graded == ["dalia"]
+    path.unlink()
+    assert run()[0].graded == ["dalia"]
+    path = handed_in("emeka").parent / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("three")
+    assert run()[0].graded == ["emeka"]
+
+
+def test_an_unreadable_notebook_that_is_replaced_is_graded(course: ScratchCourse) -> None:
+    content = handed_in("ada").read_bytes()
+    handed_in("ada").unlink()
+    assert "ada" in run()[0].unreadable
+    handed_in("ada").write_bytes(content[:500])
+    assert run()[0].graded == ["ada"]
+    handed_in("ada").write_bytes(content)
+    summary, _ = run()
+    assert summary.graded == ["ada"] and not summary.unreadable
+    assert grades(course)["ada"] == grades(course)["bo"]
+
+
+def test_grades_from_before_there_were_versions_count(course: ScratchCourse) -> None:
+    run()
+    for path in Path("autograded").rglob("*.ipynb"):
+        notebook = json.loads(path.read_text())
+        for note in ("tests", "submitted", "put_back"):
+            del notebook["metadata"]["autograder"][note]
+        notebook["metadata"]["autograder"]["finished"] = "2026-01-02T03:04:05+00:00"
+        path.chmod(0o644)
+        path.write_text(json.dumps(notebook))
+    mend("square_hidden", "test(square, {5: 25}, points=2)")
+    handed_in("ada").write_text("changed")
+    assert run()[0].graded == []
+    assert sorted(run(force=True)[0].graded) == ALL
+
+
+def test_work_without_a_time_is_named_and_a_time_given_later_counts(course: ScratchCourse) -> None:
+    with gradebook() as opened:
+        opened.update_or_create_assignment("traps", duedate="2027-03-05 12:00:00 UTC")
+    Path("late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
+    handed_in("ada").with_name("timestamp.txt").write_text("2027-03-05 11:00:00 UTC")
+    summary, said = run()
+    assert sorted(summary.timeless) == sorted(STUDENTS[1:])
+    assert "submissions without a time, so nothing says whether they are late" in said
+    handed_in("bo").with_name("timestamp.txt").write_text("2027-03-05 13:00:00 UTC")
+    summary, said = run()
+    assert summary.graded == ["bo"] and "without a time" not in said
+    assert "1 of them graded again, because the time in timestamp.txt changed" in said
+    with gradebook() as opened:
+        assert opened.find_submission("traps", "bo").total_seconds_late == 3600
+        assert opened.find_submission("traps", "bo").late_submission_penalty == 8
+
+
+def test_notebooks_that_cannot_be_read_are_named_with_the_reason(course: ScratchCourse) -> None:
+    content = handed_in("ada").read_bytes()
+    handed_in("ada").write_bytes(content[: len(content) // 2])
+    handed_in("bo").rename(handed_in("bo").with_name("traps (1).ipynb"))
+    handed_in("chen").rename(handed_in("chen").with_name("traps.zip"))
+    summary, said = run()
+    assert sorted(summary.unreadable) == ["ada", "bo", "chen"]
+    shown = report()
+    assert "notebooks that could not be read, with 0 points: 3" in said
+    assert "Could not be read (3)" in shown
+    for words in (
+        "The file `traps.ipynb` is not a Jupyter notebook: it is not valid JSON.",
+        "The submission has no file `traps.ipynb`. It has `traps (1).ipynb`. Was the notebook renamed?",
+    ):
+        assert words in said and words in shown
+    assert "chen The submission has no file `traps.ipynb`." in shown
+    assert set(grades(course)["ada"].values()) == {0}
+    assert "put back" not in said, "a notebook that cannot be read has no cells that were changed"
+
+
+def test_cells_that_were_put_back_are_listed(course: ScratchCourse) -> None:
+    notebook = answered(course.released("traps"))
+    delete(notebook, "double_check")
+    find(notebook, "square_check").source = "1.0"
+    handed_in("emeka").write_text(nbformat.writes(notebook))
+    summary, said = run()
+    assert summary.put_back == ["emeka"]
+    assert "submissions in which cells of the assignment were put back: 1\n  emeka" in said
+    shown = report()
+    assert "Cells put back (1)" in shown
+    assert (
+        "emeka Cell square_check differed from the assignment's; Cell double_check had been deleted" in shown
+    )
+
+
+def test_points_by_hand_below_a_better_resubmission_are_named(course: ScratchCourse) -> None:
+    run()
+    with gradebook() as opened:
+        opened.find_grade("square_hidden", "traps", "traps", "fumi").manual_score = 0.5
+        opened.find_grade("square_hidden", "traps", "traps", "bo").manual_score = 2
+        opened.db.commit()
+    handed_in("fumi").with_name("timestamp.txt").write_text("2030-01-01 10:00:00 UTC")
+    _, said = run()
+    assert "points given by hand stay, but the test gives more by now: 1" in said
+    assert "fumi: square_hidden: 0.5 by hand, 2 by the test" in said
+    assert grades(course)["fumi"]["square_hidden"] == 0.5
+    shown = report()
+    assert "Points given by hand (2)" in shown
+    assert "fumi square_hidden 0.5 2 the test gives more by now" in shown
+    assert "bo square_hidden 2 2" in shown
+
+
+def change(course: ScratchCourse, name: str, source: str, points: float) -> str:
+    """Change a test in the instructor's notebook, and tell nbgrader; what it says."""
+    path = course.folder / "solutions" / "traps" / "traps.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    cell = find(notebook, name)
+    cell.source, cell.metadata.nbgrader.points = source, points
+    nbformat.write(notebook, path)
+    return course.nbgrader("generate_assignment", "traps", "--force")
+
+
+@pytest.mark.slow
+def test_generate_assignment_says_what_a_change_means_for_those_graded(course: ScratchCourse) -> None:
+    source = find(nbformat.read("solutions/traps/traps.ipynb", 4), "square_check").source
+    assert "graded already" not in change(course, "square_check", source, 3), "nobody is graded"
+    run()
+    assert "graded already" not in course.nbgrader("generate_assignment", "traps", "--force")
+    said = change(course, "square_check", f"{source}  # mended", 4)
+    assert "Submissions of traps that are graded already: 6." in said
+    assert "square_check (3 points → 4 points, other code)" in said
+    assert "`python -m autograder grade traps`" in said and "Points given by hand stay." in said
+    summary, said = run()
+    assert sorted(summary.graded) == ALL
+    assert "changed since submissions were graded (6)" in said
+
+
+@pytest.mark.slow
+def test_generate_assignment_names_the_cells_that_nbgrader_refuses(course: ScratchCourse) -> None:
+    run()
+    path = course.folder / "solutions" / "traps" / "traps.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    new = new_code_cell("1.0", metadata=dict(find(notebook, "square_check").metadata))
+    new.metadata = json.loads(json.dumps(new.metadata).replace("square_check", "square_more"))
+    notebook.cells.append(new)
+    nbformat.write(notebook, path)
+    with pytest.raises(CommandFailed):
+        course.nbgrader("generate_assignment", "traps", "--force")
+    said = course.log.read_text()
+    assert "nbgrader refuses to add or remove cells: square_more (new)." in said
+    assert run()[0].graded == []
+
+
+@pytest.mark.slow
+def test_plain_nbgrader_notes_the_versions_too(course: ScratchCourse) -> None:
+    course.nbgrader("autograde", "traps", "--student=ada")
+    assert {"tests", "submitted", "put_back", "finished"} <= notes("ada").keys()
+    run(students=["bo"])
+    assert notes("ada")["tests"] == notes("bo")["tests"]
+    assert run()[0].skipped == ["ada", "bo"]
+    handed_in("ada").with_name("helpers.py").write_text("LIMIT = 3")
+    assert run()[0].graded == ["ada"]
+
+
+def test_changes_are_told_cell_by_cell(course: ScratchCourse) -> None:
+    with gradebook() as opened:
+        cells = original_cells(opened.find_notebook("traps", "traps"))
+    released = [*cells.values()]
+    assert changed_cells(released, released) == []
+    assert changed_cells(released, released[1:]) == ["setup (gone)"]
+    assert changed_cells(released[1:], released) == ["setup (new)"]
+    assert changed_cells(released, [*released[1:], released[0]]) == ["the order of the cells"]
