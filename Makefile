@@ -64,7 +64,7 @@ define or-say
 "make bundle) and 6 GB on the disk. Then call make again." >&2; exit 1; }
 endef
 
-.PHONY: help lab programs test test-grading test-notebooks test-browser test-rest test-on check notebooks new-chapter links release rehearsal grade watch report similar term gradescope hub bench fuzz screens record site bundle constraints clean
+.PHONY: help lab programs test test-grading test-notebooks test-browser test-rest test-on test-gpu check notebooks new-chapter links release rehearsal grade watch report similar term gradescope hub bench fuzz screens record gpu gpu-wheels site bundle constraints clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ test-rest: $(READY) ## the slow tests that are in no other part
 test-on: $(READY) ## run all notebooks on other versions: make test-on VERSIONS=colab (or oldest)
 	AUTOGRADER_SECONDS=0.1 $(RUN) -m pytest -m versions -k "$(VERSIONS)" --durations=$(DURATIONS) --numprocesses 2 tests/test_versions.py
 
+test-gpu: $(READY) ## run all chapters on a GPU that is pretended, to find what lies on two devices
+	$(RUN) -m pytest -m pretended --durations=$(DURATIONS) --numprocesses 2 tests/test_pretended_gpu.py
+
 programs: ## install the programs that some tests use, on Debian and Ubuntu as root
 	.ci/programs
 
@@ -101,7 +104,7 @@ check: $(READY) ## the part of the tests that takes seconds: style, types, impor
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
 	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache --no-logo
-	$(RUN) -m pytest -m "not slow and not machine and not versions" --durations=$(DURATIONS) $(SHARED) 2 tests
+	$(RUN) -m pytest -m "not slow and not machine and not versions and not pretended" --durations=$(DURATIONS) $(SHARED) 2 tests
 
 notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARGS=--all for more)
 	@$(RUN) -m autograder notebooks $(ARGS)
@@ -158,6 +161,20 @@ bundle: $(READY) ## make one archive in build/ from which `make lab` works witho
 	@$(RUN) -m autograder bundle
 
 # Warnings count as errors: a link that leads nowhere is one. The network is not needed.
+# A machine with a GPU may have no network: what its own Python lacks comes from the folder of `make gpu-wheels`.
+WHEELS = build/gpu-wheels
+OUT = build/gpu
+GPU_PYTHON = $(or $(PYTHON),$(if $(wildcard .venv/ready),.venv/bin/python,$(BASE)))
+
+gpu: ## measure all that waits for a GPU, on one, without a network (OUT=folder, ARGS=--only=ratios, PYTHON=…)
+	@if ls $(WHEELS)/*.whl >/dev/null 2>&1; then $(GPU_PYTHON) -m pip install -q --no-index --no-deps \
+	--no-compile --upgrade --target build/gpu-site $(WHEELS)/*.whl; fi
+	@PYTHONPATH="$(CURDIR):$(CURDIR)/build/gpu-site$${PYTHONPATH:+:$$PYTHONPATH}" \
+	$(GPU_PYTHON) -m autograder gpu --out '$(OUT)' $(ARGS)
+
+gpu-wheels: $(READY) ## collect what such a machine lacks beside torch: Jupyter's parts, for Python 3.12 on Linux
+	@$(RUN) -m autograder gpu-wheels $(WHEELS)
+
 site: $(READY) ## build the website from the notebooks as they are, into build/site
 	@$(RUN) -m sphinx -q -j auto -n -W --keep-going -d build/doctrees -c docs . build/site $(ARGS)
 	@echo "To look at it: python3 -m http.server --directory build/site"

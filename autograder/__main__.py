@@ -12,6 +12,8 @@ _WITH_OWN_OPTIONS = {
     "again": "class_grading.again",
     "fastest": "class_grading.fastest",
     "grade": "class_grading.command",
+    "gpu": "gpu.command",
+    "gpu-wheels": "gpu.wheels",
     "gradescope": "authoring.gradescope",
     "late": "class_grading.late",
     "rehearsal": "authoring.rehearsal",
@@ -141,6 +143,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("grade", add_help=False, help="grade a class, in parallel")
     commands.add_parser("again", add_help=False, help="judge one exercise again, after a dispute")
     commands.add_parser("fastest", add_help=False, help="write a page about the fastest answers")
+    commands.add_parser("gpu", add_help=False, help="measure all that waits for a GPU, on one")
+    commands.add_parser("gpu-wheels", add_help=False, help="collect what a machine with a GPU may lack")
     commands.add_parser("gradescope", add_help=False, help="make an archive that grades on Gradescope")
     commands.add_parser("late", add_help=False, help="count lateness anew for a graded class")
     commands.add_parser("report", add_help=False, help="write a page about a graded class")

@@ -11,7 +11,7 @@
 #
 # **You will be able to**
 # - write attention by hand, with and without its table, and say what each way costs,
-# - say who may attend to whom: causal, padded, with a cache; and avoid four mistakes that raise no error,
+# - say who may attend to whom: causal, padded, with a cache; and avoid mistakes that raise no error,
 # - see which implementation was taken, and get the fast one back where it was lost,
 # - say when a cache, grouped heads or unpadded batches pay.
 #
@@ -69,7 +69,7 @@ for name, function in {"by hand": by_hand, "one call": attend}.items():
 
 # %% [markdown]
 # `torch.nn.functional.scaled_dot_product_attention`, here `attend`, gives the same. By hand it is two products, a
-# division and a softmax: each reads a table and writes one. The call is a single operation: **fused**.
+# division and a softmax: each writes a table, or reads one, or both. The call is a single operation: **fused**.
 #
 # 8 heads, 1,024 positions, width 64. How many times as fast is the call?
 
@@ -97,8 +97,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** The arithmetic of the two products is the same; the *limit* is the time that it takes at least. The rest is
-# traffic: the table of scores is written, divided, turned into weights and read again. Here it is larger than the
+# **Why.** The arithmetic of the two products is the same; the *limit* is the time that it takes at least. Most of the
+# rest is the table of scores: it is written, divided, turned into weights and read again. Here it is larger than the
 # queries, keys and values together:
 
 # %%
@@ -129,14 +129,14 @@ compare(
 
 # %% [markdown]
 # **Why not?** The table is one row for each head: 262 kB beside 33.6 MB of keys and values. Whoever computes it must read
-# those, once each. There is no table to save, so nothing is won by saving it. Take the call all the same: it is
+# those, once each. There is no large table to save, so little can be won by saving it. Take the call all the same: it is
 # shorter, and the same code serves many queries.
 
 # %% [markdown]
 # ## 2. Memory that grows with the square
 #
 # Twice as many positions, four times as large a table. 4 heads, 256 to 4,096 positions. By hand, 4,096 positions
-# need some hundred MB at once. How many times less does the call need?
+# need several hundred MB at once. How many times less does the call need?
 
 # %%
 guess = ...
@@ -331,18 +331,19 @@ assert not torch.allclose(by_flag, from_scratch[5:], atol=0.1)
 
 # %% [markdown]
 # One new position needs no mask at all: it may see everything. (But `is_causal=True` would let it see key 0 only.)
-# Both together, a mask and the flag, are refused:
+# Both together, a mask and the flag, are refused; or, in older versions of torch, the flag wins without a word:
 
 # %%
 one = weights_of(query[:, :, 7:], key)[0, 0]
 assert torch.allclose(one, from_scratch[7:], atol=1e-6)
 assert (weights_of(query[:, :, 7:], key, is_causal=True) > 0).sum() == 1
 try:
-    attend(query[:, :, 5:], key, key, attn_mask=mask, is_causal=True)
+    together = attend(query[:, :, 5:], key, key, attn_mask=mask, is_causal=True)
 except RuntimeError as error:
     print(str(error).split("\n")[0])
 else:
-    raise AssertionError("a mask and is_causal should be refused")
+    print("taken, as if there were no mask")
+    assert torch.allclose(together, attend(query[:, :, 5:], key, key, is_causal=True), atol=1e-6)
 
 # %% [markdown]
 # ## 5. Padding
@@ -389,6 +390,7 @@ behaviour(
 nobody = torch.tensor([[False, False], [True, True]]).repeat_interleave(
     3, 1
 )  # all of the second text is filling
+plainly = "nobody asks for the weights, and the layer takes no shortcut"
 inputs = heads(2, 4, 6, width=8)(torch.Generator(), "cpu")
 for name, backend in {"fused": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MATH}.items():
     with sdpa_kernel(backend):
@@ -397,7 +399,7 @@ for name, backend in {"fused": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MA
         "F13",
         f"The function gives zeros for a row without anybody ({name}).",
         bool((second == 0).all()),
-        when="nobody asks for the weights",
+        when=plainly,
     )
 
 # %% [markdown]
@@ -411,9 +413,14 @@ for need_weights, side in ((False, "when"), (True, "unless")):
         "F13",
         f"The layer gives its bias alone for a row without anybody (need_weights={need_weights}).",
         torch.equal(second, layer.out_proj.bias.expand_as(second)),
-        **{side: "nobody asks for the weights"},
+        **{side: plainly},
     )
     print(f"need_weights={need_weights}: {second[0, 0].item():.2f}")
+layer.eval()
+with torch.no_grad():  # now the layer takes its shortcut
+    second = layer(x, x, x, key_padding_mask=nobody, need_weights=False)[0][1]
+layer.train()
+print(f"need_weights=False, in evaluation and without gradients: {second[0, 0].item():.2f}")
 
 # %% [markdown]
 # A NaN in a place that nobody uses is not harmless. Here the loss is made of the first text alone:
@@ -426,8 +433,10 @@ for need_weights in (False, True):
     print(f"need_weights={need_weights}: {broken:.0%} of the gradient is NaN")
 
 # %% [markdown]
-# Older versions gave NaN in the function, too, and the layer's shortcut for inference may still do so. So rest on none of
-# it. Let every query see something (a filled place may look at anything), and throw its result away.
+# Before torch 2.5 the function gave NaN, too ([says the
+# tutorial](https://docs.pytorch.org/tutorials/intermediate/transformer_building_blocks.html)), and you have just seen what
+# the layer's shortcut gives. So rest on none of it. Let every query see something (a filled place may look at anything),
+# and throw its result away.
 #
 # ### What the filling costs
 #
@@ -534,7 +543,8 @@ compare(
 
 # %% [markdown]
 # **Why.** Without a cache, a step pays for all positions: their three products, and all their scores. With it, the
-# products are for one row. What is left is to read the cache once. So the price of a step is the *size of the cache*.
+# products are for one row. What is left is to read the weights and the cache, once each. The weights stay as they are, and
+# serve all texts of a batch. So in long texts the price of a step is the *size of the cache*.
 #
 # ### Grouped heads
 #
@@ -879,7 +889,7 @@ compare(
     inputs=encoder_texts([128] + 15 * [8]),
     guess=guess,
     claim="F15",
-    when="no gradients are recorded",
+    when="the layers take their shortcut for inference",
 )
 
 # %% [markdown]
@@ -896,14 +906,15 @@ compare(
     inputs=encoder_texts([128] + 15 * [8]),
     guess=guess,
     claim="F15",
-    unless="no gradients are recorded",
+    unless="the layers take their shortcut for inference",
 )
 
 # %% [markdown]
 # **Why.** Packed, the linear layers gain, too: they see only the rows that exist. But only the shortcut for inference
-# packs. It needs evaluation mode, no gradients, and the filling at the end; otherwise the flag does nothing, without a
-# word. (Compare the two baselines, too: a shortcut that does not pack may even lose.) And the page on nested tensors
-# now says that they are not under active development. For new code, section 5's way is the safer one.
+# packs. It needs, among other things, evaluation mode, no gradients, and the filling at the end; without these three the
+# flag does nothing, and says nothing. (Compare the two baselines, too: a shortcut that does not pack may even lose.) And
+# nested tensors are "in prototype stage", warns torch itself (we have switched that off). For new code, section 5's way is
+# the safer one.
 #
 # ### On a GPU
 #
@@ -945,7 +956,7 @@ else:
 # | padding | `attn_mask`: `True` takes part | the inverse of `key_padding_mask` |
 # | a position without anything to see | let it see something, drop its result | 0 or NaN, by version and backend |
 # | an uneven batch | groups of like lengths, or one by one | a mask does not save what it hides |
-# | the fused kernel on the CPU | four dimensions, equal widths, no dropout | otherwise the table is back, silently |
+# | the fused kernel on the CPU | four dimensions, equal widths, contiguous, no dropout | otherwise the table is back, silently |
 # | to be sure | `costs`, or `sdpa_kernel(…)` in a test | nobody tells you |
 # | evaluation | `dropout_p=0.0` yourself | a function knows no `eval()` |
 # | `nn.MultiheadAttention` on long texts | `need_weights=False` | weights are a table |
@@ -955,7 +966,8 @@ verdicts("F9", "F10", "F11", "F12", "F13", "F14", "F15")
 
 # %% [markdown]
 # *F10* and *F11* say how it is, and it is as they say. They are here because code that reads well does the opposite,
-# without an error. *F9* was true when it was written: the CPU got its kernel later.
+# without an error. *F9* was true of torch 2.0: [the CPU's kernel came
+# later](https://github.com/pytorch/pytorch/issues/106519).
 #
 # **Now you:** [the exercises of this chapter](../exercises/16_attention/16_attention.ipynb). Four functions and a class,
 # given slow or large: two conventions, a window, a shared beginning, an uneven batch, and a cache that forgets.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 17 · The memory of a training step
 #
-# A training that is too slow gets there in the end. One that needs too much memory stops at its first step. So this
+# A training that is too slow gets there in the end. One that needs too much memory stops. So this
 # chapter weighs: which bytes does a training step hold, when, and which of them can you do without?
 #
 # Most chapters test five widely read articles; this one tests PyTorch's own documentation. IDs such as *F17* are the
@@ -194,8 +194,8 @@ for dtype in (torch.float32, torch.bfloat16):
 assert weight == 1
 
 # %% [markdown]
-# Below 1, the next `bfloat16` is 0.004 away. A smaller step is rounded to nothing, each time. That is what the copy
-# is for: it adds up what is too small to see.
+# Below 1, the next `bfloat16` is 0.004 away. A step of less than half of that is rounded to nothing, each time. That is what
+# the copy is for: it adds up what is too small to see.
 #
 # ## 3. The step inside of backward
 #
@@ -348,7 +348,7 @@ print("operations:", *counts)
 assert len(set(counts)) == 1
 
 # %% [markdown]
-# They do the same. Since PyTorch 2.0, `zero_grad()` sets `None` unless you ask for zeros, and the guide is older. ([Chapter
+# They do the same: `zero_grad()` itself sets `None`, unless you ask for zeros. ([Chapter
 # 11](11_modules.ipynb) times zeros.) The *place* matters more than the way. Two steps with 512 rows each, cleared in
 # three ways; new memory only:
 
@@ -575,13 +575,15 @@ kept = {"all kept": all_kept, "products kept": products_kept, "blocks' inputs ke
 compare("memory: eight blocks, what is kept, 512 rows", kept, inputs=rows_of(512), guess=guess, seconds=2)
 
 # %%
-x, peaks = torch.randn(512, 128), {}
+x, peaks, counts = torch.randn(512, 128), {}, []
 for name, function in kept.items():
     cost = costs(function, x)
     peaks[name] = cost.peak_bytes
     products = cost.operations["aten.addmm"] + cost.operations["aten.mm"]
+    counts.append(products)
     print(f"{name:20} at most {cost.peak_bytes / 1e6:5.1f} MB new memory, {products} products")
 assert peaks["all kept"] > peaks["products kept"] > peaks["blocks' inputs kept"]
+assert counts[0] == counts[1] == counts[2] - 8
 assert round(large / (8 * x.nbytes)) == 10  # in section 1: what a block keeps for each number of its input
 
 # %% [markdown]
@@ -612,7 +614,7 @@ print(f"at most {peaks[0]:.1f} MB of new memory, checkpointed {peaks[1]:.1f} MB"
 assert peaks[0] < 1.2 * peaks[1]
 
 # %% [markdown]
-# It costs more than with 512 rows, and next to nothing is saved: the gradients are the memory here.
+# It costs more, as a ratio, than with 512 rows, and next to nothing is saved: the gradients are the memory here.
 #
 # ### Or a smaller batch at a time?
 #
@@ -642,7 +644,7 @@ for name, function in two.items():
 
 # %% [markdown]
 # The parts make no product twice, but start each operation four times, and add each gradient to that of the parts
-# before (a new one beside it: that is what they hold more). They can only be cut where there are rows to cut; the
+# before. (These lie there while the next part's activations pile up: that is what they hold more.) They can only be cut where there are rows to cut; the
 # checkpoint also helps where one row is too long. And cutting has a rule. The documentation: "Gradient accumulation
 # adds gradients over an effective batch of size `batch_per_iter * iters_to_accumulate`" (*F21*). Two parts of 6 rows:
 # once all rows have a label, and once four of the first part have none (label -100).
@@ -673,7 +675,6 @@ assert same_as_whole(labels) and not same_as_whole(some)
 
 # %% [markdown]
 # The 2 rows of the first part weigh as much as the 6 of the second. Divide sums by the count of *all* rows with a label.
-# (And where the number of parts is no multiple of the number of parts in a step, the last ones leak into the next.)
 #
 # ## 6. Activations: keep fewer bits
 #
@@ -825,21 +826,22 @@ assert peaks[0] > 3 * max(peaks[1:])
 # tables of one chunk, the gradient of the head, and one new contribution to it. The last two are there however small the
 # chunks are.
 #
-# It does *not* pay where rows are few or the vocabulary is small: then the head's gradient, which each chunk adds to, is
-# the larger table.
+# It does *not* pay where rows are few. A row has 64 numbers here. With fewer rows than that, the head's gradient is larger
+# than a table of scores, and each chunk makes a contribution of that size. A small vocabulary makes both small alike:
 
 # %%
-few = vocabulary(32, words=64)(torch.Generator().manual_seed(0), "cpu")
-peaks = [costs(function, *few).peak_bytes for function in (whole, functools.partial(at_once, size=8))]
-print(f"32 rows, 64 words: whole {peaks[0]:,} bytes, chunks {peaks[1]:,} bytes at most")
-assert peaks[1] > 0.8 * peaks[0]
+for rows, words in ((32, 8192), (32, 64), (2048, 64)):
+    given = vocabulary(rows, words)(torch.Generator().manual_seed(0), "cpu")
+    peaks = [costs(function, *given).peak_bytes for function in (whole, functools.partial(at_once, size=8))]
+    print(f"{rows:5,} rows, {words:5,} words: whole {peaks[0]:9,} bytes, chunks {peaks[1]:9,} bytes at most")
+    assert (peaks[1] < peaks[0]) == (rows > 64)
 
 # %% [markdown]
 # ## 8. On a GPU: the snapshot
 #
-# On a GPU, PyTorch records by itself what this chapter's `Watch` does:
+# On a GPU, PyTorch can record by itself what this chapter's `Watch` does:
 # `torch.cuda.memory._record_memory_history()`, then some steps, then `torch.cuda.memory._dump_snapshot("file.pickle")`.
-# Drag the file onto [pytorch.org/memory_viz](https://pytorch.org/memory_viz): it draws the picture of section 1, and a
+# Drag the file onto [pytorch.org/memory_viz](https://pytorch.org/memory_viz): it draws such a picture as section 1, and a
 # click on a band shows the line of Python that made it.
 
 # %%
@@ -907,14 +909,14 @@ for pinned in (False, True):
     )
 
 # %% [markdown]
-# `pin_memory=True` is what makes it fast on a GPU. On a CPU it copies everything that is kept. So ask for it only where
-# there is a GPU.
+# `pin_memory=True` is for the copies between a GPU and the CPU ([chapter 04](04_data_loading.ipynb)). On a CPU alone it
+# copies everything that is kept. So ask for it only where there is a GPU.
 
 # %% [markdown]
 # ### Slivers
 #
 # A GPU has one band more: memory that PyTorch has taken from the driver and cannot use, because the free pieces lie apart.
-# It shows as `memory_reserved() - memory_allocated()`, and grows where sizes change from step to step. The
+# It is a part of `memory_reserved() - memory_allocated()`, and grows where sizes change from step to step. The
 # documentation on *expandable segments*: "This process does not create as many slivers of unusable memory" (*F24*).
 
 # %%
@@ -975,7 +977,7 @@ else:
 # %% [markdown]
 # ### The profiler's view
 #
-# `Watch` and `costs` see the tensors that operations hand back. What an operation takes for itself, as scratch, only the
+# `Watch` and `costs` see the tensors that operations hand back. What an operation takes for itself, as scratch, the
 # profiler sees, with `profile_memory=True`. It adds up what each kind of operation took, minus what it gave back.
 
 # %%
@@ -990,8 +992,8 @@ for one in taken:
 # %% [markdown]
 # ### Activations elsewhere
 #
-# On a GPU: the eight blocks with all activations kept on the GPU, or in the CPU's pinned memory. How many times as fast
-# is the second?
+# On a GPU: the eight blocks with all activations kept on the GPU, computed again (section 5), or kept in the CPU's pinned
+# memory. How many times as fast is the last?
 
 # %%
 guess = ...
@@ -1005,16 +1007,16 @@ def kept_on_cpu(x):
 
 
 compare(
-    "memory: activations kept on the GPU or on the CPU",
-    {"on the GPU": all_kept, "on the CPU": kept_on_cpu},
+    "memory: activations kept on the GPU, computed again, or kept on the CPU",
+    {"on the GPU": all_kept, "computed again": checkpointed, "on the CPU": kept_on_cpu},
     inputs=rows_of(16_384),
     guess=guess,
     only="cuda",
 )
 
 # %% [markdown]
-# Every number travels to the CPU and back. Compare that with the checkpoint, which computes it again: a GPU computes
-# faster than the cable carries, mostly.
+# Every number that is kept travels to the CPU and back. The checkpoint computes it again. Which of the two costs less is a
+# question of how fast your GPU computes, and how fast the cable carries.
 
 # %% [markdown]
 # ## Summary
@@ -1029,7 +1031,7 @@ compare(
 # | activations | `checkpoint(block, x, use_reentrant=False)` | all but the block's input | the forward pass again |
 # | activations | the same, products kept | some | norms and activations again |
 # | activations | hooks that keep 16 bits | half, if each is kept once | digits, conversions |
-# | the scores | chunks of rows | all but one chunk | nothing, if each goes back at once |
+# | the scores | chunks of rows, if rows are many | all but one chunk | no product twice, if each goes back at once |
 # | a result that nobody needs | no name for it, or `del` | one table | nothing |
 # | activations | *no* checkpoint for a single function such as ReLU | a second table for each | nothing |
 

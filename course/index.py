@@ -44,6 +44,8 @@ course_map(
         "15_compiler": "what it records, and what it costs",
         "16_attention": "with its table, and without",
         "17_training_memory": "what fills it, and what can go",
+        "18_launch_overhead": "what a call costs before it computes",
+        "19_first_kernel": "loops in C++, tiles in Triton, and when they pay",
     }
 )
 

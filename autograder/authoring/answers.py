@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -28,6 +29,8 @@ _NUMBER = r"\d+(?:\.\d+)?"
 HEADER = re.compile(rf"# %% (\w+) (\w+)((?: \w+={_NUMBER}(?:\.\.{_NUMBER})?)*)")
 # An answer "as slow as given" may come out a little faster by luck: so much of a test's points is nothing.
 NOTHING = 0.1
+# How fast one right way is beside another differs from machine to machine by up to this factor.
+MACHINES = 2
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,17 @@ class Worth:
     def __str__(self) -> str:
         return f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
 
-    def agrees(self, points: float | None, most: float) -> bool:
-        """Whether a test that can give ``most`` points gave what it should."""
+    def agrees(self, points: float | None, most: float, asked: float | None = None) -> bool:
+        """Whether a test that can give ``most`` points gave what it should.
+
+        ``asked`` is the ratio that a race asked for, where it timed the answer and where another machine than
+        the author's may find it faster or slower beside the given version.
+        """
         if points is None:
             return False
-        return self.low - 0.005 <= points <= max(self.high + 0.005, NOTHING * most * (self.high == 0))
+        other = most * log(MACHINES) / log(asked) if asked else 0
+        least, highest = self.low - other, self.high + other
+        return least - 0.005 <= points <= max(highest + 0.005, NOTHING * most * (self.high == 0))
 
 
 @dataclass(frozen=True)

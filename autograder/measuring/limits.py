@@ -18,8 +18,10 @@ from . import store
 from .clocks import default_clock, run_block, threads
 from .device import device_name
 
-# Working sets in bytes: from one that fits the innermost caches to one that fits none.
+# Working sets in bytes: from one that fits the innermost caches to one that fits none. The L2 of a GPU
+# holds 50 MB and more.
 SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
+SIZES_ON_GPU = (*SIZES, 1 << 28, 1 << 30)
 TRIES = 10
 
 
@@ -33,7 +35,8 @@ def limit(bytes: float = 0, flops: float = 0, *, device: str = "cpu", num_thread
         raise ValueError("bytes and flops must be 0 or more.")
     measured = rates(device, num_threads)
     # A working set moves no faster than a somewhat smaller one; sizes were measured in steps of four.
-    fitting = [rate for size, rate in measured["bytes_per_second"] if size > min(bytes, SIZES[-1]) / 4]
+    by_size = measured["bytes_per_second"]
+    fitting = [rate for size, rate in by_size if size > min(bytes, by_size[-1][0]) / 4]
     least: float = max(bytes / max(fitting), flops / measured["flops_per_second"])
     return least
 
@@ -55,24 +58,26 @@ def rates(device: str, num_threads: int) -> dict[str, Any]:
 
 def measure_rates(device: str, num_threads: int = 1) -> dict[str, Any]:
     """The best rates seen: bytes a second by size of the working set, and float32 operations a second."""
+    on_gpu = torch.device(device).type == "cuda"
     with threads(num_threads):
-        moved = [[size, _bandwidth(size, device)] for size in SIZES]
-        side = 8192 if torch.device(device).type == "cuda" else 768
+        moved = [[size, _bandwidth(size, device)] for size in (SIZES_ON_GPU if on_gpu else SIZES)]
+        side = 8192 if on_gpu else 768
         a, b = torch.rand(side, side, device=device), torch.rand(side, side, device=device)
         arithmetic = 2 * side**3 / _best(lambda: torch.mm(a, b), device, calls=1)
-        if torch.device(device).type == "cpu":
-            arithmetic = max(arithmetic, _convolving())
+        arithmetic = max(arithmetic, _convolving(device, *((64, 256, 56) if on_gpu else (4, 128, 28))))
     return {"bytes_per_second": moved, "flops_per_second": arithmetic}
 
 
-def _convolving() -> float:
-    """Operations a second in a convolution on the CPU.
+def _convolving(device: str, number: int, channels: int, side: int) -> float:
+    """Operations a second in a convolution.
 
-    Another library computes it than matrix products, and on some processors twice as fast.
+    Another library computes it than matrix products: on some CPUs twice as fast, and on GPUs, unless somebody
+    forbids it, with products in TF32, which the units for matrices take.
     """
-    pictures, weights = torch.rand(4, 128, 28, 28), torch.rand(128, 128, 3, 3)
+    pictures = torch.rand(number, channels, side, side, device=device)
+    weights = torch.rand(channels, channels, 3, 3, device=device)
     operations = 2 * pictures.numel() * weights[:, 0].numel()
-    return operations / _best(lambda: torch.conv2d(pictures, weights, padding=1), "cpu", calls=1)
+    return operations / _best(lambda: torch.conv2d(pictures, weights, padding=1), device, calls=1)
 
 
 def _bandwidth(size: int, device: str) -> float:

@@ -556,6 +556,144 @@ CLAIMS = {
         ),
         link="https://docs.pytorch.org/docs/stable/notes/cuda.html",
     ),
+    "F25": Claim(
+        "Replaying a CUDA graph takes much less of the CPU's time than launching again.",
+        "many small kernels run on a GPU again and again",
+        "speed",
+        "cuda",
+        words=(
+            "Replaying a graph sacrifices the dynamic flexibility of typical eager execution in exchange "
+            "for greatly reduced CPU overhead."
+        ),
+        link="https://docs.pytorch.org/docs/stable/notes/cuda.html",
+    ),
+    "F26": Claim(
+        "vmap is faster than a for-loop.",
+        "a function for one example is to run for many",
+        "speed",
+        words="In general, vectorization with vmap should be faster than running a function in a for-loop",
+        link="https://docs.pytorch.org/tutorials/intermediate/ensembling.html",
+    ),
+    "F27": Claim(
+        "vmap is about as fast as batching by hand.",
+        "a function for one example is to run for many",
+        "speed",
+        at_least=0.8,
+        words=(
+            "vectorization with vmap should be faster than running a function in a for-loop and "
+            "competitive with manual batching."
+        ),
+        link="https://docs.pytorch.org/tutorials/intermediate/ensembling.html",
+    ),
+    "F28": Claim(
+        "An optimiser's foreach implementation is faster than its for-loop.",
+        "you choose an implementation of an optimiser",
+        "speed",
+        words="For-looping is usually slower than our foreach implementations",
+        link="https://docs.pytorch.org/docs/stable/optim.html",
+    ),
+    "F29": Claim(
+        "Without a wish of yours, an optimiser takes foreach.",
+        "an optimiser is made without arguments",
+        "correctness",
+        words="So when applicable, we default to foreach over for-loop.",
+        link="https://docs.pytorch.org/docs/stable/optim.html",
+    ),
+    "F30": Claim(
+        "inference_mode is faster than no_grad, for nothing.",
+        "no gradients are needed",
+        "speed",
+        words="If it works out of the box for your use case it's a free performance win.",
+        link="https://docs.pytorch.org/docs/stable/notes/autograd.html",
+    ),
+    "F31": Claim(
+        "vmap calls its function once.",
+        "a function under vmap counts or prints",
+        "correctness",
+        words="executes `f` a single time, so all side effects only happen once.",
+        link="https://docs.pytorch.org/docs/stable/func.ux_limitations.html",
+    ),
+    "F32": Claim(
+        "Rewrite parts in C++ and fuse operations: a definite method of speeding things up.",
+        "a part of a program is slow",
+        "speed",
+        "cpu",
+        words=(
+            "A definite method of speeding things up is therefore to rewrite parts in C++ (or CUDA) and fuse "
+            "particular groups of operations."
+        ),
+        link="https://docs.pytorch.org/tutorials/advanced/cpp_extension.html",
+    ),
+    "F33": Claim(
+        "What built-in operators can express is a Python function, and no custom operator.",
+        "built-in operators can express what you compute",
+        "speed",
+        words=(
+            "If your operation is expressible as a composition of built-in PyTorch operators then please "
+            "write it as a Python function and call it instead of creating a custom operator."
+        ),
+        link="https://docs.pytorch.org/tutorials/advanced/custom_ops_landing_page.html",
+    ),
+    "F34": Claim(
+        "A kernel that is given a data pointer does not compose with autograd, torch.compile and vmap.",
+        "you call a kernel of your own with data_ptr()",
+        "correctness",
+        words=(
+            "It is possible to use a C/C++/CUDA kernel by grabbing a Tensor's data pointer and passing it to "
+            "a pybind'ed kernel. However, this approach doesn't compose with PyTorch subsystems like "
+            "autograd, torch.compile, vmap, and more."
+        ),
+        link="https://docs.pytorch.org/tutorials/advanced/custom_ops_landing_page.html",
+    ),
+    "F35": Claim(
+        "opcheck finds an operator that hides which argument it writes to.",
+        "you test an operator of your own",
+        "correctness",
+        words="opcheck would error out if we forgot to add the output to mutates_args, for example.",
+        link="https://docs.pytorch.org/tutorials/advanced/python_custom_ops.html",
+    ),
+    "F36": Claim(
+        "load_inline starts sooner with no_implicit_headers and the headers that you need.",
+        "you wait for load_inline",
+        "speed",
+        words=(
+            "Use this option to improve cold start times when you already include the necessary headers in "
+            "your source code."
+        ),
+        link="https://docs.pytorch.org/docs/stable/cpp_extension.html",
+    ),
+    "F37": Claim(
+        "A block of Triton has a power of two of elements.",
+        "you choose the size of a tile",
+        "correctness",
+        words="each block must have a power-of-two number of elements",
+        link="https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html",
+    ),
+    "F38": Claim(
+        "Triton's interpreter does not support bfloat16.",
+        "you test a kernel with the interpreter",
+        "correctness",
+        words="It does not support operations on bfloat16 numeric types.",
+        link="https://triton-lang.org/main/programming-guide/chapter-3/debugging.html",
+    ),
+    "F39": Claim(
+        "Triton's interpreter cannot load from a pointer that was loaded.",
+        "a kernel gets a tensor of pointers",
+        "correctness",
+        words="It does not support indirect memory access patterns",
+        link="https://triton-lang.org/main/programming-guide/chapter-3/debugging.html",
+    ),
+    "F40": Claim(
+        "A fused softmax in Triton is significantly faster than PyTorch's own.",
+        "rows are short enough for the GPU's fast memory",
+        "speed",
+        "cuda",
+        words=(
+            "you will write a fused softmax operation that is significantly faster than PyTorch's native op "
+            "for a particular class of matrices: those whose rows can fit in the GPU's SRAM."
+        ),
+        link="https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html",
+    ),
     "F41": Claim(
         "torch.compile makes PyTorch code run faster.",
         "the same code is called often",
@@ -578,5 +716,12 @@ CLAIMS = {
             "https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_"
             "model.graph_breaks_index.html"
         ),
+    ),
+    "F43": Claim(
+        "vmap needs less memory with a chunk_size.",
+        "vmap needs too much memory",
+        "memory",
+        words=("If you run into memory issues computing the vmap, please try a non-None chunk_size."),
+        link="https://docs.pytorch.org/docs/stable/generated/torch.func.vmap.html",
     ),
 }

@@ -34,7 +34,7 @@ from autograder import check, race
 # - returns: attention, `(N, H, L, E)`. A query that may look at no key at all gets zeros.
 # - Gradients reach `query`, `key` and `value`. None of them is NaN, also where a query may look at nothing, in whatever
 #   version of torch.
-# - Memory: for *N* = 4, *H* = 8, *L* = *S* = 256, *E* = 16, at most 5 MB of new memory at once for all points, without
+# - Memory: for *N* = 4, *H* = 8, *L* = *S* = 256, *E* = 16, at most 6 MB of new memory at once for all points, without
 #   gradients. One table of all scores has 8.4 MB. That must hold for tensors of any layout: the numbers of a row may
 #   lie apart.
 
@@ -135,7 +135,7 @@ check(
 #   1; it may be larger than *L*, and need not divide it.
 # - returns: `(N, H, L, E)`.
 # - Memory: for *N* = 1, *H* = 2, *L* = 2,048, *E* = 32 and a window of 32, at most 8 MB of new memory at once for all
-#   points. Each of the three tensors has 0.5 MB; the given version needs more than 100 MB.
+#   points. Each of the three tensors has 0.5 MB; the given version needs 55 MB.
 # - No gradients are needed.
 
 

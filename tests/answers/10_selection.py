@@ -151,7 +151,7 @@ def group_softmax(scores, groups, count):
 
 # %% group_softmax one_maximum_for_all check=1 distant=0 missing=0 hidden=0 range=1 race=0
 def group_softmax(scores, groups, count):
-    powers = (scores - scores.amax(0)).exp() if len(scores) else scores.exp()
+    powers = (scores - scores.detach().amax(0)).exp() if len(scores) else scores.exp()
     return powers / scores.new_zeros(count, scores.shape[1]).index_add(0, groups, powers)[groups]
 
 

@@ -85,6 +85,22 @@ def test_points_agree_with_what_an_answer_is_worth(worth: Worth, points: float |
     assert worth.agrees(points, 2) is agrees
 
 
+@pytest.mark.parametrize(
+    ("worth", "points", "agrees"),
+    [
+        (Worth(0, 0), 1.0, True),  # twice as fast as given, where four times is asked for
+        (Worth(0, 0), 1.1, False),
+        (Worth(2, 2), 1.0, True),
+        (Worth(2, 2), 0.9, False),
+        (Worth(0, 2), None, False),
+    ],
+)
+def test_other_machines_may_find_an_answer_twice_as_fast_or_slow(
+    worth: Worth, points: float | None, agrees: bool
+) -> None:
+    assert worth.agrees(points, 2, asked=4) is agrees
+
+
 def test_a_submission_holds_the_chosen_answers(root: Path) -> None:
     answers = answers_to(CHAPTER, root)
     source = build(root / "solutions" / CHAPTER / f"{CHAPTER}.py")

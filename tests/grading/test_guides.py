@@ -127,6 +127,7 @@ ENDLESS = ("dask scheduler", "dask worker")
 NAMED = {
     "nbgrader fetch_assignment": "the class does its part with it, in `everybody_hands_in`",
     "nbgrader autograde": "test_grading.py and the rehearsal grade with it",
+    "make gpu": "it is for a machine with a GPU; test_gpu.py rehearses it",
     "make record": "it is for a machine with a GPU; test_authoring.py records",
     "apt install bubblewrap": "it needs root and a network",
     'pip install -e ".[course]"': "the environment of the tests was made by it",

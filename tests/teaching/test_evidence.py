@@ -31,7 +31,7 @@ def test_every_claim_says_what_would_decide_it() -> None:
     for claim in CLAIMS.values():
         assert claim.says.endswith(".")
         assert not claim.use.endswith(".")
-        assert claim.at_least >= 1.05
+        assert claim.at_least >= 1.05 or claim is CLAIMS["F27"]  # "competitive" with what it is compared to
     assert [name for name, claim in CLAIMS.items() if not claim.words] == ["D6"]  # not known
     assert CLAIMS["E3"].at_least == 1.08
     assert CLAIMS["D4"].cost

@@ -132,12 +132,12 @@ def test_a_readme_without_the_marks_is_refused() -> None:
         scoreboard.with_scores("# Title", [])
 
 
-def test_every_claim_has_a_cell_and_at_most_five_that_need_a_gpu_lack_a_rule() -> None:
+def test_every_claim_has_a_cell_and_at_most_six_that_need_a_gpu_lack_a_rule() -> None:
     found = scoreboard.findings()
     assert {one.claim for one in found} == set(CLAIMS)
     verdicts = {claim: scoreboard.verdict_of(claim, found) for claim in CLAIMS}
     without = [claim for claim, verdict in verdicts.items() if not verdict.rule]
-    assert all(CLAIMS[claim].device == "cuda" for claim in without) and len(without) <= 5, without
+    assert all(CLAIMS[claim].device == "cuda" for claim in without) and len(without) <= 6, without
 
 
 def test_the_readme_has_the_current_scores(root: Path) -> None:

@@ -1,0 +1,49 @@
+"""``make gpu-wheels``: what a machine with torch lacks to run notebooks, as wheels in one folder."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from ..authoring.builder import find_root
+from ..measuring.units import size
+
+# What the kernels and the runner import; pip adds what these need.
+NEEDED = ("ipykernel", "jupytext", "matplotlib", "nbclient", "nbformat", "platformdirs")
+# What comes with torch.
+THERE = ("numpy",)
+PYTHON = "3.12"
+PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+MOST_BYTES = 50e6
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Fill the folder; 0, or 1 where pip fails or the wheels are too large to be carried."""
+    parser = argparse.ArgumentParser(
+        prog="python -m autograder gpu-wheels", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args(argv).folder
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", scratch, *NEEDED]
+        command += ["--constraint", str(find_root() / "constraints.txt"), "--python-version", PYTHON]
+        command += ["--implementation", "cp", "--only-binary=:all:"]
+        command += [f"--platform={name}" for name in PLATFORMS]
+        if subprocess.run(command, check=False).returncode:
+            print("error: pip could not collect the wheels, for the reason above.", file=sys.stderr)
+            return 1
+        wheels = [path for path in Path(scratch).iterdir() if not path.name.startswith(THERE)]
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for path in wheels:
+            shutil.move(path, folder)
+    total = sum(path.stat().st_size for path in folder.iterdir())
+    print(f"{folder}: {len(wheels)} wheels for Python {PYTHON} on Linux, {size(total)}")
+    if total > MOST_BYTES:
+        print(f"error: more than {size(int(MOST_BYTES))}", file=sys.stderr)
+        return 1
+    return 0

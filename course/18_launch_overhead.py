@@ -1,0 +1,1007 @@
+# %% [markdown]
+# # 18 · Launch overhead
+#
+# An operation on ten numbers takes about as long as one on a thousand. Nearly all of that time goes into the way to the
+# operation: Python, looking up what to run, making a tensor for the result. This chapter measures that way, and takes
+# it less often.
+#
+# The course measures the claims of five widely read articles, and here those of PyTorch's own documentation, whose
+# *F* numbers are listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in
+# [chapter 00](00_measuring.ipynb).
+#
+# **You will be able to**
+# - say from which size on the numbers cost more than the call,
+# - make many calls few: one table, a list of tensors, one buffer, `vmap`; and say when that gains nothing,
+# - foretell what `vmap` refuses, and what it does only once,
+# - see in a profile that a device is starved,
+# - say what a CUDA graph repeats, and what it silently does not.
+#
+# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01.
+#
+# **Claims tested:** *F28* "for-looping is usually slower than our foreach implementations"; *F29* "we default to foreach
+# over for-loop"; *F26* `vmap` "should be faster than running a function in a for-loop", *F27* "and competitive with manual
+# batching"; *F31* `vmap` "executes `f` a single time"; *F25* CUDA graphs for "greatly reduced CPU overhead"; in *Further*
+# *F30* `inference_mode`, "a free performance win", and *F43* `chunk_size` for "memory issues".
+
+# %%
+import functools
+import os
+import timeit
+import warnings
+from statistics import median
+
+os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when torch is loaded
+
+import torch
+import torch.nn.functional as F
+from parts.overhead import Tape, busy, draw_crossing, draw_gaps, spans_of
+from torch import nn
+from torch.func import grad, vmap
+from torch.profiler import ProfilerActivity, profile
+
+from autograder import article_code, behaviour, compare, costs, devices, fewer, guessed, picture, verdicts
+
+torch.set_num_threads(1)
+torch.manual_seed(18)
+print("devices here:", *devices(), "· torch", torch.__version__)
+
+# %% [markdown]
+# ## 1. One number or a thousand
+#
+# Two tensors are added. How many times as fast is that with 1 number in each as with 1,000?
+
+# %%
+guess = ...
+
+# %%
+SIZES = (1_000, 1_000_000, 100_000, 10_000, 100, 10, 1)
+
+
+def label(size):
+    return f"{size:,} number{'s' * (size > 1)}"
+
+
+def adder(size):
+    return lambda pairs: torch.add(*pairs[size])
+
+
+def pairs_of_all_sizes(generator, device):
+    return ({size: torch.rand(2, size, generator=generator).to(device).unbind() for size in SIZES},)
+
+
+sweep = compare(
+    "overhead: one addition, seven sizes",
+    {label(size): adder(size) for size in SIZES},
+    inputs=pairs_of_all_sizes,
+    guess=guess,
+    differ="seven sizes",
+)
+
+# %%
+first = next(iter(sweep.samples.values()))
+taken = {size: min(first.seconds(label(size))) for size in SIZES}  # the shortest block: the least disturbed
+picture(*draw_crossing(taken))
+assert taken[1_000] < 3 * taken[1]
+
+# %% [markdown]
+# **Why.** A call has two prices: one for being a call, and one for each number. The dashed lines are the two alone; the
+# measured line follows the higher one. Left of the crossing you pay for calls, and the numbers are nearly free. Right of
+# it you pay for numbers. **This chapter is about the left side.**
+#
+# An addition is cheap work. Where a number costs more, the crossing lies further left:
+
+
+# %%
+def microseconds(call):
+    """The time of one call in microseconds: the median of nine turns of 2 ms or more."""
+    timer, number = timeit.Timer(call), 1
+    while timer.timeit(number) < 0.002:
+        number *= 2
+    return 1e6 * median(timer.repeat(9, number)) / number
+
+
+crossings = {}
+for name, work in {"a + a": lambda a: a + a, "a.sin()": torch.sin, "a.sort()": torch.sort}.items():
+    a, b = torch.rand(1), torch.rand(10_000)
+    one, many = microseconds(lambda a=a, work=work: work(a)), microseconds(lambda b=b, work=work: work(b))
+    crossings[name] = one / (many - one) * 10_000
+    print(f"{name:8} {one:5.1f} µs for the call, then {many - one:6.1f} µs for 10,000 numbers:", end=" ")
+    print(f"equal at {crossings[name]:6,.0f} numbers")
+assert max(crossings["a.sin()"], crossings["a.sort()"]) < crossings["a + a"]
+
+# %% [markdown]
+# ## 2. What is in the price of a call?
+#
+# Five calls for one number each. `w` requires a gradient, so autograd writes down what is done to it. Somebody does not
+# need the gradient, and puts a `with torch.no_grad():` around each single addition. How many times as fast is it so?
+
+# %%
+guess = ...
+
+
+# %%
+def without_recording(a, b, w):
+    with torch.no_grad():
+        return w + b
+
+
+one_number = compare(
+    "overhead: five calls for one number",
+    {
+        "w + b, recorded": lambda a, b, w: w + b,
+        "a + b": lambda a, b, w: a + b,
+        "a.add_(b)": lambda a, b, w: a.add_(b),
+        "a.dim()": lambda a, b, w: a.dim(),
+        "no_grad around w + b": without_recording,
+    },
+    inputs=lambda generator, device: (
+        *torch.rand(2, 1, generator=generator).to(device).unbind(),
+        torch.rand(1, generator=generator).to(device).requires_grad_(),
+    ),
+    guess=guess,
+    differ="five different calls",
+)
+
+# %%
+seconds = {name: median(one_number.samples["cpu"].seconds(name)) for name in one_number.samples["cpu"].blocks}
+empty, in_place, new, recorded = (
+    1e9 * seconds[name] for name in ("a.dim()", "a.add_(b)", "a + b", "w + b, recorded")
+)
+print(f"Python calls torch, and gets an answer:   {empty:6.0f} ns")
+print(f"an operation is looked up and runs:     + {in_place - empty:6.0f} ns")
+print(f"its result is a new tensor:             + {new - in_place:6.0f} ns")
+print(f"autograd writes it down:                + {recorded - new:6.0f} ns")
+print(f"and one number more to add:             + {1e9 * (taken[100_000] - taken[1]) / 100_000:6.2f} ns")
+assert empty < in_place < recorded
+
+# %% [markdown]
+# **Why.** "Looked up" is the *dispatcher*: which kernel is made for this device, this type, and for what else is
+# switched on, such as autograd? Then the operation compares shapes, types and strides, and plans its loop. All that
+# happens before the first number is read. A new tensor needs memory and a Python object. Autograd adds a node to
+# its graph. The last line is the arithmetic.
+#
+# Entering a `with` and leaving it are calls, too, and they set and restore a switch. So put it around the whole loop,
+# where it is paid once; around a single small operation it costs more than it saves.
+
+# %% [markdown]
+# ## 3. A thousand calls or one
+#
+# A table has 1,000 rows of 16 numbers, and we want the sum of each row. In a loop, a row can be had by its index, or all
+# rows at once with `unbind`. Or no loop: `table.sum(1)`. How many times as fast is the last?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "overhead: the sums of 1,000 rows",
+    {
+        "for i: table[i].sum()": lambda table: torch.stack([table[i].sum() for i in range(len(table))]),
+        "for row in unbind": lambda table: torch.stack([row.sum() for row in table.unbind()]),
+        "table.sum(1)": lambda table: table.sum(1),
+    },
+    inputs=lambda generator, device: torch.rand(1000, 16, generator=generator).to(device),
+    guess=guess,
+)
+
+# %% [markdown]
+# **Why.** An index makes a view, which is one more call for each row. `unbind` makes all views in one call: that is the
+# way to walk over a tensor, if you must. The single call has one price in all.
+#
+# The same holds for reading. Python wants 1,000 numbers of a tensor. One by one, or all together with `tolist`?
+
+# %%
+table, values = torch.rand(1000, 16), torch.rand(1000)
+by_index = costs(lambda: [table[i] for i in range(1000)]).views.total()
+print(f"calls that make views: {by_index:,} by index, {costs(table.unbind).views.total()} by unbind")
+one_by_one = microseconds(lambda: [values[i].item() for i in range(1000)])
+together = microseconds(values.tolist)
+print(
+    f"reading one by one {one_by_one:.0f} µs, together {together:.0f} µs: {one_by_one / together:.0f} times as fast"
+)
+assert [values[i].item() for i in range(1000)] == values.tolist() and one_by_one > 5 * together
+
+# %% [markdown]
+# ## 4. A list of tensors
+#
+# Often the numbers are no table: 1,000 parameters, each a tensor of its own. Next to each we keep a running mean of its
+# values, as many trainings do: `mean.lerp_(parameter, 0.1)`. Three ways:
+#
+# - a Python loop,
+# - `torch._foreach_lerp_(means, parameters, 0.1)`, one call for the two *lists*; the optimisers' argument `foreach` is
+#   made of such calls. (An underscore in front means: nobody promises that it stays as it is.)
+# - one flat buffer with all numbers, in which the means are views: `flat_means.lerp_(flat_parameters, 0.1)`.
+#
+# 1,000 tensors of 20 numbers. How many times as fast as the loop is the buffer?
+
+# %%
+guess = ...
+
+
+# %%
+def in_a_loop(means, parameters, flat_means, flat_parameters):
+    for mean, parameter in zip(means, parameters, strict=True):
+        mean.lerp_(parameter, 0.1)
+    return flat_means
+
+
+def as_lists(means, parameters, flat_means, flat_parameters):
+    torch._foreach_lerp_(means, parameters, 0.1)
+    return flat_means
+
+
+def in_one_buffer(means, parameters, flat_means, flat_parameters):
+    return flat_means.lerp_(flat_parameters, 0.1)
+
+
+def tensors_in_two_buffers(number, size):
+    def make(generator, device):
+        buffers = torch.rand(2, number * size, generator=generator).to(device).unbind()
+        return *(list(buffer.split(size)) for buffer in buffers), *buffers
+
+    return make
+
+
+compare(
+    "overhead: running means of 1,000 small tensors",
+    {"loop": in_a_loop, "foreach": as_lists, "one buffer": in_one_buffer},
+    inputs=tensors_in_two_buffers(1000, 20),
+    guess=guess,
+)
+
+# %% [markdown]
+# **Why** is `foreach` in between? `costs` counts one operation. The profiler looks deeper:
+
+# %%
+means, parameters, *_ = tensors_in_two_buffers(1000, 20)(torch.Generator(), "cpu")
+print("costs:", dict(costs(torch._foreach_lerp_, means, parameters, 0.1).operations))
+with profile(activities=[ProfilerActivity.CPU]) as profiled:
+    torch._foreach_lerp_(means, parameters, 0.1)
+counts = {row.key: row.count for row in profiled.key_averages()}
+print("profiler:", counts)
+assert counts["aten::lerp_"] == 1000
+
+# %% [markdown]
+# On a CPU the list operation is a loop in C++: 1,000 operations are looked up and run as before, and Python's share of
+# each is saved. (On a GPU, it is to "run the big chunks of computation all at once", says
+# [`torch.optim`'s page](https://docs.pytorch.org/docs/stable/optim.html).)
+#
+# The buffer is one operation in earnest. A model can be moved into one: its parameters become views.
+
+# %%
+model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(50)))
+x = torch.rand(4, 8)
+before = model(x)
+parameters = list(model.parameters())
+flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
+pieces = flat.split([parameter.numel() for parameter in parameters])
+for parameter, piece in zip(parameters, pieces, strict=True):
+    parameter.data = piece.view_as(parameter)
+assert torch.equal(model(x), before)
+print(
+    "scaling all weights:", costs(lambda: flat.mul_(0.5)).operations.total(), "operation for", len(parameters)
+)
+assert not torch.equal(model(x), before) and parameters[7].data_ptr() == pieces[7].data_ptr()
+model.double()
+print("after .double(), still views of the buffer:", parameters[7].data_ptr() == pieces[7].data_ptr())
+assert parameters[7].data_ptr() != pieces[7].data_ptr()
+
+# %% [markdown]
+# They must *stay* views. Whatever makes new tensors, such as `.double()` or another device, leaves the buffer behind,
+# and nobody says so. Move first, flatten afterwards.
+#
+# ### Optimisers
+#
+# The same page: "For-looping is usually slower than our foreach implementations". RMSprop with 200 parameters of 64
+# numbers. How many times as fast as the loop is `foreach`?
+
+# %%
+guess = ...
+
+
+# %%
+@functools.cache
+def rmsprop(device, number, size, foreach):
+    parameters = [nn.Parameter(torch.linspace(-1, 1, size, device=device)) for _ in range(number)]
+    for parameter in parameters:
+        parameter.grad = torch.linspace(1, 2, size, device=device)
+    return torch.optim.RMSprop(parameters, lr=1e-6, foreach=foreach)
+
+
+def steps(number, size):
+    return {
+        name: lambda device, foreach=foreach: rmsprop(device, number, size, foreach).step()
+        for name, foreach in {"for-loop": False, "foreach": True}.items()
+    }
+
+
+compare(
+    "overhead: RMSprop, 200 parameters of 64 numbers",
+    steps(200, 64),
+    inputs=lambda generator, device: device,
+    guess=guess,
+    claim="F28",
+    when="the parameters are small",
+)
+
+# %% [markdown]
+# And 16 parameters of 262,144 numbers each?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "overhead: RMSprop, 16 parameters of 262,144 numbers",
+    steps(16, 262_144),
+    inputs=lambda generator, device: device,
+    guess=guess,
+    claim="F28",
+    unless="the parameters are small",
+    only="cpu",
+)
+
+# %% [markdown]
+# **Why?** 16 parameters need few calls, so there is little to save. And a list operation makes its intermediate results
+# for *all* parameters before the next operation reads them. A loop can keep one tensor's numbers in the cache.
+
+# %%
+for name, step in steps(16, 262_144).items():
+    print(f"{name:8} {costs(step, 'cpu').peak_bytes / 1e6:4.1f} MB of intermediate results at once")
+
+# %% [markdown]
+# Which one do you get if you say nothing? The same page: "So when applicable, we default to foreach over for-loop."
+# Applicable means, it goes on, that there is one, that you gave no other wish, "and all tensors are native".
+
+# %%
+parameter = nn.Parameter(torch.ones(3))
+parameter.grad = torch.ones(3)
+used = costs(torch.optim.RMSprop([parameter]).step).operations
+print("RMSprop without a wish, on a CPU:", *used)
+behaviour(
+    "F29",
+    "An optimiser without a wish takes foreach, for parameters on a CPU.",
+    any("foreach" in name for name in used),
+)
+
+# %% [markdown]
+# The loop. Where the argument `foreach` is described, the words "on CUDA" are added. So on a CPU, with many small
+# parameters, ask for it; or better for `fused=True` where there is one (chapter 11).
+
+# %% [markdown]
+# ## 5. `vmap`: write it for one, run it for all
+#
+# `vmap(f)` makes of a function for one example a function for a batch of them (chapter 03 takes gradients so). PyTorch's
+# tutorials say that it "should be faster than running a function in a for-loop and competitive with manual batching". 1,000
+# inner products: how many times as fast as the loop is `vmap`?
+
+# %%
+guess = ...
+
+
+# %%
+def two_lists(number, width):
+    return lambda generator, device: torch.rand(2, number, width, generator=generator).to(device).unbind()
+
+
+def dot_loop(a, b):
+    return torch.stack([torch.dot(one, other) for one, other in zip(a, b, strict=True)])
+
+
+def dot_by_hand(a, b):
+    return (a * b).sum(1)
+
+
+dot_vmap = vmap(torch.dot)
+compare(
+    "overhead: 1,000 inner products, a loop or vmap",
+    {"loop": dot_loop, "vmap": dot_vmap},
+    inputs=two_lists(1000, 32),
+    guess=guess,
+    claim="F26",
+    when="there are many examples, and each is little work",
+)
+
+# %% [markdown]
+# And as fast as what you would write by hand, `(a * b).sum(1)`?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "overhead: 1,000 inner products, by hand or vmap",
+    {"by hand": dot_by_hand, "vmap": dot_vmap},
+    inputs=two_lists(1000, 32),
+    guess=guess,
+    claim="F27",
+    unless="the batch is work for much longer than vmap's own calls take",
+)
+
+# %% [markdown]
+# **Why.** Each time, `vmap` runs your function on tensors that only look like one example. Below, every operation is
+# replaced by its form for batches. That is Python and C++ work for each call, whatever the size:
+
+# %%
+for number in (1, 10, 100, 1000):
+    inputs = two_lists(number, 32)(torch.Generator(), "cpu")
+    figures = (microseconds(lambda f=f, i=inputs: f(*i)) for f in (dot_loop, dot_vmap, dot_by_hand))
+    print("{:5,} × dot: loop {:7.1f} µs, vmap {:5.1f} µs, by hand {:5.1f} µs".format(number, *figures))
+
+# %% [markdown]
+# With a few examples `vmap` is slower than the loop. 5 products: how many times as fast is it?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "overhead: 5 inner products, a loop or vmap",
+    {"loop": dot_loop, "vmap": dot_vmap},
+    inputs=two_lists(5, 32),
+    guess=guess,
+    claim="F26",
+    unless="there are many examples, and each is little work",
+    only="cpu",
+)
+
+# %% [markdown]
+# ### Ten networks
+#
+# Ten networks of one shape get the same 64 rows. Their weights are stacked. (For modules, `torch.func.stack_module_state`
+# does that, and `functional_call` runs a module with given weights.) The width is 512, so each network has much to
+# compute. How many times as fast as by hand is `vmap`? And the loop?
+
+# %%
+guess = ...
+
+
+# %%
+def network(x, first, bias, second):
+    return torch.relu(F.linear(x, first, bias)) @ second
+
+
+def networks(number, width, rows):
+    def make(generator, device):
+        shapes = (rows, width), (number, width, width), (number, width), (number, width, width)
+        scales = 1, width**-0.5, 1, width**-0.5
+        return tuple(
+            (torch.randn(shape, generator=generator) * scale).to(device)
+            for shape, scale in zip(shapes, scales, strict=True)
+        )
+
+    return make
+
+
+def networks_loop(x, *weights):
+    return torch.stack([network(x, *one) for one in zip(*weights, strict=True)])
+
+
+def networks_by_hand(x, first, bias, second):
+    hidden = torch.baddbmm(bias[:, None], x.expand(len(first), -1, -1), first.mT)
+    return torch.relu(hidden) @ second
+
+
+compare(
+    "overhead: ten networks of width 512",
+    {
+        "by hand": networks_by_hand,
+        "loop": networks_loop,
+        "vmap": vmap(network, in_dims=(None, 0, 0, 0)),
+    },
+    inputs=networks(10, 512, 64),
+    guess=guess,
+    claim="F27",
+    when="the batch is work for much longer than vmap's own calls take",
+    only="cpu",
+)
+
+# %% [markdown]
+# All three are alike: this is the right side of the crossing. Ten calls or one, the products take the time. So take the
+# one that reads best, and that is often the loop.
+#
+# ### Once, and not for each
+#
+# `vmap` is no loop. How many entries does the list get from six examples?
+
+# %%
+guess = ...
+
+
+# %%
+def noted(x):
+    seen.append("here")
+    return 2 * x
+
+
+lengths = {}
+for chunk_size in (None, 2):
+    seen = []
+    vmap(noted, chunk_size=chunk_size)(torch.rand(6))
+    lengths[chunk_size] = len(seen)
+guessed(guess, *(f"chunk_size={chunk_size}: {length}" for chunk_size, length in lengths.items()))
+for chunk_size, side in ((None, "when"), (2, "unless")):
+    behaviour(
+        "F31",
+        f"With chunk_size={chunk_size}, vmap calls its function once for six examples.",
+        lengths[chunk_size] == 1,
+        **{side: "there is no chunk_size"},
+    )
+
+# %% [markdown]
+# The function ran once, for all examples together. With `chunk_size=2` it ran three times, for two examples each. So a
+# counter or a log in the function counts chunks, and not examples.
+#
+# The page's own example has a second trap. Its list is an *argument*, and is to lose one number:
+
+
+# %%
+def f(x, list):
+    list.pop()
+    return x.sum(0)
+
+
+lst = [0, 1, 2, 3]
+vmap(f, in_dims=(0, None))(torch.randn(3, 1), lst)
+print("the list afterwards:", lst)
+article_code("F31", "the example that pops one element", lambda: lst, right=lambda left: left == [0, 1, 2])
+
+# %% [markdown]
+# `vmap` takes lists apart, to find the tensors in them, and builds new ones for the function. Your list stays as it was.
+#
+# What cannot be said for all examples together is refused: a value (`.item()`), a decision by a value, a result whose
+# size depends on values. A random operation must be told whether all examples share its numbers:
+
+# %%
+refused = {
+    "x.item()": lambda x: x * x.item(),
+    "if x > 0": lambda x: x if x > 0 else -x,
+    "x.nonzero()": lambda x: x.nonzero(),
+    "x + torch.rand(())": lambda x: x + torch.rand(()),
+}
+for name, function in refused.items():
+    try:
+        vmap(function)(torch.rand(3))
+    except RuntimeError as error:
+        print(f"{name:19} {str(error).split('. ')[0][:95]}")
+    else:
+        raise AssertionError(f"{name} should be refused")
+same, different = (
+    vmap(refused["x + torch.rand(())"], randomness=randomness)(torch.zeros(3))
+    for randomness in ("same", "different")
+)
+print("randomness='same':", same.tolist(), "\nrandomness='different':", different.tolist())
+assert len(same.unique()) == 1 and len(different.unique()) == 3
+
+# %% [markdown]
+# ## 6. What a starved device looks like
+#
+# `costs` and the profiler count calls. The profiler also says *when* each ran. Three programs run the same loop, a
+# product and a `tanh`: with tables of 16 × 16, of 400 × 400, and of 16 × 16 with some Python in between. In which share
+# of the time does an operation run, in the third?
+
+# %%
+guess = ...
+
+
+# %%
+def looked_at(width, python):
+    x, weight = torch.rand(width, width), torch.rand(width, width) / width
+    for number in range(60):
+        if number == 30:
+            with profile(activities=[ProfilerActivity.CPU]):
+                x = torch.tanh(x @ weight)  # the profiler needs a warm-up, too
+        x = torch.tanh(x @ weight)
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        for _ in range(30):
+            x = torch.tanh(x @ weight)
+            if python:
+                sorted(str(number) for number in range(100))
+    return spans_of(profiled)
+
+
+traces = {
+    "400 × 400": looked_at(400, python=False),
+    "16 × 16": looked_at(16, python=False),
+    "16 × 16, and Python in between": looked_at(16, python=True),
+}
+guessed(guess, *(f"{name}: {busy(spans):.0%}" for name, spans in traces.items()))
+picture(*draw_gaps(traces))
+
+# %% [markdown]
+# Blue is an operation, grey is everything else: Python, and what the profiler itself does between operations. With
+# large tables there is hardly any grey. With small ones there is, and no faster kernel would change it.
+#
+# On a GPU the picture has two rows. Python's row launches; the device's row computes, later. A **starved** device has
+# gaps in *its* row: each kernel ends before the next has been launched. The total of the kernels' times is then far
+# below the time on the wall. (Chapter 00 draws both rows.) The next cell measures it where there is a GPU.
+
+# %%
+if torch.cuda.is_available():
+    for width in (16, 2048):
+        x = weight = torch.rand(width, width, device="cuda") / width
+        for _ in range(2):
+            with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
+                for _ in range(30):
+                    x = torch.tanh(x @ weight)
+                torch.cuda.synchronize()
+        print(f"{width} × {width}: the GPU works {busy(spans_of(profiled, 'cuda')):.0%} of the time")
+else:
+    print("No GPU here. On one, this cell says in which share of the time it works.")
+
+# %% [markdown]
+# What to look for in a profile, in this order: an operation that is called hundreds of times a step; calls of a few
+# microseconds each; much more time on the wall than in operations. Here is the count for a loop over 50 samples:
+
+# %%
+weight, samples = torch.rand(32, 10), torch.rand(50, 32)
+with profile(activities=[ProfilerActivity.CPU]) as profiled:
+    for sample in samples:
+        F.log_softmax(sample @ weight, dim=0).max().item()
+rows = sorted(profiled.key_averages(), key=lambda row: -row.self_cpu_time_total)[:5]
+for row in rows:
+    print(f"{row.key:24} {row.count:4} calls, {row.self_cpu_time_total / row.count:6.2f} µs by itself each")
+assert max(row.count for row in profiled.key_averages()) >= 50
+
+# %% [markdown]
+# ## 7. CUDA graphs: launch once, replay often
+#
+# Some programs cannot be batched: forty small layers, one after the other. For these a GPU has another way. It
+# *captures* the launches of a piece of your program once, and repeats all with a single launch. The documentation
+# promises "greatly reduced CPU overhead". (`torch.compile` does it with `mode="reduce-overhead"`: chapter 15.)
+#
+# [Its rules](https://docs.pytorch.org/docs/stable/notes/cuda.html): "Every replay reads from and writes to the same
+# (virtual) memory addresses." "CPU work is not captured." `Tape`, in this course, keeps them on every device: it records
+# operations, and `replay` runs them again on the same tensors. (It is there to be looked at, and not fast.)
+#
+# The function below is captured with `x` full of 1, `step` being 1. Then `step` becomes 2, `x` is *filled* with 10, and the
+# tape is replayed. What is in `y`?
+
+# %%
+guess = ...
+
+# %%
+x, step, log = torch.ones(3), 1, []
+with Tape() as tape:
+    step_here = step
+    y = x * 2 + step_here
+    log.append("captured")
+step = 2
+x.fill_(10)
+tape.replay()
+guessed(guess, f"y = {y.tolist()}; the log has {len(log)} line")
+assert y.tolist() == [21.0] * 3 and log == ["captured"]
+
+# %% [markdown]
+# 2 × 10 + 1. The new values in `x` were read, since they lie where the old ones lay. `step` was a Python number; the
+# tape has the 1 that it was. And the log is Python's.
+#
+# Five ways to get it wrong. All but the last run without an error:
+
+# %%
+given = torch.ones(3)
+
+
+def fresh(function):
+    """Record a function of ``given``, which holds ones; give the tape and the result."""
+    given.fill_(1)
+    with Tape() as tape:
+        result = function(given)
+    return tape, result
+
+
+tape, y = fresh(lambda x: x * 2)
+given = torch.full((3,), 10.0)  # another tensor with the same name
+tape.replay()
+print("a new tensor, and not a new content:", y.tolist(), "instead of", [20.0] * 3)
+assert y.tolist() == [2.0] * 3
+
+given = torch.ones(3)
+tape, y = fresh(lambda x: x * 2)
+kept = []
+for value in (10, 20):
+    given.fill_(value)
+    tape.replay()
+    kept.append(y)  # y.clone() would keep it
+print("a result kept without clone:        ", [one.tolist() for one in kept])
+assert kept[0].tolist() == kept[1].tolist() == [40.0] * 3
+
+rates = iter([0.1, 0.2])
+tape, y = fresh(lambda x: x * next(rates))
+tape.replay()
+print("a rate from Python:                 ", y.tolist(), "instead of", [0.2] * 3)
+assert torch.allclose(y, torch.full((3,), 0.1))
+
+flag = True
+tape, y = fresh(lambda x: x + 1 if flag else x - 1)
+flag = False
+tape.replay()
+print("a decision of Python:               ", y.tolist(), "instead of", [0.0] * 3)
+assert y.tolist() == [2.0] * 3
+
+try:
+    fresh(lambda x: x + 1 if x.sum() > 0 else x - 1)
+except RuntimeError as error:
+    print("a decision by a value:              ", error)
+else:
+    raise AssertionError("the tape should refuse to give a value")
+
+# %% [markdown]
+# So what changes from replay to replay must be *in a tensor that stays*: copy the batch into it, keep the learning rate
+# in one, decide with `torch.where`. "Dynamic shapes are prohibited": a last, smaller batch needs its own graph, or
+# padding, or runs without one. Results are read, or cloned, before the next replay.
+#
+# A whole training step can be captured, since a way back and an optimiser are operations, too. Twenty batches: one step
+# recorded and nineteen replayed, against twenty steps.
+
+
+# %%
+def errors(batches, replay):
+    torch.manual_seed(0)
+    model = nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batch, history, tape = batches[0].clone(), [], None
+    for new in batches:
+        batch.copy_(new)
+        if replay and tape:
+            tape.replay()
+        else:
+            optimizer.zero_grad()
+            with Tape() as tape:
+                error = model(batch).square().mean()
+                error.backward()
+                optimizer.step()
+        history.append(error.item())
+    return history, len(tape.steps)
+
+
+batches = torch.rand(20, 16, 8)
+(replayed_errors, recorded), (plain_errors, _) = errors(batches, True), errors(batches, False)
+print(f"{recorded} operations recorded once; errors {replayed_errors[0]:.4f} to {replayed_errors[-1]:.4f}")
+assert replayed_errors == plain_errors
+
+# %% [markdown]
+# On a GPU: forty small layers, one launch for each operation, or one replay. How many times as fast is the replay? It
+# needs a GPU. (Before the capture, the work runs a few times on a stream of its own, as the documentation asks.)
+
+# %%
+guess = ...
+
+
+# %%
+@functools.cache
+def layers_on(device):
+    torch.manual_seed(0)
+    return [torch.randn(64, 64, device=device) / 8 for _ in range(40)]
+
+
+def forty_layers(x):
+    for weight in layers_on(x.device.type):
+        x = torch.relu(x @ weight)
+    return x
+
+
+@functools.cache
+def captured():
+    x = torch.zeros(16, 64, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            forty_layers(x)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = forty_layers(x)
+    return graph, x, result
+
+
+def replayed(x):
+    graph, place, result = captured()
+    place.copy_(x)
+    graph.replay()
+    return result.clone()
+
+
+compare(
+    "overhead: forty small layers on a GPU, replayed",
+    {"a launch for each": forty_layers, "one replay": replayed},
+    inputs=lambda generator, device: torch.rand(16, 64, generator=generator).to(device),
+    guess=guess,
+    claim="F25",
+    only="cuda",
+)
+
+# %% [markdown]
+# When does it not help? Where kernels are long: Python runs ahead then, and its time is hidden behind the device's. A
+# graph takes away launches, and not one multiplication.
+
+# %% [markdown]
+# ## Further
+#
+# You can skip this part: the exercises do not need it. It asks what `inference_mode` saves, what `vmap` does with an
+# operation that it does not know, and how much memory it needs.
+#
+# ### `inference_mode`
+#
+# Section 2 counted what autograd adds. `no_grad` takes away its graph; `inference_mode` takes away more: tensors made in
+# it count no versions, and their views are not tracked. "If it works out of the box for your use case it's a free
+# performance win", says the documentation. 100 views of a tensor: how many times as fast as under `no_grad`?
+
+# %%
+guess = ...
+
+
+# %%
+def views_under(mode):
+    def run(x):
+        with mode():
+            x = x.clone()
+            return [x[place] for place in range(100)][-1].clone()
+
+    return run
+
+
+def layers_under(mode):
+    def run(x, weight):
+        with mode():
+            for _ in range(10):
+                x = torch.relu(x @ weight)
+            return x
+
+    return run
+
+
+MODES = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode}
+compare(
+    "overhead: 100 views, without gradients",
+    {name: views_under(mode) for name, mode in MODES.items()},
+    inputs=lambda generator, device: torch.rand(100, 16, generator=generator).to(device),
+    guess=guess,
+    claim="F30",
+    when="views are most of the work",
+)
+
+# %% [markdown]
+# And ten layers of 256 × 256?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "overhead: ten layers, without gradients",
+    {name: layers_under(mode) for name, mode in MODES.items()},
+    inputs=lambda generator, device: (
+        torch.rand(32, 256, generator=generator).to(device),
+        (torch.rand(256, 256, generator=generator) / 128).to(device),
+    ),
+    guess=guess,
+    claim="F30",
+    unless="views are most of the work",
+    only="cpu",
+)
+
+# %% [markdown]
+# Some hundred nanoseconds for each view are a gain where there are only views. A model of layers does not notice. And
+# "free" has a price: what is made in it can never take part in a training (chapter 03).
+#
+# ### An operation without a rule
+#
+# `vmap` replaces each operation by its form for batches. Where torch has no such form, it falls back to a loop, and warns.
+# Histograms of 200 rows: how many times as fast as a loop is `vmap`?
+
+# %%
+guess = ...
+
+
+# %%
+def histogram(row):
+    return torch.histc(row, 10, 0, 1)
+
+
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    vmap(histogram)(torch.rand(3, 16))
+messages = [str(warning.message).split(" (Triggered")[0] for warning in told]
+print(*messages or ["no warning: this version of torch has a rule for it"])
+warnings.filterwarnings("ignore", "There is a performance drop")
+compare(
+    "overhead: 200 histograms, a loop or vmap",
+    {
+        "loop": lambda rows: torch.stack([histogram(row) for row in rows.unbind()]),
+        "vmap": vmap(histogram),
+    },
+    inputs=lambda generator, device: torch.rand(200, 16, generator=generator).to(device),
+    guess=guess,
+)
+with profile(activities=[ProfilerActivity.CPU]) as profiled:
+    vmap(histogram)(torch.rand(200, 16))
+print(
+    "calls of histc in one call of vmap:",
+    {row.key: row.count for row in profiled.key_averages()}["aten::histc"],
+)
+
+# %% [markdown]
+# Where the warning comes, the profiler counts one call for each row: the loop has moved, and is still there.
+
+# %% [markdown]
+# ### The memory of `vmap`
+#
+# All examples together also means: all intermediate results together. The documentation: "If you run into memory issues
+# computing the vmap, please try a non-None `chunk_size`." Two functions for 256 examples. One makes a long row on its way
+# to a short result. The other is the gradient for each example, and its *result* is long. How many times less
+# memory at once does the first need with `chunk_size=16`?
+
+# %%
+guess = ...
+
+# %%
+wide, narrow = torch.randn(64, 1024), torch.randn(1024, 4)
+square = torch.randn(64, 64)
+
+
+def short_result(x):
+    return torch.tanh(x @ wide).square() @ narrow
+
+
+def loss(weight, x):
+    return torch.tanh(x @ weight).square().sum()
+
+
+examples = torch.rand(256, 64)
+peaks = {}
+for chunk_size in (None, 16):
+    whole = vmap(short_result, chunk_size=chunk_size)
+    gradients = vmap(grad(loss), in_dims=(None, 0), chunk_size=chunk_size)
+    peaks["short result", chunk_size] = costs(whole, examples).peak_bytes
+    peaks["gradients", chunk_size] = costs(gradients, square, examples).peak_bytes
+lines = [f"{name:12}, chunk_size={size!s:4}: {peak / 1e6:5.2f} MB" for (name, size), peak in peaks.items()]
+guessed(guess, *lines, f"{peaks['short result', None] / peaks['short result', 16]:.1f} times less")
+
+# %%
+fewer(
+    "F43",
+    "bytes at once, a wide layer on the way",
+    without=peaks["short result", None],
+    following=peaks["short result", 16],
+    when="results are much smaller than what is made on the way to them",
+)
+fewer(
+    "F43",
+    "bytes at once, gradients of each example",
+    without=peaks["gradients", None],
+    following=peaks["gradients", 16],
+    unless="results are much smaller than what is made on the way to them",
+)
+
+# %% [markdown]
+# The chunks' results are joined at the end, which is a copy of all of them. Where results are the memory, that makes it
+# more, not less.
+
+# %% [markdown]
+# ## Summary
+#
+# | you see | do | because |
+# |---|---|---|
+# | tensors of up to some thousand numbers | count calls, not numbers | a call costs a microsecond or more before the first number |
+# | a loop over rows | one operation with `dim=`; else `unbind` | each index is a call as well |
+# | `.item()` in a loop | `tolist`, once | one call reads all |
+# | a `with no_grad()` in the inner loop | around the loop | entering costs more than one small operation saves |
+# | a list of small tensors | one buffer with views; else `foreach` | on a CPU, `foreach` is a loop in C++ |
+# | few large tensors | leave the loop | there are no calls to save; lists need more memory |
+# | a function for one example, many examples | `vmap`; by hand if it is the bottleneck | `vmap` has a fixed price per call |
+# | few examples, or large work for each | a loop | the same speed or better, and easier to read |
+# | `vmap` needs too much memory | `chunk_size`, if results are small | chunks are joined by a copy |
+# | gaps between operations in a profile | fewer calls, less Python in between | no faster kernel fills them |
+# | a GPU that is starved, fixed shapes | CUDA graphs, or `mode="reduce-overhead"` | one launch in place of many |
+# | anything that changes, in a graph | a tensor that stays, filled anew | Python is not replayed |
+
+# %%
+verdicts("F25", "F26", "F27", "F28", "F29", "F30", "F31", "F43")
+
+# %% [markdown]
+# *F29*: the page's sentence names no device. *F31*: the sentence is right, and the example below it is not.
+#
+# **Now you:** [the exercises of this chapter](../exercises/18_launch_overhead/18_launch_overhead.ipynb). Gradients in one
+# look, systems of many sizes, sixteen trainings in one, a forest, and a recurrence without its thousand steps.

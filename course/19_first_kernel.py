@@ -1,0 +1,912 @@
+# %% [markdown]
+# # 19 · A first kernel
+#
+# A *kernel* is the loop that does the work of an operation. This chapter writes a few of its own: loops in C++ for the
+# CPU, and programs in Triton, a language for kernels on GPUs. When is that worth it, and what has to be right before?
+#
+# The course measures the claims of five widely read articles, and here those of the documentation of PyTorch and of
+# Triton, whose *F* numbers are listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in
+# [chapter 00](00_measuring.ipynb).
+#
+# **You will be able to**
+# - put a loop of your own in place of several operations, and say beforehand whether it pays,
+# - make an operator of it that autograd and `torch.compile` understand,
+# - write a kernel in Triton: programs, tiles, masks, strides, a loop over tiles,
+# - test it on a computer without a GPU.
+#
+# **Time:** 50 minutes to read and run, 5 more for the part Further. **Needs:** a C++ compiler for sections 1 to 3; Triton for
+# sections 4 to 6 (on Linux, torch from PyPI brings it along; otherwise `pip install triton`); a GPU to time what Triton
+# makes. What is missing is said and skipped.
+#
+# **Claims tested:** *F32* "a definite method of speeding things up" is C++; *F33* "write it as a Python function"; *F34*
+# a data pointer "doesn't compose"; *F35* what `opcheck` finds; *F37* tiles are powers of two; *F38*, *F39* what Triton's
+# interpreter cannot do; *F40* a softmax "significantly faster than PyTorch's native op"; in *Further* *F36*
+# `no_implicit_headers`.
+
+# %%
+import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import torch
+
+# Triton has an interpreter, which runs kernels on the CPU. It must be asked for before Triton is imported.
+where = "cuda" if torch.cuda.is_available() else "cpu"  # where kernels in Triton run
+interpreted = where == "cpu"
+os.environ["TRITON_INTERPRET"] = str(int(interpreted))
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = None
+
+from parts.kernels import draw_product, draw_tiles, lines_to_read, seconds_of_load_inline
+
+from autograder import behaviour, compare, costs, devices, fewer, guessed, picture, verdicts
+
+torch.set_num_threads(1)
+torch.manual_seed(19)
+command = shlex.split(os.environ.get("CXX") or "c++")
+compiler = shutil.which(command[0])
+print("devices here:", *devices(), "· torch", torch.__version__)
+print("C++ compiler:", "found" if compiler else "none found, so sections 1 to 3 are skipped")
+if triton:
+    print(
+        "Triton:", triton.__version__, "· interpreted on the CPU" if interpreted else "· compiled for the GPU"
+    )
+else:
+    print("Triton: none found, so sections 4 to 6 are skipped")
+
+# %% [markdown]
+# ## 1. One loop in place of five operations
+#
+# Shrinking moves every number towards 0 by the same amount, and what would pass 0 becomes 0. (It takes noise out of
+# signals.) With torch's operations:
+
+
+# %%
+def shrink(x, by=0.5):
+    return x.sign() * (x.abs() - by).clamp(min=0)
+
+
+numbers = torch.randn(1_000_000)
+print(shrink(torch.tensor([-2.0, -0.3, 0.1, 0.7])).tolist())
+print(costs(shrink, numbers))
+
+# %% [markdown]
+# Five operations. Each reads a table of 4 MB or two, and writes one. In C++ it is one loop: read a number, think, write a
+# number.
+
+# %%
+source = """
+#include <cmath>
+
+extern "C" void shrink(const float* x, float* result, long long number, float by) {
+  for (long long i = 0; i < number; i++) {
+    float size = std::fabs(x[i]) - by;
+    result[i] = size > 0 ? std::copysign(size, x[i]) : 0;
+  }
+}
+
+extern "C" void softmax(const float* x, float* result, long long rows, long long columns) {
+  for (long long row = 0; row < rows; row++, x += columns, result += columns) {
+    float highest = x[0], total = 0;
+    for (long long i = 1; i < columns; i++) highest = x[i] > highest ? x[i] : highest;
+    for (long long i = 0; i < columns; i++) total += result[i] = std::exp(x[i] - highest);
+    for (long long i = 0; i < columns; i++) result[i] /= total;
+  }
+}
+
+extern "C" void product(const float* a, const float* b, float* c, long long size) {
+  for (long long i = 0; i < size; i++)
+    for (long long k = 0; k < size; k++)
+      for (long long j = 0; j < size; j++) c[i * size + j] += a[i * size + k] * b[k * size + j];
+}
+"""
+
+# %% [markdown]
+# The compiler makes a *shared library* of it, and `ctypes`, a part of Python, calls its functions. They know nothing of
+# tensors: they get the address of the first number, and how many there are.
+
+
+# %%
+def build(source, *options):
+    """A library with the functions of a C++ source."""
+    place = Path(tempfile.mkdtemp(dir=libraries.name))
+    (place / "source.cpp").write_text(source, encoding="utf-8")
+    line = [*command, "-O3", "-shared", "-fPIC", *options, "source.cpp", "-o", "library.so"]
+    subprocess.run(line, cwd=place, check=True, capture_output=True)
+    return ctypes.CDLL(str(place / "library.so"))
+
+
+libraries = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+try:
+    kernels = build(source) if compiler else None
+except (OSError, subprocess.CalledProcessError) as error:
+    kernels = None
+    print("The compiler cannot build a library, so sections 1 to 3 are skipped:", type(error).__name__)
+if kernels:
+    address, integer = ctypes.c_void_p, ctypes.c_longlong
+    kernels.shrink.argtypes = [address, address, integer, ctypes.c_float]
+    kernels.softmax.argtypes = [address, address, integer, integer]
+    kernels.product.argtypes = [address, address, address, integer]
+
+
+def shrink_loop(x, by=0.5):
+    result = torch.empty_like(x)
+    kernels.shrink(x.data_ptr(), result.data_ptr(), x.numel(), by)
+    return result
+
+
+if kernels:
+    assert torch.equal(shrink_loop(numbers), shrink(numbers))
+    print(costs(shrink_loop, numbers))
+
+# %% [markdown]
+# `-O3` lets the compiler treat several numbers at once. A million numbers: how many times as fast as five operations is the
+# loop?
+
+# %%
+guess = ...
+
+
+# %%
+def one_million(generator, device):
+    return torch.randn(1_000_000, generator=generator).to(device)
+
+
+if kernels:
+    compare(
+        "kernel: shrink 1,000,000 numbers, five operations or a loop",
+        {"five operations": shrink, "loop in C++": shrink_loop},
+        inputs=one_million,
+        guess=guess,
+        claim="F32",
+        when="several element-wise operations on a large tensor follow each other",
+        only="cpu",
+        bytes=2 * 4 * 1_000_000,
+    )
+
+# %% [markdown]
+# **Why.** The tables in between are gone. What is left is to read the numbers and to write the result; the *limit* is the
+# time that this takes at least.
+#
+# ### Look first
+#
+# Is there a shorter formula? What is left of a number is the number without its middle part: `x - x.clamp(-by, by)`, two
+# operations. And shrinking has a name: torch has `softshrink`. How many times as fast as our loop is this one?
+
+# %%
+guess = ...
+
+
+# %%
+def shrink_in_two(x, by=0.5):
+    return x - x.clamp(-by, by)
+
+
+if kernels:
+    compare(
+        "kernel: shrink 1,000,000 numbers, a loop, two operations, softshrink",
+        {
+            "loop in C++": shrink_loop,
+            "two operations": shrink_in_two,
+            "softshrink": lambda x: torch.nn.functional.softshrink(x, 0.5),
+        },
+        inputs=one_million,
+        guess=guess,
+        only="cpu",
+        bytes=2 * 4 * 1_000_000,
+    )
+
+# %% [markdown]
+# Two operations win back most of what five have lost. `softshrink` is about as fast as our loop, or faster: it is the same
+# loop, written by others, for more types and more kinds of processors. And it knows cases that we did not think of. What
+# becomes of a number that is not a number?
+
+# %%
+strange = torch.tensor([float("nan"), float("inf"), -0.25])
+print("five operations:", shrink(strange).tolist())
+print("softshrink:     ", torch.nn.functional.softshrink(strange, 0.5).tolist())
+if kernels:
+    print("loop in C++:    ", shrink_loop(strange).tolist())
+    assert shrink(strange)[0].isnan() and not shrink_loop(strange)[0].isnan()
+
+# %% [markdown]
+# Ours says 0, because a comparison with NaN is false. A training that has gone wrong would look well. Every `if` in a kernel
+# needs this question.
+#
+# ### Where a loop of your own loses
+#
+# A product of two matrices is three loops, and one operation of torch. 256 × 256: how many times as fast as torch are
+# our three loops?
+
+# %%
+guess = ...
+
+
+# %%
+def product_loop(a, b):
+    result = torch.zeros_like(a)
+    kernels.product(a.data_ptr(), b.data_ptr(), result.data_ptr(), len(a))
+    return result
+
+
+def two_matrices(generator, device):
+    return tuple(torch.randn(2, 256, 256, generator=generator).to(device))
+
+
+if kernels:
+    compare(
+        "kernel: a product of 256 × 256, torch or three loops",
+        {"torch": torch.mm, "three loops in C++": product_loop},
+        inputs=two_matrices,
+        guess=guess,
+        claim="F32",
+        unless="several element-wise operations on a large tensor follow each other",
+        only="cpu",
+        seconds=0.6,
+    )
+
+# %% [markdown]
+# There is nothing to fuse, so nothing is saved. And people have worked for decades on the library behind `torch.mm`:
+# tiles for each level of the cache, instructions for each processor.
+#
+# Now a softmax along 1,000 rows of 1,000 numbers. There is something to save: its formula takes five operations. The third
+# way is `torch.softmax`, the loop that torch has for it. How many times as fast as five operations is this one? And
+# where will our loop be?
+
+# %%
+guess = ...
+
+
+# %%
+def softmax_in_five(x):
+    away = x - x.amax(1, keepdim=True)
+    grown = away.exp()
+    return grown / grown.sum(1, keepdim=True)
+
+
+def softmax_loop(x):
+    result = torch.empty_like(x)
+    kernels.softmax(x.data_ptr(), result.data_ptr(), *x.shape)
+    return result
+
+
+if kernels:
+    compare(
+        "kernel: softmax of 1,000 rows, five operations, a loop, one call",
+        {
+            "five operations": softmax_in_five,
+            "loop in C++": softmax_loop,
+            "torch.softmax": lambda x: x.softmax(1),
+        },
+        inputs=lambda generator, device: torch.randn(1000, 1000, generator=generator).to(device),
+        guess=guess,
+        only="cpu",
+    )
+
+# %% [markdown]
+# Ours is fused as well as `torch.softmax`, and far behind it: here the time goes into arithmetic. A C++ compiler treats
+# several numbers at once only where that changes nothing. It may not add floats in another order, and its `exp` takes one
+# number. Torch's loops are written with vectors, and have an `exp` for them. So: **first ask what takes the time. If it is
+# memory, fuse. If it is arithmetic, use what others have tuned.**
+#
+# (There is an option for compilers that allows all that, `-ffast-math`. It also lets them assume that there is no NaN and no
+# infinity. Then a test for NaN may be taken out of your program.)
+
+# %%
+count_nan = (
+    'extern "C" int nans(const float* x, int n) { int k = 0; while (n--) k += x[n] != x[n]; return k; }'
+)
+if kernels:
+    for option in ("-fno-fast-math", "-ffinite-math-only"):  # the second one is a part of -ffast-math
+        found = build(count_nan, option).nans
+        found.argtypes = [address, ctypes.c_int]
+        print(f"{option:20} NaNs found: {found(strange.data_ptr(), len(strange))} of 1")
+
+# %% [markdown]
+# ## 2. An address knows nothing
+#
+# `data_ptr()` is a number. Whoever calls a kernel with it has left behind all that torch knows of a tensor. Three calls of
+# our loop that raise no error: which of them are right? Guess how many.
+
+# %%
+guess = ...
+
+# %%
+table = torch.randn(6, 8)
+if kernels:
+    calls = {
+        "a transposed table": table.T,
+        "every second column": table[:, ::2],
+        "64-bit numbers": table[:, :4].double(),
+    }
+    right = {name: torch.allclose(shrink_loop(x), shrink(x)) for name, x in calls.items()}
+    guessed(guess, f"{sum(right.values())} right", *(f"{name}: {right[name]}" for name in right))
+    assert not right["every second column"] and not right["64-bit numbers"]
+
+# %% [markdown]
+# The transposed table is right by luck: `empty_like` gave the result the same strides, so both are walked through in the
+# order of memory. In every second column the loop meets the columns in between; of 64-bit numbers it reads halves.
+#
+# And autograd? The documentation says that a kernel with a bare pointer "doesn't compose with PyTorch subsystems". Let us
+# see what that looks like.
+
+# %%
+if kernels:
+    x = torch.randn(5, requires_grad=True)
+    behaviour(
+        "F34", "The result of a loop with data_ptr() has no gradient.", not shrink_loop(x).requires_grad
+    )
+    for name, use in {
+        "torch.compile without a graph break": torch.compile(shrink_loop, backend="eager", fullgraph=True),
+        "torch.vmap": torch.vmap(shrink_loop),
+    }.items():
+        try:
+            use(table)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {str(error).splitlines()[0][:80]}"
+        else:
+            problem = ""
+        print(f"{name}: {problem or 'works'}")
+        behaviour("F34", f"{name} does not take such a loop.", bool(problem))
+
+# %% [markdown]
+# The first is the dangerous one: no error. A model trains, and the layers below this one stand still.
+#
+# ## 3. An operator that torch knows
+#
+# `torch.library.custom_op` makes an operator of a function. The annotations say what goes in and out, and
+# `mutates_args` which inputs it writes to. `register_fake` says what comes out, without numbers, for the compiler;
+# `register_autograd` says how to go back. Here is the loop with all of it, and with the questions that
+# section 2 asked.
+
+
+# %%
+@torch.library.custom_op("first_kernel::shrink", mutates_args=())
+def shrink_op(x: torch.Tensor, by: float) -> torch.Tensor:
+    if x.dtype != torch.float32 or x.device.type != "cpu":
+        raise TypeError(f"shrink takes float32 on the CPU, not {x.dtype} on {x.device}")
+    return shrink_loop(x.contiguous(), by)
+
+
+@shrink_op.register_fake
+def _(x, by):
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def remember(ctx, inputs, output):
+    ctx.save_for_backward(output)
+
+
+def go_back(ctx, slopes):
+    (output,) = ctx.saved_tensors
+    return slopes * (output != 0), None
+
+
+shrink_op.register_autograd(go_back, setup_context=remember)
+
+if kernels:
+    x = torch.randn(6, 8)[:, ::2].requires_grad_()
+    assert torch.equal(shrink_op(x, 0.5), shrink(x))
+    ours, theirs = (torch.autograd.grad(f(x, 0.5).square().sum(), x)[0] for f in (shrink_op, shrink))
+    assert torch.allclose(ours, theirs)
+    recorded = torch.compile(lambda x: shrink_op(x, 0.5) + 1, backend="eager", fullgraph=True)
+    assert torch.equal(recorded(x), shrink(x) + 1)
+    print("right with strides, with gradients, and recorded in one piece")
+
+# %% [markdown]
+# ### What does the test test?
+#
+# `torch.library.opcheck` looks for mistakes in what was said about an operator. Three operators; in each, something is wrong.
+# One hides that it writes to its input, one says a wrong shape, one is called with strides that its loop
+# does not know. Which of them are found?
+
+# %%
+guess = ...
+
+
+# %%
+@torch.library.custom_op("first_kernel::hides_writing", mutates_args=())
+def hides_writing(x: torch.Tensor, out: torch.Tensor) -> None:
+    kernels.shrink(x.data_ptr(), out.data_ptr(), x.numel(), 0.5)
+
+
+@torch.library.custom_op("first_kernel::wrong_shape", mutates_args=())
+def wrong_shape(x: torch.Tensor) -> torch.Tensor:
+    return shrink_loop(x)
+
+
+@wrong_shape.register_fake
+def _(x):
+    return x.new_empty(x.shape[0])
+
+
+@torch.library.custom_op("first_kernel::no_strides", mutates_args=())
+def no_strides(x: torch.Tensor) -> torch.Tensor:
+    return shrink_loop(x)
+
+
+@no_strides.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def what_opcheck_finds(operator, *arguments):
+    try:
+        torch.library.opcheck(operator, arguments, test_utils=("test_schema", "test_faketensor"))
+    except Exception as error:
+        return str(error).split(" (scroll")[0].replace("opcheck(op, ...): ", "")[:150]
+    return "nothing"
+
+
+if kernels:
+    told = {
+        "hides what it writes to": what_opcheck_finds(hides_writing, torch.randn(4), torch.empty(4)),
+        "says a wrong shape": what_opcheck_finds(wrong_shape, torch.randn(6, 8)),
+        "knows no strides": what_opcheck_finds(no_strides, torch.randn(6, 8)[:, ::2]),
+    }
+    guessed(guess, *(f"{name}: {found}" for name, found in told.items()))
+    behaviour(
+        "F35",
+        "opcheck finds an output that is not in mutates_args.",
+        told["hides what it writes to"] != "nothing",
+    )
+    assert told["knows no strides"] == "nothing"
+
+# %% [markdown]
+# `opcheck` compares what an operator *says* with what it *does*: what it writes to, shapes, types. It does not know which
+# numbers are right. For that you need a slow version, odd shapes, strides, and for gradients `torch.autograd.gradcheck`.
+#
+# ### What does the door cost?
+#
+# A call of an operator goes through torch's dispatcher and through Python. The short formula is our opponent now. Ten
+# numbers: how many times as fast as our operator are its two operations?
+
+# %%
+guess = ...
+
+# %%
+both_ways = {"custom operator": lambda x: shrink_op(x, 0.5), "two operations": shrink_in_two}
+if kernels:
+    compare(
+        "kernel: shrink 10 numbers, a custom operator or two operations",
+        both_ways,
+        inputs=lambda generator, device: torch.randn(10, generator=generator).to(device),
+        guess=guess,
+        claim="F33",
+        when="the tensors are small",
+        only="cpu",
+        seconds=0.6,
+    )
+
+# %% [markdown]
+# And four million numbers?
+
+# %%
+guess = ...
+
+# %%
+if kernels:
+    compare(
+        "kernel: shrink 4,000,000 numbers, a custom operator or two operations",
+        both_ways,
+        inputs=lambda generator, device: torch.randn(4_000_000, generator=generator).to(device),
+        guess=guess,
+        claim="F33",
+        unless="the tensors are small",
+        only="cpu",
+        seconds=0.6,
+    )
+
+# %% [markdown]
+# The documentation says "please write it as a Python function" where built-in operations can express it. That is right for
+# ten numbers, and easier to keep. For millions, the door is small beside what the loop saves. (Before you
+# write one, try `torch.compile`, [chapter 15](15_compiler.ipynb): it writes such loops by itself, if your users can wait
+# for it.)
+
+# %% [markdown]
+# ## 4. Triton: one program for each tile
+#
+# On a GPU nobody writes one long loop. Many small programs run at once, and each does a piece: a **tile**. In Triton, you
+# write the program for one tile, and work with the whole tile at a time, as with a small tensor. Ten numbers in
+# tiles of four:
+
+# %%
+picture(*draw_tiles(10, 4))
+
+# %% [markdown]
+# `tl.program_id(0)` says which program this is. From that follow its places. The **mask** says which of them exist. This is a
+# whole kernel, and the function that launches it. In the square brackets stands how many programs there shall be.
+
+# %%
+if triton:
+
+    @triton.jit
+    def add_kernel(x, y, result, number, TILE: tl.constexpr):
+        place = tl.program_id(0) * TILE + tl.arange(0, TILE)
+        inside = place < number
+        total = tl.load(x + place, mask=inside) + tl.load(y + place, mask=inside)
+        tl.store(result + place, total, mask=inside)
+
+
+def add(x, y, tile=128):
+    result = torch.empty_like(x)
+    programs = triton.cdiv(len(x), tile)  # rounded up
+    add_kernel[(programs,)](x, y, result, len(x), TILE=tile)
+    return result
+
+
+# %% [markdown]
+# `x` is an address again; `x + place` is a tile of addresses. `TILE` is a constant: another one makes another program.
+#
+# 1,000 numbers in tiles of 128. How many places are masked out?
+
+# %%
+guess = ...
+
+# %%
+if triton:
+    programs = triton.cdiv(1000, 128)
+    guessed(guess, f"{programs} programs with 128 places: {programs * 128 - 1000} are behind the end")
+    for number in (1, 127, 128, 129, 1000):
+        x, y = torch.randn(2, number, device=where)
+        assert torch.equal(add(x, y), x + y)
+    print("right for 1, 127, 128, 129 and 1,000 numbers, on", where)
+
+# %% [markdown]
+# Where there is no GPU, this ran in Triton's **interpreter**: it runs one program after the other, with NumPy in place of the
+# GPU. So you can test a kernel on any Linux computer, and print in the middle of it.
+#
+# ### Without the mask
+#
+# The same kernel without masks, on the first ten of twelve numbers. The others are -1. What do they become?
+
+# %%
+guess = ...
+
+# %%
+if triton:
+
+    @triton.jit
+    def reckless_kernel(x, y, result, TILE: tl.constexpr):
+        place = tl.program_id(0) * TILE + tl.arange(0, TILE)
+        tl.store(result + place, tl.load(x + place) + tl.load(y + place))
+
+    x, y = torch.ones(2, 12, device=where)
+    memory = torch.full((12,), -1.0, device=where)
+    reckless_kernel[(3,)](x[:10], y[:10], memory[:10], TILE=4)
+    guessed(guess, f"{memory.tolist()}")
+    assert (memory[10:] == 2).all()
+
+# %% [markdown]
+# They were somebody else's. No error: a kernel may write wherever its process may. (Here we have put two spare numbers
+# there. Without them it would have been whatever lies behind: another tensor, or nothing that exists, and a crash.)
+#
+# ### Which tiles are there?
+#
+# Why not simply one tile of exactly 1,000?
+
+# %%
+if triton:
+    x, y = torch.randn(2, 1000, device=where)
+    try:
+        add(x, y, tile=1000)
+    except Exception as error:
+        problem = str(error.__cause__ or error).strip().splitlines()[-1]
+    else:
+        problem = ""
+    print(problem or "a tile of 1,000 works")
+    behaviour("F37", "A tile of 1,000 numbers is refused.", bool(problem))
+
+# %% [markdown]
+# Tiles are powers of two: 1,024 and a mask, here.
+#
+# ### What the interpreter is not
+#
+# 100,000 numbers in tiles of 1,024. How many times as fast as the kernel is torch's own addition? (In the interpreter, if
+# you have no GPU.)
+
+# %%
+guess = ...
+
+# %%
+if triton:
+    compare(
+        f"kernel: add 100,000 numbers in Triton, {'interpreted' if interpreted else 'compiled'}",
+        {"kernel": lambda x, y: add(x, y, 1024), "torch": torch.add},
+        inputs=lambda generator, device: tuple(torch.randn(2, 100_000, generator=generator).to(device)),
+        guess=guess,
+        only=where,
+        seconds=0.6,
+    )
+
+# %% [markdown]
+# In one addition there is nothing to fuse, so on a GPU there is nothing to win. And interpreted, the time says *nothing* about
+# a GPU. The interpreter is a tool for right and wrong. Even there it has gaps. "It does not support operations on bfloat16",
+# says its documentation. What happens?
+
+# %%
+if triton and interpreted:
+    x, y = torch.tensor([[1.0, 2, 3], [10, 20, 30]]).bfloat16()
+    try:
+        told, right = add(x, y).tolist(), torch.equal(add(x, y), x + y)
+    except Exception as error:
+        told, right = f"{type(error).__name__}: {error}", False
+    print("1 + 10, 2 + 20, 3 + 30:", told)
+    behaviour("F38", "The interpreter does not add numbers in bfloat16.", not right)
+else:
+    print("Skipped: this needs Triton's interpreter.")
+
+# %% [markdown]
+# If you see wrong numbers and no error: that is the worst way not to support something. Test kernels with `float32`, and
+# `bfloat16` on a GPU. Its second gap is "indirect memory access": pointers that are loaded from memory. Two tensors, and a
+# third with their addresses:
+
+# %%
+if triton and interpreted:
+
+    @triton.jit
+    def gather_kernel(addresses, result, TILE: tl.constexpr):
+        x = tl.load(addresses + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+        place = tl.arange(0, TILE)
+        tl.store(result + tl.program_id(0) * TILE + place, tl.load(x + place))
+
+    parts, together = (torch.randn(4), torch.randn(4)), torch.zeros(8)
+    try:
+        gather_kernel[(2,)](torch.tensor([part.data_ptr() for part in parts]), together, TILE=4)
+        works = torch.equal(together, torch.cat(parts))
+    except Exception as error:
+        works = False
+        print(f"{type(error).__name__}: {error}")
+    print("loaded through loaded addresses:", works)
+    behaviour("F39", "The interpreter cannot load through addresses that were loaded.", not works)
+
+# %% [markdown]
+# ## 5. A row: what stands in the padding?
+#
+# A softmax needs two sums over a row: its highest number, and the sum of what `exp` makes. In Triton these are `tl.max` and
+# `tl.sum` of a tile. One program takes one row; the tile is the next power of two. Now it matters what stands
+# in the places that the mask leaves out. `other` says it.
+
+# %%
+if triton:
+
+    @triton.jit
+    def softmax_kernel(x, result, columns, row_stride, column_stride, filler, TILE: tl.constexpr):
+        row = tl.program_id(0)
+        place = tl.arange(0, TILE)
+        inside = place < columns
+        numbers = tl.load(x + row * row_stride + place * column_stride, mask=inside, other=filler)
+        grown = tl.exp(numbers - tl.max(numbers, axis=0))
+        tl.store(result + row * columns + place, grown / tl.sum(grown, axis=0), mask=inside)
+
+
+def softmax(x, filler=float("-inf")):
+    rows, columns = x.shape
+    result = torch.empty(rows, columns, device=x.device)
+    tile = triton.next_power_of_2(columns)
+    softmax_kernel[(rows,)](x, result, columns, *x.stride(), filler, TILE=tile)
+    return result
+
+
+# %% [markdown]
+# A row of five zeros: all weights are 0.2. The tile has 8 places. What are the weights if the filler is 0?
+
+# %%
+guess = ...
+
+# %%
+if triton:
+    rows = torch.zeros(2, 5, device=where)
+    rows[1] = -200
+    fillers = {"-inf": float("-inf"), "0": 0.0}
+    lines = [
+        f"filler {name:>4}: zeros give {weights[0, 0].item():.3f}, numbers of -200 give {weights[1, 0].item():.3f}"
+        for name, weights in ((name, softmax(rows, filler)) for name, filler in fillers.items())
+    ]
+    guessed(guess, *lines)
+    assert torch.allclose(softmax(rows), torch.full_like(rows, 0.2))
+    assert torch.allclose(softmax(rows, 0.0)[0], torch.full((5,), 0.125, device=where))
+
+# %% [markdown]
+# With 0, the three places of the padding take part: each adds `exp(0)`. In the second row they are even the highest numbers,
+# and the others vanish beside them. The right filler changes nothing in what comes next: `-inf` for a maximum, 0 for a sum.
+# And here one does both, because `exp` makes 0 of `-inf`. A row of 8 numbers shows nothing of this. **Test sizes that are no
+# multiple of anything.**
+#
+# The kernel takes both strides, so it needs no copy, whatever lies in memory:
+
+# %%
+if triton:
+    table = torch.randn(37, 50, device=where)
+    for x in (table, table.T, table[:, ::3], table[5:6, 3:4]):
+        assert torch.allclose(softmax(x), x.softmax(1), atol=1e-6)
+    print("right for a table, transposed, with every third column, and for a single number")
+
+# %% [markdown]
+# Is it also fast? Triton's tutorial calls its fused softmax "significantly faster than PyTorch's native op", where "rows can
+# fit in the GPU's SRAM". 4,096 rows of 1,000 numbers. This needs a GPU. How many times as fast is the kernel?
+
+# %%
+guess = ...
+
+# %%
+if triton or interpreted:
+    compare(
+        "kernel: softmax of 4,096 rows in Triton",
+        {"torch.softmax": lambda x: x.softmax(1), "kernel in Triton": softmax},
+        inputs=lambda generator, device: torch.randn(4096, 1000, generator=generator).to(device),
+        guess=guess,
+        claim="F40",
+        only="cuda",
+        bytes=2 * 4 * 4096 * 1000,
+    )
+
+# %% [markdown]
+# ## 6. A tile of a matrix product
+#
+# A program computes one tile of the result. For that it needs the rows of the left matrix and the columns of the right one
+# that meet there. It walks along both, a tile at a time, and adds up small products: `tl.dot`. A tile has two directions
+# now: `row[:, None]` and `column[None, :]`. The last argument counts: every program adds how many numbers
+# it has loaded.
+
+# %%
+if triton:
+
+    @triton.jit
+    def product_kernel(a, b, c, rows, columns, inner, ar, ac, br, bc, loaded, TILE: tl.constexpr):
+        row = tl.program_id(0) * TILE + tl.arange(0, TILE)
+        column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+        total = tl.zeros((TILE, TILE), dtype=tl.float32)
+        count = tl.zeros((TILE, TILE), dtype=tl.int32)
+        for first in range(0, inner, TILE):
+            k = first + tl.arange(0, TILE)
+            left_there = (row[:, None] < rows) & (k[None, :] < inner)
+            left = tl.load(a + row[:, None] * ar + k[None, :] * ac, mask=left_there, other=0.0)
+            right_there = (k[:, None] < inner) & (column[None, :] < columns)
+            right = tl.load(b + k[:, None] * br + column[None, :] * bc, mask=right_there, other=0.0)
+            total += tl.dot(left, right, input_precision="ieee")
+            count += left_there.to(tl.int32) + right_there.to(tl.int32)
+        there = (row[:, None] < rows) & (column[None, :] < columns)
+        tl.store(c + row[:, None] * columns + column[None, :], total, mask=there)
+        tl.atomic_add(loaded, tl.sum(tl.sum(count, axis=1), axis=0))
+
+
+def product(a, b, tile=32):
+    """The product, and how many numbers all programs have loaded together."""
+    (rows, inner), columns = a.shape, b.shape[1]
+    c = torch.empty(rows, columns, device=a.device)
+    loaded = torch.zeros(1, dtype=torch.int32, device=a.device)
+    grid = triton.cdiv(rows, tile), triton.cdiv(columns, tile)
+    product_kernel[grid](a, b, c, rows, columns, inner, *a.stride(), *b.stride(), loaded, TILE=tile)
+    return c, loaded
+
+
+if triton:
+    for rows, columns, inner in ((64, 64, 64), (33, 50, 70), (1, 17, 5)):
+        a, b = torch.randn(rows, inner, device=where), torch.randn(columns, inner, device=where).T
+        assert torch.allclose(product(a, b)[0], a @ b, atol=1e-3)
+    print("right for 64 × 64 × 64, 33 × 50 × 70 and 1 × 17 × 5, with the second matrix transposed")
+
+# %% [markdown]
+# `input_precision="ieee"` asks for full `float32`; on newer GPUs the default rounds the inputs to fewer digits (chapter 07).
+#
+# Here the fillers are 0, on both sides, because products with 0 add nothing. And now the point of tiles. Two matrices of
+# 128 × 128, tiles of 16 or of 32. How many times fewer numbers are loaded with the larger ones?
+
+# %%
+guess = ...
+
+# %%
+if triton:
+    a, b = torch.randn(2, 128, 128, device=where)
+    loads = {tile: product(a, b, tile)[1].item() for tile in (16, 32, 64)}
+    lines = [f"tiles of {tile}: {number:9,} numbers loaded" for tile, number in loads.items()]
+    guessed(guess, *lines, f"there are {a.numel() + b.numel():,} numbers")
+    assert loads[16] == 2 * loads[32] == 4 * loads[64]
+picture(*draw_product(8, (2, 4), 3, 4))
+
+# %% [markdown]
+# A number is loaded once by every program that needs it. Tiles twice as large are a quarter of the programs, and each loads
+# twice as many: half in all. That is why products can be fast at all: **a tile on the chip is used many times for each
+# load.** The tile itself must fit there, so it cannot grow for ever. (Exercise 5 looks for the best one.)
+#
+# 1,024 × 1,024 on a GPU: how many times as fast as our kernel is torch?
+
+# %%
+guess = ...
+
+# %%
+if triton or interpreted:
+    compare(
+        "kernel: a product of 1,024 × 1,024 in Triton",
+        {"kernel in Triton": lambda a, b: product(a, b)[0], "torch": torch.mm},
+        inputs=lambda generator, device: tuple(torch.randn(2, 1024, 1024, generator=generator).to(device)),
+        guess=guess,
+        only="cuda",
+        flops=2 * 1024**3,
+    )
+
+# %% [markdown]
+# A tuned kernel also chooses sizes for each GPU, and orders its programs so that neighbours find each other's numbers in the
+# cache. Do not write a plain product. Write the one that torch does not have, such as exercise 2.
+
+# %% [markdown]
+# ## Further
+#
+# You can skip this part. It is about the compiler's time, for those who write C++ that knows tensors.
+#
+# ### The official way, and its price
+#
+# `torch.utils.cpp_extension.load_inline(name, source, functions=[…])` compiles C++ that knows tensors. Such a
+# function is called without `ctypes`, takes tensors, and can be registered in C++ (`TORCH_LIBRARY`). Its price is the
+# first line that it puts before your source: `#include <torch/extension.h>`. How many lines of C++ must the compiler
+# read then, before it comes to yours?
+
+# %%
+guess = ...
+
+# %%
+HEADERS = {
+    "load_inline": ["torch/extension.h"],
+    "no_implicit_headers, and what an operator needs": [
+        "ATen/core/Tensor.h",
+        "ATen/ops/empty_like.h",
+        "torch/library.h",
+    ],
+    "our loop": ["cmath"],
+}
+
+if kernels:
+    read = {name: lines_to_read(command, headers) for name, headers in HEADERS.items()}
+    if None in read.values():
+        print("Skipped: the compiler does not find all headers (of Python, or of torch).")
+    else:
+        guessed(guess, *(f"{number:9,} lines: {name}" for name, number in read.items()))
+        light = read["no_implicit_headers, and what an operator needs"]
+        fewer("F36", "lines that the compiler reads", without=read["load_inline"], following=light)
+
+# %% [markdown]
+# All these lines for ten of yours: the first `load_inline` takes its time. (The next ones with the same source find the
+# library in a folder.) With `no_implicit_headers=True` you name the headers. A project builds its library once, when it is
+# installed, and then the price is small. Here you can try it:
+
+# %%
+try_it = False  # True: half a minute, or some
+if kernels and try_it:
+    print(f"{seconds_of_load_inline(libraries.name):.0f} seconds")
+else:
+    print("Not tried.")
+
+# %% [markdown]
+# ## Summary
+#
+# | you have | do | because |
+# |---|---|---|
+# | many element-wise steps, large tensors | a shorter formula; `torch.compile`; a loop of your own | tables in between are traffic |
+# | a formula with a name | torch's function | somebody has written that loop, for NaN and all types, too |
+# | a product, a softmax, a convolution | torch's function | arithmetic, and decades of tuning |
+# | ten numbers | plain operations | a custom operator's door costs more than they do |
+# | a loop through time, pieces of uneven length | a kernel | torch would need many calls (exercises 3 and 4) |
+# | a kernel that gets `data_ptr()` | check type, device, strides; say how to go back | an address knows nothing, and nobody complains |
+# | an operator | `custom_op`, `register_fake`, `register_autograd`, `opcheck` | then the compiler and autograd know it |
+# | tiles | powers of two, a mask at each load and store | without it, neighbours are read and overwritten |
+# | a sum or a maximum over a tile | the filler that changes nothing | padding takes part |
+# | a test | sizes like 1, 33, 50; strides; the interpreter | 64 × 64 hides all these mistakes |
+# | a stopwatch | a GPU | the interpreter's time says nothing |
+
+# %%
+verdicts("F32", "F33", "F34", "F35", "F36", "F37", "F38", "F39", "F40")
+
+# %% [markdown]
+# *F32* and *F33* come from two pages of the same documentation, and say the opposite. Both are right, for tensors of
+# different size.
+#
+# **Now you:** [the exercises of this chapter](../exercises/19_first_kernel/19_first_kernel.ipynb). A normalisation, a product
+# with weights of one byte, a softmax over uneven pieces, a loop through time, and the best tile.

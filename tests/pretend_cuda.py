@@ -1,0 +1,264 @@
+"""A CUDA device that is not there: its tensors say ``cuda:0``, and lie on the CPU.
+
+Code for a GPU runs through, with real numbers and gradients. Two devices in one call raise, and so does
+NumPy, as on a GPU; what makes the host wait is listed. It looks at the calls of torch that Python makes, and
+not at what these do inside. Kernels, streams and times are not pretended.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+GPU = torch.device("cuda", 0)
+Tensor = torch.Tensor
+# Calls that take tensors of several devices on a GPU, too: they send one to the other.
+MIXING = {"copy_", "to", "type_as", "set_", "_foreach_copy_", "_has_compatible_shallow_copy_type"}
+INDEXING = {"__getitem__", "__setitem__", "index_put", "index_put_"}
+# The host waits for what these give, or for how many they give.
+WAITS = {
+    "__bool__", "__float__", "__index__", "__int__", "allclose", "bincount", "cpu", "equal", "item",
+    "masked_select", "nonzero", "tolist", "unique", "unique_consecutive",
+}  # fmt: skip
+# They make a tensor on the CPU where nobody says where.
+MAKERS = {
+    "arange", "as_tensor", "empty", "empty_strided", "eye", "from_file", "full", "linspace", "logspace",
+    "ones", "rand", "randint", "randn", "randperm", "tensor", "tril_indices", "triu_indices", "zeros",
+}  # fmt: skip
+
+
+class OnGpu(torch.Tensor):
+    """What says that it lies on the GPU."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        with torch._C.DisableTorchFunction():
+            copied = self.detach().clone().as_subclass(OnGpu).requires_grad_(self.requires_grad)
+        copied._is_param = isinstance(self, torch.nn.Parameter)
+        memo[id(self)] = copied
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _inner(self).__reduce_ex__(protocol)  # a file does not say that it was pretended
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return called(func, args, kwargs or {}, [])
+
+
+class Pretended(TorchFunctionMode):
+    """Sends what is asked of the GPU to the CPU; ``waits`` gets a line for each time that the host waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[str] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return called(func, args, kwargs or {}, self.waits)
+
+
+def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -> Any:
+    """Do one call, where its tensors say that it happens."""
+    name = getattr(func, "__name__", str(func))
+    leaves = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+    there = [leaf for leaf in leaves if isinstance(leaf, OnGpu)]
+    if func is torch.device or name == "_parse_to":  # they only read what is asked
+        return func(*args, **kwargs)
+    if func in (Tensor.device.__get__, Tensor.is_cuda.__get__):
+        if _on(args[0]):
+            return True if func == Tensor.is_cuda.__get__ else GPU
+        return func(*args)
+    asked = _asked(func, name, args, kwargs)
+    if func == Tensor.data.__set__:
+        return _move(*args)
+    if there:
+        _refuse(name, func, args, leaves)
+        if name in WAITS or (name == "to" and asked == "cpu") or (name == "copy_" and not _on(args[0])):
+            waits.append(f"{name}: {place()}")
+        elif name == "__getitem__" and any(leaf.dtype == torch.bool for leaf in leaves[1:]):
+            waits.append(f"an index that is a mask: {place()}")
+    kwargs = {key: value for key, value in kwargs.items() if key != "pin_memory"}
+    if name in ("pin_memory", "is_pinned"):
+        return args[0].clone() if name == "pin_memory" else False
+    if name == "cuda":
+        func, args, kwargs, asked = Tensor.to, (args[0], "cuda"), {}, "cuda"
+    with torch._C.DisableTorchFunction():
+        result = func(*tree_map(_to_cpu, args), **tree_map(_to_cpu, kwargs))
+    if any(result is leaf for leaf in leaves) and name not in ("cpu", "to"):
+        return result  # it worked in place
+    if not any(isinstance(leaf, Tensor) for leaf in tree_leaves(result)):
+        return result
+    on_gpu = asked == "cuda" or (asked is None and bool(there))
+    return tree_map(_outer if on_gpu else _inner, result)
+
+
+def _asked(func: Any, name: str, args: Any, kwargs: Any) -> str | None:
+    """The type of the device that a call names; None where it names none."""
+    if name == "cpu":
+        return "cpu"
+    named = [kwargs.get("device")] + ([one for one in args[1:2]] if name == "to" else [])
+    for one in named:
+        if _on(one):
+            return "cuda"
+        if isinstance(one, Tensor):
+            return "cpu"
+        if isinstance(one, (str, torch.device)):
+            return torch.device(one).type
+    return "cpu" if name in MAKERS else None
+
+
+def _on(value: object) -> bool:
+    return isinstance(value, OnGpu)
+
+
+def _to_cpu(leaf: Any) -> Any:
+    """The same for the CPU: a device, the name of one, or a tensor."""
+    if isinstance(leaf, torch.device) and leaf.type == "cuda":
+        return torch.device("cpu")
+    if isinstance(leaf, str) and leaf.partition(":")[0] == "cuda":
+        return "cpu"
+    return leaf
+
+
+def _outer(leaf: Any) -> Any:
+    return leaf.as_subclass(OnGpu) if isinstance(leaf, Tensor) and not _on(leaf) else leaf
+
+
+def _inner(leaf: Any) -> Any:
+    if _on(leaf):
+        with torch._C.DisableTorchFunction():
+            return leaf.as_subclass(Tensor)
+    return leaf
+
+
+def _move(tensor: Tensor, data: Tensor) -> None:
+    """Give a tensor other data, as ``Module.to`` does with parameters: it stays the same object."""
+    is_parameter = isinstance(tensor, torch.nn.Parameter)
+    with torch._C.DisableTorchFunction():
+        tensor.data = data
+    if _on(data):
+        tensor.__class__ = OnGpu
+        tensor._is_param = is_parameter
+    else:
+        tensor.__class__ = torch.nn.Parameter if is_parameter else Tensor
+
+
+def _refuse(name: str, func: Any, args: Any, leaves: list[Tensor]) -> None:
+    """Raise as a GPU does, where one call takes tensors of two devices; a single number may be anywhere."""
+    if name in ("numpy", "__array__"):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
+    if name in MIXING or func == Tensor.grad.__set__:
+        return
+    if name in INDEXING:
+        leaves = [args[0], *(leaf for leaf in args[2:] if isinstance(leaf, Tensor))]
+    with torch._C.DisableTorchFunction():
+        if any(not _on(leaf) and leaf.dim() > 0 for leaf in leaves):
+            raise RuntimeError(
+                "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and "
+                f"cpu! (in {name})"
+            )
+
+
+def place() -> str:
+    """The line of a notebook's cell that asked for this."""
+    frames = [frame for frame in traceback.extract_stack() if frame.filename.startswith("cell ")]
+    return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else "?"
+
+
+class Nothing:
+    """A stream, an event or a graph of a GPU: everything can be asked of it, and nothing happens."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *args, **kwargs: 1.0 if name == "elapsed_time" else True if name == "query" else None
+
+    def __enter__(self) -> Nothing:
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        pass
+
+
+PROPERTIES = SimpleNamespace(
+    name="a pretended GPU",
+    major=9,
+    minor=0,
+    total_memory=16 << 30,
+    L2_cache_size=1 << 20,
+    multi_processor_count=8,
+)
+# What torch.cuda says of it.
+SAID = {
+    "_lazy_init": None,
+    "current_device": 0,
+    "current_stream": Nothing(),
+    "device_count": 1,
+    "empty_cache": None,
+    "get_device_capability": (9, 0),
+    "get_device_name": "a pretended GPU",
+    "get_device_properties": PROPERTIES,
+    "get_rng_state": None,
+    "is_available": True,
+    "is_bf16_supported": True,
+    "is_current_stream_capturing": False,
+    "is_initialized": True,
+    "manual_seed": None,
+    "manual_seed_all": None,
+    "max_memory_allocated": 0,
+    "max_memory_reserved": 0,
+    "mem_get_info": (8 << 30, 16 << 30),
+    "memory_allocated": 0,
+    "memory_reserved": 0,
+    "memory_stats": {},
+    "reset_peak_memory_stats": None,
+    "stream": Nothing(),
+    "synchronize": None,
+}
+
+
+class Autocast(torch.autocast):
+    """Autocast for the GPU, done on the CPU, with the type that a GPU takes by itself."""
+
+    def __init__(self, device_type: str, dtype: torch.dtype | None = None, *args: Any, **kwargs: Any) -> None:
+        if device_type == "cuda":
+            device_type, dtype = "cpu", dtype or torch.float16
+        super().__init__(device_type, dtype, *args, **kwargs)
+
+
+def lifted(transform: Callable[..., Any]) -> Callable[..., Any]:
+    """A transform of functions whose results forget where they are."""
+
+    def transformed(*given: Any, **options: Any) -> Callable[..., Any]:
+        function = transform(*given, **options)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            return tree_map(_outer, result) if any(map(_on, tree_leaves((args, kwargs)))) else result
+
+        return call
+
+    return transformed
+
+
+@contextmanager
+def pretended_gpu() -> Iterator[Pretended]:
+    """While it lasts, there is a CUDA device."""
+    with ExitStack() as stack:
+        for name, value in SAID.items():
+            stack.enter_context(patch(f"torch.cuda.{name}", lambda *args, value=value, **kwargs: value))
+        for name in ("Event", "Stream", "CUDAGraph", "graph"):
+            stack.enter_context(patch(f"torch.cuda.{name}", Nothing))
+        for name in ("vmap", "grad", "grad_and_value"):
+            stack.enter_context(patch(f"torch.func.{name}", lifted(getattr(torch.func, name))))
+        for place in ("torch.autocast", "torch.amp.autocast"):
+            stack.enter_context(patch(place, Autocast))
+        yield stack.enter_context(Pretended())

@@ -1,0 +1,173 @@
+"""``make gpu``, rehearsed with the CPU in the GPU's place."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autograder.authoring import records
+from autograder.gpu import limits
+from autograder.gpu.command import STEPS, main
+
+ROOT = Path(__file__).resolve().parents[1]
+CHAPTER = """# %%
+from autograder import compare
+
+numbers = lambda generator, device: WHAT.rand(9, generator=generator).to(device)
+compare("two ways", {"one": lambda x: x * 2, "other": lambda x: x + x}, inputs=numbers)
+
+# %%
+assert 1 == 1
+"""
+EXERCISES = """# %% id="setup" role="given"
+import torch
+from autograder import check, race
+
+# %% id="twice_given" role="given"
+def twice_slow(x):
+    return torch.stack([2 * one for one in x])
+
+def numbers(generator, device):
+    return torch.rand(300, generator=generator).to(device)
+
+# %% id="twice" role="answer"
+def twice(x):
+    ### BEGIN SOLUTION
+    return 2 * x
+    ### END SOLUTION
+
+# %% id="twice_check" role="test"
+check(twice, like=twice_slow, on=numbers, points=1)
+
+# %% id="twice_race" role="test"
+race(twice, against=twice_slow, on=numbers, at_least={"cpu": 3, "cuda": 3}, points=1)
+"""
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A course of one chapter, which fails, and one solution."""
+    folder = tmp_path / "a course"
+    (folder / "course").mkdir(parents=True)
+    (folder / "solutions" / "01_twice").mkdir(parents=True)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    (folder / "course" / "01_twice.py").write_text(CHAPTER, encoding="utf-8")
+    (folder / "solutions" / "01_twice" / "01_twice.py").write_text(EXERCISES, encoding="utf-8")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return folder
+
+
+def found(out: Path, step: str) -> dict:
+    return json.loads((out / f"{step}.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_all_steps_with_the_cpu_in_its_place(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    out = tmp_path / "out"
+    call = ["--out", str(out), "--device", "cpu", "--minutes", "10"]
+    assert main(call) == 1
+    said = capsys.readouterr().out
+    (error,) = found(out, "branches")["course/01_twice.py"]["errors"]
+    assert "cell-0" in error["cell"] and "4: compare(" in error["line"] and "WHAT" in error["error"]
+    assert "NameError" in said, "an error is told at once"
+    (race,) = found(out, "ratios")["solutions/01_twice/01_twice.py"]["races"]
+    assert race["laps"][0]["device"] == "cpu" and race["laps"][0]["ratio"] > 3
+    page = (out / "report.md").read_text(encoding="utf-8")
+    assert re.search(r"What failed: 2 in 4 runs", page), (
+        "the chapter fails where it is tried and where it is recorded"
+    )
+    assert "twice_race" in page and "GB/s" in page and "| busy | 1.25 | 10 |" in page
+
+    # The chapter is mended, and what it gave is taken away: only that is done again.
+    (course / "course" / "01_twice.py").write_text(
+        CHAPTER.replace("WHAT", "__import__('torch')"), encoding="utf-8"
+    )
+    for step in ("branches", "recordings"):
+        kept = found(out, step)
+        del kept["course/01_twice.py"]
+        (out / f"{step}.json").write_text(json.dumps(kept), encoding="utf-8")
+    before = {step: (out / f"{step}.json").stat().st_mtime_ns for step in ("ratios", "limits", "judge")}
+    assert main(call) == 0
+    assert before == {step: (out / f"{step}.json").stat().st_mtime_ns for step in before}
+    (record,) = (out / "timings").glob("*.json")
+    content = json.loads(record.read_text(encoding="utf-8"))
+    assert list(content["timings"]) == ["two ways"]
+    assert records.problems(content, records.comparisons(course / "course")) == []
+
+
+@pytest.mark.slow
+def test_what_no_time_was_left_for_is_done_by_the_next_call(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    (course / "course" / "01_twice.py").write_text("# %%\nimport time\n\ntime.sleep(60)\n", encoding="utf-8")
+    out = tmp_path / "out"
+    assert (
+        main(["--out", str(out), "--device", "cpu", "--minutes", "0.2", "--only", "recordings,branches"]) == 1
+    )
+    assert "course/01_twice.py: no time was left" in capsys.readouterr().out
+    assert not (out / "recordings.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--device", "cpu", "--only", "races"], "no step is called 'races'"),
+        (["--device", "cpu", "--minutes", "-1"], "a number above 0 is needed"),
+    ],
+)
+def test_nonsense_is_refused(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--out", str(tmp_path), *words])
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_gpu_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert main(["--out", str(tmp_path / "out")]) == 1
+    assert "there is no cuda device here" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_help_names_the_steps() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder", "gpu", "--help"], capture_output=True, text=True
+    )
+    assert all(step in done.stdout for step in STEPS)
+
+
+@pytest.mark.parametrize(
+    ("name", "gigabytes"),
+    [("NVIDIA H200", 4800), ("NVIDIA H100 PCIe", 2000), ("NVIDIA H100 80GB HBM3", 3350), ("Tesla T4", 320)],
+)
+def test_a_device_has_its_own_data_sheet(name: str, gigabytes: int) -> None:
+    sheet = limits.sheet_of(name)
+    assert sheet and sheet.bytes == gigabytes * 1e9
+
+
+def test_an_unknown_device_has_none() -> None:
+    assert limits.sheet_of("NVIDIA GeForce RTX 4090") is None
+
+
+def test_a_convolution_has_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "course")
+    from parts.convolving import Convolving
+
+    good = Convolving((1, 3, 8, 8), (2, 3, 3, 3), benchmark=True, device="cpu")
+    good()
+    good()
+    good.close()
+    bad = Convolving((1, 3, 8, 8), (2, 4, 3, 3), benchmark=False, device="cpu")
+    with pytest.raises(RuntimeError, match="ended with code 1"):
+        bad()
+    bad.close()

@@ -1,0 +1,111 @@
+"""Exercises and chapters on a GPU that is pretended: what lies on two devices, and where the host waits."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pretend_cuda import Pretended, pretended_gpu
+
+import autograder
+from autograder.authoring.builder import build, chapter_sources, code_cells, solution_sources
+from autograder.authoring.colab import is_colab_cell
+from autograder.judging import answer
+from autograder.judging.check import check
+from autograder.judging.outcome import Outcome
+from autograder.judging.race import race
+from autograder.measuring.duel import fresh_inputs
+
+ROOT = Path(__file__).resolve().parents[1]
+# Torch's compiler asks the driver.
+COMPILES = ("recordings",)
+
+
+class Trial:
+    """``check`` and ``race`` as they are, on the pretended GPU alone; what they find wrong is kept."""
+
+    def __init__(self, gpu: Pretended) -> None:
+        self.gpu, self.wrong, self.cell, self.tried = gpu, list[str](), "", 0
+
+    def check(
+        self, function: Callable[..., Any], *, on: Any, at_most: dict[str, int] | None = None, **rest: Any
+    ) -> Outcome:
+        found = check(function, on=on, at_most=at_most, **rest)
+        self.tell(found, found.word in ("passed", "not available"))
+        if "syncs" in (at_most or {}) and rest.get("raises") is None:
+            self.count(function, [on] if callable(on) else on, at_most["syncs"])
+        return found
+
+    def race(self, function: Callable[..., Any], **rest: Any) -> Outcome:
+        found = race(function, **rest)
+        self.tell(found, "laps" in found.facts)  # it was timed; what came out says nothing here
+        return found
+
+    def tell(self, found: Outcome, fine: bool) -> None:
+        self.tried += 1
+        if not fine:
+            self.wrong.append(f"{self.cell}: {found.text()}")
+
+    def count(self, function: Callable[..., Any], cases: Sequence[Callable[..., Any]], most: int) -> None:
+        for case in cases:
+            inputs, before = fresh_inputs(case, 1, "cuda"), len(self.gpu.waits)
+            function(*inputs)
+            if len(waits := self.gpu.waits[before:]) > most:
+                self.wrong.append(f"{self.cell}, {case.__name__}: the host waits: {waits}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", solution_sources(ROOT), ids=lambda path: path.stem)
+def test_solutions_run_on_a_gpu(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(source.parent)
+    monkeypatch.setenv("AUTOGRADER_SECONDS", "0")
+    monkeypatch.setenv("AUTOGRADER_DEVICES", "cuda")
+    monkeypatch.setattr(answer, "check_here", lambda: None)  # no time is looked at
+    with pretended_gpu() as gpu:
+        trial = Trial(gpu)
+        monkeypatch.setattr(autograder, "check", trial.check)
+        monkeypatch.setattr(autograder, "race", trial.race)
+        names: dict[str, Any] = {}
+        for cell in code_cells(build(source)):
+            if not is_colab_cell(cell) and not cell.id.startswith(COMPILES):
+                trial.cell = cell.id
+                exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
+    assert trial.wrong == []
+    assert trial.tried > 3
+
+
+# Cells that cannot run on a GPU that is not there, by a piece of their code, and why.
+NOT_PRETENDED = {
+    "benchmark.Timer": "torch's timer synchronises by itself",
+    "blocked_autorange": "torch's timer synchronises by itself",
+}
+CHAPTERS = [path for path in chapter_sources(ROOT) if path.stem not in ("claims", "index")]
+
+
+@pytest.mark.pretended
+@pytest.mark.parametrize("source", CHAPTERS, ids=lambda path: path.stem)
+def test_chapters_run_on_a_gpu(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(source.parent)
+    monkeypatch.syspath_prepend(source.parent)
+    monkeypatch.setenv("AUTOGRADER_SECONDS", "0")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    wrong = []
+    with pretended_gpu():
+        names: dict[str, Any] = {"__name__": "__main__"}
+        for cell in code_cells(build(source)):
+            if is_colab_cell(cell) or any(piece in cell.source for piece in NOT_PRETENDED):
+                continue
+            try:
+                exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
+            except Exception as error:
+                wrong.append(f"{cell.id}, {place_of(error)}: {type(error).__name__}: {str(error)[:300]}")
+    assert wrong == []
+
+
+def place_of(error: Exception) -> str:
+    """The line of the cell that raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next(f"line {frame.lineno}" for frame in frames if frame.filename.startswith("cell "))
