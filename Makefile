@@ -21,8 +21,10 @@ RUN = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python
 READY = .venv/ready
 else
 BASE = $(PYTHON)
-RUN = PATH="$(dir $(shell command -v $(PYTHON))):$$PATH" $(PYTHON)
-READY = .ready-$(patsubst -%,%,$(subst /,-,$(PYTHON)))
+space := $() $()
+PROGRAMS = $(shell dirname "$$(command -v "$(PYTHON)")")
+RUN = PATH="$(PROGRAMS):$$PATH" "$(PYTHON)"
+READY = .ready-$(patsubst -%,%,$(subst $(space),-,$(subst /,-,$(PYTHON))))
 endif
 
 # What the wheels of a bundle are for is written beside them.
@@ -43,18 +45,18 @@ SHARED = --dist loadfile --no-loadscope-reorder --numprocesses
 DURATIONS = 15
 
 define check-python
-@command -v $(BASE) >/dev/null || { echo "error: $(BASE) was not found; Python 3.10 to 3.13 is needed." >&2; exit 1; }
-@$(BASE) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' || \
-{ echo "error: Python 3.10 to 3.13 is needed, and $(BASE) is $$($(BASE) --version 2>&1). With another one:" \
+@command -v "$(BASE)" >/dev/null || { echo "error: $(BASE) was not found; Python 3.10 to 3.13 is needed." >&2; exit 1; }
+@"$(BASE)" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' || \
+{ echo "error: Python 3.10 to 3.13 is needed, and $(BASE) is $$("$(BASE)" --version 2>&1). With another one:" \
 "make $(MAKECMDGOALS) BASE=/path/to/python3.12" >&2; exit 1; }
 endef
 
 define check-bundle
-@test -z "$(BUNDLE)" || $(BASE) -c 'from autograder.authoring.bundle import require_fit; require_fit("$(BUNDLE)")'
+@test -z "$(BUNDLE)" || "$(BASE)" -c 'from autograder.authoring.bundle import require_fit; require_fit("$(BUNDLE)")'
 endef
 
 define check-venv
-@$(BASE) -c 'import ensurepip, venv' 2>/dev/null || \
+@"$(BASE)" -c 'import ensurepip, venv' 2>/dev/null || \
 { echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 endef
 
@@ -93,7 +95,7 @@ test-rest: $(READY) ## the slow tests that are in no other part
 test-on: $(READY) ## run all notebooks on other versions: make test-on VERSIONS=colab (or oldest)
 	AUTOGRADER_SECONDS=0.1 $(RUN) -m pytest -m versions -k "$(VERSIONS)" --durations=$(DURATIONS) --numprocesses 2 tests/test_versions.py
 
-test-gpu: $(READY) ## run all chapters on a GPU that is pretended, to find what lies on two devices
+test-gpu: $(READY) ## run exercises and chapters on a GPU that is pretended, to find what lies on two devices
 	$(RUN) -m pytest -m pretended --durations=$(DURATIONS) --numprocesses 2 tests/test_pretended_gpu.py
 
 programs: ## install the programs that some tests use, on Debian and Ubuntu as root
@@ -167,10 +169,10 @@ OUT = build/gpu
 GPU_PYTHON = $(or $(PYTHON),$(if $(wildcard .venv/ready),.venv/bin/python,$(BASE)))
 
 gpu: ## measure all that waits for a GPU, on one, without a network (OUT=folder, ARGS=--only=ratios, PYTHON=…)
-	@if ls $(WHEELS)/*.whl >/dev/null 2>&1; then $(GPU_PYTHON) -m pip install -q --no-index --no-deps \
+	@if ls $(WHEELS)/*.whl >/dev/null 2>&1; then "$(GPU_PYTHON)" -m pip install -q --no-index --no-deps \
 	--no-compile --upgrade --target build/gpu-site $(WHEELS)/*.whl; fi
 	@PYTHONPATH="$(CURDIR):$(CURDIR)/build/gpu-site$${PYTHONPATH:+:$$PYTHONPATH}" \
-	$(GPU_PYTHON) -m autograder gpu --out '$(OUT)' $(ARGS)
+	"$(GPU_PYTHON)" -m autograder gpu --out '$(OUT)' $(ARGS)
 
 gpu-wheels: $(READY) ## collect what such a machine lacks beside torch: Jupyter's parts, for Python 3.12 on Linux
 	@$(RUN) -m autograder gpu-wheels $(WHEELS)
@@ -183,7 +185,7 @@ site: $(READY) ## build the website from the notebooks as they are, into build/s
 constraints: ## install the newest versions into a new .venv and write constraints.txt
 	$(check-python)
 	$(check-venv)
-	$(BASE) -m venv --clear .venv
+	"$(BASE)" -m venv --clear .venv
 	.venv/bin/python -m pip install --editable '.[dev]' 'jsonschema<4.25' uv
 	.venv/bin/python .ci/constraints.py > constraints.txt
 	@touch .venv/ready
@@ -192,7 +194,7 @@ clean: ## remove .venv, caches and build leftovers
 	rm -rf .venv .ready-* build ./*.egg-info .pytest_cache .ruff_cache
 	find . -path ./.venv -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
-CONSTRAINTS = $(shell $(BASE) -c 'import sys; print("--constraint constraints.txt" * (sys.version_info >= (3, 11)))')
+CONSTRAINTS = $(shell "$(BASE)" -c 'import sys; print("--constraint constraints.txt" * (sys.version_info >= (3, 11)))')
 
 # uv takes a third of pip's time. Where it cannot be had or finds no packages, pip does the work. Compiled at once:
 # sandboxes cannot write what they compile, and would do it again and again. What an installation left that stopped
@@ -204,7 +206,7 @@ WITH_UV = .venv/bin/python -m pip install --quiet $(CONSTRAINTS) uv && \
 	$(check-python)
 	$(check-bundle)
 	$(check-venv)
-	$(BASE) -m venv .venv $(if $(wildcard .venv/unfinished),--clear) $(or-say)
+	"$(BASE)" -m venv .venv $(if $(wildcard .venv/unfinished),--clear) $(or-say)
 	@touch .venv/unfinished $(or-say)
 	$(if $(BUNDLE),,$(WITH_UV) ||) .venv/bin/python -m pip install $(CONSTRAINTS) $(COURSE) $(or-say)
 	@touch $@
@@ -212,11 +214,11 @@ WITH_UV = .venv/bin/python -m pip install --quiet $(CONSTRAINTS) uv && \
 
 ifneq ($(PYTHON),)
 # The environment's own marker file makes a new environment at the same place count as new.
-$(READY): pyproject.toml $(BUNDLE) $(wildcard $(dir $(PYTHON))../pyvenv.cfg)
+$(READY): pyproject.toml $(BUNDLE) $(subst $(space),\ ,$(shell ls "$(PROGRAMS)/../pyvenv.cfg" 2>/dev/null))
 	$(check-python)
 	$(check-bundle)
-	@$(PYTHON) -m pip --version >/dev/null || { echo "error: the environment of $(PYTHON) has no pip." >&2; exit 1; }
-	@$(PYTHON) .ci/keep_torch.py > $@.txt
-	$(PYTHON) -m pip install --constraint $@.txt $(COURSE) $(or-say)
+	@"$(PYTHON)" -m pip --version >/dev/null || { echo "error: the environment of $(PYTHON) has no pip." >&2; exit 1; }
+	@"$(PYTHON)" .ci/keep_torch.py > $@.txt
+	"$(PYTHON)" -m pip install --constraint $@.txt $(COURSE) $(or-say)
 	@mv $@.txt $@
 endif

@@ -44,7 +44,7 @@ try:
 except ImportError:
     triton = None
 
-from parts.kernels import draw_product, draw_tiles, lines_to_read, seconds_of_load_inline
+from parts.kernels import draw_product, draw_tiles, interpreter_fits, lines_to_read, seconds_of_load_inline
 
 from autograder import behaviour, compare, costs, devices, fewer, guessed, picture, verdicts
 
@@ -54,7 +54,12 @@ command = shlex.split(os.environ.get("CXX") or "c++")
 compiler = shutil.which(command[0])
 print("devices here:", *devices(), "· torch", torch.__version__)
 print("C++ compiler:", "found" if compiler else "none found, so sections 1 to 3 are skipped")
-if triton:
+if triton and interpreted and not interpreter_fits():
+    print(
+        f"Triton {triton.__version__}: its interpreter is too old for this NumPy, so sections 4 to 6 are skipped"
+    )
+    triton = None
+elif triton:
     print(
         "Triton:", triton.__version__, "· interpreted on the CPU" if interpreted else "· compiled for the GPU"
     )

@@ -32,7 +32,7 @@ def running_lab(
     caches and everything else that belongs to a user are in ``home``.
     """
     if python:
-        (course / f".ready{python.replace('/', '-')}").touch()
+        mark_installed(course, python)
     log = home / "lab.log"
     with log.open("w") as stream:
         server = subprocess.Popen(
@@ -82,6 +82,11 @@ def get(address: str, page: str) -> str:
     assert parts, address
     with urllib.request.urlopen(f"{parts[1]}{page}{parts[2]}", timeout=PATIENCE) as answer:
         return answer.read().decode()
+
+
+def mark_installed(course: Path, python: str = sys.executable) -> None:
+    """Tell the Makefile in ``course`` that nothing is to be installed into the environment of ``python``."""
+    (course / f".ready{python.replace('/', '-').replace(' ', '-')}").touch()
 
 
 def stop(server: subprocess.Popen) -> None:

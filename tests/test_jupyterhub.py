@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -25,6 +26,7 @@ import nbformat
 import pytest
 import requests
 import websocket
+from lab_server import mark_installed
 
 from autograder.authoring.builder import build
 from autograder.roles import solution_cells
@@ -96,7 +98,7 @@ class Container:
         self.course = folder / "course"
         not_needed = shutil.ignore_patterns(".git", ".venv", ".ready*", "__pycache__", ".*_cache", "build")
         shutil.copytree(ROOT, self.course, ignore=not_needed)
-        (self.course / f".ready{sys.executable.replace('/', '-')}").touch()  # nothing is to be installed
+        mark_installed(self.course)
         self.prefix = ["bwrap", "--dev-bind", "/", "/", "--bind", folder / "etc", "/etc"]
         for private in ("/home", "/root", "/srv"):
             self.prefix += ["--tmpfs", private]
@@ -519,7 +521,8 @@ def test_a_page_on_a_students_server_reaches_no_other_server(people, hub, browse
 
 # What the command says before it touches anything.
 
-START = f"{sys.executable} {ROOT}/examples/jupyterhub/start.py"
+PYTHON = shlex.quote(sys.executable)
+EXAMPLE = shlex.quote(f"{ROOT}/examples/jupyterhub")
 
 
 @pytest.mark.parametrize(
@@ -529,12 +532,12 @@ START = f"{sys.executable} {ROOT}/examples/jupyterhub/start.py"
         ("env HUB_PASSWORD=short", "HUB_PASSWORD must hold a password of 8 characters or more"),
         ("env PATH=/usr/sbin", "configurable-http-proxy was not found: npm install"),
         ("useradd ada;", "there is an account ada already"),
-        (f"chmod 700 {ROOT}/autograder;", f"other users cannot run {sys.executable}"),
+        (f"chmod 700 {shlex.quote(str(ROOT))}/autograder;", f"other users cannot run {sys.executable}"),
     ],
 )
 def test_the_command_says_why_it_does_not_start(container, before, reason):
     check = "getent passwd instructor bo; ls /home /srv"
-    said = said_in(container, f"{before} {START}; echo status $?; {check}")
+    said = said_in(container, f"{before} {PYTHON} {EXAMPLE}/start.py; echo status $?; {check}")
     (error,) = (line for line in said.splitlines() if line.startswith("error: "))
     assert reason in error
     assert said.endswith("status 1\n/home:\n\n/srv:\n"), said  # and no account was made
@@ -542,7 +545,7 @@ def test_the_command_says_why_it_does_not_start(container, before, reason):
 
 def test_a_second_start_keeps_everybodys_work(container):
     code = "import start; print(start.refusals()); start.prepare()"
-    prepare = f"cd {ROOT}/examples/jupyterhub; {sys.executable} -c '{code}'"
+    prepare = f"cd {EXAMPLE}; {PYTHON} -c '{code}'"
     page = "/home/ada/fast-pytorch/course/index.ipynb"
     said = said_in(container, f"{prepare}; echo hers > {page}; {prepare}; cat {page}")
     assert said == "[]\n[]\nhers\n"

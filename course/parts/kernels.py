@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sysconfig
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,6 +18,19 @@ from matplotlib.patches import Rectangle
 from autograder.teaching.chart import HERE, INK, LIMIT, RECORDED
 
 COLOURS = (HERE, RECORDED, LIMIT, "#CC79A7")
+
+
+def interpreter_fits() -> bool:
+    """Whether Triton's interpreter can count a loop with this NumPy.
+
+    Older ones take an array of one number for a number, which NumPy refuses from 2.4 on.
+    """
+    source = Path(importlib.import_module("triton.runtime.interpreter").__file__).read_text(encoding="utf-8")
+    try:
+        int(np.ones(1))
+    except TypeError:
+        return "int(self.handle.data)" not in source
+    return True
 
 
 def draw_tiles(numbers: int, tile: int) -> tuple[Figure, str]:

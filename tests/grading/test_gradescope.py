@@ -299,14 +299,13 @@ def with_python_for_all() -> list[str]:
 
     It may lie in root's home, which others cannot enter.
     """
-    home, python = Path.home(), Path(sys.base_prefix).resolve()
-    if not python.is_relative_to(home):
+    python = Path(sys.base_prefix).resolve()
+    folders = list(reversed(python.parents))
+    closed = [number for number, folder in enumerate(folders) if not folder.stat().st_mode & 0o001]
+    if not closed:
         return []
-    folders = [
-        folder for folder in reversed(python.parents) if folder.is_relative_to(home) and folder != home
-    ]
-    in_reach = ["--tmpfs", str(home)]
-    for folder in folders:
+    in_reach = ["--tmpfs", str(folders[closed[0]])]
+    for folder in folders[closed[0] + 1 :]:
         in_reach += ["--perms", "0755", "--dir", str(folder)]
     in_reach += ["--ro-bind", str(python), str(python)]
     return [str(shutil.which("bwrap")), "--dev-bind", "/", "/", "--cap-add", "ALL", *in_reach, "--"]

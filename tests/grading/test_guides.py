@@ -30,7 +30,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from guide import Block, Section, read_guide
-from lab_server import PATIENCE, listens
+from lab_server import PATIENCE, listens, mark_installed
 from learning_platforms import (
     TOKEN,
     CanvasCourse,
@@ -152,7 +152,7 @@ class Term:
                 shutil.copy2(ROOT / name, self.folder / name)
         shorten(self.folder)
         self.course = ScratchCourse(self.folder)
-        (self.folder / f".ready{sys.executable.replace('/', '-')}").touch()  # nothing is to be installed
+        mark_installed(self.folder)
         self.exchange = folder / "exchange"
         settings = self.folder / "jupyter" / "nbgrader_config.py"
         settings.parent.mkdir()
@@ -164,7 +164,7 @@ class Term:
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
         self.environment |= {
             "JUPYTER_CONFIG_DIR": str(settings.parent),
-            "MAKEFLAGS": f"PYTHON={sys.executable}",
+            "MAKEFLAGS": "PYTHON=" + sys.executable.replace(" ", r"\ "),
             "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
         }
         self.course.environment |= self.environment
