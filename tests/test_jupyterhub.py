@@ -423,7 +423,9 @@ def test_a_student_reads_nothing_of_the_others(graded):
         f"{ROOT}/tests/answers",
     ]
     ada = graded["ada"]
-    assert [path for path in closed if "Permission denied" not in ada.terminal(f"ls {path}")[1]] == []
+    assert [
+        path for path in closed if "Permission denied" not in ada.terminal(f"ls {shlex.quote(path)}")[1]
+    ] == []
     assert ada.terminal("ls ~/fast-pytorch/exercises/digits")[0] == 0  # what is hers
     assert ada.terminal("grep -r amax /srv/nbgrader/exchange/fast-pytorch/outbound")[0] == 1
     status, shown = ada.terminal("mv /srv/nbgrader/exchange/fast-pytorch /srv/nbgrader/exchange/mine")

@@ -217,7 +217,7 @@ def test_its_torch_is_kept(checkout, tmp_path):
 def test_without_a_given_python_the_constraints_are_used(checkout, tmp_path):
     python = fake_python(tmp_path / "bin")
     dry = make(checkout, "-n", "lab", PATH=path_with(python.parent)).stdout
-    assert "python3 -m venv .venv" in dry
+    assert '"python3" -m venv .venv' in dry
     assert "pip install --constraint constraints.txt --editable '.[dev]'" in dry
     fake_python(tmp_path / "bin", version="3.10.13")
     dry = make(checkout, "-n", "lab", PATH=path_with(python.parent)).stdout
@@ -273,7 +273,7 @@ def test_the_environments_programs_come_first(checkout, tmp_path):
     """nbgrader calls alembic by its name; the environment need not be activated for that."""
     python = fake_python(tmp_path / "bin")
     make(checkout, "lab", f"PYTHON={python}")
-    assert f"[PATH={python.parent}/]" in calls(python.parent)[-1]
+    assert f"[PATH={python.parent}]" in calls(python.parent)[-1]
     assert f'PATH="{checkout}/.venv/bin:$PATH" .venv/bin/python' in make(checkout, "-n", "notebooks").stdout
 
 
