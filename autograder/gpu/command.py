@@ -6,7 +6,8 @@ The steps, in this order; each goes on after a failure, and whatever a step find
 - recordings: the chapters' timings, those first whose claims need a GPU;
 - ratios: every race's reference solution against the given version, and its share of the device's limit;
 - limits: the measured limits beside the maker's data sheet;
-- judge: verdicts on races of known ratio, alone on the device and beside another process.
+- judge: verdicts on races of known ratio, alone on the device and beside another process;
+- apart: the same, of the judge outside the answer's process.
 
 Another call with the same folder does what is missing.
 """
@@ -19,9 +20,11 @@ import os
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +35,16 @@ from ..measuring.device import provenance
 from . import report, speed_judge
 from .limits import compare_with_sheet
 
-STEPS = ("branches", "recordings", "ratios", "limits", "judge")
+STEPS = ("branches", "recordings", "ratios", "limits", "judge", "apart")
 MINUTES = 20.0
 # Of all the time, what has passed at most when a step ends: the last ones need minutes, too.
-ENDS = {"branches": 0.2, "recordings": 0.65, "ratios": 0.85, "limits": 0.9, "judge": 1.0}
+ENDS = {"branches": 0.2, "recordings": 0.6, "ratios": 0.75, "limits": 0.8, "judge": 0.9, "apart": 1.0}
 # Claims of these need a GPU; the others follow by number.
 FIRST = ("05", "04", "07", "02", "06", "12", "08", "14")
 PAGES = ("claims", "index")
 AT_ONCE = 8
-RACES = {"quiet": 10, "busy": 10}  # at each ratio
+# Of each judge: how it comes to a verdict, and how many races at each ratio.
+JUDGES = {"judge": (speed_judge.in_notebook, 10), "apart": (speed_judge.apart, 3)}
 
 
 @dataclass(frozen=True)
@@ -188,16 +192,23 @@ def _limits(run: Run) -> bool:
     return True
 
 
-def _judge(run: Run) -> bool:
+def _judge(run: Run, step: str) -> bool:
+    verdict, each = JUDGES[step]
     whole = True
-    for load, each in RACES.items():
-        if load in run.kept("judge"):
+    for load in speed_judge.LOADS:
+        if load in run.kept(step):
             continue
-        found = speed_judge.races(run.device, each, load, lambda: run.left("judge") <= 0)
+        try:
+            found = speed_judge.races(verdict, run.device, each, load, lambda: run.left(step) <= 0)
+        except Exception as error:  # whatever breaks here, the other steps go on
+            write_whole(run.out / f"{step}-{load}.txt", traceback.format_exc())
+            print(f"  {load}: {type(error).__name__}: {error}", flush=True)
+            whole = False
+            continue
         made = sum(row["races"] for row in found.values())
         print(f"  {load}: {made} races, {sum(row['wrong'] for row in found.values())} wrong", flush=True)
         if made == each * len(found):
-            run.keep("judge", load, found)
+            run.keep(step, load, found)
         else:
             whole = False
     return whole
@@ -208,7 +219,8 @@ DO: dict[str, Callable[[Run], bool]] = {
     "recordings": _recordings,
     "ratios": _ratios,
     "limits": _limits,
-    "judge": _judge,
+    "judge": partial(_judge, step="judge"),
+    "apart": partial(_judge, step="apart"),
 }
 
 

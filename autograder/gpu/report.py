@@ -24,7 +24,8 @@ def report(found: Mapping[str, Mapping[str, Any]], device: str) -> str:
     lines += _errors({step: found[step] for step in ("branches", "recordings", "ratios")})
     lines += _ratios(found["ratios"], device)
     lines += _limits(found["limits"])
-    lines += _judge(found["judge"])
+    lines += _judge(found["judge"], "The judge of a notebook")
+    lines += _judge(found["apart"], "The judge outside the answer's process")
     return "\n".join(lines) + "\n"
 
 
@@ -83,11 +84,11 @@ def _limits(devices: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _judge(loads: Mapping[str, Any]) -> list[str]:
+def _judge(loads: Mapping[str, Any], title: str) -> list[str]:
     if not loads:
         return []
     lines = [
-        "## The judge of a notebook",
+        f"## {title}",
         "",
         "| the device is | true ratio / asked for | races | wrong | undecided | seconds, median |",
         "| --- | --- | --- | --- | --- | --- |",

@@ -1,4 +1,4 @@
-"""What the judge of a notebook says about races of known ratio: how often it errs, and how long it takes."""
+"""What the judges say about races of known ratio: how often they err, and how long they take."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ..measuring.duel import duel_here
+from .device_judge import Work, judge
 
 THRESHOLD = 2.0
 REPEATS = 20
@@ -32,10 +33,13 @@ while True:
 """
 
 
-def races(device: str, each: int, load: str, done: Callable[[], bool]) -> dict[str, Any]:
+def races(
+    verdict: Callable[[str, float], str], device: str, each: int, load: str, done: Callable[[], bool]
+) -> dict[str, Any]:
     """``each`` races at every ratio; by ratio: races, wrong verdicts, undecided ones, seconds (median).
 
-    ``load``: "quiet", or "busy" beside another process on the device. Stops early when ``done()``.
+    ``verdict`` is ``in_notebook`` or ``apart``. ``load``: "quiet", or "busy" beside another process on the
+    device. Stops early when ``done()``.
     """
     found: dict[str, Any] = {}
     with _beside(device, load):
@@ -44,7 +48,7 @@ def races(device: str, each: int, load: str, done: Callable[[], bool]) -> dict[s
             taken: list[float] = []
             while len(words) < each and not done():
                 start = time.perf_counter()
-                words.append(_word(device, ratio))
+                words.append(verdict(device, ratio))
                 taken.append(time.perf_counter() - start)
             wrong = "slower" if ratio > 1 else "faster"
             found[f"{ratio:g}"] = {
@@ -56,24 +60,44 @@ def races(device: str, each: int, load: str, done: Callable[[], bool]) -> dict[s
     return found
 
 
-def _word(device: str, ratio: float) -> str:
-    """The verdict on an answer that is ``ratio * THRESHOLD`` times as fast as given, by doing less."""
-    repeats = {"slow": round(REPEATS * THRESHOLD * ratio), "fast": REPEATS}
+_CELL = """
+def work(x):
+    for _ in range({}):
+        x = x.mul(1.0)
+    return x
+"""
 
-    def repeat(times: int) -> Callable[[torch.Tensor], torch.Tensor]:
-        def work(x: torch.Tensor) -> torch.Tensor:
-            for _ in range(times):
-                x = x.mul(1.0001)
-            return x
 
-        return work
+def in_notebook(device: str, ratio: float) -> str:
+    """The verdict that a student sees, on an answer that is ``ratio * THRESHOLD`` times as fast as given."""
+    given, answer = (_function(_CELL.format(repeats)) for repeats in _repeats(REPEATS, ratio))
+    # Large enough that a launch costs nothing beside it, small enough for the caches of a CPU.
+    numbers = _numbers(1 << (24 if device == "cuda" else 14))
+    return duel_here(given, answer, numbers, threshold=THRESHOLD, device=device).word
 
-    def numbers(generator: torch.Generator, device: str) -> torch.Tensor:
-        # Large enough that a launch costs nothing beside it, small enough for the caches of a CPU.
-        return torch.ones(1 << (24 if device == "cuda" else 14), device=device)
 
-    slow, fast = repeat(repeats["slow"]), repeat(repeats["fast"])
-    return duel_here(slow, fast, numbers, threshold=THRESHOLD, device=device).word
+def apart(device: str, ratio: float) -> str:
+    """The verdict of the judge outside the answer's process, on the same, with more work in a call."""
+    given, answer = (Work([_CELL.format(repeats)], "work") for repeats in _repeats(20 * REPEATS, ratio))
+    return judge(
+        given, answer, _numbers(1 << (22 if device == "cuda" else 14)), threshold=THRESHOLD, device=device
+    ).word
+
+
+def _repeats(fast: int, ratio: float) -> tuple[int, int]:
+    """How often the given version and the answer do the same: the answer is faster by doing less."""
+    return round(fast * THRESHOLD * ratio), fast
+
+
+def _function(cell: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    names: dict[str, Any] = {}
+    exec(cell, names)
+    work: Callable[[torch.Tensor], torch.Tensor] = names["work"]
+    return work
+
+
+def _numbers(size: int) -> Callable[[torch.Generator, str], torch.Tensor]:
+    return lambda generator, device: torch.rand(size, generator=generator).to(device)
 
 
 @contextmanager

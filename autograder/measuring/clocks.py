@@ -90,7 +90,7 @@ def run_block(
     """
     on_gpu = torch.device(device).type == "cuda"
     if on_gpu:
-        _flush_l2(device)
+        flush_cache(device)
         start_event, end_event = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize(device)
     collecting = gc.isenabled()
@@ -179,7 +179,8 @@ def _usage() -> tuple[int, int]:
 _l2_scratch: dict[int, torch.Tensor] = {}
 
 
-def _flush_l2(device: str) -> None:
+def flush_cache(device: str) -> None:
+    """Overwrite the L2 cache of a GPU, whose work goes on afterwards."""
     index = torch.device(device).index or torch.cuda.current_device()
     if index not in _l2_scratch:
         size = max(torch.cuda.get_device_properties(index).L2_cache_size, 1 << 20)

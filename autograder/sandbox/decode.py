@@ -68,7 +68,8 @@ class Reader:
     large.
 
     ``memory`` holds the values of tensors and arrays. ``storages`` are the judge's inputs, in whose memory a
-    result may lie. ``make_object`` gives what stands for an object that stays in the other process.
+    result may lie. ``make_object`` gives what stands for an object that stays in the other process. Tensors
+    are on ``device`` there, and on the CPU here.
     ``differentiable`` are the tensors that are part of a graph, by number; ``bytes`` how many were read, and
     ``aliases`` the numbers of the inputs' storages that a result lies in.
     """
@@ -78,8 +79,10 @@ class Reader:
         memory: bytearray | ProcessMemory,
         storages: Sequence[Storage],
         make_object: Callable[[ObjectNode], object],
+        device: str = "cpu",
     ) -> None:
         self._memory, self._storages, self._make_object = memory, storages, make_object
+        self._device = device
         self._nodes = self.bytes = self._keys = self._objects = self._spread = 0
         self.aliases: set[int] = set()
         self.differentiable: dict[int, torch.Tensor] = {}
@@ -160,7 +163,7 @@ class Reader:
             raise Malformed("a tensor whose strides do not fit its shape")
         if node.device == "meta":
             made = torch.empty_strided(shape, strides, dtype=dtype, device="meta")
-        elif node.device != "cpu":
+        elif node.device != self._device:
             raise Malformed(f"a tensor on the device {node.device!r:.20}")
         elif node.storage is not None:
             base = self._storages[node.storage]

@@ -1,0 +1,192 @@
+"""The process that runs one side of a race on a device, in a context of its own; nothing it says is believed.
+
+``python -m autograder.gpu.answer_on_device FILE DEVICE`` loads torch and forks for each launch of a race; who
+asks is on the other end of the socket with the number FILE.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import select
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..sandbox import linux
+from ..sandbox.arguments import Arguments
+from ..sandbox.channel import Channel, Gone, over_file
+from ..sandbox.encode import Results, memory_order
+from ..sandbox.messages import (
+    Found,
+    Hello,
+    Message,
+    RaceCall,
+    RaceInputs,
+    RaceReady,
+    TensorNode,
+    Value,
+    parse,
+)
+from ..sandbox.student import raised
+from . import device_memory
+
+SPIN_SECONDS = 2e-3
+
+
+class Begin(Message, frozen=True):
+    """Run these cells, in which the function ``name`` is defined, and serve the connection that comes along.
+
+    The memory has ``size`` bytes for inputs and as many for results; ``ticket`` and the second file open it.
+    """
+
+    cells: list[str]
+    name: str
+    size: int
+    ticket: bytes
+
+
+def spin(channel: Channel) -> None:
+    """Wait a little for a message without giving up the processor: to get it back takes long."""
+    end = time.monotonic() + SPIN_SECONDS
+    while not select.select([channel.socket], [], [], 0)[0] and time.monotonic() < end:
+        pass
+
+
+def synchronize(device: str) -> None:
+    """Wait until a GPU has done all that it was asked."""
+    if device != "cpu":
+        torch.cuda.synchronize(device)
+
+
+class _ArgumentsOnDevice(Arguments):
+    """Inputs over memory on a device. What comes from the judge is trusted here."""
+
+    def __init__(self, memory: torch.Tensor, places: Sequence[tuple[int, int]]) -> None:
+        self._room, self._places, self._objects = memory, places, {}
+        self.leaves, self.ready = {}, []
+        self.storages = [memory[offset : offset + size] for offset, size in places]
+
+    def _tensor(self, node: TensorNode) -> torch.Tensor:
+        dtype = getattr(torch, node.dtype)
+        assert node.storage is not None  # the judge's inputs have values
+        start = self._places[node.storage][0] // dtype.itemsize + node.offset
+        made = torch.empty(0, dtype=dtype, device=self._room.device)
+        made = made.set_(self._room.untyped_storage(), start, node.shape, node.strides)
+        return made.requires_grad_() if node.grad is not None else made
+
+
+class _ResultsOnDevice(Results):
+    """A result, copied into the judge's ``memory`` on the device."""
+
+    def __init__(self, storages: list[torch.Tensor], memory: torch.Tensor) -> None:
+        super().__init__(storages, lambda value: 0)
+        self._memory = memory
+
+    def _values(self, data: torch.Tensor) -> tuple[int, int]:
+        strides = data.stride()
+        for dim, stride in enumerate(strides):
+            if stride == 0 and data.shape[dim] > 1:
+                data = data.narrow(dim, 0, 1)
+        flat = data.permute(memory_order(strides)).contiguous().as_strided((data.numel(),), (1,))
+        return self._put(flat.view(torch.uint8))
+
+    def _buffer(self, data: memoryview) -> tuple[int, int]:
+        return self._put(torch.from_numpy(np.frombuffer(data, np.uint8).copy()))
+
+    def _put(self, values: torch.Tensor) -> tuple[int, int]:
+        start, size = self.size, values.numel()
+        self.size += -(-size // 8) * 8
+        if self.size > self._memory.numel():
+            raise ValueError(f"the result has more than {self._memory.numel() >> 20} MiB.")
+        self._memory[start : start + size].copy_(values)
+        return start, size
+
+
+class _Answer:
+    """One launch: the cells have run, and calls are answered one after the other."""
+
+    def __init__(self, channel: Channel, begin: Begin, files: Sequence[int], device: str) -> None:
+        self._channel, self._device = channel, device
+        names: dict[str, Any] = {"__name__": "__main__"}
+        for cell in begin.cells:
+            exec(compile(cell, "cell", "exec"), names)
+        self._function: Callable[..., Any] = names[begin.name]
+        memory = device_memory.opened(2 * begin.size, device, begin.ticket, files)
+        self._inputs, self._results = memory[: begin.size], memory[begin.size :]
+        self._last: Any = None
+
+    def serve(self) -> None:
+        """Answer until the judge goes away."""
+        while True:
+            spin(self._channel)
+            request = parse(self._channel.receive(), RaceInputs | RaceCall)
+            try:
+                if isinstance(request, RaceInputs):
+                    self._arguments = _ArgumentsOnDevice(self._inputs, request.places)
+                    self._arguments.ready = [self._arguments.value(node) for node in request.tensors]
+                    self._channel.send(RaceReady())
+                else:
+                    self._channel.send(Found(self._call(request)))
+            except Gone:
+                raise
+            except BaseException as error:
+                self._channel.send(raised(error))
+
+    def _call(self, request: RaceCall) -> Value:
+        """Do one call, or give the last result once more; all its work has ended when this returns."""
+        if request.args is not None:
+            self._last = self._function(*map(self._arguments.value, request.args))
+        results = _ResultsOnDevice(self._arguments.storages, self._results)
+        node = results.node(self._last)
+        synchronize(self._device)
+        return node
+
+
+def main(file: str, device: str) -> None:
+    """Start a fresh process for each launch; what the last one left behind is ended."""
+    control = over_file(int(file))
+    linux.adopt_orphans()
+    control.send(Hello())
+    with suppress(Gone):
+        while True:
+            frame = control.receive()
+            for pid in linux.with_descendants(os.getpid())[1:]:
+                linux.kill(pid)
+            with suppress(ChildProcessError):
+                while True:
+                    os.waitpid(-1, 0)
+            if os.fork() == 0:
+                control.close()
+                _launch(over_file(frame.files[0]), parse(frame, Begin), frame.files[1:], device)
+                os._exit(0)
+            for number in frame.files:
+                os.close(number)
+
+
+def _launch(channel: Channel, begin: Begin, files: Sequence[int], device: str) -> None:
+    seed = int.from_bytes(os.urandom(4), "little")
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.default_generator.manual_seed(seed)
+    torch.set_num_threads(1)
+    gc.disable()
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for the rest of its life)
+    with suppress(Gone):
+        try:
+            answer = _Answer(channel, begin, files, device)
+            channel.send(RaceReady())
+        except BaseException as error:
+            channel.send(raised(error))
+            return
+        answer.serve()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,445 @@
+"""A race on a device between two processes with contexts of their own, neither of which is believed.
+
+No event and no clock of theirs counts. The judge owns the memory for inputs and results, on the device. It
+puts the inputs of one call there at a moment of its own choice, and that starts its clock. It stops the clock
+when it holds values of the result, at places that it drew after the reply; where they are not those that the
+whole result has there later, the result was not ready. Before each call the device's cache is overwritten,
+and the memory for results holds a pattern that is no result.
+
+Inputs are handed over one call at a time, so nothing is gained by computing several at once. What a call that
+does nothing takes that way is measured beside the others, and taken off; it also bounds what can be gained by
+a faster reply, so it must be small beside the given version: short calls are not judged.
+
+The unit of evidence is the launch, as on the CPU (``sandbox.timed_race``): fresh processes, which turn about,
+and one ratio.
+"""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+import random
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeVar, Union
+
+import torch
+
+from ..judging.calls import AnswerError
+from ..judging.values import change_tensors, difference
+from ..measuring.clocks import flush_cache, threads
+from ..measuring.decide import decide
+from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, log_ratios, ratio_of_logs
+from ..sandbox import decode, linux
+from ..sandbox.bubblewrap import why_it_fails
+from ..sandbox.channel import Channel, Gone, Malformed, TooLate, pair
+from ..sandbox.encode import Inputs
+from ..sandbox.messages import (
+    ArrayNode,
+    DictNode,
+    Found,
+    Hello,
+    ObjectNode,
+    RaceCall,
+    RaceInputs,
+    RaceReady,
+    Raised,
+    ScalarNode,
+    SequenceNode,
+    TensorNode,
+    Value,
+    parse,
+)
+from . import device_memory
+from .answer_on_device import Begin, spin, synchronize
+
+ERROR = 1e-3  # the probability of each kind of wrong verdict, at most
+MOST_BYTES = 128 << 20  # of inputs, and of results
+PICKS = 256  # values of a result that stop the clock
+PAIRS = 3  # of a launch
+FIRST_CALLS = 5  # of a launch, which are not timed
+BLOCK_SECONDS = 0.02  # of the given version's calls, at least
+FEWEST_CALLS, MOST_CALLS = 3, 30
+MOST_LAUNCHES = 40
+START_SECONDS, CALL_SECONDS = 120.0, 10.0
+# The least that a call of the given version takes, as a multiple of what one takes that does nothing.
+FEWEST_TIMES = 10
+SHORTEST = 1e-6  # seconds that count for a call at least
+SLOWER, LOOKS, FEW = 1.5, 5, 3  # what shows work beside the calls; looks at it; launches that may show it
+
+SIDES = ("slow", "fast")  # the given version, and the answer
+
+M = TypeVar("M")
+
+
+@dataclass(frozen=True)
+class Work:
+    """One side: cells, as text, that define the function ``name``."""
+
+    cells: Sequence[str]
+    name: str
+
+
+def judge(
+    given: Work,
+    answer: Work,
+    on: Callable[[torch.Generator, str], object],
+    *,
+    threshold: float,
+    device: str = "cuda",
+    tolerance: float | None = None,
+) -> Verdict:
+    """Whether the answer is ``threshold`` times as fast as the given version, on "cuda" (or "cpu").
+
+    ``on(generator, device)`` makes the inputs of a call: tensors and plain values. Raises DuelError for a
+    side that cannot be timed, AnswerError for a wrong result or broken rules, ValueError for a threshold that
+    is no ratio and for inputs that are always the same, DeviceMemoryError where no memory can be shared.
+    """
+    check_threshold(threshold)
+    with ExitStack() as stack, threads(1):  # helpers of torch's would take the core that a side runs on
+        works = {"slow": given, "fast": answer}
+        sides = {name: stack.enter_context(_Side(name, works[name], device)) for name in SIDES}
+        launches = _Launches(sides, on, threshold, tolerance, device)
+        decision = decide(launches.ratios(), ERROR)
+    logs = [math.log(ratio * threshold) for ratio in decision.ratios]
+    return Verdict(
+        decision.word,
+        ratio_of_logs(logs),
+        threshold,
+        launches.seconds,
+        "wall",
+        logs,
+        launches.restless,
+        signs_only=True,
+    )
+
+
+class _Restless(Exception):
+    """Something worked on the device beside the calls."""
+
+
+@dataclass
+class _Result:
+    value: Any
+    seconds: float
+    changed_input: bool
+
+
+class _GivenInputs:
+    """The inputs of one call: on the device, ready to be copied to either side."""
+
+    def __init__(self, values: tuple, device: str) -> None:
+        tensors: list[Value] = []
+        values = change_tensors(values, lambda tensor: tensor.detach().cpu())
+        self.inputs = Inputs(ready=tensors)
+        self.nodes = [self.inputs.node(value) for value in values]
+        self.tensors = tensors
+        if self.inputs.size > MOST_BYTES:
+            raise ValueError(f"the inputs of a call have more than {MOST_BYTES >> 20} MiB.")
+        flat = torch.zeros(self.inputs.size, dtype=torch.uint8)
+        for storage in self.inputs.storages:
+            if storage.tensor is None:
+                raise TypeError("the inputs of a race on a device are tensors and plain values.")
+            flat[storage.offset : storage.offset + len(storage.memory)] = storage.tensor
+        self.bytes = flat.to(device)
+
+
+class _Launches:
+    """Launches of both sides; ``seconds`` per call of each, a figure a pair. ``restless`` do not count."""
+
+    def __init__(
+        self,
+        sides: Mapping[str, _Side],
+        on: Callable[[torch.Generator, str], object],
+        threshold: float,
+        tolerance: float | None,
+        device: str,
+    ) -> None:
+        self._sides, self._on, self._threshold = sides, on, threshold
+        self._tolerance, self._device = tolerance, device
+        self._calls = 0
+        self.restless = 0
+        self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
+
+    def ratios(self) -> Iterator[float]:
+        """For each launch how many times as fast the answer is, over the threshold."""
+        first, second = self._inputs(), self._inputs()
+        if torch.equal(first.bytes, second.bytes):
+            raise ValueError("`on` makes the same inputs each time: an answer could keep its results.")
+        for _ in range(MOST_LAUNCHES):
+            try:
+                pairs = self._launch()
+            except _Restless:
+                self.restless += 1
+                if self.restless > FEW:
+                    why = "not timed, because something works on the device beside the calls."
+                    raise AnswerError("failed", why) from None
+                continue
+            finally:
+                for side in self._sides.values():
+                    side.end()
+            for name in SIDES:
+                self.seconds[name] += [pair[name] for pair in pairs]
+            logs = log_ratios([pair["slow"] for pair in pairs], [pair["fast"] for pair in pairs])
+            yield math.exp(median(logs)) / self._threshold
+
+    def _launch(self) -> list[dict[str, float]]:
+        """Seconds per call of each side, for each pair of blocks."""
+        alone = _flush_seconds(self._device)
+
+        def quiet() -> None:
+            if _flush_seconds(self._device) > SLOWER * alone:
+                raise _Restless
+
+        for side in self._shuffled():
+            side.begin()
+        for side in self._sides.values():
+            side.await_ready()
+        pairs = []
+        for warm_up in (True,) + (False,) * PAIRS:
+            inputs = [self._inputs() for _ in range(FIRST_CALLS if warm_up else 1 + self._calls)]
+            done: dict[str, list[_Result]] = {}
+            for side in self._shuffled():
+                quiet()
+                done[side.name], idle = side.run(inputs)
+                if side.name == "slow":
+                    waited = idle
+            quiet()
+            self._compare(done)
+            if warm_up:
+                if not self._calls:
+                    self._plan(min(result.seconds for result in done["slow"]), min(waited))
+                continue
+            taken = {name: median(result.seconds for result in done[name][1:]) for name in SIDES}
+            pairs.append({name: max(taken[name] - median(waited[1:]), SHORTEST) for name in SIDES})
+        return pairs
+
+    def _plan(self, seconds: float, idle: float) -> None:
+        """How many calls make a block. Raises DuelError where a call is too short."""
+        work = seconds - idle
+        if work < FEWEST_TIMES * idle:
+            raise DuelError(
+                f"'slow' takes {1e6 * max(work, 0):.0f} µs a call, too little to be judged here: "
+                f"{1e6 * FEWEST_TIMES * idle:.0f} µs are needed. Take larger inputs."
+            )
+        self._calls = min(MOST_CALLS, max(FEWEST_CALLS, math.ceil(BLOCK_SECONDS / work)))
+
+    def _shuffled(self) -> list[_Side]:
+        return random.SystemRandom().sample(list(self._sides.values()), len(SIDES))
+
+    def _inputs(self) -> _GivenInputs:
+        return _GivenInputs(fresh_inputs(self._on, secrets.randbits(63), self._device), self._device)
+
+    def _compare(self, done: Mapping[str, Sequence[_Result]]) -> None:
+        """Raise AnswerError where a result, or what became of an input, is not as the given version's."""
+        for got, expected in zip(done["fast"], done["slow"], strict=True):
+            if found := difference(got.value, expected.value, None, self._tolerance):
+                raise AnswerError("failed", f"a result was wrong while it was timed: {found}")
+            if got.changed_input and not expected.changed_input:
+                raise AnswerError("failed", "a call changed its input, which must be left alone.")
+
+
+@dataclass
+class _Side:
+    """One side: a process that forks for each launch, and the memory that it shares with the judge."""
+
+    name: str
+    work: Work
+    device: str
+    _channel: Channel | None = field(default=None, init=False)
+    _used: int = field(default=0, init=False)  # bytes of the memory for results, at most so far
+
+    def __enter__(self) -> _Side:
+        self._memory = device_memory.allocate(2 * MOST_BYTES, self.device)
+        self._inputs, self._results = self._memory.contents[:MOST_BYTES], self._memory.contents[MOST_BYTES:]
+        self._control, other = pair()
+        module = [sys.executable, "-m", __name__.replace("device_judge", "answer_on_device")]
+        with other:
+            self._process = subprocess.Popen(
+                [*isolation(self.device), *module, str(other.fileno()), self.device],
+                pass_fds=[other.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        with self._told():
+            parse(self._control.receive(START_SECONDS), Hello)
+        self._first = self._control.pid  # of its processes, by its number here
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self._control.close()
+        self._process.kill()
+        linux.kill(self._first)
+        self._process.wait()
+        self._memory.close()
+
+    def begin(self) -> None:
+        """Start a fresh process, which runs the cells."""
+        self._signal(signal.SIGCONT)
+        self._channel, other = pair()
+        begin = Begin(list(self.work.cells), self.work.name, MOST_BYTES, self._memory.ticket)
+        with other, self._told():
+            files = [other.fileno(), *self._memory.files]
+            self._control.send(begin, files=files, seconds=START_SECONDS)
+
+    def await_ready(self) -> None:
+        """Wait until the cells have run, and stop it."""
+        with self._told():
+            self._reply(RaceReady, START_SECONDS)
+        self._signal(signal.SIGSTOP)
+
+    def run(self, inputs: Sequence[_GivenInputs]) -> tuple[list[_Result], list[float]]:
+        """Do these calls, one after the other; and what the same takes without the work, in seconds.
+
+        Of the given version only: the answer's process could make what is taken off as long as it likes.
+        """
+        results, idle = [], []
+        self._signal(signal.SIGCONT)
+        with self._told():
+            for given in inputs:
+                self._send(RaceInputs(given.tensors, given.inputs.places(), keep=False, again=False))
+                self._reply(RaceReady, CALL_SECONDS)
+                results.append(self._call(given, given.nodes))
+                if self.name == "slow":
+                    idle.append(self._call(given, None).seconds)
+        self._signal(signal.SIGSTOP)
+        return results, idle
+
+    def _call(self, given: _GivenInputs, nodes: list[Value] | None) -> _Result:
+        """One call. Nobody knows its inputs before the clock runs, nor which values stop it."""
+        room = self._inputs[: len(given.bytes)]
+        self._results[: self._used].view(torch.int64).fill_(secrets.randbits(63))
+        if self.device != "cpu":
+            flush_cache(self.device)
+        synchronize(self.device)
+        start = time.perf_counter()
+        room.copy_(given.bytes)
+        synchronize(self.device)
+        self._send(RaceCall(nodes))
+        spin(self._open)
+        reply = self._reply(Found, CALL_SECONDS)
+        end = _end(reply.value)
+        if end > MOST_BYTES:
+            raise Malformed("a result beyond its memory")
+        words = self._results[: -(-end // 8) * 8].view(torch.int64)
+        self._used = max(self._used, 8 * len(words))
+        places = torch.randint(max(len(words), 1), (PICKS if len(words) else 0,), device=self.device)
+        picked = words[places].cpu()
+        seconds = time.perf_counter() - start
+        whole = words.cpu()
+        if not torch.equal(whole[places.cpu()], picked):
+            raise AnswerError("failed", "a result was not ready when its call returned.")
+        memory = bytearray(whole.numpy().tobytes())
+        where = "cpu" if self.device == "cpu" else str(self._results.device)
+        value = decode.Reader(memory, given.inputs.storages, _opaque, where).value(reply.value)
+        return _Result(value, seconds, not torch.equal(room, given.bytes))
+
+    @property
+    def _open(self) -> Channel:
+        assert self._channel is not None  # it has begun
+        return self._channel
+
+    def _send(self, message: RaceInputs | RaceCall) -> None:
+        self._open.send(message, seconds=CALL_SECONDS)
+
+    def _reply(self, kind: type[M], seconds: float) -> M:
+        frame = self._open.receive(seconds)
+        for file in frame.files:  # nobody here wants any
+            os.close(file)
+        reply: M | Raised = parse(frame, Union[kind, Raised])  # type: ignore[arg-type]  # noqa: UP007
+        if isinstance(reply, Raised):
+            raise DuelError(f"{self.name!r} raised {reply.told}")
+        return reply
+
+    def end(self) -> None:
+        """End the launch, with all that it started."""
+        if self._channel:
+            self._channel.close()
+            self._channel = None
+        for pid in linux.with_descendants(self._first)[1:]:
+            linux.kill(pid)
+
+    def _signal(self, number: int) -> None:
+        """Let the launch and all that it started go on, or stop them."""
+        members = linux.with_descendants(self._first)[1:]
+        for pid in members:
+            linux.send_signal(pid, number)
+        end = time.monotonic() + CALL_SECONDS
+        while number == signal.SIGSTOP and any(set(linux.states(pid)) - set("TZX") for pid in members):
+            if time.monotonic() > end:
+                raise DuelError(f"{self.name!r} could not be stopped.")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say whose process it was that failed."""
+        try:
+            yield
+        except TooLate:
+            raise DuelError(f"{self.name!r} did not return within {CALL_SECONDS:g} s a call.") from None
+        except Gone:
+            raise DuelError(f"{self.name!r} ended its process.") from None
+        except Malformed as error:
+            raise DuelError(f"{self.name!r} sent {error}.") from None
+
+
+def isolation(device: str) -> list[str]:
+    """What a side's process is started with: no network, no other processes in sight, nothing to write.
+
+    Nothing where bubblewrap does not work: then all of this account is in reach, and only times are judged.
+    """
+    program = shutil.which("bwrap")
+    if not program or why_it_fails(program):
+        return []
+    line = [program, *(f"--unshare-{kind}" for kind in ("user", "ipc", "pid", "net", "uts"))]
+    line += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
+    line += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+    if device != "cpu":
+        for node in glob.glob("/dev/nvidia*"):
+            line += ["--dev-bind", node, node]
+    for folder in filter(None, sys.path):
+        if Path(folder).is_relative_to("/tmp") and Path(folder).is_dir():
+            line += ["--ro-bind", folder, folder]
+    return [*line, "--"]
+
+
+def _flush_seconds(device: str) -> float:
+    """What it takes at best to overwrite the device's cache; 0 for the CPU, where this says nothing."""
+    taken = []
+    for _ in range(LOOKS if device != "cpu" else 0):
+        synchronize(device)
+        start = time.perf_counter()
+        flush_cache(device)
+        synchronize(device)
+        taken.append(time.perf_counter() - start)
+    return min(taken, default=0.0)
+
+
+def _end(node: Value) -> int:
+    """How many bytes of the memory for results a result lies in."""
+    match node:
+        case TensorNode(buffer=place) | ArrayNode(buffer=place):
+            return sum(place) if place else 0
+        case ScalarNode(value=array):
+            return _end(array)
+        case SequenceNode(items=items):
+            return max(map(_end, items), default=0)
+        case DictNode(items=items):
+            return max((_end(item) for pair in items for item in pair), default=0)
+    return 0
+
+
+def _opaque(node: ObjectNode) -> object:
+    """What stands for a result that is no plain value."""
+    return type(decode.class_name(node.type), (), {})()
