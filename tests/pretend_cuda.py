@@ -7,6 +7,7 @@ not at what these do inside. Kernels, streams and times are not pretended.
 
 from __future__ import annotations
 
+import random
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -179,7 +180,8 @@ class Nothing:
         pass
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return lambda *args, **kwargs: 1.0 if name == "elapsed_time" else True if name == "query" else None
+        said = {"elapsed_time": lambda *_: random.uniform(1, 2), "query": lambda *_: True}
+        return said.get(name, lambda *args, **kwargs: None)
 
     def __enter__(self) -> Nothing:
         return self
@@ -206,7 +208,7 @@ SAID = {
     "get_device_capability": (9, 0),
     "get_device_name": "a pretended GPU",
     "get_device_properties": PROPERTIES,
-    "get_rng_state": None,
+    "get_rng_state": torch.get_rng_state(),
     "is_available": True,
     "is_bf16_supported": True,
     "is_current_stream_capturing": False,
@@ -220,6 +222,7 @@ SAID = {
     "memory_reserved": 0,
     "memory_stats": {},
     "reset_peak_memory_stats": None,
+    "set_rng_state": None,
     "stream": Nothing(),
     "synchronize": None,
 }
@@ -257,7 +260,7 @@ def pretended_gpu() -> Iterator[Pretended]:
             stack.enter_context(patch(f"torch.cuda.{name}", lambda *args, value=value, **kwargs: value))
         for name in ("Event", "Stream", "CUDAGraph", "graph"):
             stack.enter_context(patch(f"torch.cuda.{name}", Nothing))
-        for name in ("vmap", "grad", "grad_and_value"):
+        for name in ("vmap", "grad", "grad_and_value", "jacrev", "jacfwd", "hessian"):
             stack.enter_context(patch(f"torch.func.{name}", lifted(getattr(torch.func, name))))
         for place in ("torch.autocast", "torch.amp.autocast"):
             stack.enter_context(patch(place, Autocast))

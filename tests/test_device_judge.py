@@ -255,6 +255,26 @@ def test_no_cheat_is_faster(cheat: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_results_may_be_of_many_kinds(device: str) -> None:
+    many = """
+def {name}(x):
+    result = {of}(x)
+    return {{"views": (x[::2], x.expand(2, -1)), "numbers": [result.sum(), 3, 0.5, None, "text"],
+            "empty": result[:0], "strided": result.view(2, -1).T, "bits": result > 1.5, "half": result.half(),
+            "repeated": result[:1].expand(9), "complex": torch.complex(result, -result).conj()}}
+"""
+    given, answer = (many.format(name=f"{of}_many", of=of) for of in ("slow", "quick"))
+    verdict = judge(
+        Work([GIVEN, given], "slow_many"),
+        Work([QUICK, answer], "quick_many"),
+        numbers,
+        threshold=1.2,
+        device=device,
+    )
+    assert verdict.word == "faster"
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_short_calls_are_not_judged(device: str) -> None:
     cell = "def work(x):\n    return x + 1"
     with pytest.raises(DuelError, match=r"too little to be judged here: .* Take larger inputs"):

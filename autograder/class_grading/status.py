@@ -1,8 +1,8 @@
 """What of a run is done, being done and left, and how long the rest will take.
 
-The time left follows from work, in core-seconds: what each test has cost lately is expected of all who still
-have it to come. The first races of a run cost several times as much, while the judge knows little of the
-machine. To count submissions would mislead: those that cannot be read are done at once.
+The time left follows from work, in core-seconds: what each test has cost so far is expected of all who still
+have it to come, but for its first ones, which cost more: then caches are cold, and the judge knows little of
+the machine. To count submissions would mislead: those that cannot be read are done at once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .progress_bar import length
 
 SHOWN = 3  # of those that are worked on
 AT_WORK = ("running", "racing")
+FIRST = 2  # of each test, which say little of the others
 FIRST_PART = 0.03  # of the work, before which nothing is said about the rest
 
 
@@ -102,9 +103,9 @@ class Status:
         return rest * (monotonic() - self._since) / self._work
 
     def _rest(self) -> float:
-        """The work that is left: what each cell has cost lately, for all that are to be run."""
+        """The work that is left: what each cell has cost so far, for all that are to be run."""
         with self._lock:
-            costs = {name: fmean(found[len(found) // 2 :]) for name, found in self._costs.items()}
+            costs = {name: fmean(found[FIRST:] or found) for name, found in self._costs.items()}
             other = fmean(costs.values()) if costs else 0.0
 
             def work(names: Counter[str]) -> float:

@@ -114,12 +114,12 @@ class _Answer:
 
     def __init__(self, channel: Channel, begin: Begin, files: Sequence[int], device: str) -> None:
         self._channel, self._device = channel, device
+        memory = device_memory.opened(2 * begin.size, device, begin.ticket, files)
+        self._inputs, self._results = memory[: begin.size], memory[begin.size :]
         names: dict[str, Any] = {"__name__": "__main__"}
         for cell in begin.cells:
             exec(compile(cell, "cell", "exec"), names)
         self._function: Callable[..., Any] = names[begin.name]
-        memory = device_memory.opened(2 * begin.size, device, begin.ticket, files)
-        self._inputs, self._results = memory[: begin.size], memory[begin.size :]
         self._last: Any = None
 
     def serve(self) -> None:

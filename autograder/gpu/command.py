@@ -33,6 +33,7 @@ from ..files import write_whole
 from ..measuring.clocks import present
 from ..measuring.device import provenance
 from . import report, speed_judge
+from .device_judge import isolation
 from .limits import compare_with_sheet
 
 STEPS = ("branches", "recordings", "ratios", "limits", "judge", "apart")
@@ -195,6 +196,8 @@ def _limits(run: Run) -> bool:
 def _judge(run: Run, step: str) -> bool:
     verdict, each = JUDGES[step]
     whole = True
+    if step == "apart":
+        print(f"  both sides are started with: {' '.join(isolation(run.device)) or 'nothing'}", flush=True)
     for load in speed_judge.LOADS:
         if load in run.kept(step):
             continue

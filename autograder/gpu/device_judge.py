@@ -27,8 +27,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar, Union
@@ -41,7 +42,6 @@ from ..measuring.clocks import flush_cache, threads
 from ..measuring.decide import decide
 from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, log_ratios, ratio_of_logs
 from ..sandbox import decode, linux
-from ..sandbox.bubblewrap import why_it_fails
 from ..sandbox.channel import Channel, Gone, Malformed, TooLate, pair
 from ..sandbox.encode import Inputs
 from ..sandbox.messages import (
@@ -107,8 +107,8 @@ def judge(
     """
     check_threshold(threshold)
     with ExitStack() as stack, threads(1):  # helpers of torch's would take the core that a side runs on
-        works = {"slow": given, "fast": answer}
-        sides = {name: stack.enter_context(_Side(name, works[name], device)) for name in SIDES}
+        works, apart = {"slow": given, "fast": answer}, isolation(device)
+        sides = {name: stack.enter_context(_Side(name, works[name], device, apart)) for name in SIDES}
         launches = _Launches(sides, on, threshold, tolerance, device)
         decision = decide(launches.ratios(), ERROR)
     logs = [math.log(ratio * threshold) for ratio in decision.ratios]
@@ -140,7 +140,9 @@ class _GivenInputs:
 
     def __init__(self, values: tuple, device: str) -> None:
         tensors: list[Value] = []
-        values = change_tensors(values, lambda tensor: tensor.detach().cpu())
+        values = change_tensors(
+            values, lambda tensor: tensor.detach().cpu().requires_grad_(tensor.requires_grad)
+        )
         self.inputs = Inputs(ready=tensors)
         self.nodes = [self.inputs.node(value) for value in values]
         self.tensors = tensors
@@ -256,6 +258,7 @@ class _Side:
     name: str
     work: Work
     device: str
+    started_with: Sequence[str]
     _channel: Channel | None = field(default=None, init=False)
     _used: int = field(default=0, init=False)  # bytes of the memory for results, at most so far
 
@@ -266,14 +269,20 @@ class _Side:
         module = [sys.executable, "-m", __name__.replace("device_judge", "answer_on_device")]
         with other:
             self._process = subprocess.Popen(
-                [*isolation(self.device), *module, str(other.fileno()), self.device],
+                [*self.started_with, *module, str(other.fileno()), self.device],
                 pass_fds=[other.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
-        with self._told():
-            parse(self._control.receive(START_SECONDS), Hello)
+        self._first = self._process.pid
+        try:
+            with self._told():
+                parse(self._control.receive(START_SECONDS), Hello)
+        except BaseException:
+            self.__exit__()
+            raise
         self._first = self._control.pid  # of its processes, by its number here
         return self
 
@@ -394,24 +403,29 @@ class _Side:
             raise DuelError(f"{self.name!r} sent {error}.") from None
 
 
+@cache
 def isolation(device: str) -> list[str]:
-    """What a side's process is started with: no network, no other processes in sight, nothing to write.
+    """What the processes of both sides are started with, as strict as this machine allows.
 
-    Nothing where bubblewrap does not work: then all of this account is in reach, and only times are judged.
+    No network, nothing to write, and no other processes in sight; or these in sight, where the driver shares
+    no memory otherwise; or nothing, where bubblewrap does not work: then all of this account is in reach, and
+    only times are judged.
     """
     program = shutil.which("bwrap")
-    if not program or why_it_fails(program):
-        return []
-    line = [program, *(f"--unshare-{kind}" for kind in ("user", "ipc", "pid", "net", "uts"))]
-    line += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
-    line += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
-    if device != "cpu":
-        for node in glob.glob("/dev/nvidia*"):
+    for spaces in (("ipc", "pid"), ()) if program else ():
+        line = [str(program), *(f"--unshare-{space}" for space in ("user", "net", "uts", *spaces))]
+        line += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
+        line += ["--dev", "/dev", "--tmpfs", "/tmp", *(["--proc", "/proc"] if spaces else [])]
+        for node in glob.glob("/dev/nvidia*") if device != "cpu" else ():
             line += ["--dev-bind", node, node]
-    for folder in filter(None, sys.path):
-        if Path(folder).is_relative_to("/tmp") and Path(folder).is_dir():
-            line += ["--ro-bind", folder, folder]
-    return [*line, "--"]
+        for folder in filter(None, sys.path):
+            if Path(folder).is_relative_to("/tmp") and Path(folder).is_dir():
+                line += ["--ro-bind", folder, folder]
+        with suppress(DuelError), _Side("trial", Work(["trial = None"], "trial"), device, line) as side:
+            side.begin()
+            side.await_ready()
+            return line
+    return []
 
 
 def _flush_seconds(device: str) -> float:
