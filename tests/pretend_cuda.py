@@ -80,12 +80,21 @@ def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -
     if func == Tensor.data.__set__:
         return _move(*args)
     if there:
-        _refuse(name, func, args, leaves)
-        if name in WAITS or (name == "to" and asked == "cpu") or (name == "copy_" and not _on(args[0])):
+        forced = name == "numpy" and bool(kwargs.get("force"))
+        if not forced:
+            _refuse(name, func, args, leaves)
+        if (
+            forced
+            or name in WAITS
+            or (name == "to" and asked == "cpu")
+            or (name == "copy_" and not _on(args[0]))
+        ):
             waits.append(f"{name}: {place()}")
         elif name == "__getitem__" and any(leaf.dtype == torch.bool for leaf in leaves[1:]):
             waits.append(f"an index that is a mask: {place()}")
     kwargs = {key: value for key, value in kwargs.items() if key != "pin_memory"}
+    if name == "record_stream":
+        return None
     if name in ("pin_memory", "is_pinned"):
         return args[0].clone() if name == "pin_memory" else False
     if name == "cuda":
@@ -228,6 +237,16 @@ SAID = {
 }
 
 
+class Generator(torch.Generator):
+    """One for any device, on the CPU."""
+
+    def __new__(cls, device: object = "cpu") -> Generator:
+        return super().__new__(cls)
+
+    def __init__(self, device: object = "cpu") -> None:
+        super().__init__()
+
+
 class Autocast(torch.autocast):
     """Autocast for the GPU, done on the CPU, with the type that a GPU takes by itself."""
 
@@ -258,10 +277,16 @@ def pretended_gpu() -> Iterator[Pretended]:
     with ExitStack() as stack:
         for name, value in SAID.items():
             stack.enter_context(patch(f"torch.cuda.{name}", lambda *args, value=value, **kwargs: value))
+        for name in ("current_stream", "current_device_index"):
+            value = SAID["current_stream"] if name == "current_stream" else 0
+            stack.enter_context(
+                patch(f"torch.accelerator.{name}", lambda *args, value=value, **kwargs: value)
+            )
         for name in ("Event", "Stream", "CUDAGraph", "graph"):
             stack.enter_context(patch(f"torch.cuda.{name}", Nothing))
         for name in ("vmap", "grad", "grad_and_value", "jacrev", "jacfwd", "hessian"):
             stack.enter_context(patch(f"torch.func.{name}", lifted(getattr(torch.func, name))))
         for place in ("torch.autocast", "torch.amp.autocast"):
             stack.enter_context(patch(place, Autocast))
+        stack.enter_context(patch("torch.Generator", Generator))
         yield stack.enter_context(Pretended())

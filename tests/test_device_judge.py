@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from autograder.gpu import device_judge, device_memory
-from autograder.gpu.device_judge import Work, isolation, judge
+from autograder.gpu.device_judge import Work, isolation, judge_on_device
 from autograder.judging.calls import AnswerError
 from autograder.measuring.duel import DuelError
 
@@ -52,7 +52,7 @@ def numbers(generator: torch.Generator, device: str) -> torch.Tensor:
 
 
 def race(cell: str, device: str, name: str = "work"):
-    return judge(Work([GIVEN], "slow"), Work([cell], name), numbers, threshold=1.5, device=device)
+    return judge_on_device(Work([GIVEN], "slow"), Work([cell], name), numbers, threshold=1.5, device=device)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -264,7 +264,7 @@ def {name}(x):
             "repeated": result[:1].expand(9), "complex": torch.complex(result, -result).conj()}}
 """
     given, answer = (many.format(name=f"{of}_many", of=of) for of in ("slow", "quick"))
-    verdict = judge(
+    verdict = judge_on_device(
         Work([GIVEN, given], "slow_many"),
         Work([QUICK, answer], "quick_many"),
         numbers,
@@ -278,7 +278,7 @@ def {name}(x):
 def test_short_calls_are_not_judged(device: str) -> None:
     cell = "def work(x):\n    return x + 1"
     with pytest.raises(DuelError, match=r"too little to be judged here: .* Take larger inputs"):
-        judge(Work([cell], "work"), Work([cell], "work"), numbers, threshold=1.5, device=device)
+        judge_on_device(Work([cell], "work"), Work([cell], "work"), numbers, threshold=1.5, device=device)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_short_calls_are_not_judged(device: str) -> None:
 )
 def test_nonsense_is_refused(on, threshold, error, said) -> None:
     with pytest.raises(error, match=said):
-        judge(Work([GIVEN], "slow"), Work([QUICK], "quick"), on, threshold=threshold, device="cpu")
+        judge_on_device(Work([GIVEN], "slow"), Work([QUICK], "quick"), on, threshold=threshold, device="cpu")
 
 
 @pytest.mark.skipif(not isolation("cpu"), reason="bubblewrap is missing or does not work here")

@@ -84,11 +84,31 @@ def test_solutions_run_on_a_gpu(source: Path, monkeypatch: pytest.MonkeyPatch) -
 
 # Cells that cannot run on a GPU that is not there, by a piece of their code, and why.
 NOT_PRETENDED = {
+    "Adam's average": "a module changes device and type at once, and its gradients with it",
+    "Convolving(": "it starts processes, in which nothing is pretended",
+    "ProfilerActivity.CUDA": "a profile has no kernels",
+    "_record_memory_history": "the driver's own account of its memory",
+    "batch.is_pinned() == gpu": "the loader pins in a thread, and asks the driver there",
     "benchmark.Timer": "torch's timer synchronises by itself",
     "blocked_autorange": "torch's timer synchronises by itself",
-    "batch.is_pinned() == gpu": "the loader pins in a thread, and asks the driver there",
+    "by_rule_and_by_search": "it starts processes, in which nothing is pretended",
+    "expandable_segments": "it starts processes, in which nothing is pretended",
+    "del extractor": "torch.fx did not make it",
+    "extractor = create": "torch.fx traces the network, and finds the pretence",
+    "one replay": "a graph that replays nothing",
+    "save_on_cpu(": "pinned memory is the driver's",
 }
-CHAPTERS = [path for path in chapter_sources(ROOT) if path.stem not in ("claims", "index")]
+COMPILED = {"15_compiler": "torch's compiler", "19_first_kernel": "torch's compiler, and Triton's,"}
+CHAPTERS = [
+    pytest.param(
+        path,
+        marks=[pytest.mark.skip(reason=f"{COMPILED[path.stem]} asks the driver for the device")]
+        if path.stem in COMPILED
+        else [],
+    )
+    for path in chapter_sources(ROOT)
+    if path.stem not in ("claims", "index")
+]
 
 
 @pytest.mark.pretended

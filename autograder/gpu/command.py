@@ -45,7 +45,7 @@ FIRST = ("05", "04", "07", "02", "06", "12", "08", "14")
 PAGES = ("claims", "index")
 AT_ONCE = 8
 # Of each judge: how it comes to a verdict, and how many races at each ratio.
-JUDGES = {"judge": (speed_judge.in_notebook, 10), "apart": (speed_judge.apart, 3)}
+JUDGES = {"judge": (speed_judge.word_in_notebook, 10), "apart": (speed_judge.word_apart, 3)}
 
 
 @dataclass(frozen=True)

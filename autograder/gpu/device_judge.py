@@ -90,7 +90,7 @@ class Work:
     name: str
 
 
-def judge(
+def judge_on_device(
     given: Work,
     answer: Work,
     on: Callable[[torch.Generator, str], object],

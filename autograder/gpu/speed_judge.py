@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..measuring.duel import duel_here
-from .device_judge import Work, judge
+from .device_judge import Work, judge_on_device
 
 THRESHOLD = 2.0
 REPEATS = 20
@@ -38,8 +38,8 @@ def races(
 ) -> dict[str, Any]:
     """``each`` races at every ratio; by ratio: races, wrong verdicts, undecided ones, seconds (median).
 
-    ``verdict`` is ``in_notebook`` or ``apart``. ``load``: "quiet", or "busy" beside another process on the
-    device. Stops early when ``done()``.
+    ``verdict`` is ``word_in_notebook`` or ``word_apart``. ``load``: "quiet", or "busy" beside another process
+    on the device. Stops early when ``done()``.
     """
     found: dict[str, Any] = {}
     with _beside(device, load):
@@ -68,7 +68,7 @@ def work(x):
 """
 
 
-def in_notebook(device: str, ratio: float) -> str:
+def word_in_notebook(device: str, ratio: float) -> str:
     """The verdict that a student sees, on an answer that is ``ratio * THRESHOLD`` times as fast as given."""
     given, answer = (_function(_CELL.format(repeats)) for repeats in _repeats(REPEATS, ratio))
     # Large enough that a launch costs nothing beside it, small enough for the caches of a CPU.
@@ -76,10 +76,10 @@ def in_notebook(device: str, ratio: float) -> str:
     return duel_here(given, answer, numbers, threshold=THRESHOLD, device=device).word
 
 
-def apart(device: str, ratio: float) -> str:
+def word_apart(device: str, ratio: float) -> str:
     """The verdict of the judge outside the answer's process, on the same, with more work in a call."""
     given, answer = (Work([_CELL.format(repeats)], "work") for repeats in _repeats(20 * REPEATS, ratio))
-    return judge(
+    return judge_on_device(
         given, answer, _numbers(1 << (22 if device == "cuda" else 14)), threshold=THRESHOLD, device=device
     ).word
 
