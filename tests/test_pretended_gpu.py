@@ -92,11 +92,12 @@ NOT_PRETENDED = {
     "benchmark.Timer": "torch's timer synchronises by itself",
     "blocked_autorange": "torch's timer synchronises by itself",
     "by_rule_and_by_search": "it starts processes, in which nothing is pretended",
-    "expandable_segments": "it starts processes, in which nothing is pretended",
+    "growing_batches(": "it starts processes, in which nothing is pretended",
     "del extractor": "torch.fx did not make it",
     "extractor = create": "torch.fx traces the network, and finds the pretence",
     "one replay": "a graph that replays nothing",
     "save_on_cpu(": "pinned memory is the driver's",
+    "source.exp()": "its source was made in a cell about pinned memory",
 }
 COMPILED = {"15_compiler": "torch's compiler", "19_first_kernel": "torch's compiler, and Triton's,"}
 CHAPTERS = [
