@@ -177,7 +177,7 @@ def _launch(channel: Channel, begin: Begin, files: Sequence[int], device: str) -
     torch.default_generator.manual_seed(seed)
     torch.set_num_threads(1)
     gc.disable()
-    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for the rest of its life)
+    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for the rest of its life)
     with suppress(Gone):
         try:
             answer = _Answer(channel, begin, files, device)
