@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import random
 import select
 import sys
 import time
@@ -22,7 +21,7 @@ import torch
 from ..sandbox import linux
 from ..sandbox.arguments import Arguments
 from ..sandbox.channel import Channel, Gone, over_file
-from ..sandbox.encode import Results, memory_order
+from ..sandbox.encode import Results, flat_bytes
 from ..sandbox.messages import (
     Found,
     Hello,
@@ -34,7 +33,7 @@ from ..sandbox.messages import (
     Value,
     parse,
 )
-from ..sandbox.student import raised
+from ..sandbox.student import raised, seed_anew
 from . import device_memory
 
 SPIN_SECONDS = 2e-3
@@ -90,12 +89,7 @@ class _ResultsOnDevice(Results):
         self._memory = memory
 
     def _values(self, data: torch.Tensor) -> tuple[int, int]:
-        strides = data.stride()
-        for dim, stride in enumerate(strides):
-            if stride == 0 and data.shape[dim] > 1:
-                data = data.narrow(dim, 0, 1)
-        flat = data.permute(memory_order(strides)).contiguous().as_strided((data.numel(),), (1,))
-        return self._put(flat.view(torch.uint8))
+        return self._put(flat_bytes(data))
 
     def _buffer(self, data: memoryview) -> tuple[int, int]:
         return self._put(torch.from_numpy(np.frombuffer(data, np.uint8).copy()))
@@ -171,10 +165,7 @@ def main(file: str, device: str) -> None:
 
 
 def _launch(channel: Channel, begin: Begin, files: Sequence[int], device: str) -> None:
-    seed = int.from_bytes(os.urandom(4), "little")
-    random.seed(seed)
-    np.random.seed(seed)
-    torch.default_generator.manual_seed(seed)
+    seed_anew()
     torch.set_num_threads(1)
     gc.disable()
     sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for the rest of its life)

@@ -49,7 +49,6 @@ from ..sandbox.messages import (
     DictNode,
     Found,
     Hello,
-    ObjectNode,
     RaceCall,
     RaceInputs,
     RaceReady,
@@ -60,7 +59,7 @@ from ..sandbox.messages import (
     Value,
     parse,
 )
-from . import device_memory
+from . import answer_on_device, device_memory
 from .answer_on_device import Begin, spin, synchronize
 
 ERROR = 1e-3  # the probability of each kind of wrong verdict, at most
@@ -266,7 +265,7 @@ class _Side:
         self._memory = device_memory.allocate(2 * MOST_BYTES, self.device)
         self._inputs, self._results = self._memory.contents[:MOST_BYTES], self._memory.contents[MOST_BYTES:]
         self._control, other = pair()
-        module = [sys.executable, "-m", __name__.replace("device_judge", "answer_on_device")]
+        module = [sys.executable, "-m", answer_on_device.__name__]
         with other:
             self._process = subprocess.Popen(
                 [*self.started_with, *module, str(other.fileno()), self.device],
@@ -352,7 +351,7 @@ class _Side:
             raise AnswerError("failed", "a result was not ready when its call returned.")
         memory = bytearray(whole.numpy().tobytes())
         where = "cpu" if self.device == "cpu" else str(self._results.device)
-        value = decode.Reader(memory, given.inputs.storages, _opaque, where).value(reply.value)
+        value = decode.Reader(memory, given.inputs.storages, decode.opaque, where).value(reply.value)
         return _Result(value, seconds, not torch.equal(room, given.bytes))
 
     @property
@@ -452,8 +451,3 @@ def _end(node: Value) -> int:
         case DictNode(items=items):
             return max((_end(item) for pair in items for item in pair), default=0)
     return 0
-
-
-def _opaque(node: ObjectNode) -> object:
-    """What stands for a result that is no plain value."""
-    return type(decode.class_name(node.type), (), {})()

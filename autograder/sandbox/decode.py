@@ -301,6 +301,11 @@ def costs_without_probes(counted: CountedCosts | None, probes: int) -> Costs | N
     )
 
 
+def opaque(node: ObjectNode) -> object:
+    """What stands for a result that is no plain value."""
+    return type(class_name(node.type), (), {})()
+
+
 def class_name(name: str) -> str:
     """A name that a class may have, for messages."""
     return re.sub(r"\W", "_", name)[:80] or "object"

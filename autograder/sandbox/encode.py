@@ -257,13 +257,8 @@ class Results:
         return TensorNode(**about, grad=grad, buffer=self._values(data))
 
     def _values(self, data: torch.Tensor) -> tuple[int, int]:
-        """Where the values of a tensor are, from the largest stride to the smallest."""
-        strides = list(data.stride())
-        for dim, stride in enumerate(data.stride()):
-            if stride == 0 and data.shape[dim] > 1:
-                data = data.narrow(dim, 0, 1)
-        flat = data.cpu().permute(memory_order(strides)).contiguous().as_strided((data.numel(),), (1,))
-        return self._buffer(flat.view(torch.uint8).numpy().data)  # a single item may have any stride
+        """Where the values of a tensor are."""
+        return self._buffer(flat_bytes(data).cpu().numpy().data)
 
     def _alias(self, start: int) -> tuple[int, int] | None:
         """The storage of an input that an address lies in, and how far."""
@@ -311,6 +306,20 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
     str: str.__str__,
 }
 _SIMPLE = (bool, int, float, bytes, complex, torch.dtype, torch.device, torch.memory_format)
+
+
+def flat_bytes(data: torch.Tensor) -> torch.Tensor:
+    """The values of a tensor as bytes (uint8, one dimension), from the largest stride to the smallest.
+
+    Of those that a stride of 0 repeats, one.
+    """
+    strides = list(data.stride())
+    for dim, stride in enumerate(strides):
+        if stride == 0 and data.shape[dim] > 1:
+            data = data.narrow(dim, 0, 1)
+    # A single item may have any stride.
+    flat = data.permute(memory_order(strides)).contiguous().as_strided((data.numel(),), (1,))
+    return flat.view(torch.uint8)
 
 
 def memory_order(strides: Collection[int]) -> list[int]:

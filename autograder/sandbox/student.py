@@ -137,10 +137,7 @@ class Agent:
         self.channel.close()
         self.forks = []
         self.channel = Channel(socket.socket(fileno=file))
-        seed = int.from_bytes(os.urandom(4), "little")
-        random.seed(seed)
-        np.random.seed(seed)
-        torch.default_generator.manual_seed(seed)
+        seed_anew()
         self.channel.send(Hello())
 
     def on_look(self, request: Look, frame: Frame) -> None:
@@ -312,6 +309,14 @@ _METHODS = {
     RaceInputs: "on_race_inputs",
     RaceCall: "on_race_call",
 }
+
+
+def seed_anew() -> None:
+    """Give a fork random numbers of its own."""
+    seed = int.from_bytes(os.urandom(4), "little")
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.default_generator.manual_seed(seed)
 
 
 def no_function(*_: object) -> None:

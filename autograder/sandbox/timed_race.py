@@ -39,7 +39,6 @@ from .channel import Gone, Malformed, TooLate
 from .encode import Inputs
 from .messages import (
     Found,
-    ObjectNode,
     PrepareRace,
     RaceCall,
     RaceInputs,
@@ -516,7 +515,7 @@ class Side:
             return False  # the next input came there
         assert self._memory is not None
         try:
-            now = decode.Reader(self._memory, [], _opaque).value(result.node)
+            now = decode.Reader(self._memory, [], decode.opaque).value(result.node)
         except Malformed:
             return True
         return not _identical(now, result.value) and difference(now, result.value, None, None) is not None
@@ -527,7 +526,7 @@ class Side:
         reply, _ = self._copy.reply(Found | Raised, seconds)
         if isinstance(reply, Raised):
             raise DuelError(f"{self.name!r} raised {reply.told}")
-        reader = decode.Reader(self._memory, inputs.storages, _opaque)
+        reader = decode.Reader(self._memory, inputs.storages, decode.opaque)
         try:
             value = reader.value(reply.value)
         except Malformed as error:
@@ -658,8 +657,3 @@ def _identical(one: object, other: object) -> bool:
         return False
     alike = (one.shape, one.dtype, one.device) == (other.shape, other.dtype, other.device)
     return alike and one.device.type == "cpu" and torch.equal(one.detach(), other.detach())
-
-
-def _opaque(node: ObjectNode) -> object:
-    """What stands for a result that is no plain value."""
-    return type(decode.class_name(node.type), (), {})()
