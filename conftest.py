@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 # Grading needs the sandbox, and that needs Linux.
-LINUX_ONLY = ["tests/grading", "tests/test_fuzzing.py", "tests/test_jupyterhub.py"]
+LINUX_ONLY = [
+    "tests/grading",
+    "tests/test_device_judge.py",
+    "tests/test_fuzzing.py",
+    "tests/test_gpu.py",
+    "tests/test_jupyterhub.py",
+]
 
 # In about this order; whatever is not here comes after them, and takes less than half a minute.
 LONGEST = [

@@ -33,7 +33,14 @@ def main(argv: list[str] | None = None) -> int:
     parser = _parser()
     arguments, rest = parser.parse_known_args(argv)
     if arguments.command in _WITH_OWN_OPTIONS:
-        return import_module(f"autograder.{_WITH_OWN_OPTIONS[arguments.command]}").main(rest)
+        try:
+            command = import_module(f"autograder.{_WITH_OWN_OPTIONS[arguments.command]}")
+        except ImportError as error:
+            if error.name != "autograder.sandbox":
+                raise
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        return command.main(rest)
     if rest:
         parser.error(f"unknown arguments: {' '.join(rest)}")
     if arguments.command == "bundle":

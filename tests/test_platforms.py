@@ -163,14 +163,14 @@ sys.exit(pytest.main(["--collect-only", "--quiet", "-p", "no:cacheprovider", "te
 """
 
 
+SYSTEMS = [
+    ("darwin", ["spwd"]),
+    ("win32", ["crypt", "fcntl", "grp", "pwd", "resource", "syslog", "termios", "tty"]),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("platform", "modules"),
-    [
-        ("darwin", ["spwd"]),
-        ("win32", ["crypt", "fcntl", "grp", "pwd", "resource", "syslog", "termios", "tty"]),
-    ],
-)
+@pytest.mark.parametrize(("platform", "modules"), SYSTEMS)
 def test_the_tests_of_the_course_are_found_on_another_system(platform: str, modules: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", COLLECT.format(platform=platform, modules=modules)],
@@ -181,6 +181,35 @@ def test_the_tests_of_the_course_are_found_on_another_system(platform: str, modu
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert "tests/judging/test_check.py::" in done.stdout and "tests/grading/" not in done.stdout
+
+
+COMMAND = """
+import sys
+import dask, distributed, jupyter_server.serverapp, nbclient, psutil, torch, torchvision
+from nbgrader.apps import NbGraderApp
+
+sys.platform = {platform!r}
+sys.modules |= dict.fromkeys({modules!r})
+
+from autograder.__main__ import main
+
+sys.exit(main({command!r}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("platform", "modules"), SYSTEMS)
+@pytest.mark.parametrize("command", ["grade", "watch", "again", "gpu"])
+def test_what_needs_linux_says_so_in_a_sentence(platform: str, modules: list[str], command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND.format(platform=platform, modules=modules, command=[command])],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: grading needs Linux; on Windows, WSL is one.\n"
 
 
 @by_file(SOURCES)

@@ -4,6 +4,11 @@ It never runs a student's code in the process that judges it, and believes nothi
 Begin with ``judge`` (one submission), then ``timed_race`` (a race) and ``decode`` (all that is not trusted).
 """
 
+import sys
+
+if not sys.platform.startswith("linux"):  # before a module is missing that only Linux has
+    raise ImportError("grading needs Linux; on Windows, WSL is one.", name=__name__)
+
 from .plan import plan
 from .supervisor import Executed, Sandbox, SandboxError, Step
 

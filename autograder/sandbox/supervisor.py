@@ -157,8 +157,6 @@ class Sandbox:
     """
 
     def __init__(self, *, require: bool = False, account: int | None = None) -> None:
-        if not sys.platform.startswith("linux"):
-            raise SandboxError("grading needs Linux: processes are watched and timed through /proc.")
         self.warning: str | None = None
         self.noise: dict[str, Any] | None = None
         self._noisy: str | None = None
