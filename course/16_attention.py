@@ -7,7 +7,7 @@
 #
 # The course measures the claims of five widely read articles, and here those of PyTorch's own documentation, whose
 # *F* numbers are listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in
-# [chapter 00](00_measuring.ipynb).
+# [chapter 00](00_measuring.ipynb); `behaviour` checks a claim, and `when=` or `unless=` names a condition for its verdict.
 #
 # **You will be able to**
 # - write attention by hand, with and without its table, and say what each way costs,
@@ -15,7 +15,8 @@
 # - see which implementation was taken, and get the fast one back where it was lost,
 # - say when a cache, grouped heads or unpadded batches pay.
 #
-# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01.
+# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01;
+# others go deeper where they are named.
 #
 # **Claims tested:** *F9* on a CPU, choosing a backend "will have no effect"; *F10* the boolean mask is "the inverse
 # of `MultiheadAttention`'s"; *F11* the causal mask "has the form of the upper left causal bias"; *F12* a block of "causal
@@ -24,6 +25,7 @@
 
 # %%
 import functools
+import timeit
 import warnings
 
 import torch
@@ -69,7 +71,8 @@ for name, function in {"by hand": by_hand, "one call": attend}.items():
 
 # %% [markdown]
 # `torch.nn.functional.scaled_dot_product_attention`, here `attend`, gives the same. By hand it is two products, a
-# division and a softmax: each writes a table, or reads one, or both. The call is a single operation: **fused**.
+# division and a softmax: each writes a table, or reads one, or both. (A name is listed once, however often it ran;
+# `_unsafe_view` moves no numbers.) The call is a single operation: **fused**.
 #
 # 8 heads, 1,024 positions, width 64. How many times as fast is the call?
 
@@ -98,8 +101,8 @@ compare(
 
 # %% [markdown]
 # **Why.** The arithmetic of the two products is the same; the *limit* is the time that it takes at least. Most of the
-# rest is the table of scores: it is written, divided, turned into weights and read again. Here it is larger than the
-# queries, keys and values together:
+# rest is the table of scores: it is written, divided, turned into weights and read again. So by hand there are three such
+# tables and a result. Here each is larger than the queries, keys and values together:
 
 # %%
 inputs = heads(1, 8, 1024)(torch.Generator(), "cpu")
@@ -129,14 +132,14 @@ compare(
 
 # %% [markdown]
 # **Why not?** The table is one row for each head: 262 kB beside 33.6 MB of keys and values. Whoever computes it must read
-# those, once each. There is no large table to save, so little can be won by saving it. Take the call all the same: it is
-# shorter, and the same code serves many queries.
+# those, once each: the limit counts that. There is no large table to save, so little can be won by saving it, and the
+# call may even lose. Take it all the same: it is shorter, and the same code serves many queries.
 
 # %% [markdown]
 # ## 2. Memory that grows with the square
 #
-# Twice as many positions, four times as large a table. 4 heads, 256 to 4,096 positions. By hand, 4,096 positions
-# need several hundred MB at once. How many times less does the call need?
+# Twice as many positions, four times as large a table. By hand, two tables are there at a time: one is read, the next
+# written. 4 heads, 256 to 4,096 positions. How many times less memory than by hand does the call need for 4,096?
 
 # %%
 guess = ...
@@ -169,28 +172,40 @@ picture(*draw_growth(lengths, peaks))
 #
 # The way back needs the weights again. By hand, autograd keeps their table (chapter 03). What does the call keep?
 
+
 # %%
-for name, function in {"by hand": by_hand, "one call": attend}.items():
-    inputs = [tensor.requires_grad_() for tensor in heads(1, 4, 1024)(torch.Generator(), "cpu")]
-    kept = []
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda tensor, kept=kept: kept.append(tensor), lambda _: None
-    ):
+def kept_by(function, inputs):
+    """The shapes of what autograd keeps for the way back, beside the inputs."""
+    kept = {}
+
+    def note(tensor):  # autograd calls it with each tensor that it keeps
+        kept[tensor.data_ptr()] = tuple(tensor.shape)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         function(*inputs)
-    new = {tensor.data_ptr(): tensor for tensor in kept} | {tensor.data_ptr(): None for tensor in inputs}
-    print(f"{name}: keeps", [tuple(tensor.shape) for tensor in new.values() if tensor is not None])
+    return [shape for place, shape in kept.items() if place not in [tensor.data_ptr() for tensor in inputs]]
+
+
+inputs = [tensor.requires_grad_() for tensor in heads(1, 4, 1024)(torch.Generator(), "cpu")]
+for name, function in {"by hand": by_hand, "one call": attend}.items():
+    print(f"{name}: keeps", kept_by(function, inputs))
+scores = torch.randn(4, 8)
+assert torch.allclose((scores - scores.logsumexp(-1, keepdim=True)).exp(), scores.softmax(-1))
 
 # %% [markdown]
 # Its result, and one number for each query: the logarithm of the sum under its softmax. With it, the way back can
-# compute any weight again from its query and its key. So the table exists at no time. (The part Further times it.)
+# compute any weight again from its query and its key: `exp(score - that number)` (the last line checks it). So the table
+# exists at no time. (The part Further times it.)
 
 # %% [markdown]
 # ## 3. Without the table
 #
 # How can there be a softmax without all scores? A softmax divides by a sum over all keys, and before that it takes
 # away the highest score, so that `exp` does not overflow. Both can be kept up to date, key by key or block by block:
-# when a higher score arrives, what was summed up so far shrinks by one common factor. (That is the idea of exercise
-# 13.5, with values.)
+# when a higher score arrives, what was summed up so far shrinks by one common factor. After a score of 1 the sum is
+# `exp(1 - 1)`. Then a 3 arrives: times `exp(1 - 3)`, the sum is what it would be with 3 from the start. The sum of the
+# values shrinks with it. (Exercise 13.5 has the same idea.)
 
 
 # %%
@@ -213,11 +228,12 @@ assert torch.allclose(in_blocks(*inputs), by_hand(*inputs), atol=1e-5)
 for function in (by_hand, in_blocks, attend):
     cost = costs(function, *inputs)
     print(f"{cost.operations.total():3} operations, at most {cost.peak_bytes / 1e6:5.1f} MB at once")
+print(f"one block of scores: {2 * 2048 * 256 * 4 / 1e6:.1f} MB")
 
 # %% [markdown]
-# That is the **online softmax**, and it is exact: no weight is left out. Fused kernels do the same in a compiled
-# loop, with blocks that fit a cache. How many times as fast as by hand is it in *Python*, and how many times the one
-# call? (Guess the call's.)
+# That is the **online softmax**, and it is exact: no weight is left out. (Four blocks are alive at once: while a product
+# is scaled there are two, and the names `scores` and `weights` still hold those of the turn before.) Fused kernels do the
+# same in a compiled loop, with blocks that fit a cache. How many times as fast as by hand is the one call?
 
 # %%
 guess = ...
@@ -278,15 +294,24 @@ compare(
 
 # %% [markdown]
 # **Why.** Half of the scores are never used. A kernel that is told so in one word skips the blocks that are all
-# forbidden. A mask is data: the kernel must read it, and compute every score before it is thrown away. (The
-# booleans are made into numbers first, `0` and `-inf`, in a table of their own.)
+# forbidden. A mask is data: the kernel must read it, and compute every score before it is thrown away. Both count in the
+# ratio. (The booleans are made into numbers first, `0` and `-inf`, in a table of their own.) Does it really skip? Only
+# the last query may see the last value. We make that NaN: even times a weight of 0, it gives NaN.
 
 # %%
-*inputs, mask = causal_heads(torch.Generator(), "cpu")
-print("mask:     ", costs(attend, *inputs, attn_mask=mask))
-print("is_causal:", costs(attend, *inputs, is_causal=True))
+query, key, value, mask = causal_heads(torch.Generator(), "cpu")
+print("mask:     ", costs(attend, query, key, value, attn_mask=mask))
+print("is_causal:", costs(attend, query, key, value, is_causal=True))
+value[:, :, -1] = torch.nan
+touched = {}
+for name, how in {"mask": {"attn_mask": mask}, "is_causal": {"is_causal": True}}.items():
+    touched[name] = attend(query, key, value, **how)[0, 0].isnan().any(-1).sum().item()
+    print(f"{name}: the NaN reached {touched[name]:,} of 2,048 queries")
+assert touched["is_causal"] < touched["mask"]
 
 # %% [markdown]
+# With the mask, every query took part. With `is_causal`, only those did whose block reaches the last keys.
+#
 # ### Fewer queries than keys
 #
 # The last three of 8 positions are new; keys and values of the first five lie in a cache. May we say `is_causal=True`?
@@ -318,7 +343,8 @@ picture(
 # %% [markdown]
 # In the middle, query 5 sees key 0 alone. No error, no warning, and a model that writes nonsense. The flag puts the
 # triangle into the upper left corner: the first query meets the first key. With a cache you want the *lower right*
-# corner: the last query meets the last key, as on the right.
+# corner: the last query meets the last key, as on the right. (`tril(5)` moves the triangle five columns to the right, as
+# many as are in the cache.)
 
 # %%
 behaviour(
@@ -383,13 +409,13 @@ behaviour(
 #
 # ### A row without anybody
 #
-# What is a mean of nothing? The softmax of `-inf` alone is 0 / 0. PyTorch's tutorial says that the result "will be 0",
-# in the function and, where it does not take a shortcut for inference, in the layer:
+# What is a mean of nothing? The softmax of `-inf` alone is 0 / 0. PyTorch's tutorial says that the result "will be 0", in
+# the function and in the layer, if that does not take its *shortcut for inference*. (In evaluation and without gradients,
+# the layer may run as one operation of its own.) `sdpa_kernel` demands one of the function's implementations (section 7):
+# `FLASH_ATTENTION`, on a CPU its own fused kernel, or `MATH`, the plain formula.
 
 # %%
-nobody = torch.tensor([[False, False], [True, True]]).repeat_interleave(
-    3, 1
-)  # all of the second text is filling
+nobody = torch.tensor([[False], [True]]).repeat(1, 6)  # all of the second text is filling
 plainly = "nobody asks for the weights, and the layer takes no shortcut"
 inputs = heads(2, 4, 6, width=8)(torch.Generator(), "cpu")
 for name, backend in {"fused": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MATH}.items():
@@ -407,15 +433,16 @@ for name, backend in {"fused": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MA
 # second result; the latter is the default:
 
 # %%
-for need_weights, side in ((False, "when"), (True, "unless")):
+for need_weights in (False, True):
     second = layer(x, x, x, key_padding_mask=nobody, need_weights=need_weights)[0][1]
     behaviour(
         "F13",
         f"The layer gives its bias alone for a row without anybody (need_weights={need_weights}).",
         torch.equal(second, layer.out_proj.bias.expand_as(second)),
-        **{side: plainly},
+        when=None if need_weights else plainly,
+        unless=plainly if need_weights else None,
     )
-    print(f"need_weights={need_weights}: {second[0, 0].item():.2f}")
+    print(f"need_weights={need_weights}: {second[0, 0].item():.2f}; its bias: {layer.out_proj.bias[0]:.2f}")
 layer.eval()
 with torch.no_grad():  # now the layer takes its shortcut
     second = layer(x, x, x, key_padding_mask=nobody, need_weights=False)[0][1]
@@ -433,15 +460,16 @@ for need_weights in (False, True):
     print(f"need_weights={need_weights}: {broken:.0%} of the gradient is NaN")
 
 # %% [markdown]
-# Before torch 2.5 the function gave NaN, too ([says the
+# The way back multiplies the second text's gradient, 0, with its weights, NaN: that is NaN, and is added to the gradient
+# of a layer that both texts share. Before torch 2.5 the function gave NaN, too ([says the
 # tutorial](https://docs.pytorch.org/tutorials/intermediate/transformer_building_blocks.html)), and you have just seen what
 # the layer's shortcut gives. So rest on none of it. Let every query see something (a filled place may look at anything),
-# and throw its result away.
+# and overwrite its result with `masked_fill`. (A product with 0 would keep a NaN.)
 #
 # ### What the filling costs
 #
 # 16 texts: one of 512 positions, the others of 32 to 60. A tensor for all of them is mostly filling. The mask tells the
-# call what is filling; does it skip it? How many times as fast is it to take the texts one by one?
+# call what is filling. How many times as fast is it to take the texts one by one?
 
 # %%
 guess = ...
@@ -459,7 +487,7 @@ def texts(lengths):
 
 def padded(query, key, value, valid, lengths):
     result = attend(query, key, value, attn_mask=valid[:, None, None])
-    return result * valid[:, None, :, None]
+    return result.masked_fill(~valid[:, None, :, None], 0)
 
 
 def one_by_one(query, key, value, valid, lengths):
@@ -585,7 +613,30 @@ for function in (repeated, grouped):
 # %% [markdown]
 # The last line says what this version of torch does on the CPU. If it names `_scaled_dot_product_flash_attention_for_cpu`,
 # the kernel reads each key where it lies. If it names plain operations, or copies, torch repeats the keys for you, and
-# only the cache is smaller. Asking is better than believing, which is the next section.
+# only the cache is smaller.
+#
+# Is a quarter of the cache a quarter of the time? Here is the least of 20 turns, also for a cache of 8 heads, and for a
+# third way: four heads that share their keys are one head with four queries.
+
+
+# %%
+def as_queries(query, key, value):
+    folded = query.reshape(len(query), key.shape[1], -1, query.shape[-1])
+    return attend(folded, key, value).reshape(query.shape)
+
+
+for keys in (2048, 8192):
+    shared = heads(1, 8, 1, keys, groups=2)(torch.Generator(), "cpu")
+    own = shared[0], *(tensor.repeat_interleave(4, 1) for tensor in shared[1:])
+    assert torch.allclose(as_queries(*shared), attend(*own), atol=1e-5)
+    for name, function in {"8 heads": attend, "2 grouped": grouped, "2 as queries": as_queries}.items():
+        given = own if name == "8 heads" else shared
+        turns = timeit.repeat(functools.partial(function, *given), number=1, repeat=20)
+        print(f"{keys:,} keys; {name}: {1e6 * min(turns):,.0f} µs")
+
+# %% [markdown]
+# The memory is saved in any case; the time, where each key is read once. A kernel that takes shared keys as they are still
+# goes through them for every head of queries; queries of one head share the reading.
 
 # %% [markdown]
 # ## 7. Which implementation was taken?
@@ -636,12 +687,13 @@ cases = {
     "a mask that is trained": (query, key, value, {"attn_mask": torch.zeros(16, 16, requires_grad=True)}),
 }
 guessed(guess, *[f"{name + ':':34}{taken(*rest, **how)}" for name, (*rest, how) in cases.items()])
-for name in ("narrower values", "numbers of a position lie apart", "dropout"):
+for name in ("narrower values", "numbers of a position lie apart", "dropout", "a mask that is trained"):
     *rest, how = cases[name]
     assert "plain" in taken(*rest, **how)
 
 # %% [markdown]
-# (Three dimensions lose it in older versions of torch. What you read is the answer of yours.)
+# (Three dimensions lose it in older versions of torch. What you read is the answer of yours. Here only the query's numbers
+# lie apart: that is enough.)
 #
 # Numbers that lie apart are common: think of pictures. A convolution gives `(texts, width, pixels)`, and a `transpose`
 # makes the pixels positions. It copies nothing, so the numbers of one position are far from each other, and the table is
@@ -668,9 +720,8 @@ compare(
 )
 
 # %% [markdown]
-# Three copies against a table: mostly copies are a cost, and here they are the cure. To make sure, say which
-# backends are allowed. Then a case that loses its kernel raises an error, in your test and not in your bill. (Its reasons
-# come as warnings.)
+# Three copies against a table: mostly copies are a cost, and here they are the cure. To make sure, say in a test which
+# backends are allowed. Then a case that loses its kernel raises an error there. (Its reasons come as warnings.)
 
 # %%
 with sdpa_kernel(SDPBackend.FLASH_ATTENTION), warnings.catch_warnings(record=True) as reasons:
@@ -689,12 +740,18 @@ print(*[str(reason.message).split("(Triggered")[0] for reason in reasons], sep="
 #
 # `dropout_p` is an argument of a function, and a function knows nothing of `model.eval()`:
 
+
 # %%
-ones, model = torch.ones(1, 1, 64, 64), nn.Module().eval()
+class Forgetful(nn.Module):
+    def forward(self, x):
+        return weights_of(x, x, dropout_p=0.25)
+
+
+model = Forgetful().eval()
 with torch.no_grad():
-    dropped = (weights_of(ones, ones, dropout_p=0.25) == 0).float().mean().item()
+    dropped = (model(torch.ones(1, 1, 64, 64)) == 0).float().mean().item()
 print(f"weights that are 0, in evaluation: {dropped:.0%}")
-assert 0.2 < dropped < 0.3 and not model.training
+assert 0.2 < dropped < 0.3
 
 # %% [markdown]
 # So pass `0.0` in evaluation yourself. On the CPU, forgetting it costs twice: a noisy result, and the math backend with
@@ -725,7 +782,8 @@ class CausalSelfAttention(nn.Module):
 block = CausalSelfAttention(is_causal=True, dropout=0.0)
 query, key, value = heads(1, 2, 8, width=8)(torch.Generator(), "cpu")
 other = value.index_fill(2, torch.tensor(7), 9.0)
-for training, side in ((True, "when"), (False, "unless")):
+in_training = "the block is in training mode"
+for training in (True, False):
     block.train(training)
     before, after = block(query, key, value)[:, :, 0], block(query, key, other)[:, :, 0]
     print(f"training={training}: the first result changed by {(before - after).abs().max().item():.2g}")
@@ -733,7 +791,8 @@ for training, side in ((True, "when"), (False, "unless")):
         "F12",
         f"The tutorial's block hides the last position from the first (training={training}).",
         torch.equal(before, after),
-        **{side: "the block is in training mode"},
+        when=in_training if training else None,
+        unless=None if training else in_training,
     )
 
 # %% [markdown]
@@ -796,14 +855,19 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** The layer's four products grow with the number of positions, attention with its square:
+# **Why.** Both sides have the same four products; the table is the difference: written, kept for the way back, and its
+# mean over the heads returned. The products grow with the number of positions, attention with its square. Its share says
+# in how much of the step there is something to gain. In short texts it is hardly anything, and the call may lose a little.
 
 # %%
 for length, count in ((1024, 1), (32, 32)):
     products, scores = 4 * 2 * count * length * 256 * 256, 2 * 2 * count * length * length * 256
+    inputs = layer_and_texts(count, length)(torch.Generator(), "cpu")
+    most = [costs(layer_step(need), *inputs).peak_bytes / 1e6 for need in (True, False)]
     print(
-        f"{count:2} of {length:5,} positions: attention is {scores / (products + scores):.0%} of the arithmetic"
+        f"{count:2} of {length:5,} positions: {scores / (products + scores):.0%} of the arithmetic is attention;"
     )
+    print(f"   at most {most[0]:.1f} MB at once with the weights, {most[1]:.1f} MB without")
 
 # %% [markdown]
 # ## Further
@@ -911,10 +975,10 @@ compare(
 
 # %% [markdown]
 # **Why.** Packed, the linear layers gain, too: they see only the rows that exist. But only the shortcut for inference
-# packs. It needs, among other things, evaluation mode, no gradients, and the filling at the end; without these three the
-# flag does nothing, and says nothing. (Compare the two baselines, too: a shortcut that does not pack may even lose.) And
-# nested tensors are "in prototype stage", warns torch itself (we have switched that off). For new code, section 5's way is
-# the safer one.
+# (section 5) packs. It needs, among other things, evaluation mode, no gradients, and the filling at the end; without
+# these three the flag does nothing, and says nothing. (Compare the two baselines, too: a shortcut that does not pack
+# may even lose.) And nested tensors are "in prototype stage", warns torch itself (we have switched that off). For new
+# code, section 5's way is the safer one.
 #
 # ### On a GPU
 #
@@ -950,13 +1014,13 @@ else:
 # | you want | use | because |
 # |---|---|---|
 # | attention | `scaled_dot_product_attention` | no table: memory grows with the length, not its square |
-# | speed, one query at a time | a smaller cache: grouped heads | reading the cache is the cost; there is no table |
+# | speed, one query at a time | a smaller cache: grouped heads | less to read, where each key is read once |
 # | causal, as many queries as keys | `is_causal=True`, no mask | what is forbidden is skipped |
 # | causal, with a cache | a mask, `tril(seen)`; one new position: none | the flag's triangle sits in the upper left |
 # | padding | `attn_mask`: `True` takes part | the inverse of `key_padding_mask` |
 # | a position without anything to see | let it see something, drop its result | 0 or NaN, by version and backend |
 # | an uneven batch | groups of like lengths, or one by one | a mask does not save what it hides |
-# | the fused kernel on the CPU | four dimensions, equal widths, contiguous, no dropout | otherwise the table is back, silently |
+# | the fused kernel on the CPU | equal widths, numbers together, no dropout, no trained mask | or the table is back, silently |
 # | to be sure | `costs`, or `sdpa_kernel(…)` in a test | nobody tells you |
 # | evaluation | `dropout_p=0.0` yourself | a function knows no `eval()` |
 # | `nn.MultiheadAttention` on long texts | `need_weights=False` | weights are a table |
@@ -965,8 +1029,8 @@ else:
 verdicts("F9", "F10", "F11", "F12", "F13", "F14", "F15")
 
 # %% [markdown]
-# *F10* and *F11* say how it is, and it is as they say. They are here because code that reads well does the opposite,
-# without an error. *F9* was true of torch 2.0: [the CPU's kernel came
+# *F10* and *F11* say how it is, and it is as they say. They are here because the other way round reads as well, and
+# raises no error. *F9* was true of torch 2.0: [the CPU's kernel came
 # later](https://github.com/pytorch/pytorch/issues/106519).
 #
 # **Now you:** [the exercises of this chapter](../exercises/16_attention/16_attention.ipynb). Four functions and a class,

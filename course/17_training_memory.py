@@ -14,7 +14,7 @@
 # - keep less for the way back: compute it again, keep half of its bits, or never make the table,
 # - tell where a famous remedy saves nothing, or makes it worse.
 #
-# **Time:** 50 minutes to read and run; 10 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU if
+# **Time:** 45 minutes to read and run; 10 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU if
 # any. Chapter 03, sections 2 to 6 and 8: the graph, what it keeps, parts of a batch, `checkpoint_sequential`.
 #
 # **Claims tested:** *F17* "checkpoint activation functions"; *F19* "most memory is needed in the optimiser's step;
@@ -35,7 +35,7 @@ os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when t
 
 import torch
 import torch.nn.functional as F
-from parts.memory import Watch, draw_steps, growing_batches
+from parts.memory import Watch, draw_steps, growing_batches, profiled_peak
 from torch import nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
@@ -98,7 +98,11 @@ def state_of(*optimisers):
 
 
 def watched_step(model, x, optimiser):
-    """One step, watched by a tool of this chapter: it notes when each tensor is made, and when it is gone."""
+    """One step, watched by a tool of this chapter: it notes when each tensor is made, and when it is gone.
+
+    Weights, state and gradients are named to it. What the forward pass leaves alive counts as activations, and
+    all the rest as short-lived.
+    """
     there = {"weights": list(model.parameters()), "optimiser state": state_of(optimiser)}
     with Watch(**there) as watch:
         loss = model(x).square().mean()
@@ -118,7 +122,7 @@ watches = {f"{rows} rows": watched_step(model, torch.randn(rows, 128), optimiser
 lines = []
 for title, watch in watches.items():
     most = {kind: max(watch.alive(kind)) / 1e6 for kind in watch.kinds()}
-    lines.append(f"{title}: " + ", ".join(f"{kind} {size:.1f} MB" for kind, size in most.items()))
+    lines.append(f"{title}: " + ", ".join(f"{kind} {size:.2f} MB" for kind, size in most.items()))
     peaks = {name: watch.peak_of(name) / 1e6 for name, _ in watch.phases}
     lines.append("  peak in the " + ", ".join(f"{name} {size:.1f} MB" for name, size in peaks.items()))
 guessed(guess, *lines)
@@ -143,9 +147,9 @@ for kind in ("weights", "gradients", "optimiser state"):
 # %% [markdown]
 # ## 2. Bytes for each weight
 #
-# The bands that do not depend on the batch can be told in bytes for each weight. A weight in `float32` has 4, and so has
-# its gradient. How many bytes for each weight does a training with Adam hold? And if weights and gradients are in
-# `bfloat16`, with a copy of the weights in `float32` for the optimiser, as is usual?
+# The bands that do not depend on the batch can be counted in bytes for each weight. A weight in `float32` has 4, and so
+# has its gradient. How many bytes for each weight does a training with Adam hold? And if weights and gradients are in
+# `bfloat16`, with a copy of the weights in `float32` for the optimiser?
 
 # %%
 guess = ...
@@ -158,7 +162,7 @@ def bytes_for_each_weight(dtype, optimiser_of, copy=False):
     held = [weight, weight.grad]
     if copy:
         held.append(copy_of := nn.Parameter(weight.detach().float()))
-        copy_of.grad = weight.grad.float()  # made for the step only, so not counted
+        copy_of.grad = weight.grad.float()  # there in the step only, so not counted
         optimiser = optimiser_of([copy_of])
     else:
         optimiser = optimiser_of([weight])
@@ -179,8 +183,10 @@ guessed(guess, *(f"{name:36} {number:g} bytes" for name, number in held.items())
 assert held["float32, Adam"] == held["bfloat16 with a float32 copy, Adam"] == 16
 
 # %% [markdown]
-# The usual 16-bit training saves *nothing* here: 2 + 2 + 4 + 8 are as many as 4 + 4 + 8. It saves activations and time
-# ([chapter 07](07_mixed_precision.ipynb)). So a model of a billion weights has 16 GB of these, before the first row.
+# The copy takes all that 16 bits have saved: 2 + 2 + 4 + 8 are as many as 4 + 4 + 8. (And in the step there are 4 more, a
+# gradient in `float32`, for each weight that steps at the same time.) `autocast` of [chapter
+# 07](07_mixed_precision.ipynb) leaves weights and gradients in `float32`, so it is the line with 4 + 4 + 8. What both save
+# are activations and time. A model of a billion weights has 16 GB of these bytes, before the first row.
 #
 # Why not leave the copy out, as in the last line? A `bfloat16` has 8 binary digits. Here a weight of 1 is moved 100 times by
 # a thousandth:
@@ -194,7 +200,7 @@ for dtype in (torch.float32, torch.bfloat16):
 assert weight == 1
 
 # %% [markdown]
-# Below 1, the next `bfloat16` is 0.004 away. A step of less than half of that is rounded to nothing, each time. That is what
+# Below 1, the next `bfloat16` is 0.004 away. A step of less than half of that is rounded away, each time. That is what
 # the copy is for: it adds up what is too small to see.
 #
 # ## 3. The step inside of backward
@@ -251,12 +257,10 @@ fewer("F19", "bytes alive at once, 512 rows", without=peaks[512][0], following=p
 
 # %% [markdown]
 # **Why.** Look at the picture again. With 16 rows the peak is in the step, where all gradients lie. With 512 rows it is
-# where backward begins, and there is no gradient yet. What is not there cannot be saved.
+# where backward begins, and there is no gradient yet. What is not there cannot be saved. And with 16 rows it saves less
+# than all gradients: when the first weight steps, its own gradient is there, and so are the activations.
 #
-# Does it cost time? The work is the same. How many times as fast are steps inside of backward, with 16 rows?
-
-# %%
-guess = ...
+# Does it cost time?
 
 
 # %%
@@ -281,7 +285,6 @@ compare(
     "memory: Adam after backward, or inside of it",
     {"one step at the end": one_step_at_the_end, "steps inside of backward": steps_inside},
     inputs=rows_of(16),
-    guess=guess,
 )
 
 # %% [markdown]
@@ -289,6 +292,23 @@ compare(
 # The smaller the weights, the more that shows. (On a GPU it also takes away the list operations, `foreach`; see [chapter
 # 11](11_modules.ipynb).)
 #
+# Is it safe to change a weight while backward still runs? The hook runs once, when the gradient is complete. By then
+# backward has passed all that was computed with this weight, also if that was more than one product:
+
+
+# %%
+def note_and_step(weight):
+    seen.append(weight.grad)
+    weight.sub_(weight.grad)
+
+
+x, twice, seen = torch.randn(4, 8), nn.Parameter(torch.randn(8, 8)), []
+wanted = torch.autograd.grad((x @ twice @ twice).sum(), twice)[0]
+twice.register_post_accumulate_grad_hook(note_and_step)
+(x @ twice @ twice).sum().backward()
+assert len(seen) == 1 and torch.allclose(seen[0], wanted)
+
+# %% [markdown]
 # There is another price. What needs *all* gradients at once sees none:
 
 # %%
@@ -349,8 +369,8 @@ assert len(set(counts)) == 1
 
 # %% [markdown]
 # They do the same: `zero_grad()` itself sets `None`, unless you ask for zeros. ([Chapter
-# 11](11_modules.ipynb) times zeros.) The *place* matters more than the way. Two steps with 512 rows each, cleared in
-# three ways; new memory only:
+# 11](11_modules.ipynb) times zeros.) The *place* matters more than the way. Two passes with 512 rows each, cleared in
+# three ways. `costs` counts new memory only, so without the weights and the state of section 1:
 
 
 # %%
@@ -371,16 +391,18 @@ for clear in ("before forward", "before backward", "with zeros"):
     peaks[clear] = costs(two_steps, model, x, clear).peak_bytes
     print(f"cleared {clear:16} at most {peaks[clear] / 1e6:.1f} MB")
 assert peaks["before forward"] < peaks["before backward"] <= peaks["with zeros"]
+assert 0.9 < (peaks["with zeros"] - peaks["before forward"]) / weights < 1.1  # gradients: as large as weights
 
 # %% [markdown]
 # While the activations pile up, the old gradients should be gone. So clear right after the step, or before the forward
-# pass.
+# pass. Zeros lie there all the time, and cost all that gradients have. Cleared before backward, they are gone at least
+# when backward makes its own first tables, so that costs a little less.
 #
 # ### A name
 #
 # The documentation's FAQ shows a loop like this one, with `f`, `g` and `h`, and says: "Here, `intermediate` remains live
-# even while `h` is executing, because its scope extrudes past the end of the loop." (*F22*). The tensor has 8 MB. How
-# many times less memory does the version with `del` need?
+# even while `h` is executing, because its scope extrudes past the end of the loop." (*F22*). Each tensor here has 8 MB.
+# How many times less memory does the version with `del` need?
 
 # %%
 guess = ...
@@ -424,21 +446,17 @@ guessed(guess, f"With the name: {named / 1e6:.0f} MB at most. With del: {deleted
 fewer("F22", "bytes alive at once, the FAQ's loop", without=named, following=deleted)
 
 # %% [markdown]
-# In training, the name that costs most is that of the largest result. A language model computes a score for each word of
-# its vocabulary. Here are 512 rows and 8,192 words, so a table of scores has 16.8 MB.
+# `h` makes two tensors itself: these are left with `del`. In training, the name that costs most is that of the largest
+# result. A language model computes a score for each word of its vocabulary. Here are 512 rows and 8,192 words, so a table
+# of scores has 16.8 MB.
 
 
 # %%
-def named_scores(hidden, head, labels):
+def named_scores(hidden, head, labels, delete=False):
     scores = hidden @ head.T
     loss = F.cross_entropy(scores, labels)
-    return torch.autograd.grad(loss, (hidden, head))
-
-
-def deleted_scores(hidden, head, labels):
-    scores = hidden @ head.T
-    loss = F.cross_entropy(scores, labels)
-    del scores
+    if delete:
+        del scores
     return torch.autograd.grad(loss, (hidden, head))
 
 
@@ -462,7 +480,7 @@ named, unnamed = (costs(function, *inputs).peak_bytes for function in (named_sco
 table = 512 * 8192 * 4
 print(f"with a name: {named / table:.2f} tables of scores at once; without: {unnamed / table:.2f}")
 fewer("F22", "bytes alive at once, scores with a name", without=named, following=unnamed)
-assert costs(deleted_scores, *inputs).peak_bytes == unnamed
+assert costs(named_scores, *inputs, delete=True).peak_bytes == unnamed
 
 # %% [markdown]
 # Autograd does not need the scores any more: it keeps their logarithmic softmax. The name keeps them all the same, until
@@ -475,15 +493,15 @@ assert costs(deleted_scores, *inputs).peak_bytes == unnamed
 # The Tuning Guide: "The example target layers are activation functions (e.g. `ReLU`, `Sigmoid`, `Tanh`)" (*F17*). They
 # are cheap to compute again, after all.
 #
-# A chain of 16 times layer and activation, 256 rows, and the way forward only. How many times less memory does it need
-# when each activation function is checkpointed?
+# A chain of 16 times layer and activation, 256 rows, and the way forward only. How many times as much memory does it need
+# when each activation function is checkpointed? (Below 1 is less.)
 
 # %%
 guess = ...
 
 
 # %%
-def silu(x):
+def silu_in_steps(x):
     return x * torch.sigmoid(x)
 
 
@@ -507,14 +525,14 @@ def forward_only(chain, x):
 
 
 kept, x = {}, torch.randn(256, 64)
-for activation in (torch.relu, torch.sigmoid, torch.tanh, F.gelu, silu):
+for activation in (torch.relu, torch.sigmoid, torch.tanh, F.gelu, F.silu, silu_in_steps):
     kept[activation.__name__] = [
         costs(forward_only, Chain(activation, again), x).peak_bytes for again in (False, True)
     ]
 guessed(
     guess,
     *(
-        f"{name:8} {without / 1e6:.2f} MB; checkpointed: {following / 1e6:.2f} MB, {without / following:.2f} times less"
+        f"{name:13} {without / 1e6:.2f} MB; checkpointed {following / 1e6:.2f} MB: {following / without:.2f} times as much"
         for name, (without, following) in kept.items()
     ),
 )
@@ -522,14 +540,14 @@ guessed(
 # %%
 in_steps = "the activation function is several operations"
 for name, (without, following) in kept.items():
-    side = {"when": in_steps} if name == "silu" else {"unless": in_steps}
+    side = {"when": in_steps} if name == "silu_in_steps" else {"unless": in_steps}
     fewer("F17", f"bytes kept, {name}", without=without, following=following, **side)
 
 # %% [markdown]
-# **Why.** `relu`, `sigmoid` and `tanh` find their slope from their *result*. The next layer keeps that result anyway, so
-# it is one table for a layer, and it costs nothing more. The checkpoint has to keep the *input*, too: two tables. `gelu`
-# keeps its input itself, so nothing changes. Only the `silu` that is written out in steps wins: three tables were
-# kept, now two.
+# **Why.** `relu`, `sigmoid` and `tanh` find their derivative from their *result*. The next layer keeps that result anyway,
+# so it is one table for a layer, and it costs nothing more. The checkpoint has to keep the *input*, too: two tables.
+# `gelu` and `silu` keep their input themselves, so nothing changes. Only the one that is written out in steps wins: three
+# tables were kept, now two. PyTorch's own `silu` has two without a checkpoint.
 #
 # So do not checkpoint what is cheap to compute, but what *keeps much and needs little to come back*: a stretch of the
 # model whose input is small beside all that is kept inside. A whole block, for example. For each number of its input,
@@ -590,23 +608,19 @@ assert round(large / (8 * x.nbytes)) == 10  # in section 1: what a block keeps f
 # The gradients are equal, or `compare` would have refused. The checkpoint makes 8 products more, one for each block: it
 # stops as soon as all that was thrown away is there again, and the last product of a block is not needed for that.
 #
-# The middle way computes no product twice, and saves less. Is it faster than the checkpoint? Only where products are
-# what takes the time. On a CPU, norms and GELU are not cheap, and a piece of Python looks at each operation to see
-# whether it is to be kept.
+# The middle way computes no product twice, and saves less. Is it faster than the checkpoint? Where the two last rows of the
+# table are close, hardly: what it spares are the 8 products, and what it adds is a piece of Python that looks at each
+# operation to see whether it is to be kept. It is for models where products take nearly all the time.
 #
 # ### When it does not help
 #
-# With 16 rows. How many times as fast is the checkpoint there?
-
-# %%
-guess = ...
+# With 16 rows there is little to save:
 
 # %%
 compare(
     "memory: eight blocks, what is kept, 16 rows",
     {"all kept": all_kept, "blocks' inputs kept": checkpointed},
     inputs=rows_of(16),
-    guess=guess,
 )
 x = torch.randn(16, 128)
 peaks = [costs(function, x).peak_bytes / 1e6 for function in (all_kept, checkpointed)]
@@ -614,15 +628,12 @@ print(f"at most {peaks[0]:.1f} MB of new memory, checkpointed {peaks[1]:.1f} MB"
 assert peaks[0] < 1.2 * peaks[1]
 
 # %% [markdown]
-# It costs more, as a ratio, than with 512 rows, and next to nothing is saved: the gradients are the memory here.
+# It costs more, as a ratio, than with 512 rows, and next to nothing is saved: the memory is that of the gradients.
 #
 # ### Or a smaller batch at a time?
 #
-# 512 rows in 4 parts of 128, with `backward()` after each, keep a quarter of the activations, too, and compute nothing
-# twice. How many times as fast as the checkpoint are the parts?
-
-# %%
-guess = ...
+# 512 rows in 4 parts of 128, with `backward()` after each, have the activations of a quarter of the rows at once, and
+# compute nothing twice. Are they faster than the checkpoint?
 
 
 # %%
@@ -635,7 +646,7 @@ def in_parts(x, parts=4):
 
 
 two = {"blocks' inputs kept": checkpointed, "4 parts": in_parts}
-compare("memory: checkpoint, or the batch in parts", two, inputs=rows_of(512), guess=guess, seconds=2)
+compare("memory: checkpoint, or the batch in parts", two, inputs=rows_of(512), seconds=2)
 x = torch.randn(512, 128)
 blocks_on(x.device).zero_grad()
 for name, function in two.items():
@@ -644,10 +655,12 @@ for name, function in two.items():
 
 # %% [markdown]
 # The parts make no product twice, but start each operation four times, and add each gradient to that of the parts
-# before. (These lie there while the next part's activations pile up: that is what they hold more.) They can only be cut where there are rows to cut; the
-# checkpoint also helps where one row is too long. And cutting has a rule. The documentation: "Gradient accumulation
-# adds gradients over an effective batch of size `batch_per_iter * iters_to_accumulate`" (*F21*). Two parts of 6 rows:
-# once all rows have a label, and once four of the first part have none (label -100).
+# before. These gradients lie there while the next part's activations pile up: so here the parts hold more than the
+# checkpoint. And they need rows to cut; the checkpoint also helps where one row is too long.
+#
+# Cutting has a rule. The documentation: "Gradient accumulation adds gradients over an effective batch of size
+# `batch_per_iter * iters_to_accumulate`" (*F21*). Two parts of 6 rows: once all rows have a label, and once four of the
+# first part have none (label -100).
 
 # %%
 layer, rows = nn.Linear(8, 3), torch.randn(12, 8)
@@ -656,32 +669,38 @@ some = labels.clone()
 some[:4] = -100
 
 
-def accumulated(labels):
+def mean_of_means(scores, wanted, labels):
+    return F.cross_entropy(scores, wanted) / 2
+
+
+def share_of_all(scores, wanted, labels):
+    return F.cross_entropy(scores, wanted, reduction="sum") / (labels != -100).sum()
+
+
+def same_as_whole(labels, loss_of_part=mean_of_means):
+    whole = torch.autograd.grad(F.cross_entropy(layer(rows), labels), layer.weight)[0]
     layer.zero_grad()
     for part, wanted in zip(rows.chunk(2), labels.chunk(2), strict=True):
-        (F.cross_entropy(layer(part), wanted) / 2).backward()
-    return layer.weight.grad
-
-
-def same_as_whole(labels):
-    whole = torch.autograd.grad(F.cross_entropy(layer(rows), labels), layer.weight)[0]
-    return torch.allclose(accumulated(labels), whole, atol=1e-6)
+        loss_of_part(layer(part), wanted, labels).backward()
+    return torch.allclose(layer.weight.grad, whole, atol=1e-6)
 
 
 equal = "all parts count as many rows"
 behaviour("F21", "The mean of the parts' gradients is that of the batch.", same_as_whole(labels), when=equal)
 behaviour("F21", "The same with labels of which some do not count.", same_as_whole(some), unless=equal)
 assert same_as_whole(labels) and not same_as_whole(some)
+assert same_as_whole(labels, share_of_all) and same_as_whole(some, share_of_all)
 
 # %% [markdown]
-# The 2 rows of the first part weigh as much as the 6 of the second. Divide sums by the count of *all* rows with a label.
+# The 2 rows of the first part weigh as much as the 6 of the second. So divide sums by the count of *all* rows with a label,
+# as `share_of_all` does.
 #
 # ## 6. Activations: keep fewer bits
 #
 # What autograd keeps goes through your hands, if you like: `saved_tensors_hooks(pack, unpack)` calls `pack` for each
 # tensor that it wants to keep, keeps what that returns, and gives it to `unpack` on the way back. So activations can be kept
 # in 16 bits, while everything is *computed* in 32. (Weights are kept for the way back, too. They are there anyway; a
-# copy of them would be a loss.)
+# copy of them would be a loss. And why `detach()`? Without it a result could hold itself: *Further* shows that.)
 
 
 # %%
@@ -707,7 +726,7 @@ def kept_short(x):
 
 
 # %% [markdown]
-# Forward and backward through the eight blocks, 512 rows. How many times less new memory with these hooks? And through a
+# Forward through the eight blocks, 512 rows. How many times less new memory at once with these hooks? And through a
 # chain of 16 layers with ReLU?
 
 # %%
@@ -728,26 +747,24 @@ ratios, lines = {}, []
 for name, (network, rows) in models.items():
     peaks = [costs(function, network, rows).peak_bytes for function in (forward_only, short_forward)]
     ratios[name] = peaks[0] / peaks[1]
-    lines.append(f"{name}: {peaks[0] / 1e6:.2f} MB after forward; in 16 bits {peaks[1] / 1e6:.2f} MB")
+    lines.append(f"{name}: {peaks[0] / 1e6:.2f} MB at most; in 16 bits {peaks[1] / 1e6:.2f} MB")
 guessed(guess, *lines)
 assert ratios["eight blocks"] > 1.6 and ratios["layers with ReLU"] < 1.1
 
 # %% [markdown]
-# **Why does ReLU gain nothing?** Its result is wanted twice: by ReLU for its own slope, and by the next layer. Autograd
+# With the blocks it is not quite half: what is at work at a moment has 32 bits, and its copy is there already.
+#
+# **Why does ReLU gain nothing?** Its result is wanted twice: by ReLU for its own derivative, and by the next layer. Autograd
 # keeps the one tensor once. The hook does not know that, is called twice, and makes two copies of half the size. (A hook can
 # remember what it packed. And ReLU needs no number at all, only whether it was above 0: one bit. That is an exercise.)
 #
-# What does it cost? Time for the conversions, and digits. How many times as fast are the hooks?
-
-# %%
-guess = ...
+# What does it cost? Time for the conversions, and digits:
 
 # %%
 compare(
     "memory: activations kept in 16 bits, 512 rows",
     {"float32": all_kept, "kept as bfloat16": kept_short},
     inputs=rows_of(512),
-    guess=guess,
     differ="what was kept is rounded to 16 bits",
     seconds=2,
 )
@@ -762,9 +779,9 @@ assert error < 0.02
 #
 # ## 7. A table that need not exist
 #
-# Back to the vocabulary. Section 4 counted three tables of scores without a name: the logarithmic softmax, the slope of
-# the loss, and the slope of the scores. For 50,000 words and 8,192 rows each would have 1.6 GB. But the rows do not know
-# of each other. So send them in chunks: one chunk's scores, its loss, and its way back.
+# Back to the vocabulary. Section 4 counted three tables of scores without a name: the logarithmic softmax, the gradient
+# with respect to it, and the gradient with respect to the scores. For 50,000 words and 8,192 rows each would have 1.6 GB.
+# But the rows do not know of each other. So send them in chunks: one chunk's scores, its loss, and its way back.
 #
 # There are two ways. `recomputed` puts a checkpoint around each chunk: its scores are made again on the way back. In
 # `at_once`, each chunk goes forward *and* back before the next one, as the parts of a batch do. How many times as fast
@@ -799,6 +816,7 @@ def at_once(hidden, head, labels, size=64):
         of_rows, more = torch.autograd.grad(loss, (rows, head))
         of_hidden[first : first + size] = of_rows
         of_head += more
+        del more  # or it would be there while the next chunk goes forward and back
         total = total + loss.detach()
     return total, of_hidden, of_head
 
@@ -821,13 +839,15 @@ for function in (whole, recomputed, at_once):
 assert peaks[0] > 3 * max(peaks[1:])
 
 # %% [markdown]
-# `at_once` computes the same products as the whole, in smaller pieces. Smaller tables have a chance to stay in the cache,
-# and need no new memory from the system. `recomputed` computes a third more products. What `at_once` holds are three
-# tables of one chunk, the gradient of the head, and one new contribution to it. The last two are there however small the
-# chunks are.
+# `recomputed` computes a third more products. `at_once` computes the same products as the whole, in smaller pieces. Where
+# its interval holds 1, the table cannot say which of the two is faster: then memory is saved for no time that shows.
 #
-# It does *not* pay where rows are few. A row has 64 numbers here. With fewer rows than that, the head's gradient is larger
-# than a table of scores, and each chunk makes a contribution of that size. A small vocabulary makes both small alike:
+# What does `at_once` hold? The gradient of the head, and beside it three tables of one chunk; a little later one table, and
+# a new contribution to that gradient. The gradient and a contribution are there however small the chunks are.
+#
+# So it does *not* pay where rows are few. A row has 64 numbers here. With fewer rows than that, the head's gradient is
+# larger than a table of scores, and each chunk makes a contribution of that size. A small vocabulary does not change
+# that, as both are smaller then:
 
 # %%
 for rows, words in ((32, 8192), (32, 64), (2048, 64)):
@@ -842,7 +862,7 @@ for rows, words in ((32, 8192), (32, 64), (2048, 64)):
 # On a GPU, PyTorch can record by itself what this chapter's `Watch` does:
 # `torch.cuda.memory._record_memory_history()`, then some steps, then `torch.cuda.memory._dump_snapshot("file.pickle")`.
 # Drag the file onto [pytorch.org/memory_viz](https://pytorch.org/memory_viz): it draws such a picture as section 1, and a
-# click on a band shows the line of Python that made it.
+# click on a band shows the line of Python that made it. (This cell throws its file away; give yours a name that stays.)
 
 # %%
 if torch.cuda.is_available():
@@ -859,7 +879,7 @@ else:
 # ## Further
 #
 # You can skip this part: the exercises do not need it. It tests three more claims (*F18*, *F20*, *F24*), and has a leak in
-# hooks that look harmless, the loss over a vocabulary that newer versions of PyTorch have, and the profiler's view.
+# hooks that look harmless, the profiler's view, and the loss over a vocabulary that newer versions of PyTorch have.
 #
 # ### A checkpoint without gradients
 #
@@ -953,10 +973,29 @@ for title, pack in {
     print(f"pack returns {title:16} {costs(ten_results, pack).peak_bytes / 1e6:.0f} MB at most")
 
 # %% [markdown]
+# ### The profiler's view
+#
+# `Watch` and `costs` see the tensors that operations hand back. What an operation takes for itself, as scratch, the
+# profiler sees, with `profile_memory=True`. It adds up what each kind of operation took, minus what it gave back. These are
+# sums over the whole call, so together they are more than there is at once. For the peak, `profiled_peak` goes through the
+# profiler's events one by one.
+
+# %%
+with torch.profiler.profile(
+    profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]
+) as profiled:
+    whole(*inputs)
+taken = sorted(profiled.key_averages(), key=lambda one: -one.self_cpu_memory_usage)[:4]
+for one in taken:
+    print(f"{one.key:32} {one.self_cpu_memory_usage / 1e6:6.1f} MB in {one.count} calls")
+seen = profiled_peak(whole, *inputs), costs(whole, *inputs).peak_bytes
+print("at most {:.1f} MB at once; `costs` says {:.1f} MB".format(*(peak / 1e6 for peak in seen)))
+
+# %% [markdown]
 # ### What newer versions have
 #
 # `F.linear_cross_entropy` takes the hidden rows and the head, and can work in chunks by itself. `compare` asks whether it
-# gives the same, and how fast. (Its chunks are made inside of one operation, where `costs` cannot look.)
+# gives the same, and how fast. Its chunks are made inside of one operation, where `costs` cannot look; the profiler can.
 
 # %%
 if hasattr(F, "linear_cross_entropy") and hasattr(nn, "LinearCrossEntropyOptions"):
@@ -970,24 +1009,13 @@ if hasattr(F, "linear_cross_entropy") and hasattr(nn, "LinearCrossEntropyOptions
         {"chunks, at once": at_once, "linear_cross_entropy": built_in},
         inputs=vocabulary(512),
     )
-    print(costs(built_in, *inputs))
+    for function in (at_once, built_in):
+        print(f"{function.__name__:8} at most {profiled_peak(function, *inputs) / 1e6:.1f} MB")
 else:
     print(f"torch {torch.__version__} does not have it yet.")
 
 # %% [markdown]
-# ### The profiler's view
-#
-# `Watch` and `costs` see the tensors that operations hand back. What an operation takes for itself, as scratch, the
-# profiler sees, with `profile_memory=True`. It adds up what each kind of operation took, minus what it gave back.
-
-# %%
-with torch.profiler.profile(
-    profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]
-) as profiled:
-    whole(*inputs)
-taken = sorted(profiled.key_averages(), key=lambda one: -one.self_cpu_memory_usage)[:4]
-for one in taken:
-    print(f"{one.key:32} {one.self_cpu_memory_usage / 1e6:6.1f} MB in {one.count} calls")
+# Both numbers count: take it where it needs less memory than your own chunks, and where you can pay its time.
 
 # %% [markdown]
 # ### Activations elsewhere
@@ -1024,20 +1052,20 @@ compare(
 # | what is large | do | it saves | it costs |
 # |---|---|---|---|
 # | you do not know | watch one step; on a GPU take a snapshot | guessing | a minute |
-# | optimiser's state | SGD, or an optimiser with a smaller state | up to 8 of 16 bytes a weight | another training |
+# | optimiser's state | SGD, or an optimiser with a smaller state | up to 8 of 16 bytes a weight | other steps: tune the training again |
 # | gradients | step inside of backward | up to 4 of 16 bytes a weight | clipping, adding up parts |
-# | gradients in the forward pass | `zero_grad()` right after the step | the same, at that moment | nothing |
+# | old gradients, beside activations | `zero_grad()` right after the step | 4 bytes a weight in the forward pass | nothing |
 # | activations | parts of the batch, `backward()` after each | all but one part | care with uneven parts |
 # | activations | `checkpoint(block, x, use_reentrant=False)` | all but the block's input | the forward pass again |
 # | activations | the same, products kept | some | norms and activations again |
-# | activations | hooks that keep 16 bits | half, if each is kept once | digits, conversions |
+# | activations | hooks that keep 16 bits | nearly half, if each is kept once | digits, conversions |
 # | the scores | chunks of rows, if rows are many | all but one chunk | no product twice, if each goes back at once |
 # | a result that nobody needs | no name for it, or `del` | one table | nothing |
-# | activations | *no* checkpoint for a single function such as ReLU | a second table for each | nothing |
+# | activations | *no* checkpoint for ReLU, sigmoid or tanh alone | a second table for each | nothing |
 
 # %%
 verdicts("F17", "F18", "F19", "F20", "F21", "F22", "F23", "F24")
 
 # %% [markdown]
 # **Now you:** [the exercises of this chapter](../exercises/17_training_memory/17_training_memory.ipynb). Five functions,
-# given right and hungry; make them lean.
+# right as given, with more memory or time than they need.

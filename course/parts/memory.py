@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -181,6 +182,17 @@ def _places(watch: Watch) -> list[float]:
         places += [number + (place - begin) / (end - begin) for place in range(begin + 1, end + 1)]
         begin = end
     return places + [float(len(watch.phases))] * (watch.operations - begin)
+
+
+def profiled_peak(function: Callable[..., object], *args: object) -> int:
+    """The most new bytes at once on the CPU, with what operations take for themselves and give back."""
+    with torch.profiler.profile(
+        profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]
+    ) as profiled:
+        function(*args)
+    events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
+    alive = accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns()))
+    return max(alive, default=0)
 
 
 GROWING = """

@@ -8,12 +8,16 @@
 # below it. `check` tells you whether your answer is right, and if not, where. Where memory counts, it also says the most
 # new memory that your answer has at once: all tensors that operations make and that are still alive, the results
 # among them. `race` times your answer against the given version, on this machine, now. Hidden tests run when your
-# notebook is graded: other shapes and other random numbers.
+# notebook is graded: other shapes and other random numbers. They ask for right results, and for no syncs where the task
+# does; memory is weighed in the open tests only.
+#
+# *No syncs*: the host must not wait for a value that the device has computed. `.item()`, an `if` that asks a tensor, and
+# an index with a mask all wait; so does whatever makes a Python number of a tensor, such as an argument `alpha=`.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell. Leave the
 # inputs as they are: their values, and what they require. `costs`, which the chapter uses, counts what a call costs:
 # `from autograder import costs`, then `print(costs(function, *inputs))`.
-# The chapter is [here](../../course/17_training_memory.ipynb). 30 points, about 85 minutes.
+# The chapter is [here](../../course/17_training_memory.ipynb). 30 points, about 95 minutes.
 
 # %% id="setup" role="given"
 from itertools import pairwise
@@ -26,7 +30,7 @@ from autograder import check, race
 # %% [markdown]
 # ## 1. A large vocabulary behind a body
 #
-# *Medium, 18 minutes.* A model has a body, whose rows depend on each other, and a head with many classes. The given
+# *Medium, 28 minutes.* A model has a body, whose rows depend on each other, and a head with many classes. The given
 # version makes whole tables of scores. Write `train_gradients(x, body, head, labels, z)`.
 #
 # - `x`: `(N, A)`, `body`: `(A, D)`, `head`: `(C, D)`, all `float32`. `labels`: `(N,)`, `int64`: from 0 to `C - 1`, or -100
@@ -34,11 +38,12 @@ from autograder import check, race
 # - The body gives `hidden = torch.tanh(x @ body)`, and subtracts from it the mean of *all* rows: `hidden -
 #   hidden.mean(0)`. The scores of a row are `row @ head.T`.
 # - The loss of a row is its cross entropy plus `z` times the square of the `logsumexp` of its scores. (That holds scores
-#   near 0.) The loss is the mean over all rows that count; where none does, it is 0, and so are the gradients.
+#   near 0.) The loss is the mean over all rows that count; where none does, it is 0, and so are the gradients. A row that
+#   does not count adds neither of the two terms, but is in the mean that the body subtracts.
 # - returns: the loss, shape `()`, and its gradients with respect to `body` and `head`.
 # - In the test, a table of scores (512 rows, 4,000 classes) has 8.2 MB. At most 2.4 MB of new memory at once for all
 #   points; the gradient of the head is 0.5 MB of these. The given version has 41 MB.
-# - No syncs: the host must not wait for a value that the device has computed.
+# - No syncs.
 
 
 # %% id="train_gradients_given" role="given"
@@ -88,7 +93,8 @@ def one_row(generator, device):
 # <details><summary>Hint 4</summary>A graph can be walked from any tensor if the slopes that arrive there are given:
 # <code>torch.autograd.grad</code> takes them as <code>grad_outputs</code>.</details>
 # <details><summary>Hint 5</summary>Still too much? Count the tables of a chunk with <code>costs</code>, and how many
-# tables as large as the head there are at once. Smaller chunks help with the first only.</details>
+# tables as large as the head there are at once. Smaller chunks help with the first only; for the second ask where a
+# chunk's contribution goes, and how long it stays after that.</details>
 
 
 # %% id="train_gradients" role="answer"
@@ -154,13 +160,14 @@ check(
 # *Medium, 15 minutes.* ReLU's slope is 1 where its result is above 0, and 0 elsewhere. One bit would be enough to
 # remember that. The given version lets autograd keep 32. Write `biased_relus(x, biases)`.
 #
-# - `x`: `(N, D)`, `biases`: `(K, D)`, both `float32` or both `float64`, on any device. `K` is at least 1.
+# - `x`: `(N, D)`, `biases`: `(K, D)`, both `float32` or both `float64`, on any device, contiguous or not. `K` is at least 1. All
+#   numbers are finite.
 # - Each bias in turn: `x = torch.relu(x + bias)`.
 # - returns: the last `x`, `(N, D)`. It has the right gradients with respect to `x` and `biases`: where these require
-#   one, they get it.
+#   one, they get it. Nobody asks for gradients of these gradients.
 # - In the test (24 biases, 63 × 500 numbers), at most 650 kB of new memory at once for all points, from the call until its
-#   result is there. So what is kept for the way back counts. The given version has 3.2 MB; a table of `float32` has
-#   126 kB.
+#   result is there. So what is kept for the way back counts; what the way back itself takes is not weighed. The given
+#   version has 3.2 MB; a table of `float32` has 126 kB.
 
 
 # %% id="biased_relus_given" role="given"
@@ -187,7 +194,8 @@ def one_number(generator, device):
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>There are two ways to say what is kept: an <code>autograd.Function</code> of your
-# own, or the chapter's hooks. For the hooks ask: which number must come back, so that ReLU finds its slope?</details>
+# own, or the chapter's hooks. (The addition keeps nothing; in a function of your own, the gradient of a bias is a sum over
+# rows.) For the hooks ask: which number must come back, so that ReLU finds its slope?</details>
 # <details><summary>Hint 2</summary>The smallest type has 8 bits, also <code>torch.bool</code>. So eight numbers share one
 # <code>uint8</code>: the sum of different powers of 2. And how do you get a single bit out of it again?</details>
 # <details><summary>Hint 3</summary>63 × 500 is no multiple of 8. Fill up.</details>
@@ -247,7 +255,7 @@ check(
 # %% [markdown]
 # ## 3. Clip without holding the gradients
 #
-# *Hard, 20 minutes.* The chapter steps inside of backward, and loses clipping: it needs the length of *all* gradients
+# *Medium, 20 minutes.* The chapter steps inside of backward, and loses clipping: it needs the length of *all* gradients
 # before the first step. The given version holds them all. Write `clipped_training(weights, batches, targets, rate,
 # limit)`, which does not.
 #
@@ -306,8 +314,9 @@ def nothing_to_clip(generator, device):
 # a gradient after that?</details>
 # <details><summary>Hint 2</summary>Then the factor is known, and the gradients are gone. How did the chapter bring back
 # what it had thrown away?</details>
-# <details><summary>Hint 3</summary>So two ways back for each batch, with two different things to do for each gradient: the
-# chapter's hook can do either. (It runs under <code>no_grad</code>.) The way forward has to be gone twice, too.</details>
+# <details><summary>Hint 3</summary>So there are two ways back for each batch. What is done with a gradient differs, and
+# the chapter's hook can do either. (It runs under <code>no_grad</code>.) For the second way back, go forward once more, or
+# keep the graph. Or go back by hand, once: of which two small tables is a weight's gradient the product?</details>
 # <details><summary>Hint 4</summary>You need new weights, because those that you get must stay as they are. After that, all
 # steps may write over the new ones.</details>
 
@@ -381,12 +390,12 @@ check(
 # %% [markdown]
 # ## 4. Foretell what is kept
 #
-# *Medium, 12 minutes.* Will the batch fit? The given version finds out the hard way: it makes the model, goes forward, and
+# *Easy, 10 minutes.* Will the batch fit? The given version finds out the hard way: it makes the model, goes forward, and
 # weighs what autograd keeps. Write `kept_bytes(rows, sizes, functions, dtype)`, which says so without the work.
 #
 # - `rows`: an integer from 1 on. `sizes`: list of two or more integers from 1 on. `functions`: list of one name less than
-#   there are sizes, each `"relu"`, `"tanh"`, `"sigmoid"`, `"gelu"`, `"silu"` or `"none"`. `dtype`: a floating-point type
-#   of torch.
+#   there are sizes, each `"relu"`, `"tanh"`, `"sigmoid"`, `"gelu"`, `"silu"` or `"none"`. `dtype`: `torch.float32`,
+#   `torch.float64` or `torch.bfloat16`.
 # - The model gets plain data of the shape `(rows, sizes[0])`. Layer *k* is `F.linear` with a weight and a bias that
 #   require gradients, from `sizes[k]` to `sizes[k + 1]`, followed by the function with the name `functions[k]` (`"none"`:
 #   by nothing). All have the given type.
@@ -503,8 +512,7 @@ race(kept_bytes, against=kept_bytes_slow, on=large_models, at_least={"cpu": 3}, 
 #   state.
 # - returns: the loss, shape `()`, and its gradients with respect to `start` and `weight`.
 # - In the test (300 steps, a state of 8.2 kB), at most 260 kB of new memory at once for all points. The given version
-#   has 5 MB. One layer of checkpoints, at the best distance, is not enough for all points. Time is no matter, but
-#   computing all from the start for each of the 300 steps takes too long for anybody.
+#   has 5 MB. Time is no matter, but computing all from the start for each of the 300 steps takes too long for anybody.
 
 
 # %% id="long_gradients_given" role="given"
@@ -535,15 +543,16 @@ def one_step(generator, device):
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>With a checkpoint every 17 steps there are 18 states at the checkpoints, and twice 17
-# tables inside of the segment that is at work. What could be done with such a segment, so that fewer are alive at
-# once?</details>
+# tables inside of the segment that is at work. That is not enough for all points. What could be done with
+# such a segment, so that fewer are alive at once?</details>
 # <details><summary>Hint 2</summary>Cut the way in the middle, not in 17 pieces. If you know the state in the middle, and the
-# slopes at the end: which half do you go back through first, and what does that give you for the other?</details>
-# <details><summary>Hint 3</summary>Each half is the same task again, but shorter. How many states are alive at once then? A
-# short way is gone as given.</details>
-# <details><summary>Hint 4</summary>The function that calls itself takes a state, a first and a last step, and the slopes that
-# arrive at the last one; it gives back the slopes at the first one, and adds to the gradient of the weight. To find the
-# state in the middle, nothing has to be recorded.</details>
+# gradient with respect to the last state: which half do you go back through first, and what does that give you for the
+# other?</details>
+# <details><summary>Hint 3</summary>Each half is the same task again, but shorter, so one function can call itself. How many
+# states are alive at once then? A few steps, four say, need no more cutting: go through them as the given version does. To
+# find the state in the middle, nothing has to be recorded.</details>
+# <details><summary>Hint 4</summary>Still too much? While a function calls itself, its own names stay alive, and so do those
+# of whoever called it. Which tables do these names hold that nobody will need again?</details>
 
 
 # %% id="long_gradients" role="answer"

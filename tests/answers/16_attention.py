@@ -320,6 +320,26 @@ class WindowCache:
         return result.reshape(query.shape)
 
 
+# %% window_cache looks_at_places_not_filled_yet check=0 counted=0 hidden=0
+class WindowCache:
+    def __init__(self, window):
+        self.window, self.seen, self.keys = window, 0, None
+
+    def __call__(self, query, key, value):
+        number, heads, new, width = key.shape
+        if self.keys is None:
+            self.keys, self.values = (key.new_zeros(number, heads, self.window, width) for _ in range(2))
+        result = torch.empty_like(query)
+        for step in range(new):
+            place = self.seen % self.window
+            self.keys[:, :, place], self.values[:, :, place] = key[:, :, step], value[:, :, step]
+            self.seen += 1
+            folded = query[:, :, step].reshape(number, heads, -1, width)
+            part = F.scaled_dot_product_attention(folded, self.keys, self.values)
+            result[:, :, step] = part.reshape(number, -1, width)
+        return result
+
+
 # %% window_cache right_step_by_step check=2 counted=3 hidden=2
 class WindowCache:
     def __init__(self, window):

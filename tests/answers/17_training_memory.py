@@ -36,6 +36,7 @@ def train_gradients(x, body, head, labels, z, size=64):
         of_rows, more = torch.autograd.grad(loss, (rows, head))
         of_hidden[first : first + size] = of_rows
         of_head += more
+        del more
         total = total + loss.detach()
     return total, of_hidden, of_head
 
@@ -320,6 +321,51 @@ def clipped_training(weights, batches, targets, rate, limit):
     return weights, torch.stack(losses)
 
 
+# %% clipped_training right_one_graph_twice check=1 lean=3 hidden=2
+def clipped_training(weights, batches, targets, rate, limit):
+    weights = [weight.clone().requires_grad_() for weight in weights]
+    act, losses = {}, []
+
+    def hook(weight):
+        act["now"](weight)
+        weight.grad = None
+
+    for weight in weights:
+        weight.register_post_accumulate_grad_hook(hook)
+    for hidden, target in zip(batches, targets, strict=True):
+        for weight in weights[:-1]:
+            hidden = torch.tanh(hidden @ weight)
+        loss = F.mse_loss(hidden @ weights[-1], target)
+        squares = torch.zeros_like(loss)
+        act["now"] = lambda weight, squares=squares: squares.add_(weight.grad.square().sum())
+        loss.backward(retain_graph=True)
+        factor = rate * (limit / squares.sqrt()).clamp(max=1)
+        act["now"] = lambda weight, factor=factor: weight.sub_(weight.grad.mul_(factor))
+        loss.backward()
+        losses.append(loss.detach())
+    return [weight.detach() for weight in weights], torch.stack(losses)
+
+
+# %% clipped_training waits_for_the_factor check=1 lean=0 hidden=0
+def clipped_training(weights, batches, targets, rate, limit):
+    weights, losses = [weight.clone() for weight in weights], []
+    for batch, target in zip(batches, targets, strict=True):
+        inputs = [batch]
+        for weight in weights[:-1]:
+            inputs.append(torch.tanh(inputs[-1] @ weight))
+        slope = inputs[-1] @ weights[-1] - target
+        losses.append(slope.square().mean())
+        slopes, slope = [], slope * (2 / slope.numel())
+        for weight, hidden in zip(reversed(weights), reversed(inputs), strict=True):
+            slopes.insert(0, slope)
+            slope = (slope @ weight.T) * (1 - hidden * hidden)
+        squares = sum((a.T @ b).square().sum() for a, b in zip(inputs, slopes, strict=True))
+        factor = rate * (limit / squares.sqrt()).clamp(max=1).item()
+        for weight, a, b in zip(weights, inputs, slopes, strict=True):
+            weight.addmm_(a.T, b, alpha=-factor)
+    return weights, torch.stack(losses)
+
+
 # %% kept_bytes right_slow check=1 hidden=2 race=0..0.5
 def kept_bytes(rows, sizes, functions, dtype):
     x, own, kept = torch.randn(rows, sizes[0]).to(dtype), set(), {}
@@ -542,3 +588,23 @@ def long_gradients(start, weight, inputs):
 
     end = state_after(start, 0, len(inputs))
     return end.square().mean(), back(start, 0, len(inputs), end * (2 / end.numel())), total
+
+
+# %% long_gradients right_steps_undone check=1 lean=3 hidden=2
+def long_gradients(start, weight, inputs):
+    def move(state, x):
+        return torch.addmm(x, state, weight).tanh_()
+
+    state = start
+    for x in inputs:
+        state = state + 0.01 * move(state, x)
+    loss, slope, total = state.square().mean(), state * (2 / state.numel()), torch.zeros_like(weight)
+    for x in reversed(inputs.unbind()):
+        before = state
+        for _ in range(6):  # each time nearer to the state before this step
+            before = state - 0.01 * move(before, x)
+        state, bent = before, move(before, x)
+        inner = slope * (1 - bent * bent) * 0.01
+        total.addmm_(state.T, inner)
+        slope = slope + inner @ weight.T
+    return loss, slope, total
