@@ -117,7 +117,7 @@ links: $(READY) ## write the repository's address everywhere: make links REPO=ow
 release: $(READY) ## make a version, a commit and a tag: make release VERSION=1.2.0
 	@$(RUN) -m autograder release "$(VERSION)"
 
-new-chapter: $(READY) ## start a chapter with its exercises: make new-chapter NAME=15_topic
+new-chapter: $(READY) ## start a chapter with its exercises: make new-chapter NAME=20_topic
 	@$(RUN) -m autograder new-chapter '$(NAME)'
 
 rehearsal: $(READY) ## grade a pretend class (ARGS=--help lists the options)

@@ -142,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
         help="start a chapter with its exercises",
         description="Write the scripts of a small, complete chapter, for its author to replace the contents.",
     )
-    new_chapter.add_argument("name", metavar="NAME", help="two digits and lower-case words, as in 15_topic")
+    new_chapter.add_argument("name", metavar="NAME", help="two digits and lower-case words, as in 20_topic")
 
     commands.add_parser("bundle", help="make one archive that installs and runs without a network")
 

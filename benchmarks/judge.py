@@ -568,9 +568,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a small sample in a minute")
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop then; the next call goes on")
-    parser.add_argument("--output", type=Path, default=ROOT / "data" / "judge.json")
-    parser.add_argument("--chart", type=Path, default=ROOT / "docs" / "judge.png")
+    parser.add_argument("--output", type=Path, help="default: data/judge.json, or with --quick in build")
+    parser.add_argument("--chart", type=Path, help="default: docs/judge.png, or with --quick in build")
     options = parser.parse_args()
+    options.output = options.output or ROOT / ("build" if options.quick else "data") / "judge.json"
+    options.chart = options.chart or ROOT / ("build" if options.quick else "docs") / "judge.png"
+    options.output.parent.mkdir(exist_ok=True)
     until = time.monotonic() + 60 * options.minutes
     log = options.output.with_suffix(".jsonl")
     if options.quick:

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # What holds
 #
-# Five widely read articles on PyTorch say what makes it fast. So does PyTorch's own documentation, about what is
-# newer than they are. The chapters test it. This page keeps the score.
+# Five widely read articles on PyTorch say what makes it fast. So does the documentation of PyTorch and of Triton, about
+# what is newer than they are. The chapters test it. This page keeps the score.
 #
 # Nothing here is typed by hand. A row says what the source says, and quotes its own words or its code. Then two
 # verdicts. The first is on the *advice*:

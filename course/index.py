@@ -17,8 +17,8 @@
 #
 # ## The course
 #
-# Start with 00 or 01; after that, any order will do. 00 to 14 test what five widely read articles say, 15 to 17
-# what PyTorch's own documentation says about newer things.
+# Start with 00 or 01; after that, any order will do, but 03 before 17, and 14 after those before it. 00 to 14 test what
+# five widely read articles say, 15 to 19 what the documentation of PyTorch and of Triton says about newer things.
 
 # %% jupyter={"source_hidden": true} tags=["remove-cell"]
 # Click here and press Shift + Enter: the map then shows how far you are.

@@ -91,14 +91,10 @@ def test_all_steps_with_the_cpu_in_its_place(
     )
     assert "twice_race" in page and "GB/s" in page and page.count("| busy | 1.25 | 1 |") == 2
 
-    # The chapter is mended, and what it gave is taken away: only that is done again.
+    # The chapter is mended: only that is done again.
     (course / "course" / "01_twice.py").write_text(
         CHAPTER.replace("WHAT", "__import__('torch')"), encoding="utf-8"
     )
-    for step in ("branches", "recordings"):
-        kept = found(out, step)
-        del kept["course/01_twice.py"]
-        (out / f"{step}.json").write_text(json.dumps(kept), encoding="utf-8")
     before = {
         step: (out / f"{step}.json").stat().st_mtime_ns for step in ("ratios", "limits", "judge", "apart")
     }

@@ -14,7 +14,7 @@ NAME = re.compile(r"(\d\d)_([a-z][a-z0-9]*(?:_[a-z0-9]+)*)")
 
 
 def new_chapter(root: Path, name: str) -> list[Path]:
-    """Write the three scripts of a chapter called `name`, as in 15_topic, and its line on the front page.
+    """Write the three scripts of a chapter called `name`, as in 20_topic, and its line on the front page.
 
     Gives their paths.
     What they hold builds, runs and passes all tests as it is, for its author to replace.
@@ -22,7 +22,7 @@ def new_chapter(root: Path, name: str) -> list[Path]:
     """
     if not (words := NAME.fullmatch(name)):
         raise BuildError(
-            f"{name!r} is no name for a chapter: it takes two digits and lower-case words, as in 15_topic"
+            f"{name!r} is no name for a chapter: it takes two digits and lower-case words, as in 20_topic"
         )
     number, topic = words.groups()
     for folder in ("course", "solutions", "tests/answers"):

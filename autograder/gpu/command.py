@@ -9,7 +9,7 @@ The steps, in this order; each goes on after a failure, and whatever a step find
 - judge: verdicts on races of known ratio, alone on the device and beside another process;
 - apart: the same, of the judge outside the answer's process.
 
-Another call with the same folder does what is missing.
+Another call with the same folder does what is missing, and once more what failed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MINUTES = 20.0
 # Of all the time, what has passed at most when a step ends: the last ones need minutes, too.
 ENDS = {"branches": 0.2, "recordings": 0.6, "ratios": 0.75, "limits": 0.8, "judge": 0.9, "apart": 1.0}
 # Claims of these need a GPU; the others follow by number.
-FIRST = ("05", "04", "07", "02", "06", "12", "08", "14")
+FIRST = ("05", "04", "07", "02", "06", "12", "08", "14", "15", "17", "18", "19")
 PAGES = ("claims", "index")
 AT_ONCE = 8
 # Of each judge: how it comes to a verdict, and how many races at each ratio.
@@ -67,6 +67,13 @@ class Run:
         path = self.out / f"{name}.json"
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         return found
+
+    def missing(self, name: str, items: list[Path]) -> list[Path]:
+        """Those notebooks that a step still has to run: what failed comes after what was never run."""
+        kept = self.kept(name)
+        failed = {item: found["errors"] for item, found in kept.items()}
+        todo = [path for path in items if failed.get(_name(self, path), True)]
+        return sorted(todo, key=lambda path: _name(self, path) in kept)
 
     def keep(self, name: str, item: str, found: object) -> None:
         """Put what was found for one item beside the others, and write the report anew."""
@@ -105,7 +112,7 @@ def main(argv: list[str] | None = None) -> int:
         whole &= DO[step](run)
     print(f"\n{run.out / 'report.md'} tells what was found.")
     if not whole:
-        print("Not everything was done, or some of it failed. The same call again does what is missing.")
+        print("Not everything was done, or some of it failed. The same call again does that.")
     return 0 if whole else 1
 
 
@@ -149,11 +156,11 @@ def _scripts(root: Path) -> list[Path]:
 def _branches(run: Run) -> bool:
     """Chapters and solutions, several at once: nothing is timed."""
     scripts = _scripts(run.root) + solution_sources(run.root)
-    todo = [path for path in scripts if _name(run, path) not in run.kept("branches")]
     whole = True
     with ThreadPoolExecutor(AT_ONCE) as several:
         answers = several.map(
-            lambda path: (path, _in_kernel(run, path, "branches", AUTOGRADER_SECONDS="0")), todo
+            lambda path: (path, _in_kernel(run, path, "branches", AUTOGRADER_SECONDS="0")),
+            run.missing("branches", scripts),
         )
         for path, found in answers:
             whole &= _told(run, "branches", _name(run, path), found)
@@ -179,9 +186,8 @@ def _one_by_one(
 ) -> bool:
     """What is timed has the machine for itself."""
     whole = True
-    for path in scripts:
-        if (name := _name(run, path)) not in run.kept(step):
-            whole &= _told(run, step, name, do(path))
+    for path in run.missing(step, scripts):
+        whole &= _told(run, step, _name(run, path), do(path))
     return whole
 
 

@@ -182,8 +182,8 @@ class _Counter(TorchDispatchMode):
             crosses = len({tensor.device for tensor in (*given, *made)}) > 1
             self.costs.transfers += crosses
             self.costs.syncs += crosses and not _non_blocking(name, args, kwargs)
-        elif name in WAITS or (name.startswith("aten.index") and _has_mask(args) and not _fills(name, args)):
-            self.costs.syncs += 1
+        else:
+            self.costs.syncs += _waits(name, args, kwargs)
         return result
 
     def _allocated(self, tensor: torch.Tensor) -> None:
@@ -220,6 +220,13 @@ class _InThread(TorchDispatchMode):
         if _counters:
             return _counters[-1].__torch_dispatch__(func, types, args, kwargs)
         return func(*args, **(kwargs or {}))
+
+
+def _waits(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a GPU's host waits in an operation that is no copy."""
+    if name == "aten.repeat_interleave":  # of numbers that differ: how many come out in all?
+        return kwargs.get("output_size") is None
+    return name in WAITS or (name.startswith("aten.index") and _has_mask(args) and not _fills(name, args))
 
 
 def _direct(values: Iterable[object]) -> list[torch.Tensor]:

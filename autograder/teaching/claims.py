@@ -1,4 +1,4 @@
-"""The claims of five articles and of PyTorch's documentation: what each promises, what would decide it."""
+"""The claims of five articles and of the documentation: what each promises, and what would decide it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ SOURCES = {
     "E": Source(
         "pytorch memory_format (a page of excerpts)", "https://cidian.kuaisou.com/pytorch+memory_format"
     ),
-    "F": Source("PyTorch's documentation", "https://docs.pytorch.org/docs/stable/", "documentation"),
+    "F": Source(
+        "PyTorch's and Triton's documentation", "https://docs.pytorch.org/docs/stable/", "documentation"
+    ),
 }
 
 

@@ -66,6 +66,14 @@ def test_a_mask_is_not_looked_through_to_write_one_number():
     assert costs(own.__setitem__, mask, torch.zeros(1, device="meta")).syncs == 1
 
 
+def test_repeating_waits_for_the_number_of_all_repeats_unless_it_is_told():
+    repeats = torch.tensor([1, 0, 2])
+    assert costs(lambda: torch.arange(3).repeat_interleave(repeats)).syncs == 1
+    assert costs(lambda: torch.repeat_interleave(repeats)).syncs == 1
+    assert costs(lambda: torch.arange(3).repeat_interleave(repeats, output_size=3)).syncs == 0
+    assert costs(lambda: torch.arange(3).repeat_interleave(2)).syncs == 0
+
+
 def test_a_copy_to_another_device_is_a_transfer():
     found = costs(lambda: NUMBERS.to("meta"))
     assert (found.transfers, found.copies) == (1, 1)
