@@ -16,12 +16,13 @@
 # - see in a profile that a device is starved,
 # - say what a CUDA graph repeats, and what it silently does not.
 #
-# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01.
+# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01; for
+# the exercises also chapter 10.
 #
-# **Claims tested:** *F28* "for-looping is usually slower than our foreach implementations"; *F29* "we default to foreach
-# over for-loop"; *F26* `vmap` "should be faster than running a function in a for-loop", *F27* "and competitive with manual
-# batching"; *F31* `vmap` "executes `f` a single time"; *F25* CUDA graphs for "greatly reduced CPU overhead"; in *Further*
-# *F30* `inference_mode`, "a free performance win", and *F43* `chunk_size` for "memory issues".
+# **Claims tested:** *F28* "for-looping is usually slower than our foreach implementations"; *F29* "we default to
+# foreach over for-loop"; *F26* `vmap` "should be faster than running a function in a for-loop", *F27* "and competitive
+# with manual batching"; *F31* `vmap` "executes `f` a single time"; *F25* CUDA graphs for "greatly reduced CPU
+# overhead"; in *Further* *F30* `inference_mode`, "a free performance win", and *F43* `chunk_size` for "memory issues".
 
 # %%
 import functools
@@ -33,7 +34,7 @@ os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when t
 
 import torch
 import torch.nn.functional as F
-from parts.overhead import Tape, busy, draw_crossing, draw_gaps, spans_of
+from parts.overhead import Tape, busy, draw_crossing, draw_gaps, page_faults, refusal, spans_of
 from torch import nn
 from torch.func import grad, vmap
 from torch.profiler import ProfilerActivity, profile
@@ -84,10 +85,12 @@ assert taken[1_000] < 3 * taken[1]
 
 # %% [markdown]
 # **Why.** A call has two prices: one for being a call, and one for each number. The dashed lines are the two alone; the
-# measured line follows the higher one. Left of the crossing you pay for calls, and the numbers are nearly free. Right of
-# it you pay for numbers. **This chapter is about the left side.**
+# measured line is about their sum. (At the right end it may lie above both, where the tensors no longer fit into a
+# cache, and each number costs more: chapter 13.) Left of the crossing you pay for calls, and the numbers are nearly
+# free. Right of it you pay for numbers. **This chapter is about the left side.**
 #
-# An addition is cheap work. Where a number costs more, the crossing lies further left:
+# An addition is cheap work. Where a number costs more, the crossing lies further left. At the crossing a call takes
+# twice as long as for one number:
 
 
 # %%
@@ -101,12 +104,12 @@ def microseconds(call):
 
 crossings = {}
 for name, work in {"a + a": lambda a: a + a, "a.sin()": torch.sin, "a.sort()": torch.sort}.items():
-    a, b = torch.rand(1), torch.rand(10_000)
-    one, many = microseconds(lambda a=a, work=work: work(a)), microseconds(lambda b=b, work=work: work(b))
-    crossings[name] = one / (many - one) * 10_000
-    print(f"{name:8} {one:5.1f} µs for the call, then {many - one:6.1f} µs for 10,000 numbers:", end=" ")
-    print(f"equal at {crossings[name]:6,.0f} numbers")
-assert max(crossings["a.sin()"], crossings["a.sort()"]) < crossings["a + a"]
+    one, size = microseconds(functools.partial(work, torch.rand(1))), 1
+    while microseconds(functools.partial(work, torch.rand(2 * size))) < 2 * one:
+        size *= 2
+    crossings[name] = size
+    print(f"{name:8} {one:5.1f} µs for one number; twice that between {size:5,} and {2 * size:6,} numbers")
+assert crossings["a.sort()"] < crossings["a + a"]
 
 # %% [markdown]
 # ## 2. What is in the price of a call?
@@ -146,17 +149,17 @@ seconds = {name: min(one_number.samples["cpu"].seconds(name)) for name in one_nu
 empty, in_place, new, recorded = (
     1e9 * seconds[name] for name in ("a.dim()", "a.add_(b)", "a + b", "w + b, recorded")
 )
-print(f"Python calls torch, and gets an answer:   {empty:6.0f} ns")
-print(f"an operation is looked up and runs:     + {in_place - empty:6.0f} ns")
-print(f"its result is a new tensor:             + {new - in_place:6.0f} ns")
-print(f"autograd writes it down:                + {recorded - new:6.0f} ns")
-print(f"and one number more to add:             + {1e9 * (taken[100_000] - taken[1]) / 100_000:6.2f} ns")
+print(f"the least that Python and torch need for a call: {empty:5.0f} ns")
+print(f"it reads arguments, is looked up, and computes: + {in_place - empty:4.0f} ns")
+print(f"its result is a new tensor:                     + {new - in_place:4.0f} ns")
+print(f"autograd writes it down:                        + {recorded - new:4.0f} ns")
+print(f"one number more to add:                         + {1e4 * (taken[100_000] - taken[1]):7.2f} ns")
 assert empty < in_place < recorded
 
 # %% [markdown]
-# **Why.** "Looked up" is the *dispatcher*: which kernel is made for this device, this type, and for what else is
-# switched on, such as autograd? Then the operation compares shapes, types and strides, and plans its loop. All that
-# happens before the first number is read. A new tensor needs memory and a Python object. Autograd adds a node to
+# **Why.** "Looked up" is the *dispatcher*: which kernel is made for this device, and for what else is switched on, such
+# as autograd? Then the operation compares shapes, types and strides, chooses the loop for the type, and plans it. All
+# that happens before the first number is read. A new tensor needs memory and a Python object. Autograd adds a node to
 # its graph. The last line is the arithmetic.
 #
 # Entering a `with` and leaving it are calls, too, and they set and restore a switch. So put it around the whole loop,
@@ -165,8 +168,8 @@ assert empty < in_place < recorded
 # %% [markdown]
 # ## 3. A thousand calls or one
 #
-# A table has 1,000 rows of 16 numbers, and we want the sum of each row. In a loop, a row can be had by its index, or all
-# rows at once with `unbind`. Or no loop: `table.sum(1)`. How many times as fast is the last?
+# A table has 1,000 rows of 16 numbers, and we want the sum of each row. In a loop, a row can be had by its index, or
+# all rows at once with `unbind`. Or no loop: `table.sum(1)`. How many times as fast is the last?
 
 # %%
 guess = ...
@@ -184,21 +187,24 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** An index makes a view, which is one more call for each row. `unbind` makes all views in one call: that is the
-# way to walk over a tensor, if you must. The single call has one price in all.
+# **Why.** An index makes a view, which is one more call for each row. `unbind` makes all views in one call from
+# Python (inside, in a loop in C++), and `for row in table` does the same: that is the way to walk over a tensor, if you
+# must. The single operation has one price in all.
 #
 # The same holds for reading. Python wants 1,000 numbers of a tensor. One by one, or all together with `tolist`?
 
 # %%
 table, values = torch.rand(1000, 16), torch.rand(1000)
-by_index = costs(lambda: [table[i] for i in range(1000)]).views.total()
-print(f"calls that make views: {by_index:,} by index, {costs(table.unbind).views.total()} by unbind")
-one_by_one = microseconds(lambda: [values[i].item() for i in range(1000)])
-together = microseconds(values.tolist)
+walks = (lambda: [table[i] for i in range(1000)]), table.unbind, (lambda: [row for row in table])
+calls = [costs(walk).views.total() for walk in walks]
 print(
-    f"reading one by one {one_by_one:.0f} µs, together {together:.0f} µs: {one_by_one / together:.0f} times as fast"
+    "calls from Python that make views: {:,} by index, {} by unbind, {} by 'for row in table'".format(*calls)
 )
-assert [values[i].item() for i in range(1000)] == values.tolist() and one_by_one > 5 * together
+single = microseconds(lambda: [values[i].item() for i in range(1000)])
+together = microseconds(values.tolist)
+print(f"one by one {single:.0f} µs, together {together:.0f} µs: {single / together:.0f} times as fast")
+assert [values[i].item() for i in range(1000)] == values.tolist() and single > 5 * together
+assert calls == [1000, 1, 1]
 
 # %% [markdown]
 # ## 4. A list of tensors
@@ -261,9 +267,9 @@ print("profiler:", counts)
 assert counts["aten::lerp_"] == 1000
 
 # %% [markdown]
-# On a CPU the list operation is a loop in C++: 1,000 operations are looked up and run as before, and Python's share of
-# each is saved. (On a GPU, it is to "run the big chunks of computation all at once", says
-# [`torch.optim`'s page](https://docs.pytorch.org/docs/stable/optim.html).)
+# On a CPU the list operation is a loop in C++: 1,000 operations are looked up and run as before. Saved are, for each,
+# Python, the reading of its arguments, and autograd's check. (On a GPU, it is to "run the big chunks of computation all
+# at once", says [`torch.optim`'s page](https://docs.pytorch.org/docs/stable/optim.html).)
 #
 # The buffer is one operation in earnest. A model can be moved into one: its parameters become views.
 
@@ -342,37 +348,44 @@ compare(
 
 # %% [markdown]
 # **Why?** 16 parameters need few calls, so there is little to save. And a list operation makes its intermediate results
-# for *all* parameters before the next operation reads them. A loop can keep one tensor's numbers in the cache.
+# for *all* parameters at once. On Linux, so much memory usually goes back to the system after each step, and comes anew
+# in the next: a *page fault* for each piece of it. The loop uses one small piece again and again.
 
 # %%
 for name, step in steps(16, 262_144).items():
-    print(f"{name:8} {costs(step, 'cpu').peak_bytes / 1e6:4.1f} MB of intermediate results at once")
+    print(f"{name:8} {costs(step, 'cpu').peak_bytes / 1e6:4.1f} MB of intermediate results at once, ", end="")
+    print(f"{page_faults(step, 'cpu'):,.0f} page faults in a step")
 
 # %% [markdown]
 # Which one do you get if you say nothing? The same page: "So when applicable, we default to foreach over for-loop."
-# Applicable means, it goes on, that there is one, that you gave no other wish, "and all tensors are native".
+# Applicable means, it goes on, that there is one, that you gave no other wish, "and all tensors are native". It also
+# speaks of "the generally fastest implementation for the current device". What RMSprop does on a CPU, and what its
+# docstring says:
 
 # %%
 parameter = nn.Parameter(torch.ones(3))
 parameter.grad = torch.ones(3)
 used = costs(torch.optim.RMSprop([parameter]).step).operations
 print("RMSprop without a wish, on a CPU:", *used)
-behaviour(
-    "F29",
-    "An optimiser without a wish takes foreach, for parameters on a CPU.",
-    any("foreach" in name for name in used),
-)
+said = " ".join(torch.optim.RMSprop.__doc__.split())
+said = said[said.index("we will try to use foreach") :].partition(",")[0]
+print("Its argument foreach, without a wish:", said)
+took, tried = any("foreach" in name for name in used), "on CUDA" in said
+gpu = "the parameters are on a GPU"
+behaviour("F29", "On a CPU, an optimiser without a wish takes foreach.", took, unless=gpu)
+behaviour("F29", "On a GPU, says its docstring, it takes foreach.", tried, when=gpu)
 
 # %% [markdown]
-# The loop. Where the argument `foreach` is described, the words "on CUDA" are added. So on a CPU, with many small
-# parameters, ask for it; or better for `fused=True` where there is one (chapter 11).
+# The loop. So on a CPU, with many small parameters, ask for `foreach`; or better for `fused=True` where there is one
+# (chapter 11).
 
 # %% [markdown]
 # ## 5. `vmap`: write it for one, run it for all
 #
-# `vmap(f)` makes of a function for one example a function for a batch of them (chapter 03 takes gradients so). PyTorch's
-# tutorials say that it "should be faster than running a function in a for-loop and competitive with manual batching". 1,000
-# inner products: how many times as fast as the loop is `vmap`?
+# `vmap(f)` makes of a function for one example a function for a batch of them (chapter 03 takes gradients so). A
+# [tutorial](https://docs.pytorch.org/tutorials/intermediate/ensembling.html) says that it, "in general", "should be
+# faster than running a function in a for-loop and competitive with manual batching. There are some exceptions though":
+# an operation without a rule for it, older GPUs. 1,000 inner products: how many times as fast as the loop is `vmap`?
 
 # %%
 guess = ...
@@ -398,7 +411,7 @@ compare(
     inputs=two_lists(1000, 32),
     guess=guess,
     claim="F26",
-    when="there are many examples, and each is little work",
+    when="there are many examples",
 )
 
 # %% [markdown]
@@ -418,14 +431,18 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Each time, `vmap` runs your function on tensors that only look like one example. Below, every operation is
-# replaced by its form for batches. That is Python and C++ work for each call, whatever the size:
+# **Why.** Each time, `vmap` runs your function on tensors that only look like one example. Under the surface, every
+# operation is replaced by its form for batches. That is Python and C++ work for each call, whatever the size. And the
+# more work each example is, the less its call counts: the last line has 200 products of larger tables.
 
 # %%
 for number in (1, 10, 100, 1000):
     inputs = two_lists(number, 32)(torch.Generator(), "cpu")
     figures = (microseconds(lambda f=f, i=inputs: f(*i)) for f in (dot_loop, dot_vmap, dot_by_hand))
-    print("{:5,} × dot: loop {:7.1f} µs, vmap {:5.1f} µs, by hand {:5.1f} µs".format(number, *figures))
+    print("{:5,} × dot: loop {:7.1f} µs, vmap {:7.1f} µs, by hand {:5.1f} µs".format(number, *figures))
+tables = torch.rand(2, 200, 128, 128).unbind()
+loop = microseconds(lambda: torch.stack([one @ other for one, other in zip(*tables, strict=True)]))
+print(f"  200 × mm:  loop {loop:7.1f} µs, vmap {microseconds(lambda: vmap(torch.mm)(*tables)):7.1f} µs")
 
 # %% [markdown]
 # With a few examples `vmap` is slower than the loop. 5 products: how many times as fast is it?
@@ -440,16 +457,16 @@ compare(
     inputs=two_lists(5, 32),
     guess=guess,
     claim="F26",
-    unless="there are many examples, and each is little work",
+    unless="there are many examples",
     only="cpu",
 )
 
 # %% [markdown]
 # ### Ten networks
 #
-# Ten networks of one shape get the same 64 rows. Their weights are stacked. (For modules, `torch.func.stack_module_state`
-# does that, and `functional_call` runs a module with given weights.) The width is 512, so each network has much to
-# compute. How many times as fast as by hand is `vmap`? And the loop?
+# Ten networks of one shape get the same 64 rows. Their weights are stacked. (For modules,
+# `torch.func.stack_module_state` does that, and `functional_call` runs a module with given weights.) The width is 512,
+# so each network has much to compute. How many times as fast as by hand is `vmap`? And the loop?
 
 # %%
 guess = ...
@@ -496,12 +513,15 @@ compare(
 )
 
 # %% [markdown]
-# All three are alike: this is the right side of the crossing. Ten calls or one, the products take the time. So take the
-# one that reads best, and that is often the loop.
+# The three are near each other: this is the right side of the crossing. Ten calls or one, the products take the time.
+# (By hand may be ahead by a tenth: `vmap` adds the bias in operations of its own.) So take the one that reads best, and
+# that is often the loop.
 #
 # ### Once, and not for each
 #
-# `vmap` is no loop. How many entries does the list get from six examples?
+# `vmap` is no loop. [The page on its limits](https://docs.pytorch.org/docs/stable/func.ux_limitations.html) says that
+# it "executes `f` a single time, so all side effects only happen once." How many entries does the list get from six
+# examples? And with `chunk_size=2`?
 
 # %%
 guess = ...
@@ -531,7 +551,7 @@ for chunk_size, side in ((None, "when"), (2, "unless")):
 # The function ran once, for all examples together. With `chunk_size=2` it ran three times, for two examples each. So a
 # counter or a log in the function counts chunks, and not examples.
 #
-# The page's own example has a second trap. Its list is an *argument*, and is to lose one number:
+# On the page, an example comes before that sentence. Its list is an *argument*, and is to lose one number:
 
 
 # %%
@@ -546,7 +566,8 @@ print("the list afterwards:", lst)
 article_code("F31", "the example that pops one element", lambda: lst, right=lambda left: left == [0, 1, 2])
 
 # %% [markdown]
-# `vmap` takes lists apart, to find the tensors in them, and builds new ones for the function. Your list stays as it was.
+# `vmap` takes lists apart, to find the tensors in them, and builds new ones for the function. Your list stays as it
+# was.
 #
 # What cannot be said for all examples together is refused: a value (`.item()`), a decision by a value, a result whose
 # size depends on values. A random operation must be told whether all examples share its numbers:
@@ -559,12 +580,7 @@ refused = {
     "x + torch.rand(())": lambda x: x + torch.rand(()),
 }
 for name, function in refused.items():
-    try:
-        vmap(function)(torch.rand(3))
-    except RuntimeError as error:
-        print(f"{name:19} {str(error).split('. ')[0][:95]}")
-    else:
-        raise AssertionError(f"{name} should be refused")
+    print(f"{name:19} {refusal(lambda function=function: vmap(function)(torch.rand(3)))[:95]}")
 same, different = (
     vmap(refused["x + torch.rand(())"], randomness=randomness)(torch.zeros(3))
     for randomness in ("same", "different")
@@ -609,7 +625,21 @@ picture(*draw_gaps(traces))
 
 # %% [markdown]
 # Blue is an operation, grey is everything else: Python, and what the profiler itself does between operations. With
-# large tables there is hardly any grey. With small ones there is, and no faster kernel would change it.
+# large tables there is hardly any grey. With small ones, whose is it? One turn, without the profiler and with it:
+
+# %%
+for width in (400, 16, 1):
+    x, spans = torch.rand(width, width), looked_at(width, python=False)
+    alone, profiled = microseconds(lambda x=x: torch.tanh(x @ x)), (spans[-1][2] - spans[0][1]) / 30
+    blue = profiled * busy(spans)
+    print(
+        f"{width:3} × {width:3}: {alone:6.1f} µs; profiled {profiled:6.1f} µs, of which {blue:6.1f} µs are blue"
+    )
+
+# %% [markdown]
+# Without the profiler, a turn with small tables takes about as long as its blue part alone, or less: most of that grey
+# is the profiler's own. And most of the blue is the price of the two calls, since tables of 1 × 1 take nearly as long.
+# No faster kernel would change either. In the third program the grey is Python's.
 #
 # On a GPU the picture has two rows. Python's row launches; the device's row computes, later. A **starved** device has
 # gaps in *its* row: each kernel ends before the next has been launched. The total of the kernels' times is then far
@@ -629,8 +659,9 @@ else:
     print("No GPU here. On one, this cell says in which share of the time it works.")
 
 # %% [markdown]
-# What to look for in a profile, in this order: an operation that is called hundreds of times a step; calls of a few
-# microseconds each; much more time on the wall than in operations. Here is the count for a loop over 50 samples:
+# What to look for in a profile, in this order: an operation that is called once for each sample, row or parameter;
+# calls of a few microseconds each; much more time on the wall than in operations. Here is the count for a loop over 50
+# samples:
 
 # %%
 weight, samples = torch.rand(32, 10), torch.rand(50, 32)
@@ -650,11 +681,14 @@ assert max(row.count for row in profiled.key_averages()) >= 50
 # promises "greatly reduced CPU overhead". (`torch.compile` does it with `mode="reduce-overhead"`: chapter 15.)
 #
 # [Its rules](https://docs.pytorch.org/docs/stable/notes/cuda.html): "Every replay reads from and writes to the same
-# (virtual) memory addresses." "CPU work is not captured." `Tape`, in this course, keeps them on every device: it records
-# operations, and `replay` runs them again on the same tensors. (It is there to be looked at, and not fast.)
+# (virtual) memory addresses." "CPU work is not captured." `Tape`, in this course, shows what follows from them, on any
+# device: it records operations, and not what Python does; `replay` runs them again on the same tensors. (It is not fast.)
+# It differs from a CUDA graph. It computes while it records. It keeps your tensors alive,
+# while a CUDA graph remembers addresses only: drop the input, and a replay reads what lies there by then. And it
+# refuses fewer waits.
 #
-# The function below is captured with `x` full of 1, `step` being 1. Then `step` becomes 2, `x` is *filled* with 10, and the
-# tape is replayed. What is in `y`?
+# The block below is recorded with `x` full of 1, `step` being 1. Then `step` becomes 2, `x` is *filled* with 10, and
+# the tape is replayed. What is in `y`?
 
 # %%
 guess = ...
@@ -664,18 +698,19 @@ x, step, log = torch.ones(3), 1, []
 with Tape() as tape:
     step_here = step
     y = x * 2 + step_here
-    log.append("captured")
+    log.append("recorded")
+assert y.tolist() == [3.0] * 3  # a CUDA graph's capture would compute nothing
 step = 2
 x.fill_(10)
 tape.replay()
 guessed(guess, f"y = {y.tolist()}; the log has {len(log)} line")
-assert y.tolist() == [21.0] * 3 and log == ["captured"]
+assert y.tolist() == [21.0] * 3 and log == ["recorded"]
 
 # %% [markdown]
 # 2 × 10 + 1. The new values in `x` were read, since they lie where the old ones lay. `step` was a Python number; the
 # tape has the 1 that it was. And the log is Python's.
 #
-# Five ways to get it wrong. All but the last run without an error:
+# Five ways to get it wrong. With `Tape`, all but the last run without an error:
 
 # %%
 given = torch.ones(3)
@@ -718,46 +753,59 @@ tape.replay()
 print("a decision of Python:               ", y.tolist(), "instead of", [0.0] * 3)
 assert y.tolist() == [2.0] * 3
 
-try:
-    fresh(lambda x: x + 1 if x.sum() > 0 else x - 1)
-except RuntimeError as error:
-    print("a decision by a value:              ", error)
-else:
-    raise AssertionError("the tape should refuse to give a value")
+print("a decision by a value:              ", refusal(lambda: fresh(lambda x: x if x.sum() > 0 else -x)))
 
 # %% [markdown]
 # So what changes from replay to replay must be *in a tensor that stays*: copy the batch into it, keep the learning rate
-# in one, decide with `torch.where`. "Dynamic shapes are prohibited": a last, smaller batch needs its own graph, or
-# padding, or runs without one. Results are read, or cloned, before the next replay.
+# in one (for an optimiser with `fused=True` or `capturable=True`; the others ask it for its value), decide with
+# `torch.where`. "Dynamic shapes are prohibited": a last, smaller batch needs its own graph, or padding, or runs without
+# one. Results are read, or cloned, before the next replay.
 #
-# A whole training step can be captured, since a way back and an optimiser are operations, too. Twenty batches: one step
-# recorded and nineteen replayed, against twenty steps.
+# A whole training step can be captured, since a way back and an optimiser are operations, too. Twenty batches, and SGD
+# with momentum: one step is recorded, the first or the second, and those after it are replays.
 
 
 # %%
-def errors(batches, replay):
+def errors(batches, recorded, **options):
+    """Train on all batches. The step of this number is recorded; all after it repeat it."""
     torch.manual_seed(0)
     model = nn.Linear(8, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    batch, history, tape = batches[0].clone(), [], None
-    for new in batches:
+    optimizer = torch.optim.SGD(model.parameters(), **options)
+    batch, history = batches[0].clone(), []
+
+    def step():
+        optimizer.zero_grad()
+        error = model(batch).square().mean()
+        error.backward()
+        optimizer.step()
+        return error
+
+    for number, new in enumerate(batches):
         batch.copy_(new)
-        if replay and tape:
-            tape.replay()
-        else:
-            optimizer.zero_grad()
+        if number < recorded:
+            error = step()
+        elif number == recorded:
             with Tape() as tape:
-                error = model(batch).square().mean()
-                error.backward()
-                optimizer.step()
+                error = step()
+        else:
+            tape.replay()
         history.append(error.item())
-    return history, len(tape.steps)
+    return history
 
 
-batches = torch.rand(20, 16, 8)
-(replayed_errors, recorded), (plain_errors, _) = errors(batches, True), errors(batches, False)
-print(f"{recorded} operations recorded once; errors {replayed_errors[0]:.4f} to {replayed_errors[-1]:.4f}")
-assert replayed_errors == plain_errors
+batches, options = torch.rand(20, 16, 8), {"lr": 0.1, "momentum": 0.9}
+plain, first, second = (errors(batches, recorded, **options) for recorded in (20, 0, 1))
+for name, history in {"no replay": plain, "first recorded": first, "second recorded": second}.items():
+    print(f"{name:16} errors", *(f"{error:.4f}" for error in history[:4]), "…", f"{history[-1]:.4f}")
+assert second == plain and first[:2] == plain[:2] and first[2] != plain[2]
+tensor_rate = {"lr": torch.tensor(0.1), "fused": True}
+assert errors(batches, 1, **tensor_rate) == errors(batches, 20, **tensor_rate)
+print("a rate in a tensor, not fused:", refusal(lambda: errors(batches, 1, lr=torch.tensor(0.1))))
+
+# %% [markdown]
+# An optimiser makes its averages, here the momentum, in its first step. A recording of that makes them anew in every
+# replay: no error, and another training. So take one step as usual, and record afterwards. `Adam` must be told
+# `capturable=True`. And on a GPU the recording itself computes nothing: its batch has to be replayed, too.
 
 # %% [markdown]
 # On a GPU: forty small layers, one launch for each operation, or one replay. How many times as fast is the replay? It
@@ -812,8 +860,9 @@ compare(
 )
 
 # %% [markdown]
-# When does it not help? Where kernels are long: Python runs ahead then, and its time is hidden behind the device's. A
-# graph takes away launches, and not one multiplication.
+# When does it not help? The documentation says: try it if "you suspect its runtime is at least somewhat CPU-limited".
+# Where kernels are long, Python runs ahead, and its time is hidden behind the device's. "Kernels in a replay also
+# execute slightly faster on the GPU", it goes on, "but eliding CPU overhead is the main benefit."
 
 # %% [markdown]
 # ## Further
@@ -823,9 +872,10 @@ compare(
 #
 # ### `inference_mode`
 #
-# Section 2 counted what autograd adds. `no_grad` takes away its graph; `inference_mode` takes away more: tensors made in
-# it count no versions, and their views are not tracked. "If it works out of the box for your use case it's a free
-# performance win", says the documentation. 100 views of a tensor: how many times as fast as under `no_grad`?
+# Section 2 counted what autograd adds. `no_grad` takes away its graph; `inference_mode` takes away more: tensors made
+# in it count no versions, and their views are not tracked. "If it works out of the box for your use case it's a free
+# performance win", says [the documentation](https://docs.pytorch.org/docs/stable/notes/autograd.html). 100 views of a
+# tensor made in it: how many times as fast as under `no_grad`?
 
 # %%
 guess = ...
@@ -835,7 +885,7 @@ guess = ...
 def views_under(mode):
     def run(x):
         with mode():
-            x = x.clone()
+            x = x.clone()  # made in the mode
             return [x[place] for place in range(100)][-1].clone()
 
     return run
@@ -858,7 +908,7 @@ compare(
     inputs=lambda generator, device: torch.rand(100, 16, generator=generator).to(device),
     guess=guess,
     claim="F30",
-    when="views are most of the work",
+    when="most of the work is views of tensors made in it",
 )
 
 # %% [markdown]
@@ -877,18 +927,38 @@ compare(
     ),
     guess=guess,
     claim="F30",
-    unless="views are most of the work",
+    unless="most of the work is views of tensors made in it",
     only="cpu",
 )
 
 # %% [markdown]
-# Some hundred nanoseconds for each view are a gain where there are only views. A model of layers does not notice. And
-# "free" has a price: what is made in it can never take part in a training (chapter 03).
+# What is saved for each view? And for a tensor that was made outside?
+
+
+# %%
+def outer_views_under(mode):
+    def run(x):
+        with mode():
+            return [x[place] for place in range(100)][-1].clone()
+
+    return run
+
+
+x = torch.rand(100, 16)
+for name, views in {"made in it": views_under, "made outside": outer_views_under}.items():
+    no_grad, inference = (microseconds(functools.partial(views(mode), x)) for mode in MODES.values())
+    print(f"views of a tensor {name:12} {10 * (no_grad - inference):4.0f} ns saved for each: ", end="")
+    print(f"{no_grad / inference:.2f} times as fast")
+
+# %% [markdown]
+# That is a gain where there are hardly any operations but such views. A model of layers does not notice. And "free" has
+# a price: what is made in it cannot be kept for a way back. `clone()` mends that, with a copy (chapter 03).
 #
 # ### An operation without a rule
 #
-# `vmap` replaces each operation by its form for batches. Where torch has no such form, it falls back to a loop, and warns.
-# Histograms of 200 rows: how many times as fast as a loop is `vmap`?
+# `vmap` replaces each operation by its form for batches. Where torch has no such form, which is the tutorial's
+# exception, it mostly falls back to a loop, and warns; `torch.equal` it refuses. Histograms of 200 rows: how many times
+# as fast as a loop is `vmap`?
 
 # %%
 guess = ...
@@ -902,6 +972,8 @@ def histogram(row):
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     vmap(histogram)(torch.rand(3, 16))
+equal = refusal(lambda: vmap(lambda row: row if torch.equal(row, row) else -row)(torch.rand(3, 16)))
+print("torch.equal:", equal)
 messages = [str(warning.message).split(" (Triggered")[0] for warning in told]
 print(*messages or ["no warning: this version of torch has a rule for it"])
 warnings.filterwarnings("ignore", "There is a performance drop")
@@ -922,13 +994,15 @@ print(
 )
 
 # %% [markdown]
-# Where the warning comes, the profiler counts one call for each row: the loop has moved, and is still there.
+# Where the warning comes, the profiler counts one call for each row, and one for the whole: the loop has moved, and is
+# still there.
 
 # %% [markdown]
 # ### The memory of `vmap`
 #
-# All examples together also means: all intermediate results together. The documentation: "If you run into memory issues
-# computing the vmap, please try a non-None `chunk_size`." Two functions for 256 examples. One makes a long row on its way
+# All examples together also means: all intermediate results together. [The
+# documentation](https://docs.pytorch.org/docs/stable/generated/torch.func.vmap.html): "If you run into memory issues
+# computing the vmap, please try a non-None chunk_size." Two functions for 256 examples. One makes a long row on its way
 # to a short result. The other is the gradient for each example, and its *result* is long. How many times less
 # memory at once does the first need with `chunk_size=16`?
 
@@ -983,16 +1057,16 @@ fewer(
 #
 # | you see | do | because |
 # |---|---|---|
-# | tensors of up to some thousand numbers | count calls, not numbers | a call costs a microsecond or more before the first number |
+# | tensors left of the crossing (section 1) | count calls, not numbers | a call has its price before the first number |
 # | a loop over rows | one operation with `dim=`; else `unbind` | each index is a call as well |
 # | `.item()` in a loop | `tolist`, once | one call reads all |
 # | a `with no_grad()` in the inner loop | around the loop | entering costs more than one small operation saves |
 # | a list of small tensors | one buffer with views; else `foreach` | on a CPU, `foreach` is a loop in C++ |
-# | few large tensors | leave the loop | there are no calls to save; lists need more memory |
+# | few large tensors | keep the loop | there are no calls to save; intermediate results of a list need more memory |
 # | a function for one example, many examples | `vmap`; by hand if it is the bottleneck | `vmap` has a fixed price per call |
-# | few examples, or large work for each | a loop | the same speed or better, and easier to read |
+# | few examples | a loop | on one CPU thread as fast or faster, and easier to read |
 # | `vmap` needs too much memory | `chunk_size`, if results are small | chunks are joined by a copy |
-# | gaps between operations in a profile | fewer calls, less Python in between | no faster kernel fills them |
+# | gaps in a profile that are not the profiler's own | fewer calls, less Python in between | no faster kernel fills them |
 # | a GPU that is starved, fixed shapes | CUDA graphs, or `mode="reduce-overhead"` | one launch in place of many |
 # | anything that changes, in a graph | a tensor that stays, filled anew | Python is not replayed |
 
@@ -1000,7 +1074,8 @@ fewer(
 verdicts("F25", "F26", "F27", "F28", "F29", "F30", "F31", "F43")
 
 # %% [markdown]
-# *F29*: the page's sentence names no device. *F31*: the sentence is right, and the example below it is not.
+# *F29*: right on a GPU, by the docstring; the page's sentence names no device. *F31*: right without `chunk_size`; the
+# example above that sentence on the page does something else.
 #
-# **Now you:** [the exercises of this chapter](../exercises/18_launch_overhead/18_launch_overhead.ipynb). Gradients in one
-# look, systems of many sizes, sixteen trainings in one, a forest, and a recurrence without its thousand steps.
+# **Now you:** [the exercises of this chapter](../exercises/18_launch_overhead/18_launch_overhead.ipynb). Gradients in
+# one look, systems of many sizes, sixteen trainings in one, a forest, and a recurrence without its thousand steps.

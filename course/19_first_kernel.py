@@ -14,22 +14,25 @@
 # - write a kernel in Triton: programs, tiles, masks, strides, a loop over tiles,
 # - test it on a computer without a GPU.
 #
-# **Time:** 50 minutes to read and run, 5 more for the part Further. **Needs:** a C++ compiler for sections 1 to 3; Triton for
+# **Time:** 55 minutes to read and run, 5 more for the part Further. **Needs:** a C++ compiler for sections 1 to 3; Triton for
 # sections 4 to 6 (on Linux, torch from PyPI brings it along; otherwise `pip install triton`); a GPU to time what Triton
 # makes. What is missing is said and skipped.
 #
 # **Claims tested:** *F32* "a definite method of speeding things up" is C++; *F33* "write it as a Python function"; *F34*
-# a data pointer "doesn't compose"; *F35* what `opcheck` finds; *F37* tiles are powers of two; *F38*, *F39* what Triton's
+# a data pointer "doesn't compose"; *F35* what `opcheck` finds; *F37* tiles are powers of two; *F38* what Triton's
 # interpreter cannot do; *F40* a softmax "significantly faster than PyTorch's native op"; in *Further* *F36*
-# `no_implicit_headers`.
+# `no_implicit_headers` and *F39*.
 
 # %%
 import ctypes
+import functools
 import os
 import shlex
 import shutil
 import subprocess
 import tempfile
+import timeit
+import weakref
 from pathlib import Path
 
 import torch
@@ -55,9 +58,7 @@ compiler = shutil.which(command[0])
 print("devices here:", *devices(), "· torch", torch.__version__)
 print("C++ compiler:", "found" if compiler else "none found, so sections 1 to 3 are skipped")
 if triton and interpreted and not interpreter_fits():
-    print(
-        f"Triton {triton.__version__}: its interpreter is too old for this NumPy, so sections 4 to 6 are skipped"
-    )
+    print(f"Triton {triton.__version__} is too old for this NumPy, so sections 4 to 6 are skipped")
     triton = None
 elif triton:
     print(
@@ -83,8 +84,8 @@ print(shrink(torch.tensor([-2.0, -0.3, 0.1, 0.7])).tolist())
 print(costs(shrink, numbers))
 
 # %% [markdown]
-# Five operations. Each reads a table of 4 MB or two, and writes one. In C++ it is one loop: read a number, think, write a
-# number.
+# Five operations. Each reads a table of 4 MB or two, and writes one. In C++ it is one loop: read a number, compute, write
+# a number.
 
 # %%
 source = """
@@ -128,17 +129,22 @@ def build(source, *options):
     return ctypes.CDLL(str(place / "library.so"))
 
 
+def load(source, *options):
+    """The library, whose functions know what they are given."""
+    library = build(source, *options)
+    library.shrink.argtypes = [address, address, integer, ctypes.c_float]
+    library.softmax.argtypes = [address, address, integer, integer]
+    library.product.argtypes = [address, address, address, integer]
+    return library
+
+
+address, integer = ctypes.c_void_p, ctypes.c_longlong
 libraries = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 try:
-    kernels = build(source) if compiler else None
+    kernels = load(source) if compiler else None
 except (OSError, subprocess.CalledProcessError) as error:
     kernels = None
     print("The compiler cannot build a library, so sections 1 to 3 are skipped:", type(error).__name__)
-if kernels:
-    address, integer = ctypes.c_void_p, ctypes.c_longlong
-    kernels.shrink.argtypes = [address, address, integer, ctypes.c_float]
-    kernels.softmax.argtypes = [address, address, integer, integer]
-    kernels.product.argtypes = [address, address, address, integer]
 
 
 def shrink_loop(x, by=0.5):
@@ -152,8 +158,8 @@ if kernels:
     print(costs(shrink_loop, numbers))
 
 # %% [markdown]
-# `-O3` lets the compiler treat several numbers at once. A million numbers: how many times as fast as five operations is the
-# loop?
+# `-O3` lets the compiler treat several numbers at once. Our loops run on one core, so the first cell gave torch one
+# thread, too. A million numbers: how many times as fast as five operations is the loop?
 
 # %%
 guess = ...
@@ -178,7 +184,18 @@ if kernels:
 
 # %% [markdown]
 # **Why.** The tables in between are gone. What is left is to read the numbers and to write the result; the *limit* is the
-# time that this takes at least.
+# time that this takes at least, with all cores. How near is our loop? A copy reads and writes as much, and computes nothing:
+
+# %%
+if kernels:
+    for name, call in {"loop in C++": lambda: shrink_loop(numbers), "copy": numbers.clone}.items():
+        print(
+            f"{name:12} {1e6 * min(timeit.repeat(call, number=1, repeat=30)):4.0f} µs, the shortest of 30 calls"
+        )
+
+# %% [markdown]
+# Where the two are close, no loop can do better.
+#
 #
 # ### Look first
 #
@@ -209,7 +226,7 @@ if kernels:
     )
 
 # %% [markdown]
-# Two operations win back most of what five have lost. `softshrink` is about as fast as our loop, or faster: it is the same
+# Two operations win back much of what five have lost. `softshrink` is about as fast as our loop, or faster: it is the same
 # loop, written by others, for more types and more kinds of processors. And it knows cases that we did not think of. What
 # becomes of a number that is not a number?
 
@@ -223,7 +240,18 @@ if kernels:
 
 # %% [markdown]
 # Ours says 0, because a comparison with NaN is false. A training that has gone wrong would look well. Every `if` in a kernel
-# needs this question.
+# needs this question. Here it is enough to turn ours round:
+
+# %%
+if kernels:
+    kernels = load(
+        source.replace(
+            "size > 0 ? std::copysign(size, x[i]) : 0", "size <= 0 ? 0 : std::copysign(size, x[i])"
+        )
+    )
+    assert shrink_loop(strange)[0].isnan() and torch.equal(shrink_loop(numbers), shrink(numbers))
+
+# %% [markdown]
 #
 # ### Where a loop of your own loses
 #
@@ -301,10 +329,18 @@ if kernels:
 # number. Torch's loops are written with vectors, and have an `exp` for them. So: **first ask what takes the time. If it is
 # memory, fuse. If it is arithmetic, use what others have tuned.**
 #
-# (There is an option for compilers that allows all that, `-ffast-math`. It also lets them assume that there is no NaN and no
-# infinity. Then a test for NaN may be taken out of your program.)
+# There is an option that allows a compiler all that, `-ffast-math`. It also lets it assume that there is no NaN and no
+# infinity. Then a test for NaN may be taken out of your program:
 
 # %%
+if kernels:
+    fast, rows = load(source, "-ffast-math"), numbers.view(1000, 1000)
+    for name, library in {"-O3": kernels, "-O3 -ffast-math": fast}.items():
+        result = torch.empty_like(rows)
+        call = functools.partial(library.softmax, rows.data_ptr(), result.data_ptr(), *rows.shape)
+        print(f"{name:16} {1e3 * min(timeit.repeat(call, number=1, repeat=10)):5.2f} ms for the softmax")
+        assert torch.allclose(result, rows.softmax(1))
+
 count_nan = (
     'extern "C" int nans(const float* x, int n) { int k = 0; while (n--) k += x[n] != x[n]; return k; }'
 )
@@ -339,6 +375,16 @@ if kernels:
 # The transposed table is right by luck: `empty_like` gave the result the same strides, so both are walked through in the
 # order of memory. In every second column the loop meets the columns in between; of 64-bit numbers it reads halves.
 #
+# Then call `contiguous()`? Yes, but keep a name for the copy. An address does not keep its memory:
+
+# %%
+copy = table[:, ::2].contiguous()
+place, still_there = copy.data_ptr(), weakref.ref(copy)
+del copy  # in `f(x.contiguous().data_ptr())` the copy has no name at all, and is gone before `f` begins
+print("the copy is gone, and its address is still there:", still_there() is None, f"· {place:#x}")
+assert still_there() is None
+
+# %% [markdown]
 # And autograd? The documentation says that a kernel with a bare pointer "doesn't compose with PyTorch subsystems". Let us
 # see what that looks like.
 
@@ -368,8 +414,8 @@ if kernels:
 #
 # `torch.library.custom_op` makes an operator of a function. The annotations say what goes in and out, and
 # `mutates_args` which inputs it writes to. `register_fake` says what comes out, without numbers, for the compiler;
-# `register_autograd` says how to go back. Here is the loop with all of it, and with the questions that
-# section 2 asked.
+# `register_autograd` says how to go back: first what is kept, then the gradient of each input. That of `x` passes where the
+# result is not 0; `by` gets none. Here is the loop with all of it, and with the questions that section 2 asked.
 
 
 # %%
@@ -410,7 +456,8 @@ if kernels:
 #
 # `torch.library.opcheck` looks for mistakes in what was said about an operator. Three operators; in each, something is wrong.
 # One hides that it writes to its input, one says a wrong shape, one is called with strides that its loop
-# does not know. Which of them are found?
+# does not know. How many of them are found? (Two of its tests are enough for that; the others are about gradients and
+# the compiler.)
 
 # %%
 guess = ...
@@ -468,10 +515,11 @@ if kernels:
 # `opcheck` compares what an operator *says* with what it *does*: what it writes to, shapes, types. It does not know which
 # numbers are right. For that you need a slow version, odd shapes, strides, and for gradients `torch.autograd.gradcheck`.
 #
-# ### What does the door cost?
+# ### What does such a call cost?
 #
-# A call of an operator goes through torch's dispatcher and through Python. The short formula is our opponent now. Ten
-# numbers: how many times as fast as our operator are its two operations?
+# A call of an operator goes through torch's dispatcher and through Python. Our opponent is the formula with two operations
+# now. (`softshrink` would beat both. Let us say that our formula had no name.) Ten numbers: how many times as fast as our
+# operator are the two?
 
 # %%
 guess = ...
@@ -511,7 +559,7 @@ if kernels:
 
 # %% [markdown]
 # The documentation says "please write it as a Python function" where built-in operations can express it. That is right for
-# ten numbers, and easier to keep. For millions, the door is small beside what the loop saves. (Before you
+# ten numbers, and easier to keep. For millions, the price of the call is small beside what the loop saves. (Before you
 # write one, try `torch.compile`, [chapter 15](15_compiler.ipynb): it writes such loops by itself, if your users can wait
 # for it.)
 
@@ -548,7 +596,8 @@ def add(x, y, tile=128):
 
 
 # %% [markdown]
-# `x` is an address again; `x + place` is a tile of addresses. `TILE` is a constant: another one makes another program.
+# `x` is an address again; `x + place` is a tile of addresses. `TILE` is a constant: another one makes another program. What a
+# load gives for a place outside is not said here, and nobody uses it.
 #
 # 1,000 numbers in tiles of 128. How many places are masked out?
 
@@ -650,34 +699,14 @@ else:
 
 # %% [markdown]
 # If you see wrong numbers and no error: that is the worst way not to support something. Test kernels with `float32`, and
-# `bfloat16` on a GPU. Its second gap is "indirect memory access": pointers that are loaded from memory. Two tensors, and a
-# third with their addresses:
-
-# %%
-if triton and interpreted:
-
-    @triton.jit
-    def gather_kernel(addresses, result, TILE: tl.constexpr):
-        x = tl.load(addresses + tl.program_id(0)).to(tl.pointer_type(tl.float32))
-        place = tl.arange(0, TILE)
-        tl.store(result + tl.program_id(0) * TILE + place, tl.load(x + place))
-
-    parts, together = (torch.randn(4), torch.randn(4)), torch.zeros(8)
-    try:
-        gather_kernel[(2,)](torch.tensor([part.data_ptr() for part in parts]), together, TILE=4)
-        works = torch.equal(together, torch.cat(parts))
-    except Exception as error:
-        works = False
-        print(f"{type(error).__name__}: {error}")
-    print("loaded through loaded addresses:", works)
-    behaviour("F39", "The interpreter cannot load through addresses that were loaded.", not works)
-
-# %% [markdown]
+# `bfloat16` on a GPU.
+#
 # ## 5. A row: what stands in the padding?
 #
-# A softmax needs two sums over a row: its highest number, and the sum of what `exp` makes. In Triton these are `tl.max` and
-# `tl.sum` of a tile. One program takes one row; the tile is the next power of two. Now it matters what stands
-# in the places that the mask leaves out. `other` says it.
+# A softmax needs two numbers that take a whole row: the highest one, and the sum of what `exp` makes. In Triton these are
+# `tl.max` and `tl.sum` of a tile. (`tl.maximum` takes the larger of two tiles, place by place; and there are `tl.where`,
+# `tl.sqrt` and others, as in torch.) One program takes one row; the tile is the next power of two. Now it matters what
+# stands in the places that the mask leaves out. `other` says it.
 
 # %%
 if triton:
@@ -758,8 +787,8 @@ if triton or interpreted:
 #
 # A program computes one tile of the result. For that it needs the rows of the left matrix and the columns of the right one
 # that meet there. It walks along both, a tile at a time, and adds up small products: `tl.dot`. A tile has two directions
-# now: `row[:, None]` and `column[None, :]`. The last argument counts: every program adds how many numbers
-# it has loaded.
+# now: `row[:, None]` and `column[None, :]`. `count` and `loaded` are for us alone: every program adds up how many numbers it
+# has loaded. Many add to one place, so it takes `tl.atomic_add`, in which no other program can come between.
 
 # %%
 if triton:
@@ -845,7 +874,8 @@ if triton or interpreted:
 # %% [markdown]
 # ## Further
 #
-# You can skip this part. It is about the compiler's time, for those who write C++ that knows tensors.
+# You can skip this part. It is about the compiler's time, for those who write C++ that knows tensors, and about one thing
+# more that the interpreter is said not to do.
 #
 # ### The official way, and its price
 #
@@ -878,8 +908,8 @@ if kernels:
         fewer("F36", "lines that the compiler reads", without=read["load_inline"], following=light)
 
 # %% [markdown]
-# All these lines for ten of yours: the first `load_inline` takes its time. (The next ones with the same source find the
-# library in a folder.) With `no_implicit_headers=True` you name the headers. A project builds its library once, when it is
+# All these lines for ten of yours. (Lines are counted here; the next cell has the seconds. Later calls with the same source
+# find the library in a folder.) With `no_implicit_headers=True` you name the headers. A project builds its library once, when it is
 # installed, and then the price is small. Here you can try it:
 
 # %%
@@ -890,6 +920,32 @@ else:
     print("Not tried.")
 
 # %% [markdown]
+# ### Pointers to pointers
+#
+# Section 4 showed a gap of Triton's interpreter. A second one, says its documentation, is "indirect memory access": pointers
+# that are loaded from memory. Two tensors, and a third with their addresses. Where it says `True`, this version can do more
+# than it promises:
+
+# %%
+if triton and interpreted:
+
+    @triton.jit
+    def gather_kernel(addresses, result, TILE: tl.constexpr):
+        x = tl.load(addresses + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+        place = tl.arange(0, TILE)
+        tl.store(result + tl.program_id(0) * TILE + place, tl.load(x + place))
+
+    parts, together = (torch.randn(4), torch.randn(4)), torch.zeros(8)
+    try:
+        gather_kernel[(2,)](torch.tensor([part.data_ptr() for part in parts]), together, TILE=4)
+        works = torch.equal(together, torch.cat(parts))
+    except Exception as error:
+        works = False
+        print(f"{type(error).__name__}: {error}")
+    print("loaded through loaded addresses:", works)
+    behaviour("F39", "The interpreter cannot load through addresses that were loaded.", not works)
+
+# %% [markdown]
 # ## Summary
 #
 # | you have | do | because |
@@ -897,7 +953,7 @@ else:
 # | many element-wise steps, large tensors | a shorter formula; `torch.compile`; a loop of your own | tables in between are traffic |
 # | a formula with a name | torch's function | somebody has written that loop, for NaN and all types, too |
 # | a product, a softmax, a convolution | torch's function | arithmetic, and decades of tuning |
-# | ten numbers | plain operations | a custom operator's door costs more than they do |
+# | ten numbers | plain operations | the call of a custom operator costs more than they do |
 # | a loop through time, pieces of uneven length | a kernel | torch would need many calls (exercises 3 and 4) |
 # | a kernel that gets `data_ptr()` | check type, device, strides; say how to go back | an address knows nothing, and nobody complains |
 # | an operator | `custom_op`, `register_fake`, `register_autograd`, `opcheck` | then the compiler and autograd know it |

@@ -559,7 +559,7 @@ CLAIMS = {
         link="https://docs.pytorch.org/docs/stable/notes/cuda.html",
     ),
     "F25": Claim(
-        "Replaying a CUDA graph takes much less of the CPU's time than launching again.",
+        "Replaying a CUDA graph is faster than launching each operation again.",
         "many small kernels run on a GPU again and again",
         "speed",
         "cuda",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -127,11 +127,34 @@ def draw_gaps(traces: Mapping[str, Spans], number: int = 12) -> tuple[Figure, st
     return figure, f"{number} operations of each profile, with gaps between them. " + "; ".join(told) + "."
 
 
+def refusal(call: Callable[[], object]) -> str:
+    """The first sentence of torch's error for a call that it must refuse."""
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error).split(". ")[0]
+    raise AssertionError("torch should refuse this")
+
+
+def page_faults(call: Callable[..., object], *inputs: object, times: int = 10) -> float:
+    """How often in one call the system had to hand out memory; NaN where it does not count that (Windows)."""
+    try:
+        from resource import RUSAGE_SELF, getrusage
+    except ImportError:
+        return float("nan")
+    call(*inputs)
+    before = getrusage(RUSAGE_SELF).ru_minflt
+    for _ in range(times):
+        call(*inputs)
+    return (getrusage(RUSAGE_SELF).ru_minflt - before) / times
+
+
 class Tape(TorchDispatchMode):
     """Records operations while its block runs; ``replay`` repeats them, on the same tensors.
 
-    A CUDA graph's rules, on any device, without its speed: each operation reads from and writes to the memory
-    that it had at the recording. Nothing else of the block is repeated.
+    Two of a CUDA graph's rules, on any device, without its speed: each operation reads from and writes to the
+    memory that it had at the recording, and nothing else of the block is repeated. Unlike a CUDA graph it computes
+    while it records, keeps all tensors alive, and lets most of what waits for the device pass.
     """
 
     @classmethod

@@ -12,7 +12,7 @@
 # tensors that you get as they are. Every function must work for `float32` and `float64`, on any device, and return the
 # type that it was given. `costs`, which the chapter uses, counts what a call costs: `from autograder import costs`, then
 # `print(costs(function, *inputs))`.
-# The chapter is [here](../../course/18_launch_overhead.ipynb). 32 points, about 105 minutes.
+# The chapter is [here](../../course/18_launch_overhead.ipynb). 32 points, about 125 minutes.
 
 # %% id="setup" role="given"
 import torch
@@ -22,7 +22,7 @@ from autograder import check, race
 # %% [markdown]
 # ## 1. All gradients in one look
 #
-# *Medium, 15 minutes.* Before each step somebody wants to know how the gradients of all parameters are: how long, how
+# *Medium, 25 minutes.* Before each step somebody wants to know how the gradients of all parameters are: how long, how
 # large, and whether something is broken. Looking takes longer than the step. Write `health(gradients)`.
 #
 # - `gradients`: a list of *N* tensors of any shapes, all of one floating-point type and on one device. *N* may be 0. A
@@ -87,7 +87,8 @@ def many_tensors(generator, device):
 # <details><summary>Hint 2</summary>Chapter 10 adds up by groups. It also has an operation for the largest of a group.
 # </details>
 # <details><summary>Hint 3</summary>The sizes are known to Python; a tensor of them can be made without asking the device.
-# <code>repeat_interleave</code> makes a place for each number of it.</details>
+# <code>repeat_interleave</code> makes a place for each number of it; <code>output_size</code> tells it the total, so that
+# nobody waits.</details>
 
 
 # %% id="health" role="answer"
@@ -321,8 +322,7 @@ def sixteen_trainings(generator, device):
 # weights, just the gradient of this network's error?</details>
 # <details><summary>Hint 3</summary>Lengths, factors and rates are one number for each network. To multiply a stack of tables
 # they need two more dimensions behind.</details>
-# <details><summary>Hint 4</summary>Or go back by hand: two layers need no autograd, and then <code>vmap</code> is not needed
-# either.</details>
+# <details><summary>Hint 4</summary>Or go back by hand: two layers need no autograd.</details>
 
 
 # %% id="sweep" role="answer"
@@ -395,7 +395,7 @@ race(sweep, against=sweep_slow, on=sixteen_trainings, at_least={"cpu": 4}, toler
 # - A walk begins at node 0. At a node whose `left` is -1 it ends: the tree says `value` there. At any other node it goes on
 #   to `left` where `x[sample, feature] <= threshold`, and otherwise to `right`. So a NaN goes to the right.
 # - `depth`: no walk takes more than so many steps; 0 or more. Most are shorter. Where `left` is -1, `feature`, `right` and
-#   `threshold` may hold anything.
+#   `threshold` may hold anything. (An unused node holds what a used one might.)
 # - returns: `(N,)`, the mean over the trees.
 # - No syncs.
 
@@ -505,14 +505,14 @@ race(forest, against=forest_slow, on=large_forest, at_least={"cpu": 8}, points=3
 # %% [markdown]
 # ## 5. A recurrence without its thousand steps
 #
-# *Hard, 25 minutes.* Each state is made of the one before it: `state[t] = keep[t] * state[t - 1] + new[t]`, from a state of 0.
+# *Hard, 35 minutes.* Each state is made of the one before it: `state[t] = keep[t] * state[t - 1] + new[t]`, from a state of 0.
 # (Many models of sequences have such a layer.) It looks as if one step had to wait for the other. Write
 # `recurrence(keep, new)`.
 #
 # - `keep` and `new`: `(T, D)`, of one type and on one device; *T* and *D* are at least 1. Numbers in `keep` lie between -1
 #   and 1, and may be 0.
 # - returns: all states, `(T, D)`.
-# - Gradients reach `keep` and `new`.
+# - Gradients reach `keep` and `new`, also where there is a single state: zeros for `keep`, and not none.
 
 
 # %% id="recurrence_given" role="given"
@@ -557,10 +557,11 @@ def a_thousand_states(generator, device):
 # do with a zero, and what is a product of a thousand numbers below 1?</details>
 # <details><summary>Hint 2</summary>Two steps together are one step of the same form: <code>keep</code> and <code>new</code> of the
 # pair can be computed from those of the two, for all neighbouring pairs at once.</details>
-# <details><summary>Hint 3</summary>When each place knows what the last 2 steps do together, what do you get from a place and the
-# one two before it? And after that?</details>
-# <details><summary>Hint 4</summary>The first places have nobody so far before them: they are done already. Autograd wants old
-# values to stay, so make new tensors at each level.</details>
+# <details><summary>Hint 3</summary>Another way is to keep all places. When each knows what the last 2 steps do together, what do
+# you get from a place and the one two before it? And after that?</details>
+# <details><summary>Hint 4</summary>The first places have nobody that far before them: they are done already. Autograd wants old
+# values to stay, so make new tensors at each level. And a single state has no level at all: how does <code>keep</code> get
+# its gradient of 0 then?</details>
 
 
 # %% id="recurrence" role="answer"

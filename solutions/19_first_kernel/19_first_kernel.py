@@ -5,15 +5,16 @@
 # takes more memory or more time than it must. Write a better one.
 #
 # **How it works.** Every exercise has a solution cell; replace the `raise` line there. Then run the test cells
-# below it. `check` tells you whether your answer is right, and if not, where. `by_kernels` in a test makes sure that it is
-# a kernel that computes. `race` times your answer against the given version, on this machine, now. Hidden tests run when
-# your notebook is graded: other shapes and other random numbers.
+# below it. `check` tells you whether your answer is right, and if not, where. It tries every input in other memory layouts,
+# too: that is what *any strides* means. `by_kernels` in a test makes sure that torch computes nothing there. (It does not
+# watch NumPy; leave that out all the same.) `race` times your answer against the given version, on this machine, now.
+# Hidden tests run when your notebook is graded: other shapes and other random numbers.
 #
 # Exercises 1 to 3 need Triton, and no GPU: the cell below switches its interpreter on, also where there is a GPU. Exercise
 # 4 needs a C++ compiler. Where one is missing, these points are not counted against you. Exercise 5 needs neither.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell. Leave the
-# inputs as they are. The chapter is [here](../../course/19_first_kernel.ipynb). 28 points, about 92 minutes.
+# inputs as they are. The chapter is [here](../../course/19_first_kernel.ipynb). 28 points, about 90 minutes.
 
 # %% id="setup" role="given"
 import ctypes
@@ -158,12 +159,12 @@ def one_row(generator, device):
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>One program takes one row, as in the chapter's softmax. It loads two rows and stores
-# two.</details>
-# <details><summary>Hint 2</summary>The lanes behind the end of the row hold what you say in <code>other</code>, and that
+# <details><summary>Hint 1</summary>One program takes one row, as in the chapter's softmax. It loads two rows, the
+# weights and the bias, and stores two rows; each time with a mask.</details>
+# <details><summary>Hint 2</summary>The places behind the end of the row hold what you say in <code>other</code>, and that
 # is harmless in the first sum. What do they hold after the mean is subtracted?</details>
-# <details><summary>Hint 3</summary>Rows of 5 numbers are right and rows of 8 numbers, too? Then look at the divisor: the
-# tile has more numbers than the row.</details>
+# <details><summary>Hint 3</summary>Rows of 8 numbers are right and rows of 5 are not? Then look at the divisor: the tile
+# has more numbers than the row. Rows far from 0 are wrong? Look at which differences are squared.</details>
 # <details><summary>Hint 4</summary>A tensor has two strides. A transposed one, or every second column of one, has none that
 # is 1.</details>
 
@@ -242,7 +243,7 @@ check(
 # %% [markdown]
 # ## 2. Weights of one byte
 #
-# *Hard, 22 minutes.* A language model that writes one word at a time mostly waits for its weights. So they are kept as
+# *Medium, 15 minutes.* A language model that writes one word at a time mostly waits for its weights. So they are kept as
 # `int8`, with one factor for each output. The given version makes them `float32` again before it multiplies: all of
 # them, each time. Write `int8_linear(x, weight, factors, bias)` with one Triton kernel, which does that tile by tile.
 #
@@ -280,8 +281,8 @@ def one_word(generator, device):
 # <details><summary>Hint 2</summary>The weights come as (outputs, inputs), and the product wants (inputs, outputs). No copy is
 # needed for that: which stride belongs to which offset?</details>
 # <details><summary>Hint 3</summary>A tile can be changed to another type with <code>.to(tl.float32)</code>.</details>
-# <details><summary>Hint 4</summary>The factor of an output is the same for all inputs. So it can wait until the loop is
-# over: one multiplication for each result, in place of one for each weight.</details>
+# <details><summary>Hint 4</summary>On which of the three indices, row, output and input, does a factor depend? So when is
+# the best time for it?</details>
 
 
 # %% id="int8_linear" role="answer"
@@ -365,7 +366,7 @@ check(
 # %% [markdown]
 # ## 3. Pieces of uneven length
 #
-# *Hard, 22 minutes.* In a graph, each node weighs its neighbours with a softmax, and has few of them or many. All scores
+# *Hard, 27 minutes.* In a graph, each node weighs its neighbours with a softmax, and has few of them or many. All scores
 # stand in one long tensor, node after node. Torch has no operation for that, so the given version loops over the nodes.
 # Write `piecewise_softmax(scores, starts)` with one Triton kernel, launched once.
 #
@@ -413,7 +414,8 @@ def small_scores(generator, device):
 # <details><summary>Hint 3</summary>Three walks are the simple way: one for the highest score, one for the sum, one to write.
 # With the idea of chapter 16, section 3, the first two are one.</details>
 # <details><summary>Hint 4</summary>A number that changes from one tile to the next begins as a number of the right type: a
-# minimum as <code>float("-inf")</code>, a sum as <code>0.0</code>.</details>
+# maximum as <code>float("-inf")</code>, a sum as <code>0.0</code>. (Of two of these, <code>tl.maximum</code> is the larger
+# one.)</details>
 
 
 # %% id="piecewise_softmax" role="answer"
@@ -491,7 +493,7 @@ check(
 # %% [markdown]
 # ## 4. A loop that cannot be one call
 #
-# *Medium, 18 minutes.* In reinforcement learning, the *advantage* of a step depends on that of the next one. So the given
+# *Medium, 20 minutes.* In reinforcement learning, the *advantage* of a step depends on that of the next one. So the given
 # version goes backwards through time, some calls for each step. Write `advantages(rewards, values, done, gamma, decay)`,
 # with a loop in C++. `build(source, name, types)`, from the first cell, compiles a source and gives the function of this
 # name; `types` are those of its arguments, such as `["pointer", "long long", "float"]` (or `"double"`). A tensor goes to a
@@ -540,7 +542,8 @@ def one_step(generator, device):
 # <details><summary>Hint 1</summary>Compile when the cell runs, not when the function is called. And let the types that you
 # name be those of the C++ function, one for one.</details>
 # <details><summary>Hint 2</summary>A C++ function that gets an address counts numbers from there, one after the other. Which
-# tensors does it understand? And how large is one <code>bool</code> of torch?</details>
+# tensors does it understand? And how large is one <code>bool</code> of torch? A copy that no
+# name holds is gone before the function begins (section 2).</details>
 # <details><summary>Hint 3</summary>Two loops. With the columns in the inner one, the program reads memory in its order, and
 # the compiler can treat several columns at once. The advantages of the next step are a row of the result already.</details>
 
@@ -616,7 +619,7 @@ race(advantages, against=advantages_slow, on=many_steps, at_least={"cpu": 40}, n
 # %% [markdown]
 # ## 5. The best tile
 #
-# *Medium, 12 minutes.* How large should the tiles of a matrix product be? The larger, the less is loaded, and the
+# *Medium, 10 minutes.* How large should the tiles of a matrix product be? The larger, the less is loaded, and the
 # less space is left. The given version tries all tiles, and counts for each of its programs what that loads. Write
 # `best_tile(rows, columns, inner, space)`.
 #

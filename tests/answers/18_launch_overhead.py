@@ -39,6 +39,23 @@ def health(gradients):
     return torch.stack([squares.sqrt(), largest, means, sizes - counts], 1)
 
 
+# %% health waits_for_the_total check=0 hidden=0 race=1.5..3
+def health(gradients):
+    if not gradients:
+        return torch.zeros(0, 4)
+    flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    sizes = torch.tensor([gradient.numel() for gradient in gradients], device=flat.device)
+    owners = torch.repeat_interleave(torch.arange(len(gradients), device=flat.device), sizes)
+    good = flat.isfinite()
+    kept = torch.where(good, flat, 0)
+    empty = flat.new_zeros(len(gradients))
+    counts = empty.index_add(0, owners, good.to(flat.dtype))
+    squares = empty.index_add(0, owners, kept.square())
+    means = empty.index_add(0, owners, kept) / counts.clamp(min=1)
+    largest = empty.scatter_reduce(0, owners, kept.abs(), "amax")
+    return torch.stack([squares.sqrt(), largest, means, sizes - counts], 1)
+
+
 # %% health divides_by_all check=0 hidden=0 race=0
 def health(gradients):
     if not gradients:
