@@ -159,7 +159,7 @@ race(
     average_gradients,
     against=average_gradients_slow,
     on=uneven_ranks,
-    at_least={"cpu": 4.5, "cuda": 4},
+    at_least={"cpu": 3, "cuda": 3},
     points=2,
 )
 
@@ -511,7 +511,7 @@ check(
 ### END HIDDEN TESTS
 
 # %% id="indices_of_rank_race" role="test"
-race(indices_of_rank, against=indices_of_rank_slow, on=some_epoch, at_least={"cpu": 14}, points=2)
+race(indices_of_rank, against=indices_of_rank_slow, on=some_epoch, at_least={"cpu": 13}, points=2)
 
 # %% [markdown]
 # ## 4. BatchNorm over all ranks
@@ -531,8 +531,8 @@ race(indices_of_rank, against=indices_of_rank_slow, on=some_epoch, at_least={"cp
 #   another.
 # - It runs in every layer of every step: it must not make the host wait for the device (0 `syncs` in `costs`,
 #   which you can import from `autograder`). The given tensors must not be changed.
-# - The race has 64 ranks and 8192 channels: tables of 2 MB, of which the given version takes one row at a time. A few
-#   operations on whole tables need not be faster: the obvious ones earn from none to 2 of the race's 3 points.
+# - The race has 256 ranks and 2048 channels: tables of 2 MB, of which the given version takes one row at a time. A few
+#   operations on whole tables gain less than one expects: the obvious ones earn only a part of the race's 3 points.
 #   Measure.
 
 
@@ -554,9 +554,9 @@ def whole_batch_slow(counts, means, variances):
 
 
 def many_ranks(generator, device):
-    counts = torch.randint(1, 65, (64,), generator=generator).to(device)
-    means = torch.randn(64, 8192, generator=generator).to(device)
-    return counts, means, torch.rand(64, 8192, generator=generator).to(device)
+    counts = torch.randint(1, 65, (256,), generator=generator).to(device)
+    means = torch.randn(256, 2048, generator=generator).to(device)
+    return counts, means, torch.rand(256, 2048, generator=generator).to(device)
 
 
 def far_from_zero(generator, device):
@@ -662,7 +662,7 @@ check(
 ### END HIDDEN TESTS
 
 # %% id="whole_batch_race" role="test"
-race(whole_batch, against=whole_batch_slow, on=many_ranks, at_least={"cpu": 1.7, "cuda": 14}, points=3)
+race(whole_batch, against=whole_batch_slow, on=many_ranks, at_least={"cpu": 2.9, "cuda": 14}, points=3)
 
 # %% [markdown]
 # ## 5. Save on one rank, resume anywhere
@@ -860,7 +860,7 @@ check(
 ### END HIDDEN TESTS
 
 # %% id="snapshot_race" role="test"
-race(snapshot, against=snapshot_slow, on=wrapped_state, at_least={"cpu": 4.8, "cuda": 2}, points=2)
+race(snapshot, against=snapshot_slow, on=wrapped_state, at_least={"cpu": 4.5, "cuda": 2}, points=2)
 
 # %% [markdown]
 # ## Done

@@ -271,7 +271,7 @@ check(standardise, like=standardise_slow, on=one_column, points=1)
 ### END HIDDEN TESTS
 
 # %% id="standardise_race" role="test"
-race(standardise, against=standardise_slow, on=readings, at_least={"cpu": 3, "cuda": 14}, points=2)
+race(standardise, against=standardise_slow, on=readings, at_least={"cpu": 2.5, "cuda": 14}, points=2)
 
 # %% [markdown]
 # ## 3. A softmax for each group

@@ -519,7 +519,7 @@ race(
 #   of `flatten()`).
 # - A share outside 0 to 1 must raise `ValueError`. `weights` must stay as they are.
 # - Time: the race has 34,176 weights with four digits after the point. The obvious way is to let torch make the
-#   ranking. It earns from a third of the points to most of them, depending on the processor. Measure.
+#   ranking. It earns less than half of the points or most of them, depending on the processor. Measure.
 
 
 # %% id="masks_given" role="given"
@@ -628,7 +628,7 @@ check(
 ### END HIDDEN TESTS
 
 # %% id="masks_race" role="test"
-race(masks, against=masks_slow, on=larger_layers, at_least={"cpu": 7.5, "cuda": 7.5}, points=2)
+race(masks, against=masks_slow, on=larger_layers, at_least={"cpu": 5.7, "cuda": 7.5}, points=2)
 
 # %% [markdown]
 # ## 5. Adam for many small tensors

@@ -119,7 +119,7 @@ check(batches, like=batches_slow, on=[one_picture_a_step, no_steps, wide_picture
 ### END HIDDEN TESTS
 
 # %% id="batches_race" role="test"
-race(batches, against=batches_slow, on=four_steps, at_least={"cpu": 30, "cuda": 30}, points=2)
+race(batches, against=batches_slow, on=four_steps, at_least={"cpu": 22, "cuda": 22}, points=2)
 
 # %% [markdown]
 # ## 2. Move the pictures
@@ -246,7 +246,7 @@ check(
 ### END HIDDEN TESTS
 
 # %% id="shift_race" role="test"
-race(shift, against=shift_slow, on=moved_pictures, at_least={"cpu": 4.7, "cuda": 10}, points=3)
+race(shift, against=shift_slow, on=moved_pictures, at_least={"cpu": 2.1, "cuda": 10}, points=3)
 
 # %% [markdown]
 # ## 3. Small and fast

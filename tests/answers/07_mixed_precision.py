@@ -38,7 +38,7 @@ def rms_norm(x, weight, eps):
     return (values * factor * weight).to(x.dtype)
 
 
-# %% rms_norm first_attempt check=1 huge=1 hidden=2 race=0..1.7
+# %% rms_norm first_attempt check=1 huge=1 hidden=2 race=0..2
 def rms_norm(x, weight, eps):
     # float32 holds the squares of every float16; the squares of the other two types need float64
     wide = x.to(torch.float32 if x.dtype == torch.float16 else torch.float64)
@@ -53,7 +53,7 @@ def rms_norm(x, weight, eps):
     return (values * factor * weight).to(x.dtype)
 
 
-# %% rms_norm a_buffer_in_float64 check=1 huge=1 hidden=2 race=0..1.8
+# %% rms_norm a_buffer_in_float64 check=1 huge=1 hidden=2 race=0..2
 def rms_norm(x, weight, eps):
     values = x.double()
     size = (values.square().mean(-1, keepdim=True) + eps).sqrt()

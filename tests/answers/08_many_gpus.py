@@ -263,7 +263,7 @@ def whole_batch(counts, means, variances):
     return mean.to(kind), ((variances + (means - mean).square()) * weights).sum(0).to(kind)
 
 
-# %% whole_batch first_attempt check=2 edges=1 waits=1 hidden=1 race=0
+# %% whole_batch first_attempt check=2 edges=1 waits=1 hidden=1 race=0..1
 def whole_batch(counts, means, variances):
     there = (counts > 0)[:, None]
     weights = counts.double()
@@ -275,7 +275,7 @@ def whole_batch(counts, means, variances):
     return mean.to(means.dtype), variance.to(means.dtype)
 
 
-# %% whole_batch new_tables check=2 edges=1 waits=1 hidden=1 race=0..2
+# %% whole_batch new_tables check=2 edges=1 waits=1 hidden=1 race=0..2.5
 def whole_batch(counts, means, variances):
     weights = counts.to(means.dtype)
     weights = weights / weights.sum()
@@ -297,7 +297,7 @@ def whole_batch(counts, means, variances):
     return mean, weights @ means
 
 
-# %% whole_batch in_blocks check=2 edges=1 waits=1 hidden=1 race=0
+# %% whole_batch in_blocks check=2 edges=1 waits=1 hidden=1 race=0..2
 def whole_batch(counts, means, variances):
     weights = counts.to(means.dtype)
     weights = weights / weights.sum()

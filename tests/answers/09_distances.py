@@ -88,7 +88,7 @@ def gappy_distances(a, b):
     return torch.cdist(a.nan_to_num(), b.nan_to_num()) / common.sqrt()
 
 
-# %% gappy_distances right_at_once check=1 far=1 hidden=2 race=0..2
+# %% gappy_distances right_at_once check=1 far=1 hidden=2 race=0..2.2
 def gappy_distances(a, b):
     return (a[:, None] - b).square().nanmean(2).sqrt()
 
@@ -228,7 +228,7 @@ def kmeans(points, centres, steps):
     return centres + middle, labels, torch.cdist(points, centres).amin(1).mean()
 
 
-# %% kmeans right_cluster_by_cluster check=1 others=2 hidden=2 race=0..2.8
+# %% kmeans right_cluster_by_cluster check=1 others=2 hidden=2 race=0..2.9
 def kmeans(points, centres, steps):
     middle = points.mean(0)
     points, centres = points - middle, centres - middle

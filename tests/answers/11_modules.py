@@ -198,7 +198,7 @@ def routed(x, which, weights, biases):
     return torch.cat(results) if results else x.new_zeros(0, weights.shape[1])
 
 
-# %% routed transcribed check=1 empty=1 syncs=2 bad=1 hidden=1 race=0
+# %% routed transcribed check=1 empty=1 syncs=2 bad=1 hidden=1 race=0..1.3
 def routed(x, which, weights, biases):
     if len(which) and (which.min() < 0 or which.max() >= len(weights)):
         raise IndexError("no such layer")
@@ -334,7 +334,7 @@ def masks(weights, share):
     return [piece.view(weight.shape) for piece, weight in zip(pieces, weights, strict=True)]
 
 
-# %% masks first_attempt check=1 share=1 hidden=2 race=0.7..1.7
+# %% masks first_attempt check=1 share=1 hidden=2 race=0.8..1.9
 def masks(weights, share):
     if not 0 <= share <= 1:
         raise ValueError(f"share must be from 0 to 1, not {share}")

@@ -53,7 +53,7 @@ def most_probable(scores, scale, shift):
     return most_probable_slow(scores, scale, shift)
 
 
-# %% most_probable transcribed check=1 hidden=2 race=0..1.4
+# %% most_probable transcribed check=1 hidden=2 race=0..2
 def most_probable(scores, scale, shift):
     number, classes = scores.shape
     times = 100 if number % 100 == 0 else 1
@@ -72,13 +72,13 @@ def most_probable(scores, scale, shift):
     return rows.argmax(0)
 
 
-# %% most_probable right_by_max check=1 hidden=2 race=0..1.4
+# %% most_probable right_by_max check=1 hidden=2 race=0..2
 def most_probable(scores, scale, shift):
     rows = (scores * scale + shift).T.contiguous()
     return rows.max(0).indices
 
 
-# %% most_probable right_class_by_class check=1 hidden=2 race=0..2
+# %% most_probable right_class_by_class check=1 hidden=2 race=0..2.8
 def most_probable(scores, scale, shift):
     rows = scores.T.contiguous() * scale[:, None] + shift[:, None]
     best, label = rows[0], torch.zeros(len(scores), dtype=torch.int64, device=scores.device)
@@ -108,14 +108,14 @@ def most_probable(scores, scale, shift):
     return ((rows == rows.amax(0)) * numbers[:, None]).amax(0).long()
 
 
-# %% most_probable right_by_table_after_a_copy check=1 hidden=2 race=0..2.7
+# %% most_probable right_by_table_after_a_copy check=1 hidden=2 race=0..2.9
 def most_probable(scores, scale, shift):
     rows = (scores.T.contiguous() * scale[:, None]).add_(shift[:, None])
     numbers = torch.arange(len(rows), dtype=torch.uint8, device=scores.device)
     return ((rows == rows.amax(0)) * numbers[:, None]).amax(0).long()
 
 
-# %% most_probable right_with_where check=1 hidden=2 race=0..2.4
+# %% most_probable right_with_where check=1 hidden=2 race=0..2.8
 def most_probable(scores, scale, shift):
     best, label = None, torch.zeros(len(scores), dtype=torch.uint8, device=scores.device)
     for number, (column, a, b) in enumerate(zip(scores.unbind(1), scale, shift, strict=True)):
@@ -139,7 +139,7 @@ def adapted(matrix, ups, downs, which, vectors):
     return vectors @ matrix.T + torch.bmm(ups[which], small)[:, :, 0]
 
 
-# %% adapted right_but_one_by_one check=1 gradients=1 hidden=2 race=0.5..2.7
+# %% adapted right_but_one_by_one check=1 gradients=1 hidden=2 race=0.5..2.8
 def adapted(matrix, ups, downs, which, vectors):
     result = vectors @ matrix.T
     for i, k in enumerate(which.tolist()):

@@ -88,7 +88,7 @@ def shift(pictures, moves):
     return pictures[which, there[:, :, None], across[:, None, :]] * inside
 
 
-# %% shift first_attempt check=1 bad=1 hidden=2 race=0..1.2
+# %% shift first_attempt check=1 bad=1 hidden=2 race=0..2
 def shift(pictures, moves):
     number, height, width = pictures.shape
     if moves.shape != (number, 2):

@@ -55,6 +55,20 @@ def step_in_one_piece(weight, gradient, momentum, scale, steps, limit):
     )
 
 
+# %% step_in_one_piece one_number_becomes_float64 check=0 lean=3 hidden=0
+def step_in_one_piece(weight, gradient, momentum, scale, steps, limit):
+    gradient = gradient / scale
+    good = gradient.isfinite().all()
+    factor = (limit / torch.linalg.vector_norm(gradient.double())).clamp(max=1)
+    new = 0.9 * momentum + gradient * factor
+    return (
+        torch.where(good, weight - 0.1 * new, weight),
+        torch.where(good, new, momentum),
+        torch.where(good, torch.where(steps == 3, scale * 2, scale), (scale / 2).clamp(min=1)),
+        torch.where(good, (steps + 1) % 4, 0),
+    )
+
+
 # %% step_in_one_piece right_with_lerp check=1 lean=3 hidden=2
 def step_in_one_piece(weight, gradient, momentum, scale, steps, limit):
     gradient = gradient / scale
@@ -129,6 +143,23 @@ def recordings(calls):
     return found
 
 
+# %% recordings a_new_type_teaches_nothing check=0 foretell=0 hidden=3
+def recordings(calls):
+    seen, versions, found = None, [], []
+    for kind, sizes in calls:
+        new = not any(
+            one == kind and all(a in (None, b) for a, b in zip(pattern, sizes, strict=True))
+            for one, pattern in versions
+        )
+        if new:
+            pattern = [a if a == b else None for a, b in zip(seen or sizes, sizes, strict=True)]
+            if seen is None or any(one == kind for one, _ in versions):
+                seen = pattern
+            versions.append((kind, pattern))
+        found.append(new)
+    return found
+
+
 # %% recordings right_with_sets check=1 foretell=3 hidden=3
 def recordings(calls):
     first, changed, versions = calls[0][1], set(), []
@@ -198,6 +229,27 @@ def best_sizes(counts, most):
             costs.append(inside * (sizes[place + 1] - sizes[place]))
         sizes.pop(costs.index(min(costs)))
     return torch.tensor(sizes, device=counts.device)
+
+
+# %% best_sizes fails_at_one_size check=0 bad=1 hidden=0 race=0
+def best_sizes(counts, most):
+    if most < 1:
+        raise ValueError("no size")
+    lengths = counts.nonzero().flatten()
+    number, total = counts[lengths], len(lengths)
+    zero = lengths.new_zeros(1)
+    above, below = torch.cat([zero, number.cumsum(0)]), torch.cat([zero, (number * lengths).cumsum(0)])
+    table = (above - above[:, None]) * torch.cat([zero, lengths]) - (below - below[:, None])
+    place = torch.arange(total + 1, device=counts.device)
+    table[place[:, None] >= place] = 1 << 56
+    best, found = table[0], []
+    for _ in range(1, min(most, total)):
+        best, where = torch.min(best[:, None] + table, dim=0)
+        found.append(where)
+    ends = [total]
+    for where in torch.stack(found).tolist()[::-1]:
+        ends.append(where[ends[-1]])
+    return lengths[torch.tensor(ends[::-1], device=counts.device) - 1]
 
 
 # %% best_sizes right_half_way check=1 bad=1 hidden=2 race=0..3

@@ -59,7 +59,7 @@ def clip_rows(rows, limit):
     return rows * torch.where(norm > limit, factor, 1)
 
 
-# %% through_matrix 03cb9eda35
+# %% through_matrix dd0d2fe5da
 import torch
 
 

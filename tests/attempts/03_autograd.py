@@ -1,4 +1,4 @@
-# %% last_gradient 4812c71435
+# %% last_gradient 72a440f8d0
 import torch
 
 

@@ -58,7 +58,7 @@ def encode(rows, table, weight):
     return F.embedding_bag(places, vectors, offsets, mode="mean")
 
 
-# %% send f426ffdcf7
+# %% send 8768fd31a0
 import torch
 
 

@@ -10,7 +10,7 @@ def searches(calls, step):
     return sum(plans.values())
 
 
-# %% group_sums b6398ff758
+# %% group_sums db78235af7
 import torch
 
 

@@ -36,7 +36,7 @@ def smooth(signals, amount):
     return moments.t()
 
 
-# %% collate a788bcabfc
+# %% collate 3eb047a5ca
 import torch
 
 

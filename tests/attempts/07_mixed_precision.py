@@ -14,7 +14,7 @@ def rms_norm(x, weight, eps):
     return result.to(x.dtype)
 
 
-# %% class_means 2ff90e6e35
+# %% class_means 6a26e5cd19
 import torch
 
 
@@ -31,7 +31,7 @@ def class_means(x, labels, classes):
     return (sums / counts.clamp(min=1)).to(x.dtype)
 
 
-# %% scaled_step 29ed1c23b1
+# %% scaled_step 205c27d347
 import torch
 
 
@@ -51,7 +51,7 @@ def scaled_step(weights, gradients, state, rate, interval):
     }
 
 
-# %% add_exactly 38efb118d2
+# %% add_exactly c13593ab6f
 import torch
 
 

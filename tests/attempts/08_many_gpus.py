@@ -1,4 +1,4 @@
-# %% average_gradients 30befbe607
+# %% average_gradients 1f7431885d
 import torch
 
 
@@ -55,7 +55,7 @@ def all_reduce_gradients(ranks, cap):
     return averages
 
 
-# %% indices_of_rank 066194901d
+# %% indices_of_rank 47736fcc75
 import torch
 
 
@@ -97,7 +97,7 @@ def whole_batch(counts, means, variances):
     return mean.to(kind), variance.to(kind)
 
 
-# %% snapshot d3560bafca
+# %% snapshot b457f9c0f7
 import io
 import pickle
 

@@ -1,4 +1,4 @@
-# %% unit_rows b006604b2a
+# %% unit_rows 410489ad49
 import torch
 
 
@@ -20,7 +20,7 @@ def pair_cosines(x, pairs):
     return table[pairs[0], pairs[1]]
 
 
-# %% gappy_distances da31ae39b5
+# %% gappy_distances e2b0256aad
 import torch
 
 
@@ -67,7 +67,7 @@ def neighbours(queries, points, k):
     return distances, places
 
 
-# %% kmeans c48244581a
+# %% kmeans c15319de66
 import torch
 
 

@@ -9,7 +9,7 @@ def entropy(p):
     return -(safe * safe.log()).sum(dim=1)
 
 
-# %% standardise bec57c3ada
+# %% standardise ffb8d9fe22
 import torch
 
 

@@ -87,7 +87,7 @@ def routed(x, which, weights, biases):
     return joined.new_empty(joined.shape).index_copy_(0, order, joined)
 
 
-# %% masks 4db2b250eb
+# %% masks 19c9694f88
 import torch
 
 

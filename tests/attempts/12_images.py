@@ -1,4 +1,4 @@
-# %% contact_sheet 26f35fed80
+# %% contact_sheet eb5bb918fc
 import torch
 
 
@@ -39,7 +39,7 @@ def to_network(batch, mean, std):
     return result.sub_(mean / std)
 
 
-# %% head c51721abe7
+# %% head 706e4c192d
 import torch
 import torch.nn.functional as F
 

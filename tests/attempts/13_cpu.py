@@ -12,7 +12,7 @@ def polynomial(coefficients, x):
     return result
 
 
-# %% most_probable fca2710db8
+# %% most_probable e8d512b780
 import torch
 
 
@@ -32,7 +32,7 @@ def most_probable(scores, scale, shift):
     return chosen.long()
 
 
-# %% adapted 8214dee960
+# %% adapted 79b2895313
 import torch
 
 
@@ -46,7 +46,7 @@ def adapted(matrix, ups, downs, which, vectors):
     return torch.addmm(same, small, ups.transpose(1, 2).reshape(users * rank, rows))
 
 
-# %% product 91819ed331
+# %% product 2c17cfaace
 import torch
 
 

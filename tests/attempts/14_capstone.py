@@ -1,4 +1,4 @@
-# %% batches e7a8892d00
+# %% batches 6c8e551ca4
 import torch
 
 
@@ -8,7 +8,7 @@ def batches(pictures, labels, orders):
     return pictures[orders] / 16, labels[orders]
 
 
-# %% shift e7773334fc
+# %% shift cabb2e97ae
 import torch
 
 
