@@ -729,11 +729,11 @@ whole, broken = (min(seconds_of(function, torch.rand(10)) for _ in range(300)) f
 print(f"a break itself, with ten numbers: {(broken - whole) / 5 * 1e6:.1f} µs")
 
 # %% [markdown]
-# **Why.** Six graphs are six loops, each with three operations, as the compiled step above: six times its time is near
-# to what the broken version takes. Six times the bytes travel, but the arithmetic is the same. The break itself costs
-# microseconds: guards, and the way in and out (section 3). What costs here is the fusion that cannot reach over it. So
-# where nothing would be fused, and the work takes milliseconds, it should cost next to nothing. Two products of
-# matrices, with a note in between. How many times as fast is the version without a break?
+# **Why.** Six graphs are six loops, each with three operations, as the compiled step above: compare with six times its
+# time. (New memory for five more results may come on top.) Six times the bytes travel, but the arithmetic is the same.
+# The break itself costs microseconds: guards, and the way in and out (section 3). What costs here is the fusion that
+# cannot reach over it. So where nothing would be fused, and the work takes milliseconds, it should cost next to nothing.
+# Two products of matrices, with a note in between. How many times as fast is the version without a break?
 
 # %%
 guess = ...
