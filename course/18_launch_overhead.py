@@ -105,7 +105,7 @@ def microseconds(call):
 crossings = {}
 for name, work in {"a + a": lambda a: a + a, "a.sin()": torch.sin, "a.sort()": torch.sort}.items():
     one, size = microseconds(functools.partial(work, torch.rand(1))), 1
-    while microseconds(functools.partial(work, torch.rand(2 * size))) < 2 * one:
+    while min(microseconds(functools.partial(work, torch.rand(2 * size))) for _ in range(3)) < 2 * one:
         size *= 2
     crossings[name] = size
     print(f"{name:8} {one:5.1f} µs for one number; twice that between {size:5,} and {2 * size:6,} numbers")

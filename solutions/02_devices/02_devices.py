@@ -158,7 +158,7 @@ race(
     with_coordinates,
     against=with_coordinates_slow,
     on=pictures_channels_last,
-    at_least={"cpu": 3.1},
+    at_least={"cpu": 2.7},
     points=2,
 )
 

@@ -17,7 +17,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell. Leave the
 # inputs as they are: their values, and what they require. `costs`, which the chapter uses, counts what a call costs:
 # `from autograder import costs`, then `print(costs(function, *inputs))`.
-# The chapter is [here](../../course/17_training_memory.ipynb). 30 points, about 95 minutes.
+# The chapter is [here](../../course/17_training_memory.ipynb). 30 points, about 93 minutes.
 
 # %% id="setup" role="given"
 from itertools import pairwise

@@ -165,8 +165,8 @@ def one_row(generator, device):
 # is harmless in the first sum. What do they hold after the mean is subtracted?</details>
 # <details><summary>Hint 3</summary>Rows of 8 numbers are right and rows of 5 are not? Then look at the divisor: the tile
 # has more numbers than the row. Rows far from 0 are wrong? Look at which differences are squared.</details>
-# <details><summary>Hint 4</summary>A tensor has two strides. A transposed one, or every second column of one, has none that
-# is 1.</details>
+# <details><summary>Hint 4</summary>A tensor has two strides. In a transposed one it is the first that is 1, and in every
+# second column of one none is.</details>
 
 
 # %% id="add_layer_norm" role="answer"
@@ -367,7 +367,8 @@ check(
 # ## 3. Pieces of uneven length
 #
 # *Hard, 27 minutes.* In a graph, each node weighs its neighbours with a softmax, and has few of them or many. All scores
-# stand in one long tensor, node after node. Torch has no operation for that, so the given version loops over the nodes.
+# stand in one long tensor, node after node. Torch's own ways take several passes, or nested tensors; the given version loops
+# over the nodes.
 # Write `piecewise_softmax(scores, starts)` with one Triton kernel, launched once.
 #
 # - `scores`: `(E,)`, `float32`. `starts`: `(P + 1,)`, `int64`, from 0 up to `E`, never falling. Both on one device, with any
@@ -491,7 +492,7 @@ check(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4. A loop that cannot be one call
+# ## 4. A loop through time
 #
 # *Medium, 20 minutes.* In reinforcement learning, the *advantage* of a step depends on that of the next one. So the given
 # version goes backwards through time, some calls for each step. Write `advantages(rewards, values, done, gamma, decay)`,

@@ -80,7 +80,7 @@ def positional_table(length, width, base, device):
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1).float()
 
 
-# %% positional_table right_with_outer check=1 exact=1 hidden=1 odd=1 race=0..1.5
+# %% positional_table right_with_outer check=1 exact=1 hidden=1 odd=1 race=0..1.8
 def positional_table(length, width, base, device):
     if width % 2:
         raise ValueError("odd width")
@@ -90,7 +90,7 @@ def positional_table(length, width, base, device):
     return table.view(length, width).float().to(device)
 
 
-# %% positional_table first_attempt check=1 exact=1 hidden=1 odd=1 race=0..1.5
+# %% positional_table first_attempt check=1 exact=1 hidden=1 odd=1 race=0..1.8
 def positional_table(length, width, base, device):
     if width % 2:
         raise ValueError(f"width must be even, not {width}")
@@ -103,7 +103,7 @@ def positional_table(length, width, base, device):
     return table
 
 
-# %% positional_table right_with_whole_turns_off check=1 exact=1 hidden=1 odd=1 race=1..2
+# %% positional_table right_with_whole_turns_off check=1 exact=1 hidden=1 odd=1 race=1.2..2
 def positional_table(length, width, base, device):
     if width % 2:
         raise ValueError("odd width")
@@ -116,19 +116,16 @@ def positional_table(length, width, base, device):
     return table
 
 
-# %% positional_table right_by_sums_of_angles check=1 exact=1 hidden=1 odd=1 race=2
+# %% positional_table right_as_rotations check=1 exact=1 hidden=1 odd=1 race=2
 def positional_table(length, width, base, device):
     if width % 2:
         raise ValueError("odd width")
     frequencies = base ** (-torch.arange(0, width, 2, dtype=torch.float64, device=device) / width)
     far = torch.arange(0, length, 32, dtype=torch.float64, device=device)[:, None] * frequencies
     near = torch.arange(32, dtype=torch.float64, device=device)[:, None] * frequencies
-    sines, cosines = far.sin().float(), far.cos().float()
-    first = torch.stack([sines, cosines], dim=2).flatten(1)
-    second = torch.stack([cosines, -sines], dim=2).flatten(1)
-    table = first[:, None] * near.cos().float().repeat_interleave(2, dim=1)
-    table.addcmul_(second[:, None], near.sin().float().repeat_interleave(2, dim=1))
-    return table.flatten(0, 1)[:length]
+    start = torch.complex(far.sin().float(), far.cos().float())
+    turned = start[:, None] * torch.complex(near.cos().float(), -near.sin().float())
+    return torch.view_as_real(turned).view(-1, width)[:length]
 
 
 # %% wrap transcribed check=1 copies=0 order=1 text=1 hidden=0 hidden_shares=1 race=0

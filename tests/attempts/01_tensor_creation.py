@@ -11,7 +11,7 @@ def one_hot(labels, classes):
     return table.scatter_(1, labels[:, None], 1.0)  # on the CPU, it refuses wrong labels
 
 
-# %% positional_table f29e668e7e
+# %% positional_table d5778541f2
 import math
 
 import torch
