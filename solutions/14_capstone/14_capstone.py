@@ -119,7 +119,7 @@ check(batches, like=batches_slow, on=[one_picture_a_step, no_steps, wide_picture
 ### END HIDDEN TESTS
 
 # %% id="batches_race" role="test"
-race(batches, against=batches_slow, on=four_steps, at_least={"cpu": 22, "cuda": 22}, points=2)
+race(batches, against=batches_slow, on=four_steps, at_least={"cpu": 20, "cuda": 20}, points=2)
 
 # %% [markdown]
 # ## 2. Move the pictures

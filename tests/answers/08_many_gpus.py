@@ -297,7 +297,7 @@ def whole_batch(counts, means, variances):
     return mean, weights @ means
 
 
-# %% whole_batch in_blocks check=2 edges=1 waits=1 hidden=1 race=0..2
+# %% whole_batch in_blocks check=2 edges=1 waits=1 hidden=1 race=0..2.6
 def whole_batch(counts, means, variances):
     weights = counts.to(means.dtype)
     weights = weights / weights.sum()

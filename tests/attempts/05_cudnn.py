@@ -10,7 +10,7 @@ def searches(calls, step):
     return sum(plans.values())
 
 
-# %% group_sums db78235af7
+# %% group_sums 7893db9bcf
 import torch
 
 

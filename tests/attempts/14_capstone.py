@@ -1,4 +1,4 @@
-# %% batches 6c8e551ca4
+# %% batches 3f9fc2a182
 import torch
 
 
