@@ -2,12 +2,14 @@
 #
 # Without PYTHON=…, everything is installed into .venv, in the versions of constraints.txt (Python 3.10 is
 # older than some of them, and takes the newest versions that support it).
+# As root on Debian and Ubuntu, `make test` installs the programs that tests use; PROGRAMS=no keeps it from that.
 # With PYTHON=/path/to/python, that interpreter's environment is used as it is: only what is missing is
 # installed, and its torch and torchvision stay.
 # In an unpacked bundle (`make bundle`), pip takes everything from the bundle's wheels, without a network.
 
 PYTHON =
 ARGS =
+PROGRAMS ?= yes
 BASE = python3
 
 # Some shells switch Python's bytecode cache off; every start then compiles everything again.
@@ -22,8 +24,8 @@ READY = .venv/ready
 else
 BASE = $(PYTHON)
 space := $() $()
-PROGRAMS = $(shell dirname "$$(command -v "$(PYTHON)")")
-RUN = PATH="$(PROGRAMS):$$PATH" "$(PYTHON)"
+BIN = $(shell dirname "$$(command -v "$(PYTHON)")")
+RUN = PATH="$(BIN):$$PATH" "$(PYTHON)"
 READY = .ready-$(patsubst -%,%,$(subst $(space),-,$(subst /,-,$(PYTHON))))
 endif
 
@@ -66,10 +68,11 @@ define or-say
 "make bundle) and 6 GB on the disk. Then call make again." >&2; exit 1; }
 endef
 
-.PHONY: help lab programs test test-grading test-notebooks test-browser test-rest test-on test-gpu check notebooks new-chapter links release rehearsal grade watch report similar term gradescope hub bench fuzz screens record gpu gpu-wheels site bundle constraints clean
+.PHONY: help lab programs test test-all test-on test-gpu check notebooks new-chapter links release rehearsal grade watch report similar term gradescope hub bench fuzz screens record gpu gpu-wheels site bundle constraints clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sed \
+	"$$(sed -n 's/^  "\([a-z-]*\)": "\([^"]*\)",*$$/s|@\1@|\2|/p' data/times.json)"
 
 lab: $(READY) ## install what is needed and open the course in JupyterLab
 	@$(RUN) .ci/ready_for_lab.py; case $$? in 0) $(RUN) -m jupyterlab $(LAB_FLAGS) $(ARGS) ;; 3) ;; *) exit 1 ;; esac
@@ -77,20 +80,11 @@ lab: $(READY) ## install what is needed and open the course in JupyterLab
 # In notebooks, comparisons and races are short: the tests look at what the cells say, and not at their figures.
 SLOW = AUTOGRADER_SECONDS=0.1 $(RUN) -m pytest --nbval-lax -m "slow and not machine" --durations=$(DURATIONS) $(SHARED) 3
 
-test: check ## install what is needed and run all tests
+test: programs check ## install what is needed; run all fast tests, and slow ones of each kind (@test@)
+	$(SLOW) --of-each-kind tests course solutions
+
+test-all: programs check ## the same with all slow tests (@test-all@)
 	$(SLOW) tests course solutions
-
-test-grading: $(READY) ## a part of the slow tests: grading, in the sandbox
-	$(SLOW) tests/grading
-
-test-notebooks: $(READY) ## a part of the slow tests: all notebooks run again (nbval)
-	$(SLOW) course solutions
-
-test-browser: $(READY) ## a part of the slow tests: in a browser
-	$(SLOW) tests/browser
-
-test-rest: $(READY) ## the slow tests that are in no other part
-	$(SLOW) tests --ignore=tests/grading --ignore=tests/browser
 
 test-on: $(READY) ## run all notebooks on other versions: make test-on VERSIONS=colab (or oldest)
 	AUTOGRADER_SECONDS=0.1 $(RUN) -m pytest -m versions -k "$(VERSIONS)" --durations=$(DURATIONS) --numprocesses 2 tests/test_versions.py
@@ -99,9 +93,9 @@ test-gpu: $(READY) ## run exercises and chapters on a GPU that is pretended, to 
 	$(RUN) -m pytest -m pretended --durations=$(DURATIONS) --numprocesses 2 tests/test_pretended_gpu.py
 
 programs: ## install the programs that some tests use, on Debian and Ubuntu as root
-	.ci/programs
+	@$(if $(filter no,$(PROGRAMS)),:,BASE="$(BASE)" .ci/programs)
 
-check: $(READY) ## the part of the tests that takes seconds: style, types, imports, drift, leaks, fast tests
+check: $(READY) ## style, types, imports, drift, leaks, fast tests (@check@)
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
@@ -144,11 +138,10 @@ gradescope: $(READY) ## make an archive that grades on Gradescope: make gradesco
 hub: $(READY) ## start a JupyterHub with two students and an instructor (docs/jupyterhub.md)
 	@$(RUN) examples/jupyterhub/start.py $(ARGS)
 
-bench: $(READY) ## measure the speed judge's errors, a class's grading, and the tests (ARGS=--quick for a look)
+bench: $(READY) ## measure the speed judge's errors, and a class's grading (ARGS=--quick for a look)
 	@$(RUN) benchmarks/judge.py $(ARGS)
 	@$(RUN) benchmarks/grading.py $(ARGS)
 	$(RUN) -m pytest -m machine tests
-	@$(RUN) benchmarks/tests.py $(ARGS)
 
 fuzz: $(READY) ## try made-up submissions and messages for a while (ARGS="--minutes 30")
 	@$(RUN) benchmarks/fuzz.py $(ARGS)
@@ -214,7 +207,7 @@ WITH_UV = .venv/bin/python -m pip install --quiet $(CONSTRAINTS) uv && \
 
 ifneq ($(PYTHON),)
 # The environment's own marker file makes a new environment at the same place count as new.
-$(READY): pyproject.toml $(BUNDLE) $(subst $(space),\ ,$(shell ls "$(PROGRAMS)/../pyvenv.cfg" 2>/dev/null))
+$(READY): pyproject.toml $(BUNDLE) $(subst $(space),\ ,$(shell ls "$(BIN)/../pyvenv.cfg" 2>/dev/null))
 	$(check-python)
 	$(check-bundle)
 	@"$(PYTHON)" -m pip --version >/dev/null || { echo "error: the environment of $(PYTHON) has no pip." >&2; exit 1; }

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 
+import programs
 import pytest
+
+ROOT = Path(__file__).parent
+# What `make test` takes of the slow tests; `make test-all` takes all of them.
+OF_EACH_KIND = ROOT / "tests" / "of_each_kind.txt"
 
 # Grading needs the sandbox, and that needs Linux.
 LINUX_ONLY = [
@@ -36,10 +43,25 @@ EACH_FOR_ITSELF = [
     "tests/grading/test_guides.py",
     "tests/grading/test_new_chapter.py",
 ]
+LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
 def on_linux() -> bool:
     return sys.platform.startswith("linux")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--of-each-kind", action="store_true", help=f"of the slow tests, only those of {OF_EACH_KIND.name}"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[LEFT_OUT] = Counter()
+    if on_linux() and config.pluginmanager.hasplugin("nbval"):
+        import forked_kernels
+
+        forked_kernels.use()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -51,16 +73,68 @@ def pytest_report_header() -> list[str]:
     return [] if on_linux() else [f"left out, because grading needs Linux: {', '.join(LINUX_ONLY)}"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.suffix == ".ipynb":
-            item.add_marker("slow")
+@pytest.hookimpl(trylast=True)  # when the others have taken out what was not asked for
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.of_each_kind:
+        chosen = of_each_kind()
+        left_out = [item for item in items if item.get_closest_marker("slow") and not chosen(item.nodeid)]
+        config.hook.pytest_deselected(items=left_out)
+        config.stash[LEFT_OUT].update(item.nodeid.partition("::")[0] for item in left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
     items.sort(key=lambda item: place(item.nodeid))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.path.suffix == ".ipynb":
+        item.add_marker("slow")
+
+
+def of_each_kind():
+    """Whether `make test` takes a slow test: its id begins with a line of the list."""
+    lines = (line.partition("#")[0].strip() for line in OF_EACH_KIND.read_text("utf-8").splitlines())
+    begins = re.compile("|".join(re.escape(line) for line in lines if line))
+    return begins.match
 
 
 def place(test: str) -> int:
     """Where in the order a test comes; those of one file keep theirs."""
     return next((number for number, name in enumerate(LONGEST) if test.startswith(name)), len(LONGEST))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    programs.guard(item)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object) -> None:
+    """What a process of pytest-xdist left out, which all of them do alike."""
+    config, output = node.config, getattr(node, "workeroutput", {})
+    config.stash[LEFT_OUT] = Counter(output.get("left_out", {})) or config.stash[LEFT_OUT]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(session.config.stash[LEFT_OUT])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """One short list of what was left out, and what would bring it back."""
+    reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
+    lacking = Counter(found for why in reasons for found in re.findall(r"needs (\S+: .*)", why))
+    if lacking:
+        terminalreporter.section("left out on this machine")
+        for what, number in lacking.most_common():
+            terminalreporter.line(f"{number:5} tests need {what}")
+        terminalreporter.line(f"To have them run, on Debian and Ubuntu: {programs.INSTALL}")
+    if left_out := config.stash[LEFT_OUT]:
+        terminalreporter.section("left out here, run by make test-all")
+        notebooks = sum(file.endswith(".ipynb") for file in left_out)
+        terminalreporter.line(f"{notebooks:5} notebooks of course/ and solutions/")
+        for file, number in left_out.most_common():
+            if not file.endswith(".ipynb"):
+                terminalreporter.line(f"{number:5} tests of {file}")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -222,7 +222,6 @@ def _parser() -> argparse.ArgumentParser:
         choices=("better", "new"),
         help="let the new verdict count, if it gives more points or in any case (default: the old one does)",
     )
-    parser.add_argument("--require-sandbox", action="store_true", help="refuse to run without bubblewrap")
     parser.add_argument("--db", metavar="URL", help="the gradebook (default: the one in nbgrader_config.py)")
     return parser
 
@@ -236,7 +235,8 @@ def main(argv: list[str] | None = None) -> int:
         with Course(options.assignment, options.db) as course, course.locked():
             chosen = choose(course.submissions(), set(options.student))
             exercise = known_exercise(course, options.exercise)
-            with Sandbox(require=course.require_sandbox or options.require_sandbox) as sandbox:
+            with Sandbox(unconfined=course.without_sandbox) as sandbox:
+                sandbox.begin()
                 if sandbox.warning:
                     print(f"warning: {sandbox.warning}")
                 for submission in chosen:

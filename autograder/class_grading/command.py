@@ -12,6 +12,7 @@ from functools import partial
 
 from ..sandbox import Sandbox, SandboxError
 from ..sandbox.machine_lock import cores
+from .lasting_pool import OwnSandboxes
 from .pool import LocalPool, Pool, PoolError
 
 
@@ -30,7 +31,6 @@ def add_pool_options(parser: argparse.ArgumentParser) -> None:
     """The options that say where submissions run, and in which gradebook the grades go."""
     parser.add_argument("--workers", type=int, metavar="N", help="workers here (default: one a core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="use this Dask cluster, as in tcp://host:8786")
-    parser.add_argument("--require-sandbox", action="store_true", help="refuse to run without bubblewrap")
     parser.add_argument("--db", metavar="URL", help="the gradebook (default: the one in nbgrader_config.py)")
 
 
@@ -45,13 +45,12 @@ def check_pool_options(parser: argparse.ArgumentParser, options: argparse.Namesp
 def connector(options: argparse.Namespace, here: Callable[..., Pool]) -> Callable[[bool], Pool]:
     """What makes the pool that these options ask for; ``here`` makes the one of this machine."""
 
-    def connect(require: bool) -> Pool:
-        require = require or options.require_sandbox
+    def connect(unconfined: bool) -> Pool:
         if options.scheduler:
             from .dask_pool import DaskPool
 
-            return DaskPool(options.scheduler, require=require)
-        return here(require=require)
+            return DaskPool(options.scheduler, unconfined=unconfined)
+        return here(unconfined=unconfined)
 
     return connect
 
@@ -67,7 +66,8 @@ def main(argv: list[str] | None = None) -> int:
             number = 0 if options.scheduler else options.workers or len(cores())
             sandboxes = [ending.enter_context(Sandbox()) for _ in range(number)]
             for sandbox in sandboxes:  # torch is loaded there while nbgrader is loaded here
-                sandbox.begin()
+                if not sandbox.refusal:
+                    sandbox.begin()
             return _grade(options, sandboxes, stop_if_asked)
     except SandboxError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -102,6 +102,13 @@ def interrupts(*more: signal.Signals) -> Iterator[Callable[[], None]]:
             signal.signal(one, handler)
 
 
+def _here(sandboxes: list[Sandbox], *, unconfined: bool) -> Pool:
+    """The pool of this machine: these sandboxes, or others where the settings let them run without walls."""
+    if unconfined and sandboxes[0].refusal:
+        return OwnSandboxes(len(sandboxes), unconfined=True)
+    return LocalPool(sandboxes)
+
+
 def _grade(options: argparse.Namespace, sandboxes: list[Sandbox], stop_if_asked: Callable[[], None]) -> int:
     from sqlalchemy.exc import SAWarning
 
@@ -118,7 +125,7 @@ def _grade(options: argparse.Namespace, sandboxes: list[Sandbox], stop_if_asked:
                     course,
                     students=options.student,
                     force=options.force,
-                    connect=connector(options, partial(LocalPool, sandboxes)),
+                    connect=connector(options, partial(_here, sandboxes)),
                     between=stop_if_asked,
                 )
             except BaseException:

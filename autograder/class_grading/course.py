@@ -87,7 +87,7 @@ class Course:
             self.db_url = self.directory.db_url
             self.gradebook = OpenGradebook(self.db_url, write=write)
             self.limits = step.limits()
-            self.require_sandbox = step.require_sandbox
+            self.without_sandbox = step.without_sandbox
         except TraitError as error:
             raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses: {error} Mend it.") from None
         except (GradebookError, LateTableError) as error:

@@ -38,26 +38,27 @@ WORKERS_DIED = (
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
 
 
-def sandbox_of(worker: Worker, require: bool) -> Sandbox:
-    """On a worker: its Sandbox, which it closes at its end. Raises SandboxError where it is none and one is
-    required.
-    """
+def sandbox_of(worker: Worker, unconfined: bool) -> Sandbox:
+    """On a worker: its Sandbox, which it closes at its end."""
     known = worker.extensions
-    sandbox = known.get("sandbox") or known.setdefault("sandbox", Sandbox())
-    if require and sandbox.warning:
-        raise SandboxError(sandbox.warning)
-    return sandbox
+    name = "unconfined sandbox" if unconfined else "sandbox"
+    return known.get(name) or known.setdefault(name, Sandbox(unconfined=unconfined))
 
 
-def warning_of(require: bool, dask_worker: Worker) -> str | None:
-    """On a worker: make its Sandbox; gives the warning that it has for the instructor."""
-    sandbox = sandbox_of(dask_worker, require)
+def warning_of(unconfined: bool, dask_worker: Worker) -> str | None:
+    """On a worker: make its Sandbox; gives the warning that it has for the instructor.
+
+    Raises SandboxError where nothing may run.
+    """
+    sandbox = sandbox_of(dask_worker, unconfined)
+    if sandbox.refusal:
+        raise SandboxError(sandbox.refusal)
     return sandbox.warning or sandbox.notice
 
 
-def run_cells(cells: list[dict], *, require: bool, **settings: Any) -> dict:
+def run_cells(cells: list[dict], *, unconfined: bool, **settings: Any) -> dict:
     """On a worker: run a notebook's cells in the worker's Sandbox. It may be one that came late."""
-    return sandbox_of(get_worker(), require).run(cells, **settings).to_dict()
+    return sandbox_of(get_worker(), unconfined).run(cells, **settings).to_dict()
 
 
 def attempt(
@@ -95,9 +96,9 @@ class DaskPool:
     """
 
     def __init__(
-        self, scheduler: str, *, require: bool = False, run: Callable[..., dict] = run_cells
+        self, scheduler: str, *, unconfined: bool = False, run: Callable[..., dict] = run_cells
     ) -> None:
-        self.name, self._run, self._require = scheduler, run, require
+        self.name, self._run, self._unconfined = scheduler, run, unconfined
         self.trouble: str | None = None
         self._topic = f"grading-{uuid4()}"
         self._numbers = itertools.count()
@@ -121,7 +122,7 @@ class DaskPool:
 
     def start(self, job: Any, cells: list[dict], *, tell: Callable[[Step], None], **settings: Any) -> None:
         number = next(self._numbers)
-        self._tasks[number] = _Task(job, cells, tell, {"require": self._require, **settings})
+        self._tasks[number] = _Task(job, cells, tell, {"unconfined": self._unconfined, **settings})
         self._submit(number)
 
     def wait(self) -> tuple[Any, Executed | str]:
@@ -241,7 +242,7 @@ class DaskPool:
     def _prepare(self) -> list[str]:
         """Make every worker's Sandbox; the warnings they have."""
         try:
-            found = self._client.run(warning_of, self._require, on_error="return")
+            found = self._client.run(warning_of, self._unconfined, on_error="return")
         except Exception as error:
             raise PoolError(f"The workers of {self.name} cannot start: {error}") from None
         for worker, reply in found.items():

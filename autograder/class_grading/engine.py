@@ -101,7 +101,7 @@ def grade(
         say(f"--force goes on where it was stopped: begun at {began} UTC, {len(summary.skipped)} are done.")
     try:
         if todo:
-            with closing(connect(course.require_sandbox)) as pool:
+            with closing(connect(course.without_sandbox)) as pool:
                 for warning in pool.warnings:
                     say(f"warning: {warning}")
                 status = Status(len(todo))

@@ -26,7 +26,7 @@ from nbgrader.utils import setenv
 from traitlets.utils.importstring import import_item
 
 from ..nbgrader_plugin.execute import RunEveryCell, put_outputs
-from ..nbgrader_plugin.submissions import problem_of, read_or_explain
+from ..nbgrader_plugin.submissions import init_notebooks, problem_of, read_or_explain
 from ..nbgrader_plugin.verdicts import SaveVerdicts
 from ..sandbox import Executed
 
@@ -58,6 +58,7 @@ class Grader(Autograde):
     commit: Callable[[], None] = staticmethod(lambda: None)
     ran: Mapping[Path, tuple[Prepared, Executed | None]] = {}
     refused: Mapping[str, str] = {}  # by init_notebooks
+    init_notebooks = init_notebooks  # cells run elsewhere
 
     @cached_property
     def reader(self) -> Exporter:

@@ -114,16 +114,19 @@ def not_graded(sentence: str) -> dict[str, Any]:
 def grade_submission(root: Path, assignment: str, without_sandbox: bool) -> dict[str, Any]:
     """What ``make grade`` would find, in Gradescope's format; what the instructor should know is printed.
 
-    Raises PoolError where the sandbox does not start, unless that is allowed; GradingError, SandboxError.
+    Raises PoolError where the sandbox does not hold, unless that is allowed; GradingError, SandboxError.
     """
     start = monotonic()
     Path(root, "source", GRADEBOOK).chmod(0o600)  # it has the hidden tests
     account = None if os.geteuid() else NOBODY
-    with tempfile.TemporaryDirectory(prefix="course-") as folder, Sandbox(account=account) as sandbox:
+    with (
+        tempfile.TemporaryDirectory(prefix="course-") as folder,
+        Sandbox(unconfined=without_sandbox, account=account) as sandbox,
+    ):
         lay_out_course(root, assignment, Path(folder))
         os.chdir(folder)
         with Course(assignment, f"sqlite:///{Path(folder, GRADEBOOK)}") as course, course.locked():
-            grade(course, connect=lambda _: LocalPool([sandbox], require=not without_sandbox))
+            grade(course, connect=lambda _: LocalPool([sandbox]))
             results = read_results(course)
             if not results.graded:
                 raise GradingError(results.missing.get(STUDENT, "nobody was graded"))

@@ -12,12 +12,12 @@ from .pool import LocalPool, Pool
 class OwnSandboxes(LocalPool):
     """So many sandboxes on this machine, which start at once and end with the pool.
 
-    Raises PoolError or SandboxError where there can be none.
+    Raises PoolError or SandboxError where there can be none. ``unconfined`` is for Sandbox.
     """
 
-    def __init__(self, number: int, *, require: bool = False) -> None:
-        self._own = [Sandbox() for _ in range(number)]
-        super().__init__(self._own, require=require)
+    def __init__(self, number: int, *, unconfined: bool = False) -> None:
+        self._own = [Sandbox(unconfined=unconfined) for _ in range(number)]
+        super().__init__(self._own)
         for sandbox in self._own:
             sandbox.begin()
 
@@ -34,9 +34,9 @@ class LastingPool:
         self._connect = connect
         self._pool: Pool | None = None
 
-    def __call__(self, require: bool) -> Pool:
+    def __call__(self, unconfined: bool) -> Pool:
         if self._pool is None:
-            self._pool = self._connect(require)
+            self._pool = self._connect(unconfined)
         return cast(Pool, _Lent(self._pool))
 
     def close(self) -> None:

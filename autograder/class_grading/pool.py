@@ -42,14 +42,14 @@ class Pool(Protocol):
 class LocalPool:
     """One thread for each of this machine's sandboxes, whose processes do the work.
 
-    Raises PoolError where bubblewrap is missing and ``require`` is set.
+    Raises PoolError where they do not let anything run.
     """
 
-    def __init__(self, sandboxes: Sequence[Sandbox], *, require: bool = False) -> None:
+    def __init__(self, sandboxes: Sequence[Sandbox]) -> None:
+        if refusals := [sandbox.refusal for sandbox in sandboxes if sandbox.refusal]:
+            raise PoolError(f"This machine cannot run submissions: {refusals[0]}")
         self.workers = len(sandboxes)
         self.warnings = sorted({sandbox.warning for sandbox in sandboxes if sandbox.warning})
-        if require and self.warnings:
-            raise PoolError(f"This machine cannot run submissions: {self.warnings[0]}")
         self.warnings += sorted({sandbox.notice for sandbox in sandboxes if sandbox.notice})
         self.trouble: str | None = None
         self._sandboxes = sandboxes

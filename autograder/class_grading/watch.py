@@ -97,7 +97,7 @@ class Watcher:
         known = self._look_up()
         for name in self._names:
             require_known(name, known)
-        self._workers = self._pool(self._course.require_sandbox).workers
+        self._workers = self._pool(self._course.without_sandbox).workers
         where = "submitted/"
         if self.intake.inbound is None:
             where += " (not the exchange, as it is not nbgrader's own: let `nbgrader collect --update` bring"
@@ -151,7 +151,7 @@ class Watcher:
             self._show()
             line = self._ready() if alone else []
             if line:
-                self._workers = self._pool(self._course.require_sandbox).workers
+                self._workers = self._pool(self._course.without_sandbox).workers
                 same = [one for one in line if one.assignment == line[0].assignment]
                 self._grade(same[: AT_ONCE * self._workers])
         return bool(line)

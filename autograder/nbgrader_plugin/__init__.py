@@ -16,13 +16,13 @@ def configure(c: Any) -> None:
     """Put the course's steps into nbgrader's pipeline; ``c`` is the object that ``get_config()`` returns."""
     from . import patches
     from .entries import comma_separated, utc
-    from .submissions import copy_time_and_secret, init_notebooks, timestamp_of
+    from .submissions import copy_time_and_secret, timestamp_of
 
     patches.check_nbgrader()
     if not shutil.which("alembic"):
         # nbgrader calls it by name, and an environment that was not activated is not on the PATH.
         os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
-    patches.list_notebooks_with(init_notebooks)
+    patches.list_notebooks_with(_list_notebooks)
     patches.copy_submissions_with(copy_time_and_secret)
     patches.read_timestamps_with(timestamp_of)
     patches.read_entries_with(utc, comma_separated)
@@ -67,3 +67,9 @@ def configure(c: Any) -> None:
         "autograder.nbgrader_plugin.feedback.HideTests",
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
+
+
+def _list_notebooks(converter: Any) -> None:
+    from .execute import list_where_cells_may_run  # the sandbox, which other commands do not need
+
+    list_where_cells_may_run(converter)

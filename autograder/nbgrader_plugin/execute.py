@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
+from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Float, Integer
 
@@ -18,7 +19,7 @@ from ..roles import NOT_RUN
 from ..sandbox import Executed, Sandbox, plan
 from .extra_files import extra_files
 from .patches import submitted_folder
-from .submissions import problem_of
+from .submissions import init_notebooks, problem_of
 
 
 class Limits(TypedDict):
@@ -38,7 +39,9 @@ class RunEveryCell(NbGraderPreprocessor):
     timeout = Float(60, help="Seconds for one cell.").tag(config=True)
     notebook_timeout = Float(600, help="Seconds for all cells of one notebook.").tag(config=True)
     max_restarts = Integer(10, help="How many fresh processes one notebook may need.").tag(config=True)
-    require_sandbox = Bool(False, help="Refuse to run submissions without bubblewrap.").tag(config=True)
+    without_sandbox = Bool(
+        False, help="Run submissions where bubblewrap does not work, with this account's rights, too."
+    ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         if not problem_of(nb):
@@ -63,12 +66,20 @@ class RunEveryCell(NbGraderPreprocessor):
 
     def run(self, cells: list[dict], assignment: str, files: dict[str, bytes | None]) -> Executed:
         """Run the cells now; a race that noise left undecided gets a second try."""
-        box = shared_sandbox(self.require_sandbox)
+        box = shared_sandbox(self.without_sandbox)
         run = partial(box.run, cells, assignment=assignment, files=files, **self.limits())
         first = run(races="now")
         if box.warning:
             self.log.warning("%s", box.warning)
         return first.merged(run(races="again", only=first.undecided)) if first.undecided else first
+
+
+def list_where_cells_may_run(self: Autograde) -> None:
+    """As ``init_notebooks``, for a command that runs cells. Raises NbGraderException where none may run."""
+    if refusal := shared_sandbox(RunEveryCell(parent=self).without_sandbox).refusal:
+        self.log.error("%s", refusal)
+        raise NbGraderException(refusal)
+    init_notebooks(self)
 
 
 def put_outputs(nb: NotebookNode, executed: Executed, log: logging.Logger) -> None:
@@ -87,9 +98,9 @@ def put_outputs(nb: NotebookNode, executed: Executed, log: logging.Logger) -> No
 
 
 @functools.cache
-def shared_sandbox(require: bool) -> Sandbox:
+def shared_sandbox(unconfined: bool) -> Sandbox:
     """This process's sandbox; it ends with the process."""
-    box = Sandbox(require=require)
+    box = Sandbox(unconfined=unconfined)
     atexit.register(box.close)
     return box
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,13 +17,6 @@ _NAMESPACES = [f"--unshare-{kind}" for kind in ("user", "ipc", "pid", "net", "ut
 _PATH = os.pathsep.join([os.path.dirname(sys.executable), "/usr/local/bin", "/usr/bin", "/bin"])
 _SYSTEM_FOLDERS = ("/bin", "/lib", "/lib32", "/lib64", "/sbin")
 _SYSTEM_FILES = ("ld.so.cache", "passwd", "group", "fonts", "localtime", "alternatives")
-
-
-def why_it_fails(program: str) -> str | None:
-    """Why bubblewrap does not work here, if it does not."""
-    options = ["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    trial = subprocess.run([program, *options, "true"], capture_output=True, text=True)
-    return (trial.stderr.strip().splitlines() or ["no reason given"])[-1] if trial.returncode else None
 
 
 def data_folder() -> Path | None:

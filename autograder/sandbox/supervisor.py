@@ -25,7 +25,7 @@ from ..judging.outcome import MIME
 from ..measuring import store
 from ..measuring.countdown import CoreTime, Countdown
 from ..measuring.decide import Strays
-from . import bubblewrap, memory_cgroup
+from . import bubblewrap, memory_cgroup, walls
 from .channel import Channel, Gone, Malformed, TooLate, over_file
 from .machine_lock import MachineLock
 from .messages import (
@@ -54,11 +54,14 @@ MOST_RESTARTS = 10
 # A machine that is too noisy to time races measures itself again, and all races together wait so long for it.
 AGAIN_SECONDS, QUIET_SECONDS = 20.0, 600.0
 
-NO_SANDBOX = (
-    "bubblewrap was not found, so submissions run without a sandbox: with limits on time and memory, but "
-    "with this account's files and network in reach. On Debian and Ubuntu: apt install bubblewrap."
+REFUSED = (
+    "{} Nothing was run. (To grade all the same, with this account's files and network in reach of a "
+    "student's code: c.RunEveryCell.without_sandbox = True in nbgrader_config.py.)"
 )
-BROKEN_SANDBOX = "bubblewrap is there, but it cannot start a sandbox on this machine: {}"
+UNCONFINED = (
+    "submissions run without a sandbox: with limits on time and memory, but with this account's files and "
+    "network in reach. {}"
+)
 NO_FILTER = (
     "this machine does not let processes give up system calls (seccomp), so a student's code may make all "
     "that it has the rights for."
@@ -149,25 +152,21 @@ class _Meter:
 class Sandbox:
     """A fork server that runs one notebook after another, each in fresh processes of its own.
 
-    ``require``: raise SandboxError where there is no bubblewrap; otherwise ``warning`` says what is missing.
-    ``account``: the number of the user, and of the group, that submissions run as where there is no
-    bubblewrap; only root can choose one.
+    Where bubblewrap has not just shown that it holds, nothing runs: ``refusal`` says why, and what mends it.
+    ``unconfined``: there it runs all the same, and ``warning`` says so; ``account`` is the number of the
+    user, and of the group, that submissions then run as; only root can choose one.
     ``strays`` watches the launches of all races.
     ``notice`` says what this machine does not bound even so.
     """
 
-    def __init__(self, *, require: bool = False, account: int | None = None) -> None:
-        self.warning: str | None = None
+    def __init__(self, *, unconfined: bool = False, account: int | None = None) -> None:
+        why = walls.why_not()
+        self.refusal = REFUSED.format(why) if why and not unconfined else None
+        self.warning = UNCONFINED.format(why) if why and unconfined else None
         self.noise: dict[str, Any] | None = None
         self._noisy: str | None = None
         self.strays = Strays()
-        self._bubblewrap = shutil.which("bwrap")
-        if not self._bubblewrap:
-            self.warning = NO_SANDBOX
-        elif reason := bubblewrap.why_it_fails(self._bubblewrap):
-            self._bubblewrap, self.warning = None, BROKEN_SANDBOX.format(reason)
-        if require and self.warning:
-            raise SandboxError(self.warning)
+        self._bubblewrap = None if why else shutil.which("bwrap")
         self._account = None if self._bubblewrap else account
         self._group: Path | None = None
         self.notice: str | None = None
@@ -323,7 +322,12 @@ class Sandbox:
         self.noise, self._noisy = checked.noise or {"noisy": checked.noisy}, checked.noisy
 
     def begin(self) -> None:
-        """Start the fork server, and do not wait until it is ready: it loads torch first."""
+        """Start the fork server, and do not wait until it is ready: it loads torch first.
+
+        Raises SandboxError where nothing may run.
+        """
+        if self.refusal:
+            raise SandboxError(self.refusal)
         mine, other = socket.socketpair()
         command = [sys.executable, "-m", "autograder.sandbox.forkserver"]
         environment: dict[str, str] = {}

@@ -1,0 +1,63 @@
+"""Whether bubblewrap keeps what runs inside apart from this machine. It is shown anew, not believed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from . import bubblewrap
+
+NOT_FOUND = "bubblewrap was not found. On Debian and Ubuntu: apt install bubblewrap."
+NOT_ALLOWED = "bubblewrap is there, but this machine does not let it start a sandbox ({}). {}"
+NO_WALLS = "bubblewrap starts, but what runs inside {}."
+UBUNTU = (
+    "Ubuntu keeps namespaces from programs that it does not know: sysctl -w "
+    "kernel.apparmor_restrict_unprivileged_userns=0 allows them until the next start."
+)
+CONTAINER = "User namespaces must be allowed; in a container, by the one who starts it."
+UBUNTUS_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+NAMESPACES = ("user", "pid", "net", "ipc")
+# What a student's code would try first. It says what it could do.
+PROBE = """
+import os, sys
+secret, *namespaces = sys.argv[1:]
+could = []
+if os.path.exists(secret):
+    could.append("sees this account's files")
+for folder in (sys.prefix, os.path.dirname(secret), "/usr", "/etc", "/"):
+    if os.access(folder, os.W_OK) and folder != os.environ["TMPDIR"]:
+        could.append(f"can write to {folder}")
+for outside in namespaces:
+    kind = outside.partition(":")[0]
+    if os.readlink(f"/proc/self/ns/{kind}") == outside:
+        could.append(f"shares the {kind} namespace")
+if os.getuid() == 0:
+    could.append("is root")
+print("; ".join(could), end="")
+"""
+
+
+def why_not() -> str | None:
+    """Why nothing hostile may run on this machine, in a sentence or two; None where the sandbox holds."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return NOT_FOUND
+    outside = [f"{kind}:{os.readlink(f'/proc/self/ns/{kind}').partition(':')[2]}" for kind in NAMESPACES]
+    with tempfile.NamedTemporaryFile(prefix="secret-") as secret:
+        trial = subprocess.run(
+            [*bubblewrap.command(program), sys.executable, "-I", "-S", "-c", PROBE, secret.name, *outside],
+            capture_output=True,
+            text=True,
+        )
+    if trial.returncode:
+        why = (trial.stderr.strip().splitlines() or ["no reason given"])[-1]
+        return NOT_ALLOWED.format(why, UBUNTU if _ubuntu_forbids() else CONTAINER)
+    return NO_WALLS.format(trial.stdout) if trial.stdout else None
+
+
+def _ubuntu_forbids() -> bool:
+    return UBUNTUS_SWITCH.exists() and UBUNTUS_SWITCH.read_text().strip() == "1"

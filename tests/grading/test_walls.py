@@ -1,0 +1,142 @@
+"""Nothing of a student's, and no attack, runs where the sandbox has not just shown that it holds."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from grading_class import a_class, configure
+from pretend_class import answered, hand_in
+
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.sandbox import Sandbox, SandboxError, walls
+
+PYTHON = str(Path(sys.executable).parent)  # a PATH with Python and nbgrader, and no other program
+ALLOWED = "c.RunEveryCell.without_sandbox = True"
+# Programs called bwrap, as a machine may have them, and what is said of each.
+STANDS_IN = {
+    "nothing is there": (None, "bubblewrap was not found. On Debian and Ubuntu: apt install bubblewrap."),
+    "a container without namespaces": (
+        "echo 'bwrap: No permissions to create a new namespace' >&2; exit 1",
+        "does not let it start a sandbox (bwrap: No permissions to create a new namespace). User namespaces",
+    ),
+    "Ubuntu's AppArmor": (
+        "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1",
+        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+    "walls of air": ('while [ "$1" != -- ]; do shift; done; shift; exec "$@"', "sees this account's files"),
+}
+
+
+@pytest.fixture
+def path_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Makes a PATH whose bubblewrap is one of these."""
+
+    def make(name: str) -> str:
+        script, _ = STANDS_IN[name]
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        if script:
+            (folder / "bwrap").write_text(f"#!/bin/sh\n{script}\n")
+            (folder / "bwrap").chmod(0o755)
+        if "Ubuntu" in name:
+            (folder / "switch").write_text("1\n")
+            monkeypatch.setattr(walls, "UBUNTUS_SWITCH", folder / "switch")
+        return f"{folder}{os.pathsep}{PYTHON}"
+
+    return make
+
+
+@pytest.mark.needs("bubblewrap")
+def test_the_sandbox_shows_that_it_holds() -> None:
+    assert walls.why_not() is None
+    assert Sandbox().refusal is None and Sandbox(unconfined=True).warning is None
+
+
+@pytest.mark.parametrize("name", STANDS_IN)
+def test_where_it_does_not_hold_nothing_starts(
+    name: str, path_with: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", path_with(name))
+    box = Sandbox()
+    with pytest.raises(SandboxError) as refused:
+        box.run([], assignment="here")
+    assert STANDS_IN[name][1] in str(refused.value) and "Nothing was run." in str(refused.value)
+    warning = Sandbox(unconfined=True).warning
+    assert warning and STANDS_IN[name][1] in warning and "this account's files" in warning
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCourse:
+    """Ada's answer leaves a file, where it can."""
+    course = a_class(tmp_path_factory.mktemp("walls"), root, students=())
+    leave = f"def double(x):\n    open({str(course.folder / 'mark')!r}, 'w').close()\n    return 2 * x"
+    hand_in(course, "traps", "ada", answered(course.released("traps"), double=leave))
+    return course
+
+
+COMMANDS = {
+    "autograde": ["nbgrader", "autograde", "traps"],
+    "grade": ["autograder", "grade", "traps"],
+    "watch": ["autograder", "watch", "traps"],
+    "again": ["autograder", "again", "traps", "--student", "ada", "--exercise", "double"],
+}
+
+
+def call(course: ScratchCourse, name: str) -> subprocess.CompletedProcess[str]:
+    """A command where there is no bubblewrap."""
+    return subprocess.run(
+        [sys.executable, "-m", *COMMANDS[name]],
+        cwd=course.folder,
+        env={**os.environ, **course.environment, "PATH": PYTHON},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_refuse_in_one_sentence_and_run_nothing(name: str, course: ScratchCourse) -> None:
+    done = call(course, name)
+    said = done.stdout + done.stderr
+    assert done.returncode and "Traceback" not in said
+    assert said.count("apt install bubblewrap.") == 1 and said.count(ALLOWED) == 1
+    assert not (course.folder / "mark").exists() and not (course.folder / "autograded").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["autograde", "grade"])
+def test_who_wants_it_all_the_same_says_so_and_is_warned(name: str, course: ScratchCourse) -> None:
+    settings = course.folder / "nbgrader_config.py"
+    before = settings.read_text()
+    configure(course, ALLOWED)
+    try:
+        done = call(course, name)
+    finally:
+        settings.write_text(before)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "submissions run without a sandbox" in said and "apt install bubblewrap." in said
+    assert (course.folder / "mark").exists()  # so the answer does what the other test looks for
+    (course.folder / "mark").unlink()
+    shutil.rmtree(course.folder / "autograded")
+
+
+@pytest.mark.slow
+def test_all_attacks_are_left_out_without_it_and_named_at_the_end(root: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-m", "attack", "tests"]
+    done = subprocess.run(
+        command, cwd=root, env={**os.environ, "PATH": PYTHON}, capture_output=True, text=True
+    )
+    *_, last = done.stdout.strip().splitlines()
+    assert re.fullmatch(r"\d{3,} skipped, \d+ deselected in .*", last), done.stdout[-2000:]
+    _, _, end = done.stdout.partition("left out on this machine")
+    assert re.search(r"\d{3,} tests need bubblewrap: bubblewrap was not found\.", end)
+    assert "sudo make programs" in end
