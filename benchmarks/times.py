@@ -62,8 +62,7 @@ def rewritten(page: str, text: str, said: dict[str, str]) -> str:
     """A page with these words in its sentences. Raises ValueError where one of the sentences is not there."""
     for sentence in SAID[page]:
         pattern = re.sub(r"\\{[\w\\-]+\\}", "[^.,:;]+?", re.escape(sentence))
-        new = re.sub(r"\{([\w-]+)\}", lambda name: said[name[1]], sentence)
-        text, number = re.subn(pattern, lambda _, new=new: new, text)
+        text, number = re.subn(pattern, sentence.format(**said), text)
         if number != 1:
             raise ValueError(f"{page} says {number} times: {sentence}")
     return text

@@ -40,7 +40,8 @@ class Lent:
     """A sandbox that does not end with the pool that it is lent to."""
 
     def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox, self.warning, self.notice = sandbox, sandbox.warning, sandbox.notice
+        self._sandbox, self.notice = sandbox, sandbox.notice
+        self.warning, self.refusal = sandbox.warning, sandbox.refusal
 
     def run(self, cells: list[dict], **settings: Any) -> Executed:
         return self._sandbox.run(cells, **settings)
@@ -60,7 +61,7 @@ def one_sandbox(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterato
         lines.append("torch.neg(torch.ones(1, device='meta'))")
         first = {"index": 0, "role": "given", "source": "\n".join(lines), "grade_id": "a", "exercise": None}
         sandbox.run([first], assignment="all")
-        yield lambda require: LocalPool([Lent(sandbox)], require=require)
+        yield lambda _: LocalPool([Lent(sandbox)])
 
 
 @pytest.fixture(scope="session")

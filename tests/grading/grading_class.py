@@ -122,7 +122,7 @@ def deadly_to_all(cells: list[dict], **settings: object) -> dict:
 class Pretending:
     """Stands for a Sandbox: as ``pretend_slowly``."""
 
-    warning = notice = None
+    warning = notice = refusal = None
 
     def run(self, cells: list[dict], **settings: object) -> Executed:
         return Executed.from_dict(pretend_slowly(cells, **settings))

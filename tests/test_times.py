@@ -1,0 +1,38 @@
+"""How long the commands take stands in one file, and pages say what is in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TIMES = runpy.run_path(str(ROOT / "benchmarks" / "times.py"))
+KEPT = json.loads((ROOT / "data" / "times.json").read_text())
+
+
+@pytest.mark.parametrize("page", TIMES["SAID"])
+def test_a_page_says_what_was_measured(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert TIMES["rewritten"](page, text, KEPT["words"]) == text, "run benchmarks/times.py"
+    other = {name: "9 hours" for name in KEPT["words"]}
+    assert text != (changed := TIMES["rewritten"](page, text, other))
+    assert TIMES["rewritten"](page, changed, KEPT["words"]) == text
+    with pytest.raises(ValueError, match=page):
+        TIMES["rewritten"](page, text.replace("take", "last"), other)
+
+
+def test_the_figures_keep_the_promise() -> None:
+    assert TIMES["words"](KEPT["figures"]) == KEPT["words"]
+    assert KEPT["figures"].keys() == TIMES["MOST"].keys()
+    assert {name for name, most in TIMES["MOST"].items() if KEPT["figures"][name] > most} == set()
+
+
+def test_help_says_them_too() -> None:
+    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in ("check", "test", "test-all"):
+        assert re.search(rf"^make {name} .*\({KEPT['words'][name]}\)$", said, re.MULTILINE)
