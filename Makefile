@@ -95,12 +95,14 @@ test-gpu: $(READY) ## run exercises and chapters on a GPU that is pretended, to 
 programs: ## install the programs that some tests use, on Debian and Ubuntu as root
 	@$(if $(filter no,$(PROGRAMS)),:,BASE="$(BASE)" .ci/programs)
 
+# The types are looked at beside the tests: the first time that takes a minute.
 check: $(READY) ## style, types, imports, drift, leaks, fast tests (@check@)
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
-	$(RUN) -m mypy
 	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache --no-logo
-	$(RUN) -m pytest -m "not slow and not machine and not versions and not pretended" --durations=$(DURATIONS) $(SHARED) 2 tests
+	@mkdir -p build; $(RUN) -m mypy >build/mypy.txt 2>&1 & \
+	$(RUN) -m pytest -m "not slow and not machine and not versions and not pretended" --durations=$(DURATIONS) $(SHARED) 2 tests; \
+	tests=$$?; wait $$!; types=$$?; cat build/mypy.txt; exit $$((tests + types))
 
 notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARGS=--all for more)
 	@$(RUN) -m autograder notebooks $(ARGS)
