@@ -14,7 +14,7 @@ from autograder.measuring import duel
 
 @pytest.fixture(autouse=True)
 def a_quiet_machine(monkeypatch):
-    """What a machine that is too noisy does, tests/measuring/test_selfcheck.py tells."""
+    """What a machine that is too noisy does, tests/measuring/test_limits.py tells."""
     monkeypatch.setattr("autograder.judging.answer.check_here", lambda: None)
 
 
