@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,12 @@ def run(*command: object, **options) -> subprocess.CompletedProcess[str]:
         options["stdin"] = subprocess.DEVNULL
     words = [str(word) for word in command]
     return subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False, **options)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's variables, without a display and without what tells make and pip what to do."""
+    told = ("DISPLAY", "WAYLAND_DISPLAY", "MAKE", "MFLAGS", "PIP")
+    return {key: value for key, value in os.environ.items() if not key.startswith(told)} | more
 
 
 def python(code: str, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
