@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from jupyter_core.paths import jupyter_path
+from programs import run
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 POST_BUILD = ROOT / "postBuild"
 
 
@@ -20,21 +20,15 @@ POST_BUILD = ROOT / "postBuild"
 def test_repo2docker_takes_the_environment() -> None:
     if not importlib.util.find_spec("repo2docker"):
         pytest.skip("jupyter-repo2docker is not installed")
-    done = subprocess.run(
-        [sys.executable, "-m", "repo2docker", "--no-build", "--debug", "."],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    assert "Building conda environment for python=3.11\n" in done.stdout, done.stdout
-    steps = done.stdout.splitlines()
+    done = run(sys.executable, "-m", "repo2docker", "--no-build", "--debug", ".", cwd=ROOT)
+    said = done.stderr + done.stdout
+    assert done.returncode == 0, said
+    assert "Building conda environment for python=3.11\n" in said, said
+    steps = said.splitlines()
     environment = next(number for number, step in enumerate(steps) if '--file "environment.yml"' in step)
     # The course's own package is installed from the repository, so its files must be there before.
     assert steps.index("COPY --chown=0:0 src/ ${REPO_DIR}/") < environment < steps.index("RUN ./postBuild")
-    assert not re.search("cuda|nvidia", done.stdout, re.IGNORECASE)
+    assert not re.search("cuda|nvidia", said, re.IGNORECASE)
 
 
 def test_nothing_of_cuda_is_asked_for() -> None:

