@@ -94,7 +94,7 @@ def test_nothing_leaks():
 # The search finds what is planted.
 
 
-EXAMPLE = SOLUTIONS[0]
+EXAMPLE = SOLUTIONS[1]
 
 
 @pytest.fixture
@@ -152,7 +152,5 @@ def test_an_answer_that_repeats_given_code_is_found(exercises):
     """A line that the given code shows is a leak where it occurs once more."""
     secret, visible = split(EXAMPLE)
     shared = [line for line in secret if tells(line) and line in visible]
-    if not shared:
-        pytest.skip("no line of a solution is also given")
     (exercises / "notes.txt").write_text(shared[0])
     assert leaks(exercises, [EXAMPLE])
