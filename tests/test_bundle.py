@@ -107,7 +107,8 @@ def test_a_bundle_installs_and_opens_without_a_network(checkout, index, tmp_path
     found = {path.name for path in unpacked.iterdir()}
     assert found == {
         ".ci", ".jupyter", "LICENSE", "LICENSE-text", "Makefile", "README.md", "autograder",
-        "constraints.txt", "course", "data", "docs", "exercises", "nbgrader_config.py", "pyproject.toml", "wheels",
+        "constraints.txt", "course", "data", "docs", "exercises", "nbgrader_config.py", "pyproject.toml",
+        "wheels",
     }  # fmt: skip
     wheels = {path.name.split("-")[0] for path in (unpacked / "wheels").iterdir()}
     assert wheels == {"setuptools", "tqdm", "jupyterlab", "made"}

@@ -77,7 +77,8 @@ def leaks(exercises: Path, sources: Iterable[Path]) -> list[str]:
     found += [f"{path}: {line}" for path, line in lines if MARKER.search(line)]
     secret = {line for source in sources for line in split(source)[0] if tells(line)}
     visible = [line for source in sources for line in split(source)[1]]
-    for line in sorted(secret):
+    everything = "\n".join(text for _, text in lines)
+    for line in sorted(line for line in secret if line in everything):
         places = [path for path, text in lines if line in text]
         if len(places) > sum(line in text for text in visible):
             found += [f"{path}: {line}" for path in places]
