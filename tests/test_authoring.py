@@ -45,28 +45,22 @@ assert twice(1) == 2
 assert twice("ab") == "abab"
 ### END HIDDEN TESTS
 """
-
-
-CHECKED = """\
-# %% id="setup" role="given"
-import torch
-
-# %% id="twice_hidden" role="test"
-check(twice, points=2)
-"""
+CHAPTER = (
+    "# %% [markdown]\n# # One\n\n# %%\nimport os\n\nprint(os.path.basename(os.getcwd()))\n\n# %%\n1 + 1\n"
+)
+GIVEN = '# %% id="setup" role="given"\nimport torch\n'
+CHECKED = f'{GIVEN}\n# %% id="twice_hidden" role="test"\ncheck(twice, points=2)\n'
 
 
 @pytest.fixture
 def course(tmp_path: Path) -> Path:
     """A course with one chapter and one exercise."""
-    for folder in ("course", "solutions/01_one"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "pyproject.toml").write_text('[project.urls]\nRepository = "https://github.com/ada/course"\n')
-    (tmp_path / "course/01_one.py").write_text(
-        "# %% [markdown]\n# # One\n\n# %%\nimport os\n\nprint(os.path.basename(os.getcwd()))\n\n# %%\n1 + 1\n"
-    )
-    (tmp_path / "solutions/01_one/01_one.py").write_text(SOLUTION)
-    (tmp_path / "nbgrader_config.py").write_text((ROOT / "nbgrader_config.py").read_text())
+    shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
+    address = '[project.urls]\nRepository = "https://github.com/ada/course"\n'
+    (tmp_path / "pyproject.toml").write_text(address)
+    for name, script in {"course/01_one.py": CHAPTER, "solutions/01_one/01_one.py": SOLUTION}.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(script)
     return tmp_path
 
 
@@ -106,23 +100,18 @@ def test_every_change_of_a_script_is_noticed(course):
         assert not builder.is_current(notebook, builder.build(source)), new
 
 
-HEAD = "# %% [markdown]\n# The exercise. 1 points, about 10 minutes.\n\n"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    [
+def test_ids_that_occur_twice_and_another_sum_of_points_are_refused(course):
+    source = course / "solutions/01_one/01_one.py"
+    script = f"# %% [markdown]\n# The exercise. 1 points, about 10 minutes.\n\n{SOLUTION}"
+    source.write_text(script)
+    builder.build(source)
+    for old, new, sentence in [
         ("twice_check", "twice", r"01_one\.py: more than one cell has the id twice"),
         ("points=1", "points=1.5", r"its text says 1 points, and its tests give 1\.5"),
-    ],
-)
-def test_ids_that_occur_twice_and_another_sum_of_points_are_refused(course, old, new, sentence):
-    source = course / "solutions/01_one/01_one.py"
-    source.write_text(HEAD + SOLUTION)
-    builder.build(source)
-    source.write_text(HEAD + SOLUTION.replace(old, new))
-    with pytest.raises(builder.BuildError, match=sentence):
-        builder.build(source)
+    ]:
+        source.write_text(script.replace(old, new))
+        with pytest.raises(builder.BuildError, match=sentence):
+            builder.build(source)
 
 
 # Headers say an id and a role; nbgrader's metadata is made of them.
@@ -135,7 +124,7 @@ def cells_of(folder: Path, script: str) -> list[nbformat.NotebookNode]:
 
 
 def test_nbgraders_metadata_comes_from_the_role(course):
-    cells = cells_of(course, f'# %% id="setup" role="given"\nimport torch\n\n{SOLUTION}')
+    cells = cells_of(course, f"{GIVEN}\n{SOLUTION}")
     common = {"schema_version": 3, "task": False, "grade": False, "locked": True, "solution": False}
     answer, test = {"locked": False, "solution": True}, {"grade": True, "points": 1}
     more = {"setup": {}, "twice": answer, "twice_check": test}
@@ -150,20 +139,17 @@ def test_what_else_a_header_says_is_kept(course):
     assert tagged.metadata.tags == ["x"] and set(tagged.metadata) == {"nbgrader", "tags"}
 
 
-@pytest.mark.parametrize(
-    ("header", "code", "points"),
-    [
+def test_a_test_gives_the_points_of_its_last_line(course):
+    for header, code, points in [
         ("", "check(f, like=g, on=h, points=2)", "2"),
         ("", "def g():\n    return 1\n\n\nrace(\n    f, against=g, on=h, points=1.5\n)  # fast", "1.5"),
         ("", "check(f, points=3.0)\n### END HIDDEN TESTS", "3"),
         (" points=2", "assert f(1) == 2", "2"),
         (" points=0.5", "check(f)", "0.5"),
         (" points=1", "%time f(1)", "1"),
-    ],
-)
-def test_a_test_gives_the_points_of_its_last_line(course, header, code, points):
-    (cell,) = cells_of(course, f'# %% id="f_check" role="test"{header}\n{code}\n')
-    assert str(cell.metadata.nbgrader.points) == points
+    ]:
+        (cell,) = cells_of(course, f'# %% id="f_check" role="test"{header}\n{code}\n')
+        assert str(cell.metadata.nbgrader.points) == points
 
 
 CHECK, T = "check(f, points=1)", 'id="t" role="test"'
@@ -397,9 +383,10 @@ def test_a_chapter_with_the_same_code_keeps_its_outputs(ran, capsys, old, new):
     assert builder.is_current(ran / "course/01_one.ipynb", builder.build(script))
     colab, *others = builder.code_cells(read(ran / "course/01_one.ipynb"))
     assert (colab.execution_count, colab.outputs) == (1, [])
-    assert [cell.execution_count for cell in others] == [2, 3]
-    assert [cell.outputs[0].execution_count for cell in others] == [2, 3]
-    assert [cell.outputs[0].data["text/plain"] for cell in others] == ["kept", "kept"]
+    for number, cell in enumerate(others, 2):
+        assert cell.execution_count == cell.outputs[0].execution_count == number
+        assert cell.outputs[0].data["text/plain"] == "kept"
+    assert len(others) == 2
 
     # The address of the course is not code either; and what is current is not written again.
     pyproject = ran / "pyproject.toml"
@@ -413,22 +400,19 @@ def test_a_chapter_with_the_same_code_keeps_its_outputs(ran, capsys, old, new):
     assert capsys.readouterr().err.count("was run") == 2
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+def test_a_chapter_with_other_code_runs(ran, capsys):
+    script = ran / "course/01_one.py"
+    for old, new in [
         ("1 + 1", "1 + 2"),
         ("# %%\n1 + 1\n", ""),
         ("# %%\n1 + 1", "# %%\n2\n\n# %%\n1 + 1"),
         ("# %%\n1 + 1", "# %% [raw]\n1 + 1"),
-    ],
-)
-def test_a_chapter_with_other_code_runs(ran, capsys, old, new):
-    script = ran / "course/01_one.py"
-    script.write_text(script.read_text().replace(old, new))
-    before = notebooks(ran)
-    assert builder.make_notebooks(ran) == 1
-    assert "was run" in capsys.readouterr().err
-    assert notebooks(ran) == before
+    ]:
+        script.write_text(CHAPTER.replace(old, new))
+        before = notebooks(ran)
+        assert builder.make_notebooks(ran) == 1
+        assert "was run" in capsys.readouterr().err
+        assert notebooks(ran) == before
 
 
 def test_outputs_of_another_run_are_not_kept(ran, capsys):
@@ -449,12 +433,10 @@ def test_outputs_of_another_run_are_not_kept(ran, capsys):
 @pytest.mark.slow
 def test_one_broken_exercise_does_not_hold_up_the_others(course, capsys):
     (course / "course/01_one.py").unlink()
-    broken = course / "solutions/02_two/02_two.py"
-    broken.parent.mkdir()
-    broken.write_text(SOLUTION.replace("    ### END SOLUTION\n", ""))
-    twice = course / "solutions/03_three/03_three.py"
-    twice.parent.mkdir()
-    twice.write_text(SOLUTION.replace("twice_check", "twice"))
+    broken, twice = SOLUTION.replace("    ### END SOLUTION\n", ""), SOLUTION.replace("twice_check", "twice")
+    for name, script in {"02_two": broken, "03_three": twice}.items():
+        (course / "solutions" / name).mkdir()
+        (course / "solutions" / name / f"{name}.py").write_text(script)
     assert builder.make_notebooks(course) == 1
     assert [path.name for path in (course / "exercises").iterdir()] == ["01_one"]
     message = capsys.readouterr().err
@@ -525,7 +507,5 @@ def test_unknown_chapters_and_commands_are_refused(course, capsys, monkeypatch):
 
 
 def test_rehearsal_gets_its_own_arguments(monkeypatch):
-    from autograder.authoring import rehearsal
-
-    monkeypatch.setattr(rehearsal, "main", lambda argv: len(argv))
+    monkeypatch.setattr("autograder.authoring.rehearsal.main", lambda argv: len(argv))
     assert main(["rehearsal", "--students", "3", "--help"]) == 3

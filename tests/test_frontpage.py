@@ -86,12 +86,11 @@ def test_a_broken_file_counts_as_none(tmp_path, monkeypatch):
 
 # Two of the exercises of chapter 00: one solved, one not.
 ANSWERS = {
-    "scores_costs": (
-        "def scores_costs(n, m, d):\n"
-        "    result = 4 * n * m\n"
-        "    return {'operations': 3, 'allocated': 3 * result, 'least_bytes': 4 * d * (n + m) + result,\n"
-        "            'flops': 2 * n * m * d}"
-    ),
+    "scores_costs": """\
+def scores_costs(n, m, d):
+    result = 4 * n * m
+    least = 4 * d * (n + m) + result
+    return {'operations': 3, 'allocated': 3 * result, 'least_bytes': least, 'flops': 2 * n * m * d}""",
     "seconds_per_call": "def seconds_per_call(*anything):\n    return 3",
 }
 

@@ -21,11 +21,8 @@ def findings(page: Page, *selectors: str) -> list[str]:
     """What axe finds in these parts of a page (without any, in the whole page), a line for each element."""
     context = {"include": [[selector] for selector in selectors]} if selectors else None
     results = Axe().run(page, context)
-    return [
-        f"{violation['id']}: {node['html'][:200]} {node['failureSummary']}"
-        for violation in results.response["violations"]
-        for node in violation["nodes"]
-    ]
+    nodes = [(one["id"], node) for one in results.response["violations"] for node in one["nodes"]]
+    return [f"{name}: {node['html'][:200]} {node['failureSummary']}" for name, node in nodes]
 
 
 def findings_in_both_themes(page: Page) -> list[str]:
