@@ -5,8 +5,6 @@ an answer sends to the judge. The fast tests try each a little (``test_fuzzing.p
 long as one likes.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

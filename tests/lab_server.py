@@ -3,8 +3,6 @@
 python lab_server.py FOLDER PAGE …    start it in FOLDER, get the pages and stop it
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

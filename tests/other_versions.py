@@ -1,7 +1,5 @@
 """Environments with other versions than constraints.txt: those of Colab, and the oldest that are allowed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

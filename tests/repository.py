@@ -1,7 +1,5 @@
 """What many tests look at: the repository's own notebooks and scripts, each read once."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

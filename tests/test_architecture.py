@@ -1,7 +1,5 @@
 """How the package is built: what may import what, and one meaning for each public name."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import re

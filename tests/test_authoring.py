@@ -1,7 +1,5 @@
 """The builder, on a course of its own: what it makes of scripts, what it keeps, and what it refuses."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

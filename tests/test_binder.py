@@ -1,7 +1,5 @@
 """Binder: what repo2docker makes of the repository, without building it."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """The archive from which the course is installed and started without a network."""
 
-from __future__ import annotations
-
 import platform
 import re
 import shutil

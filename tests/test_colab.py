@@ -4,8 +4,6 @@ Colab is imitated: the packages that it publishes (environments/colab.txt), whic
 `google.colab` loaded, and an empty folder. The course is fetched from a copy of this repository.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,13 +1,14 @@
-"""The data in the repository: small, readable by torchvision, and with a known origin."""
-
-from __future__ import annotations
+"""The data in the repository: small, readable by torchvision, of known origin; and how files are written."""
 
 import fnmatch
 import re
 
 import numpy as np
+import pytest
 from repository import ROOT
 from torchvision.datasets import DatasetFolder, ImageFolder
+
+from autograder.files import write_whole
 
 
 def test_data_is_small_and_the_origin_of_every_file_is_stated():
@@ -45,3 +46,24 @@ def test_digits():
         assert digits["images"].shape == (1797, 8, 8) and digits["images"].dtype == np.uint8
         assert digits["images"].max() == 16
         assert digits["labels"].shape == (1797,) and set(digits["labels"].tolist()) == set(range(10))
+
+
+def test_a_file_is_written_whole_or_left_as_it_was(tmp_path):
+    path = tmp_path / "new" / "file.txt"
+    write_whole(path, "old ×\n")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "x" * 100_000 + "\ud800")
+    assert path.read_bytes() == "old ×\n".encode()
+    write_whole(path, "new")
+    assert path.read_text() == "new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_cannot_be_written_is_told_and_leaves_nothing(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError):
+        write_whole(tmp_path / "file" / "below", "text")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError):
+        write_whole(tmp_path / "folder", "text")
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}

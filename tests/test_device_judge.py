@@ -1,7 +1,5 @@
 """The judge for a GPU, with the CPU in its place where there is none."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 from pathlib import Path

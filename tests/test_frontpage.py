@@ -1,7 +1,5 @@
 """The front page: the map of the course, and the reader's own progress on it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """``make gpu``, rehearsed with the CPU in the GPU's place."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

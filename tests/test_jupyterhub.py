@@ -4,8 +4,6 @@ Nothing of it happens to this machine: accounts, homes and the exchange are made
 in which /etc, /home, /srv, /tmp and the course's folder are copies.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Nothing that only instructors may see is found under exercises/."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,9 +1,10 @@
-"""The repository's address: one place for it, the same everywhere, and one command that changes it."""
-
-from __future__ import annotations
+"""What stands in many files, and one command that changes it everywhere: the repository's address, for which
+there is one place, and the version.
+"""
 
 import re
 import shutil
+from datetime import date
 from pathlib import Path
 
 import nbformat
@@ -13,6 +14,7 @@ from repository import ROOT
 
 from autograder.__main__ import main
 from autograder.authoring import builder, links
+from autograder.authoring.release import SAID_IN, make_release
 
 OURS = links.repository(ROOT)
 LAUNCH = "course/index.ipynb"
@@ -211,3 +213,56 @@ def test_a_file_that_cannot_be_written_changes_nothing(checkout: Path, monkeypat
     monkeypatch.setattr(Path, "write_bytes", fails_at_the_end)
     assert "No space left on device" in refused("ada/notes")
     assert written and not git(checkout, "status", "--porcelain")
+
+
+# make release.
+
+
+@pytest.fixture
+def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    for name in [*SAID_IN, "CHANGELOG.md"]:
+        shutil.copy(ROOT / name, tmp_path)
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "ada@example.org")
+    commit(tmp_path)
+    monkeypatch.setattr("autograder.authoring.builder.find_root", lambda: tmp_path)
+    return tmp_path
+
+
+def test_a_release_says_its_version_everywhere_and_is_tagged(released: Path) -> None:
+    make_release(released, "7.8.9")
+    assert 'version = "7.8.9"' in (released / "pyproject.toml").read_text()
+    assert "version: 7.8.9" in (released / "CITATION.cff").read_text()
+    assert "cff-version: 1.2.0" in (released / "CITATION.cff").read_text()
+    changes = (released / "CHANGELOG.md").read_text()
+    assert f"## Unreleased\n\n## 7.8.9 ({date.today().isoformat()})\n\n- " in changes
+    assert git(released, "describe") == "v7.8.9\n"
+    assert not git(released, "status", "--porcelain")
+
+
+def test_what_is_no_version_and_what_is_not_committed_is_refused(released: Path, capsys) -> None:
+    for version in ("", "1.2", "v1.2.0", "1.2.0rc1", "1.2.0\n"):
+        assert main(["release", version]) == 1, version
+        assert "error: " in capsys.readouterr().err
+        assert not git(released, "status", "--porcelain")
+    with (released / "CITATION.cff").open("a") as file:
+        file.write("# more\n")
+    assert main(["release", "7.8.9"]) == 1
+    assert "CITATION.cff" in capsys.readouterr().err
+    assert not git(released, "tag", "--list") and git(released, "rev-list", "--count", "HEAD") == "1\n"
+
+
+def test_nothing_new_and_the_same_twice_are_refused(released: Path, capsys) -> None:
+    assert main(["release", "7.8.9"]) == 0
+    assert main(["release", "7.8.9"]) == 1
+    assert "there is a version 7.8.9 already" in capsys.readouterr().err
+    assert main(["release", "7.9.0"]) == 1
+    assert "lists nothing below '## Unreleased'" in capsys.readouterr().err
+
+
+def test_the_files_agree_on_the_version() -> None:
+    said = {name: line.search((ROOT / name).read_text(encoding="utf-8"))[0] for name, line in SAID_IN.items()}
+    assert len({"".join(c for c in text if c in "0123456789.") for text in said.values()}) == 1, said

@@ -1,7 +1,5 @@
 """The course's notebooks: each test keeps one promise, and names every notebook that breaks it."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

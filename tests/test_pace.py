@@ -1,7 +1,5 @@
 """Chapters that breathe: how long they are, what their heads say, and who makes the guesses."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 What may be imported there, ruff holds (TID253 in pyproject.toml).
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """Exercises and chapters on a GPU that is pretended: what lies on two devices, and where the host waits."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path

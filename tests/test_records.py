@@ -1,7 +1,5 @@
 """Records of timings from others: whether they are whole and plausible, and the page that lists them."""
 
-from __future__ import annotations
-
 import copy
 import json
 from datetime import date, timedelta

@@ -1,7 +1,5 @@
 """What GitHub and others read of the repository: workflows, forms, the container, how to cite."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -2,8 +2,6 @@
 counted costs, or what it shares, may be made up.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 import time

@@ -1,7 +1,5 @@
 """The website, built once without a network: its pages, its links, and how it works in a browser."""
 
-from __future__ import annotations
-
 import html
 import re
 import shutil

@@ -1,7 +1,5 @@
 """All notebooks on other versions than those of constraints.txt: `make test-on VERSIONS=colab`, or oldest."""
 
-from __future__ import annotations
-
 import os
 from copy import deepcopy
 from pathlib import Path

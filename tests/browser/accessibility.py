@@ -5,8 +5,6 @@ rendered Markdown and the outputs of cells in JupyterLab, the cards on the feedb
 ours as a whole.
 """
 
-from __future__ import annotations
-
 from axe_playwright_python.sync_playwright import Axe
 from lab_notebook import menu
 from playwright.sync_api import Page, expect

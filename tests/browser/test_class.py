@@ -1,7 +1,5 @@
 """A student fetches, solves and hands in an assignment, an instructor grades it; both click and type."""
 
-from __future__ import annotations
-
 import re
 import sys
 from getpass import getuser

@@ -1,7 +1,5 @@
 """A student opens the course, reads a chapter, and can do without a mouse."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

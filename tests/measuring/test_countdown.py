@@ -1,7 +1,5 @@
 """Time limits on a busy machine: waiting for a core is given back, and nothing else is."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Verdicts follow from evidence: made-up cells about real claims."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The claims page: each claim has its cells, and its verdict is what was recorded and seen."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
