@@ -7,7 +7,6 @@ import re
 import pytest
 import torch
 from known_work import busy_for
-from programs import python
 
 from autograder import compare, guessed, verdicts
 from autograder.show import picture_html
@@ -161,13 +160,6 @@ def test_what_is_written_is_found_again_with_its_origin(tmp_path):
     # A recording without the variants of the cell is not used.
     assert not recordings.recordings_of("a title", {"slow": None, "new": None}, tmp_path)
     assert not recordings.recordings_of("no such title", {"slow": None}, tmp_path)
-
-
-def test_importing_the_package_loads_nothing_that_only_some_cells_need():
-    heavy = ("matplotlib", "nbgrader", "IPython", "distributed")
-    code = f"import sys; from autograder import *; print(*[n for n in {heavy} if n in sys.modules])"
-    answer = python(code)
-    assert (answer.returncode, answer.stdout.strip()) == (0, ""), answer.stderr
 
 
 @pytest.mark.parametrize(
