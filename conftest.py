@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import programs
+import needed
 import pytest
 
 ROOT = Path(__file__).parent
@@ -104,7 +104,7 @@ def place(test: str) -> int:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    programs.guard(item)
+    needed.guard(item)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -127,7 +127,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("left out on this machine")
         for what, number in lacking.most_common():
             terminalreporter.line(f"{number:5} tests need {what}")
-        terminalreporter.line(f"To have them run, on Debian and Ubuntu: {programs.INSTALL}")
+        terminalreporter.line(f"To have them run, on Debian and Ubuntu: {needed.INSTALL}")
     if left_out := config.stash[LEFT_OUT]:
         terminalreporter.section("left out here, run by make test-all")
         notebooks = sum(file.endswith(".ipynb") for file in left_out)

@@ -1,7 +1,5 @@
 """The browser of this machine, for tests that look at pages."""
 
-from __future__ import annotations
-
 import shutil
 
 from playwright.sync_api import Browser, Playwright, expect

@@ -1,7 +1,5 @@
 """A folder served over HTTP on this machine, as a website would be."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import threading

@@ -5,8 +5,6 @@ an answer sends to the judge. The fast tests try each a little (``test_fuzzing.p
 long as one likes.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -35,25 +33,13 @@ from autograder.nbgrader_plugin.restore import Original, restore
 from autograder.nbgrader_plugin.submissions import problem_of, read_or_explain
 from autograder.nbgrader_plugin.verdicts import ReadVerdicts
 from autograder.roles import is_test, unusual_words
-from autograder.sandbox import Executed, decode, plan
+from autograder.sandbox import Executed, decode, messages, plan
 from autograder.sandbox.channel import Channel, Frame, Gone, Malformed, TooLate
 from autograder.sandbox.encode import Inputs
-from autograder.sandbox.messages import (
-    CellShown,
-    ErrorShown,
-    Found,
-    Function,
-    Hello,
-    Missing,
-    ObjectNode,
-    RaceReady,
-    Raised,
-    Returned,
-    parse,
-)
 
 TRAPS = Path(__file__).resolve().parent / "grading" / "traps.py"
-REPLIES = Returned | Raised | Found | Function | Missing | CellShown | Hello | RaceReady
+REPLIES = messages.Returned | messages.Raised | messages.Found | messages.Function
+REPLIES |= messages.Missing | messages.CellShown | messages.Hello | messages.RaceReady
 LOG = logging.getLogger("fuzzing")
 LOG.setLevel(logging.CRITICAL + 1)
 
@@ -183,24 +169,24 @@ def is_read(sent: tuple[bytes, bytes]) -> None:
     given = Inputs()
     given.node([torch.arange(6.0).view(2, 3), np.arange(4), torch.zeros(0)])
     try:
-        message = parse(Frame(bytearray(text), bytearray(payload)), REPLIES)
+        message = messages.parse(Frame(bytearray(text), bytearray(payload)), REPLIES)
         match message:
-            case Returned(result=value, costs=counted):
+            case messages.Returned(result=value, costs=counted):
                 if counted is not None:
                     decode.costs_without_probes(counted, 3)
                 use(decode.Reader(bytearray(payload), given.storages, made).value(value))
-            case Found(value=value):
+            case messages.Found(value=value):
                 use(decode.Reader(bytearray(payload), given.storages, made).value(value))
-            case Raised():
+            case messages.Raised():
                 assert isinstance(decode.error(message), Exception)
-            case CellShown(outputs=shown):
+            case messages.CellShown(outputs=shown):
                 for item in decode.outputs(shown).items:
                     nbformat.validate(nbformat.from_dict(item), "output", version=4, version_minor=5)
     except Malformed as error:
         assert 0 < len(str(error)) < 1000
 
 
-def made(node: ObjectNode) -> object:
+def made(node: messages.ObjectNode) -> object:
     """What stands for an object of the other process."""
     return type(decode.class_name(node.type), (), {})()
 
@@ -239,14 +225,9 @@ def node(tag: str, **fields: st.SearchStrategy) -> st.SearchStrategy:
 
 ARRAYS = node("array", dtype=NAMES, shape=SEVERAL, buffer=PLACES)
 GIVEN_ARRAYS = node(
-    "given array",
-    dtype=NAMES,
-    shape=SEVERAL,
-    strides=SEVERAL,
-    storage=SIZES,
-    offset=SIZES,
+    "given array", dtype=NAMES, shape=SEVERAL, strides=SEVERAL, storage=SIZES, offset=SIZES,
     writeable=st.booleans(),
-)
+)  # fmt: skip
 TENSORS = node(
     "tensor", dtype=NAMES, device=st.just("cpu") | NAMES, shape=SEVERAL, strides=SEVERAL,
     grad=SIZES | st.none(), storage=SIZES | st.none(), offset=SIZES, buffer=PLACES,
@@ -300,38 +281,29 @@ COSTS = st.none() | st.fixed_dictionaries(
         **dict.fromkeys(("bytes", "peak_bytes", "copies", "transfers", "syncs"), SIZES),
     }
 )  # fmt: skip
-STREAMS = st.fixed_dictionaries(
-    {"message": st.just("Stream"), "name": st.sampled_from(["stdout", "stderr", "x"]), "text": WORDS}
-)
-SHOWN = st.one_of(
-    STREAMS,
-    st.fixed_dictionaries(
-        {
-            "message": st.just("Display"),
-            "kind": st.sampled_from(["display_data", "execute_result", "error"]),
-            "data": st.dictionaries(st.sampled_from(["text/plain", "image/png", "text/html"]), WORDS),
-        }
-    ),
-    st.fixed_dictionaries(
-        {"message": st.just(ErrorShown.__name__), "name": WORDS, "text": WORDS, "traceback": st.lists(WORDS)}
-    ),
-)
-SAID = st.fixed_dictionaries(
-    {"warnings": st.lists(WORDS, max_size=11), "printed": st.lists(STREAMS, max_size=3)}
-)
+
+
+def said(message: str, **fields: st.SearchStrategy) -> st.SearchStrategy:
+    """A message, or a part of one, with any values in its fields."""
+    return st.fixed_dictionaries({"message": st.just(message), **fields})
+
+
+STREAMS = said("Stream", name=st.sampled_from(["stdout", "stderr", "x"]), text=WORDS)
+KINDS = st.sampled_from(["display_data", "execute_result", "error"])
+DATA = st.dictionaries(st.sampled_from(["text/plain", "image/png", "text/html"]), WORDS)
+ERRORS = said("ErrorShown", name=WORDS, text=WORDS, traceback=st.lists(WORDS))
+SHOWN = STREAMS | said("Display", kind=KINDS, data=DATA) | ERRORS
+BESIDE = {"warnings": st.lists(WORDS, max_size=11), "printed": st.lists(STREAMS, max_size=3)}
 MESSAGES = st.one_of(
     st.fixed_dictionaries(
         {"message": st.just("Returned"), "result": RESULTS},
-        optional={"graph": SIZES, "costs": COSTS, "said": SAID},
+        optional={"graph": SIZES, "costs": COSTS, "said": st.fixed_dictionaries(BESIDE)},
     ),
-    st.fixed_dictionaries({"message": st.just("Found"), "value": VALUES}),
-    st.fixed_dictionaries(
-        {"message": st.just("Raised"), "types": st.lists(NAMES), "by_torch": st.booleans()}
-        | dict.fromkeys(("text", "told"), WORDS)
-    ),
-    st.fixed_dictionaries({"message": st.just("CellShown"), "outputs": st.lists(SHOWN, max_size=5)}),
+    said("Found", value=VALUES),
+    said("Raised", types=st.lists(NAMES), by_torch=st.booleans(), text=WORDS, told=WORDS),
+    said("CellShown", outputs=st.lists(SHOWN, max_size=5)),
     ODD_VALUES.map(str),
-)  # fmt: skip
+)
 
 
 @st.composite

@@ -1,7 +1,5 @@
 """Work that takes a known time on the clock that judges, however busy the machine is."""
 
-from __future__ import annotations
-
 import time
 
 

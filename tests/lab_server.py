@@ -3,8 +3,6 @@
 python lab_server.py FOLDER PAGE …    start it in FOLDER, get the pages and stop it
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -17,6 +15,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import programs
 
 # A guard against a hang, not an expectation.
 PATIENCE = 300
@@ -59,12 +59,11 @@ def running_lab(
 
 def environment(home: Path) -> dict[str, str]:
     """This process's environment for a user who has just come, and who has no display."""
-    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "MAKE", "MFLAGS")
-    env = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
+    env = programs.environment(HOME=str(home))
     for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "XDG_CACHE_HOME", "TMPDIR"):
         (home / name).mkdir(exist_ok=True)
         env[name] = str(home / name)
-    return {**env, "HOME": str(home)}
+    return env
 
 
 def listens(port: int) -> bool:

@@ -1,8 +1,7 @@
 """Environments with other versions than constraints.txt: those of Colab, and the oldest that are allowed."""
 
-from __future__ import annotations
-
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -11,19 +10,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 900  # seconds: a guard against a hang, not an expectation
 COLAB = ROOT / "environments" / "colab.txt"
 # Name -> Python, files that say what is installed, and how pip is called.
+PROJECT = ROOT / "pyproject.toml"
+OLDEST = ["--resolution", "lowest-direct", "--requirement", str(PROJECT), "ipykernel>=6.17.1"]
 VERSIONS = {
     "colab": ("3.13", [COLAB], ["--requirement", str(COLAB)]),
-    "oldest": (
-        "3.10",
-        [ROOT / "pyproject.toml"],
-        ["--resolution", "lowest-direct", "--requirement", str(ROOT / "pyproject.toml"), "ipykernel>=6.17.1"],
-    ),
+    "oldest": ("3.10", [PROJECT], OLDEST),
 }
+
+
+def execute(notebook: nbformat.NotebookNode, python: Path, folder: Path, kernels: Path, env: dict) -> None:
+    """Run a notebook in a folder with another Python; where its kernel is, is written below ``kernels``."""
+    words = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=ERROR"]
+    (kernels / "python3").mkdir(parents=True, exist_ok=True)
+    kernel = {"argv": words, "display_name": "another", "language": "python"}
+    (kernels / "python3/kernel.json").write_text(json.dumps(kernel))
+    place = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(notebook, timeout=PATIENCE, startup_timeout=PATIENCE, resources=place)
+    client.create_kernel_manager().kernel_spec_manager.kernel_dirs = [str(kernels)]
+    client.execute(env=env)
 
 
 def python_with(name: str) -> Path:

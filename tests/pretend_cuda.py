@@ -83,12 +83,8 @@ def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -
         forced = name == "numpy" and bool(kwargs.get("force"))
         if not forced:
             _refuse(name, func, args, leaves)
-        if (
-            forced
-            or name in WAITS
-            or (name == "to" and asked == "cpu")
-            or (name == "copy_" and not _on(args[0]))
-        ):
+        to_host = (name == "to" and asked == "cpu") or (name == "copy_" and not _on(args[0]))
+        if forced or to_host or name in WAITS:
             waits.append(f"{name}: {place()}")
         elif name == "__getitem__" and any(leaf.dtype == torch.bool for leaf in leaves[1:]):
             waits.append(f"an index that is a mask: {place()}")
@@ -113,8 +109,7 @@ def _asked(func: Any, name: str, args: Any, kwargs: Any) -> str | None:
     """The type of the device that a call names; None where it names none."""
     if name == "cpu":
         return "cpu"
-    named = [kwargs.get("device")] + ([one for one in args[1:2]] if name == "to" else [])
-    for one in named:
+    for one in [kwargs.get("device"), *(args[1:2] if name == "to" else ())]:
         if _on(one):
             return "cuda"
         if isinstance(one, Tensor):
@@ -170,10 +165,8 @@ def _refuse(name: str, func: Any, args: Any, leaves: list[Tensor]) -> None:
         leaves = [args[0], *(leaf for leaf in args[2:] if isinstance(leaf, Tensor))]
     with torch._C.DisableTorchFunction():
         if any(not _on(leaf) and leaf.dim() > 0 for leaf in leaves):
-            raise RuntimeError(
-                "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and "
-                f"cpu! (in {name})"
-            )
+            found = "found at least two devices, cuda:0 and cpu!"
+            raise RuntimeError(f"Expected all tensors to be on the same device, but {found} (in {name})")
 
 
 def place() -> str:
@@ -200,41 +193,36 @@ class Nothing:
 
 
 PROPERTIES = SimpleNamespace(
-    name="a pretended GPU",
-    major=9,
-    minor=0,
-    total_memory=16 << 30,
-    L2_cache_size=1 << 20,
+    name="a pretended GPU", major=9, minor=0, total_memory=16 << 30, L2_cache_size=1 << 20,
     multi_processor_count=8,
-)
+)  # fmt: skip
+NOTHING = (
+    "_lazy_init", "empty_cache", "manual_seed", "manual_seed_all", "reset_peak_memory_stats", "set_rng_state",
+    "synchronize",
+)  # fmt: skip
+NO_MEMORY = ("max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved")
 # What torch.cuda says of it.
 SAID = {
-    "_lazy_init": None,
+    **dict.fromkeys(NOTHING),
+    **dict.fromkeys(NO_MEMORY, 0),
+    **dict.fromkeys(("is_available", "is_bf16_supported", "is_initialized"), True),
     "current_device": 0,
     "current_stream": Nothing(),
     "device_count": 1,
-    "empty_cache": None,
     "get_device_capability": (9, 0),
-    "get_device_name": "a pretended GPU",
+    "get_device_name": PROPERTIES.name,
     "get_device_properties": PROPERTIES,
     "get_rng_state": torch.get_rng_state(),
-    "is_available": True,
-    "is_bf16_supported": True,
     "is_current_stream_capturing": False,
-    "is_initialized": True,
-    "manual_seed": None,
-    "manual_seed_all": None,
-    "max_memory_allocated": 0,
-    "max_memory_reserved": 0,
     "mem_get_info": (8 << 30, 16 << 30),
-    "memory_allocated": 0,
-    "memory_reserved": 0,
     "memory_stats": {},
-    "reset_peak_memory_stats": None,
-    "set_rng_state": None,
     "stream": Nothing(),
-    "synchronize": None,
 }
+
+
+def says(value: object) -> Callable[..., Any]:
+    """A function that always gives this."""
+    return lambda *args, **kwargs: value
 
 
 class Generator(torch.Generator):
@@ -274,19 +262,14 @@ def lifted(transform: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def pretended_gpu() -> Iterator[Pretended]:
     """While it lasts, there is a CUDA device."""
+    accelerator = {"current_stream": SAID["current_stream"], "current_device_index": 0}
+    replaced = {f"torch.cuda.{name}": says(value) for name, value in SAID.items()}
+    replaced |= {f"torch.accelerator.{name}": says(value) for name, value in accelerator.items()}
+    replaced |= {f"torch.cuda.{name}": Nothing for name in ("Event", "Stream", "CUDAGraph", "graph")}
+    for name in ("vmap", "grad", "grad_and_value", "jacrev", "jacfwd", "hessian"):
+        replaced[f"torch.func.{name}"] = lifted(getattr(torch.func, name))
+    replaced |= {"torch.autocast": Autocast, "torch.amp.autocast": Autocast, "torch.Generator": Generator}
     with ExitStack() as stack:
-        for name, value in SAID.items():
-            stack.enter_context(patch(f"torch.cuda.{name}", lambda *args, value=value, **kwargs: value))
-        for name in ("current_stream", "current_device_index"):
-            value = SAID["current_stream"] if name == "current_stream" else 0
-            stack.enter_context(
-                patch(f"torch.accelerator.{name}", lambda *args, value=value, **kwargs: value)
-            )
-        for name in ("Event", "Stream", "CUDAGraph", "graph"):
-            stack.enter_context(patch(f"torch.cuda.{name}", Nothing))
-        for name in ("vmap", "grad", "grad_and_value", "jacrev", "jacfwd", "hessian"):
-            stack.enter_context(patch(f"torch.func.{name}", lifted(getattr(torch.func, name))))
-        for place in ("torch.autocast", "torch.amp.autocast"):
-            stack.enter_context(patch(place, Autocast))
-        stack.enter_context(patch("torch.Generator", Generator))
+        for name, value in replaced.items():
+            stack.enter_context(patch(name, value))
         yield stack.enter_context(Pretended())

@@ -1,25 +1,20 @@
 """How the package is built: what may import what, and one meaning for each public name."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import re
-import subprocess
-import sys
 from collections import defaultdict
-from pathlib import Path
 
 import grimp
+from programs import python
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 
 def test_imports_keep_the_contracts() -> None:
     """Those in pyproject.toml: layers, circles, and what measuring must not know."""
-    command = [sys.executable, "-c", LINT_IMPORTS, "--no-cache", "--no-logo"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = python(LINT_IMPORTS, "--no-cache", "--no-logo", cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 broken" in done.stdout
 
@@ -38,9 +33,8 @@ def test_every_public_name_is_defined_once() -> None:
         if "templates" in path.parts:  # they are chapters, not modules
             continue
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(
-                node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-            ) and not node.name.startswith("_"):
+            defines = isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+            if defines and not node.name.startswith("_"):
                 places[node.name].append(str(path.relative_to(ROOT)))
     assert {"check", "Proxy", "Sandbox"} <= places.keys()
     twice = {name: paths for name, paths in places.items() if len(paths) > 1 and name != "main"}
@@ -67,5 +61,5 @@ def test_the_instructors_process_does_without_torch() -> None:
     packages = ("nbgrader_plugin.execute", "class_grading.command", "class_grading.engine")
     imports = "".join(f"import autograder.{name}; " for name in packages)
     look = f"{imports}import sys; print({{'torch', 'matplotlib', 'distributed'}} & sys.modules.keys())"
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    done = python(look)
+    assert (done.returncode, done.stdout) == (0, "set()\n"), done.stderr

@@ -4,32 +4,26 @@ Colab is imitated: the packages that it publishes (environments/colab.txt), whic
 `google.colab` loaded, and an empty folder. The course is fetched from a copy of this repository.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
-from other_versions import python_with
+from other_versions import execute, python_with
+from programs import commit, git, python, run
+from repository import COURSE, EXERCISES, ROOT
 
 from autograder.authoring import builder, links
 from autograder.authoring.answers import answers_to, submission
-from autograder.authoring.colab import SOURCE, is_colab_cell
+from autograder.authoring.colab import SOURCE
 
-ROOT = Path(__file__).resolve().parent.parent
 ADDRESS = links.address(ROOT)
-CHAPTERS = [source.with_suffix(".ipynb") for source in builder.chapter_sources(ROOT)]
-EXERCISES = [builder.exercise_notebook(source, ROOT) for source in builder.solution_sources(ROOT)]
-SOLUTIONS = [source.with_suffix(".ipynb") for source in builder.solution_sources(ROOT)]
-# A guard against a hang, not an expectation.
-PATIENCE = 600
+NOTEBOOKS = [path.with_suffix(".ipynb") for path in COURSE] + EXERCISES
 
 # What a Python of this Colab does at its start: it loads `google.colab`, and writes down which programs it
 # starts.
@@ -87,18 +81,9 @@ class Colab:
     log: Path
     repository: Path
 
-    def run(self, code: str, folder: Path, words: str = "") -> subprocess.CompletedProcess[str]:
+    def run(self, code: str, folder: Path, **more) -> CompletedProcess[str]:
         """Run Python code in a folder."""
-        return subprocess.run(
-            [self.python, "-c", code],
-            cwd=folder,
-            env=clean_environment(),
-            input=words,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        return run(self.python, "-c", code, cwd=folder, **({"env": clean_environment()} | more))
 
     def notebook(self, path: Path) -> nbformat.NotebookNode:
         """A notebook of the course with the repository's address replaced."""
@@ -107,25 +92,7 @@ class Colab:
 
     def execute(self, notebook: nbformat.NotebookNode, folder: Path) -> None:
         """Run a notebook in a folder, in a kernel of this environment."""
-        kernel = folder.parent / "kernels" / "python3" / "kernel.json"
-        kernel.parent.mkdir(parents=True, exist_ok=True)
-        command = [
-            str(self.python),
-            "-m",
-            "ipykernel_launcher",
-            "-f",
-            "{connection_file}",
-            "--log-level=ERROR",
-        ]
-        kernel.write_text(json.dumps({"argv": command, "display_name": "Colab", "language": "python"}))
-        client = NotebookClient(
-            notebook,
-            timeout=PATIENCE,
-            startup_timeout=PATIENCE,
-            resources={"metadata": {"path": str(folder)}},
-        )
-        client.create_kernel_manager().kernel_spec_manager.kernel_dirs = [str(kernel.parent.parent)]
-        client.execute(env=clean_environment())
+        execute(notebook, self.python, folder, folder.parent / "kernels", clean_environment())
 
     def programs(self) -> list[str]:
         return self.log.read_text().splitlines() if self.log.exists() else []
@@ -141,53 +108,35 @@ def colab(tmp_path_factory: pytest.TempPathFactory) -> Colab:
     if not (shutil.which("git") and (ROOT / ".git").exists()):
         pytest.skip("git is not installed, or this is no git checkout")
     folder = tmp_path_factory.mktemp("colab")
-    python = python_with("colab")
-    packages = next(python.parents[1].glob("lib/python*/site-packages"))
+    base = python_with("colab")
+    packages = next(base.parents[1].glob("lib/python*/site-packages"))
     # An environment over that one, which stays as it is.
-    subprocess.run([python, "-m", "venv", "--without-pip", folder / "environment"], check=True)
+    assert run(base, "-m", "venv", "--without-pip", folder / "environment").returncode == 0
     above = next((folder / "environment").glob("lib/python*/site-packages"))
     (above / "all.pth").write_text(f"{packages}\nimport at_start\n")
     (above / "at_start.py").write_text(AT_START.format(log=str(folder / "programs.log")))
-    repository = copy_of_the_repository(folder / "repository")
+    # A git repository with the files as they are here now.
+    repository = folder / "repository"
+    for name in git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
+        if name and (ROOT / name).is_file():
+            (repository / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, repository / name)
+    commit(repository)
     return Colab(folder / "environment/bin/python", packages, folder / "programs.log", repository)
 
 
-def copy_of_the_repository(folder: Path) -> Path:
-    """A git repository with the files as they are here now."""
-
-    def git(*arguments: str, cwd: Path) -> str:
-        command = ["git", "-c", "safe.directory=*", "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
-        return subprocess.run(
-            [*command, *arguments], cwd=cwd, capture_output=True, text=True, check=True
-        ).stdout
-
-    for name in git("ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0"):
-        if name and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
-    git("init", "--quiet", cwd=folder)
-    git("add", "--all", cwd=folder)
-    git("commit", "--quiet", "--message", "The course", cwd=folder)
-    return folder
+@pytest.fixture
+def content(colab: Colab, tmp_path: Path) -> Path:
+    """The empty folder in which Colab starts; the log of programs is empty, too."""
+    colab.log.unlink(missing_ok=True)
+    (tmp_path / "content").mkdir()
+    return tmp_path / "content"
 
 
 def clones(programs: list[str]) -> int:
     """How often the course was fetched; no program was pip."""
     assert not [line for line in programs if "pip" in line.split() or "/pip " in line]
     return len([line for line in programs if line.startswith("git clone --quiet --depth=1 ")])
-
-
-# Every notebook has the cell.
-
-
-@pytest.mark.parametrize(
-    "path", CHAPTERS + EXERCISES + SOLUTIONS, ids=lambda path: f"{path.parts[-3]}/{path.name}"
-)
-def test_the_first_cell_knows_where_the_notebook_is(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
-    assert [is_colab_cell(cell) for cell in notebook.cells] == [True] + [False] * (len(notebook.cells) - 1)
-    folder = path.parent.relative_to(ROOT).as_posix().replace("solutions/", "exercises/")
-    assert notebook.cells[0].source == SOURCE.format(address=ADDRESS, folder=folder)
 
 
 def test_elsewhere_it_does_nothing(tmp_path: Path) -> None:
@@ -205,9 +154,7 @@ del names["__builtins__"]
 assert list(names) == ["os", "sys"], names
 """
     cell = builder.build(ROOT / "course/index.py").cells[0].source
-    done = subprocess.run(
-        [sys.executable, "-c", code], input=cell, cwd=tmp_path, capture_output=True, text=True
-    )
+    done = python(code, input=cell, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not list(tmp_path.iterdir())
 
@@ -218,34 +165,31 @@ assert list(names) == ["os", "sys"], names
 @pytest.mark.slow
 def test_every_notebook_starts(colab: Colab, tmp_path: Path) -> None:
     work = []
-    for number, path in enumerate(CHAPTERS + EXERCISES):
+    for number, path in enumerate(NOTEBOOKS):
         (tmp_path / str(number)).mkdir()
         # git copies from a path much faster than through file://.
         cells = [cell.source.replace("file://", "") for cell in builder.code_cells(colab.notebook(path))[:2]]
         work.append((path.name, str(tmp_path / str(number)), cells))
     colab.log.unlink(missing_ok=True)
-    done = colab.run(STARTS, tmp_path, json.dumps(work))
+    done = colab.run(STARTS, tmp_path, input=json.dumps(work))
     started = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("started ")]
-    assert started == [path.name for path in CHAPTERS + EXERCISES], done.stdout + done.stderr
+    assert started == [path.name for path in NOTEBOOKS], done.stdout + done.stderr
     assert f"torch {colab.packages / 'torch/__init__.py'}\n" in done.stdout
     assert clones(colab.programs()) == len(started)
 
 
 @pytest.mark.slow
-def test_a_page_runs_from_top_to_bottom(colab: Colab, tmp_path: Path) -> None:
-    folder = tmp_path / "content"
-    folder.mkdir()
+def test_a_page_runs_from_top_to_bottom(colab: Colab, content: Path) -> None:
     notebook = colab.notebook(ROOT / "course/claims.ipynb")
-    colab.log.unlink(missing_ok=True)
-    colab.execute(notebook, folder)
+    colab.execute(notebook, content)
     assert all(cell.outputs for cell in builder.code_cells(notebook)[1:])
     # The kernel starts again in the folder where it started; the clone is there, and nothing is fetched.
-    colab.execute(notebook, folder)
+    colab.execute(notebook, content)
     assert clones(colab.programs()) == 1
 
 
 @pytest.mark.slow
-def test_an_exercise_is_checked_and_finds_its_data(colab: Colab, tmp_path: Path) -> None:
+def test_an_exercise_is_checked_and_finds_its_data(colab: Colab, content: Path) -> None:
     path = ROOT / "exercises/14_capstone/14_capstone.ipynb"
     answers = answers_to(path.stem, ROOT)
     notebook = submission(colab.notebook(path), answers, dict.fromkeys(answers, "solution"))
@@ -253,14 +197,14 @@ def test_an_exercise_is_checked_and_finds_its_data(colab: Colab, tmp_path: Path)
     notebook.cells = notebook.cells[: ends[0] + 1]
     child = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import autograder'], check=True)"
     notebook.cells += [nbformat.v4.new_code_cell(code) for code in (child, "import torch\ntorch.__file__")]
-    folder = tmp_path / "content"
-    folder.mkdir()
-    colab.log.unlink(missing_ok=True)
-    colab.execute(notebook, folder)
+    colab.execute(notebook, content)
     shown = [str(cell.outputs) for cell in builder.code_cells(notebook)]
     assert "passed" in shown[-3], shown[-3]
     assert str(colab.packages) in shown[-1]
     assert clones(colab.programs()) == 1
+
+
+KAGGLE = {"KAGGLE_KERNEL_RUN_TYPE": "Interactive"}
 
 
 @pytest.mark.slow
@@ -268,39 +212,23 @@ def test_kaggle_gets_the_course_too(colab: Colab, tmp_path: Path) -> None:
     cell = SOURCE.format(address=colab.repository, folder="course")
     code = f"{cell}\nimport autograder\nprint(os.getcwd(), autograder.__file__)"
     # Without Colab's module: a Python that has nothing but its own library.
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", f"import sys; sys.modules['torch'] = None\n{code}"],
-        cwd=tmp_path,
-        env=clean_environment() | {"KAGGLE_KERNEL_RUN_TYPE": "Interactive"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    words = (sys.executable, "-I", "-S", "-c", f"import sys; sys.modules['torch'] = None\n{code}")
+    done = run(*words, cwd=tmp_path, env=clean_environment() | KAGGLE)
     home = tmp_path / "fast-pytorch"
     assert done.stdout == f"{home}/course {home}/autograder/__init__.py\n", done.stderr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("site", [{}, {"KAGGLE_KERNEL_RUN_TYPE": "Interactive"}], ids=["Colab", "Kaggle"])
+@pytest.mark.parametrize("site", [{}, KAGGLE], ids=["Colab", "Kaggle"])
 @pytest.mark.parametrize("address", ["file:///no/such/folder", ADDRESS])
-def test_a_failed_fetch_says_so(colab: Colab, tmp_path: Path, address: str, site: dict[str, str]) -> None:
-    cell = SOURCE.format(address=address, folder="course")
-    environment = clean_environment() | site
+def test_a_failed_fetch_says_so(colab: Colab, content: Path, address: str, site: dict[str, str]) -> None:
     # No network, wherever this runs.
-    environment |= {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
-    done = subprocess.run(
-        [colab.python, "-c", cell],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
+    cut_off = dict.fromkeys(("https_proxy", "HTTPS_PROXY"), "http://127.0.0.1:9")
+    cell = SOURCE.format(address=address, folder="course")
+    done = colab.run(cell, content, env=clean_environment() | site | cut_off)
     last = done.stderr.split("RuntimeError: ")[-1]
     hint = "On Kaggle, switch Internet on, in the settings on the right. " if site else ""
-    assert done.returncode and last.startswith(f"The course could not be fetched. {hint}git says: "), (
-        done.stderr
-    )
+    said = f"The course could not be fetched. {hint}git says: "
+    assert done.returncode and last.startswith(said), done.stderr
     assert "fatal: " in last and address.removeprefix("file://") in last
-    assert not list(tmp_path.iterdir())
+    assert not list(content.iterdir())

@@ -1,62 +1,69 @@
-"""The data in the repository: small, readable by torchvision, and with a known origin."""
-
-from __future__ import annotations
+"""The data in the repository: small, readable by torchvision, of known origin; and how files are written."""
 
 import fnmatch
 import re
 
 import numpy as np
 import pytest
+from repository import ROOT
+from torchvision.datasets import DatasetFolder, ImageFolder
+
+from autograder.files import write_whole
 
 
-@pytest.fixture(scope="module")
-def files(root):
-    """All data files that are not recorded timings."""
-    found = [
-        path for path in (root / "data").rglob("*") if path.is_file() and "__pycache__" not in path.parts
-    ]
-    return [path for path in found if "timings" not in path.parts]
-
-
-def test_data_is_small(files):
-    assert sum(path.stat().st_size for path in files) < 3_000_000
-
-
-def test_the_origin_of_every_file_is_stated(root, files):
-    table = (root / "data/LICENSES.md").read_text(encoding="utf-8")
+def test_data_is_small_and_the_origin_of_every_file_is_stated():
+    paths = [path for path in (ROOT / "data").rglob("*") if path.is_file()]
+    paths = [path for path in paths if not {"__pycache__", "timings"} & set(path.parts)]
+    assert sum(path.stat().st_size for path in paths) < 3_000_000
+    table = (ROOT / "data/LICENSES.md").read_text(encoding="utf-8")
     stated = re.findall(r"^\| `([^`]+)` \| .+ \| .+ \|", table, re.MULTILINE)
-    for path in files:
-        name = path.relative_to(root / "data").as_posix()
+    for path in paths:
+        name = path.relative_to(ROOT / "data").as_posix()
         if path.suffix in {".jpg", ".png", ".npz"} or name.startswith("texts/"):
             assert any(fnmatch.fnmatch(name, pattern) for pattern in stated), name
     for pattern in stated:
-        assert list((root / "data").glob(pattern)), f"{pattern} is not there"
+        assert list((ROOT / "data").glob(pattern)), f"{pattern} is not there"
 
 
-def test_torchvision_reads_the_pictures(root):
-    from torchvision.datasets import ImageFolder
-
-    pictures = ImageFolder(root / "data/images")
+def test_torchvision_reads_the_pictures_and_the_texts():
+    pictures = ImageFolder(ROOT / "data/images")
     assert pictures.classes == ["cat", "cup", "space", "texture"]
     assert len(pictures) == 10
     for picture, _ in pictures:
         assert picture.mode == "RGB" and min(picture.size) > 100
 
+    def read(path):
+        with open(path, encoding="utf-8") as file:
+            return file.read()
 
-def test_torchvision_reads_the_texts(root):
-    from torchvision.datasets import DatasetFolder
-
-    texts = DatasetFolder(
-        root / "data/texts",
-        loader=lambda path: open(path, encoding="utf-8").read(),  # noqa: SIM115
-        extensions=(".txt",),
-    )
+    texts = DatasetFolder(ROOT / "data/texts", loader=read, extensions=(".txt",))
     assert texts.classes == ["letter", "recipe", "weather"]
     assert len({text for text, _ in texts}) == 9
 
 
-def test_digits(root):
-    with np.load(root / "data/digits.npz") as digits:
+def test_digits():
+    with np.load(ROOT / "data/digits.npz") as digits:
         assert digits["images"].shape == (1797, 8, 8) and digits["images"].dtype == np.uint8
         assert digits["images"].max() == 16
         assert digits["labels"].shape == (1797,) and set(digits["labels"].tolist()) == set(range(10))
+
+
+def test_a_file_is_written_whole_or_left_as_it_was(tmp_path):
+    path = tmp_path / "new" / "file.txt"
+    write_whole(path, "old ×\n")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "x" * 100_000 + "\ud800")
+    assert path.read_bytes() == "old ×\n".encode()
+    write_whole(path, "new")
+    assert path.read_text() == "new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_cannot_be_written_is_told_and_leaves_nothing(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError):
+        write_whole(tmp_path / "file" / "below", "text")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError):
+        write_whole(tmp_path / "folder", "text")
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}

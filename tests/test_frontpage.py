@@ -1,7 +1,5 @@
 """The front page: the map of the course, and the reader's own progress on it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -10,13 +8,12 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from repository import CHAPTERS, ROOT
 
 from autograder.judging import progress
 from autograder.measuring import store
 from autograder.teaching import course_map
 
-ROOT = Path(__file__).resolve().parent.parent
-CHAPTERS = sorted(path.stem for path in (ROOT / "course").glob("[0-9]*.py"))
 EXERCISE = "exercises/00_measuring/00_measuring.ipynb"
 
 
@@ -35,11 +32,11 @@ def run(notebook: nbformat.NotebookNode, folder: Path, cache: Path) -> None:
     client.execute(env={**os.environ, "XDG_CACHE_HOME": str(cache)})
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_every_chapter_and_its_exercises_are_on_the_map(name):
+def test_every_chapter_and_its_exercises_are_on_the_map():
     shown = map_of(ROOT)
-    assert f"]({name}.ipynb)" in shown
-    assert f"](../exercises/{name}/{name}.ipynb)" in shown
+    assert [name for name in CHAPTERS if f"]({name}.ipynb)" not in shown] == []
+    assert [name for name in CHAPTERS if f"](../exercises/{name}/{name}.ipynb)" not in shown] == []
+    assert "none passed yet" in shown and "●" not in shown, "it knows nothing of who built it"
 
 
 def test_the_map_is_what_the_chapters_and_exercises_say(tmp_path, monkeypatch, capsys):
@@ -52,23 +49,11 @@ def test_the_map_is_what_the_chapters_and_exercises_say(tmp_path, monkeypatch, c
     assert printed == map_of(ROOT), "run `make notebooks ARGS=index`"
 
 
-def test_the_built_page_knows_nothing_of_its_builder():
-    assert "none passed yet" in map_of(ROOT) and "●" not in map_of(ROOT)
-
-
 def test_a_chapter_says_what_it_takes():
     found = course_map.chapter("08_many_gpus", ROOT / "course")
     assert (found.title, found.minutes, found.needs) == ("08 · Many GPUs", 45, "CPU, two processes")
     assert list(found.levels) == ["easy", "hard", "medium", "hard", "medium"]
     assert len(found.tests) == 5 and found.exercise_minutes == 85
-
-
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_every_exercise_has_a_level_and_tests_that_a_student_can_run(name):
-    found = course_map.chapter(name, ROOT / "course")
-    assert len(found.levels) == len(found.tests)
-    assert set(found.levels) <= {"easy", "medium", "hard"}
-    assert all(found.tests.values())
 
 
 def test_a_chapter_without_its_times_is_refused(tmp_path):
@@ -99,12 +84,11 @@ def test_a_broken_file_counts_as_none(tmp_path, monkeypatch):
 
 # Two of the exercises of chapter 00: one solved, one not.
 ANSWERS = {
-    "scores_costs": (
-        "def scores_costs(n, m, d):\n"
-        "    result = 4 * n * m\n"
-        "    return {'operations': 3, 'allocated': 3 * result, 'least_bytes': 4 * d * (n + m) + result,\n"
-        "            'flops': 2 * n * m * d}"
-    ),
+    "scores_costs": """\
+def scores_costs(n, m, d):
+    result = 4 * n * m
+    least = 4 * d * (n + m) + result
+    return {'operations': 3, 'allocated': 3 * result, 'least_bytes': least, 'flops': 2 * n * m * d}""",
     "seconds_per_call": "def seconds_per_call(*anything):\n    return 3",
 }
 
@@ -117,19 +101,16 @@ def test_what_passes_is_kept_here_and_shown_on_the_front_page(tmp_path):
     kept = cache / "autograder/progress.json"
     exercise = tmp_path / EXERCISE
     notebook = nbformat.read(exercise, as_version=4)
-    notebook.cells = [
-        cell
-        for cell in notebook.cells
-        if cell.cell_type == "code" and cell.id.startswith(("setup", *ANSWERS))
-    ]
+    notebook.cells = [cell for cell in notebook.cells if cell.id.startswith(("setup", *ANSWERS))]
+    notebook.cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for cell in notebook.cells:
         cell.source = ANSWERS.get(cell.id, cell.source)
 
     run(notebook, exercise.parent, cache)
     known = json.loads(kept.read_text())
-    assert {chapter: list(tests) for chapter, tests in known.items()} == {
-        "00_measuring": ["scores_costs_check"]
-    }
+    assert [(chapter, list(tests)) for chapter, tests in known.items()] == [
+        ("00_measuring", ["scores_costs_check"])
+    ]
 
     page = index(tmp_path)
     run(page, tmp_path / "course", cache)

@@ -1,7 +1,5 @@
 """A short run of each property that ``make fuzz`` tries for longer, and of all that it found."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

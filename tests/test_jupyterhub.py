@@ -4,8 +4,6 @@ Nothing of it happens to this machine: accounts, homes and the exchange are made
 in which /etc, /home, /srv, /tmp and the course's folder are copies.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -27,18 +25,17 @@ import pytest
 import requests
 import websocket
 from lab_server import mark_installed
+from programs import environment
+from repository import ROOT
 
 from autograder.authoring.builder import build
 from autograder.roles import solution_cells
 
-ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 300  # seconds: a guard against a hang, not an expectation
-PASSWORDS = {
-    "HUB_PASSWORD": "of all students",
-    "HUB_INSTRUCTOR_PASSWORD": "of the instructor, who has another",
-}
-
+STUDENT, INSTRUCTOR = "of all students", "of the instructor, who has another"
+PASSWORDS = {"HUB_PASSWORD": STUDENT, "HUB_INSTRUCTOR_PASSWORD": INSTRUCTOR}
 NOTEBOOK = "exercises/digits/digits.ipynb"
+THIS = {"course_id": "fast-pytorch", "assignment_id": "digits"}
 ANSWER = "def darkest(pictures):\n    return pictures.amax((1, 2))"
 
 # Small, and it looks for the course's data as the real assignments do.
@@ -156,6 +153,19 @@ class Person:
         answer.raise_for_status()
         return answer.json()
 
+    def hand_in(self, answer: str) -> None:
+        """Write an answer into the notebook that was fetched, and submit it; without one, as it is."""
+        if answer:
+            notebook = nbformat.from_dict(self.get(f"api/contents/{NOTEBOOK}").json()["content"])
+            solution_cells(notebook)["darkest"].source = answer
+            self.post(f"api/contents/{NOTEBOOK}", method="PUT", type="notebook", content=notebook)
+        assert self.post("assignments/submit", **THIS)["success"]
+
+    def points(self) -> dict[str, float]:
+        """The points of the students, in the instructor's formgrader."""
+        grades = self.get("formgrader/api/submissions/digits").json()
+        return {one["student"]: one["score"] for one in grades}
+
     def terminal(self, command: str) -> tuple[int, str]:
         """Run a command in a terminal of the server; gives its exit status and what it showed."""
         name = self.post("api/terminals")["name"]
@@ -192,11 +202,6 @@ def free_ports(number: int) -> list[int]:
     return ports
 
 
-def environment(**more: str) -> dict[str, str]:
-    """Without the settings of a make that runs these tests."""
-    return {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "JUPYTER"))} | more
-
-
 @contextmanager
 def a_container() -> Iterator[Container]:
     """A container that goes away again, or a skip that says what is missing for one."""
@@ -207,9 +212,8 @@ def a_container() -> Iterator[Container]:
             pytest.skip(f"{program} is missing")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         container = Container(Path(folder))
-        trial = container.start(
-            "configurable-http-proxy", "--version", stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        words = ("configurable-http-proxy", "--version")
+        trial = container.start(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         said = trial.communicate(timeout=PATIENCE)[0]
         if trial.returncode:
             pytest.skip(f"bubblewrap makes no container for the hub here: {said.strip()}")
@@ -273,8 +277,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def people(hub: str) -> dict[str, Person]:
     """The three, logged in, with their servers running."""
-    student, instructor = PASSWORDS.values()
-    passwords = {"ada": student, "bo": student, "instructor": instructor}
+    passwords = {"ada": STUDENT, "bo": STUDENT, "instructor": INSTRUCTOR}
     people = {name: Person(hub, name, password) for name, password in passwords.items()}
     for person in people.values():
         person.arrive()
@@ -285,7 +288,6 @@ def people(hub: str) -> dict[str, Person]:
 def graded(people: dict[str, Person]) -> dict[str, Person]:
     """The three, after an assignment went to the students and back, and its feedback to them."""
     ada, bo, instructor = people.values()
-    this = {"course_id": "fast-pytorch", "assignment_id": "digits"}
 
     def formgrader(step: str) -> None:
         answer = instructor.post(f"formgrader/api/assignment/digits/{step}")
@@ -297,12 +299,9 @@ def graded(people: dict[str, Person]) -> dict[str, Person]:
     for student in (ada, bo):
         seen = student.get("assignments?course_id=fast-pytorch").json()["value"]
         assert [(one["assignment_id"], one["status"]) for one in seen] == [("digits", "released")]
-        student.post("assignments/fetch", **this)
-    notebook = nbformat.from_dict(ada.get(f"api/contents/{NOTEBOOK}").json()["content"])
-    solution_cells(notebook)["darkest"].source = ANSWER
-    ada.post(f"api/contents/{NOTEBOOK}", method="PUT", type="notebook", content=notebook)
-    for student in (ada, bo):
-        assert student.post("assignments/submit", **this)["success"]
+        student.post("assignments/fetch", **THIS)
+    ada.hand_in(ANSWER)
+    bo.hand_in("")
     formgrader("collect")
     status, shown = instructor.terminal(
         "cd ~/fast-pytorch && make grade ASSIGNMENT=digits ARGS='--require-sandbox --workers 1'"
@@ -311,7 +310,7 @@ def graded(people: dict[str, Person]) -> dict[str, Person]:
     formgrader("generate_feedback")
     formgrader("release_feedback")
     for student in (ada, bo):
-        student.post("assignments/fetch_feedback", **this)
+        student.post("assignments/fetch_feedback", **THIS)
     return people
 
 
@@ -332,17 +331,10 @@ def test_only_the_instructor_has_the_formgrader(people):
     assert "@jupyter/nbgrader:assignment-list" not in disabled
 
 
-def test_each_gets_what_the_answer_is_worth(graded):
-    grades = graded["instructor"].get("formgrader/api/submissions/digits").json()
-    assert {one["student"]: one["score"] for one in grades} == {"ada": 3, "bo": 0}
-
-
-def test_validate_finds_the_data_and_the_answer_right(graded):
+def test_each_gets_what_the_answer_is_worth_and_the_feedback_on_it(graded):
+    assert graded["instructor"].points() == {"ada": 3, "bo": 0}
     answer = graded["ada"].post("assignments/validate", path=NOTEBOOK)
-    assert answer == {"success": True, "value": {}}
-
-
-def test_each_gets_the_feedback_on_the_own_answer(graded):
+    assert answer == {"success": True, "value": {}}, "it finds the data, and the answer right"
     for name, score in {"ada": "3.0", "bo": "0.0"}.items():
         listed = graded[name].get("assignments?course_id=fast-pytorch").json()["value"]
         (sent,) = next(one for one in listed if one["status"] == "submitted")["submissions"]
@@ -365,8 +357,7 @@ def test_the_instructor_mends_a_test_on_the_hub(graded):
     built = graded["instructor"].get("api/contents/solutions/digits/digits.ipynb").json()["content"]
     assert any(":60]]" in cell["source"] for cell in built["cells"])
     # The rehearsal's students are not among the real ones.
-    grades = graded["instructor"].get("formgrader/api/submissions/digits").json()
-    assert {one["student"]: one["score"] for one in grades} == {"ada": 3, "bo": 0}
+    assert graded["instructor"].points() == {"ada": 3, "bo": 0}
 
 
 def test_who_waits_sees_that_and_nothing_of_others(graded, hub):
@@ -379,13 +370,6 @@ def test_who_waits_sees_that_and_nothing_of_others(graded, hub):
         assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; ")
         return " ".join(unescape(answer.text).split())
 
-    def hand_in(person: Person, answer: str) -> None:
-        person.arrive()  # for a token that is not from before the page
-        notebook = nbformat.from_dict(person.get(f"api/contents/{NOTEBOOK}").json()["content"])
-        solution_cells(notebook)["darkest"].source = answer
-        person.post(f"api/contents/{NOTEBOOK}", method="PUT", type="notebook", content=notebook)
-        assert person.post("assignments/submit", course_id="fast-pytorch", assignment_id="digits")["success"]
-
     assert "/hub/login" in requests.get(address, timeout=PATIENCE).url
     assert "Nothing is graded at the moment." in page(ada)
     watch = "python -m autograder watch --release --require-sandbox --workers 1"
@@ -394,16 +378,17 @@ def test_who_waits_sees_that_and_nothing_of_others(graded, hub):
     )
     assert status == 0, shown
     until(lambda: "You have handed in nothing since grading began." in page(ada))
-    hand_in(bo, ANSWER)
+    bo.arrive()  # for a token that is not from before the page
+    bo.hand_in(ANSWER)
     until(lambda: ": 3 of 3 points. Nbgrader's Assignment List fetches the feedback." in page(bo))
-    hand_in(ada, "def darkest(pictures):\n    return 0")
+    ada.arrive()
+    ada.hand_in("def darkest(pictures):\n    return 0")
     words = ": 0 of 3 points. Your earlier submission has more points and still counts, with 3."
     until(lambda: words in page(ada))
     assert [page(person).count("<tr><td>") for person in (ada, bo, instructor)] == [1, 1, 0]
-    grades = instructor.get("formgrader/api/submissions/digits").json()
-    assert {one["student"]: one["score"] for one in grades} == {"ada": 3, "bo": 3}
+    assert instructor.points() == {"ada": 3, "bo": 3}
     bo.arrive()
-    bo.post("assignments/fetch_feedback", course_id="fast-pytorch", assignment_id="digits")
+    bo.post("assignments/fetch_feedback", **THIS)
     instructor.arrive()
     status, shown = instructor.terminal("kill $(cat ~/pid); cat ~/watch.log")
     assert status == 0 and "digits  bo  3 of 3 points" in shown, shown
@@ -423,9 +408,8 @@ def test_a_student_reads_nothing_of_the_others(graded):
         f"{ROOT}/tests/answers",
     ]
     ada = graded["ada"]
-    assert [
-        path for path in closed if "Permission denied" not in ada.terminal(f"ls {shlex.quote(path)}")[1]
-    ] == []
+    shown = {path: ada.terminal(f"ls {shlex.quote(path)}")[1] for path in closed}
+    assert [path for path, said in shown.items() if "Permission denied" not in said] == []
     assert ada.terminal("ls ~/fast-pytorch/exercises/digits")[0] == 0  # what is hers
     assert ada.terminal("grep -r amax /srv/nbgrader/exchange/fast-pytorch/outbound")[0] == 1
     status, shown = ada.terminal("mv /srv/nbgrader/exchange/fast-pytorch /srv/nbgrader/exchange/mine")
@@ -437,9 +421,8 @@ def test_a_student_reads_nothing_of_the_others(graded):
 def test_a_student_enters_no_other_server(people, hub):
     for other in ("bo", "instructor"):
         assert people["ada"].session.get(f"{people[other].base}/lab", timeout=PATIENCE).status_code == 403
-    password = PASSWORDS["HUB_PASSWORD"]
-    assert "Invalid username or password" in Person(hub, "instructor", password).entry.text
-    assert Person(hub, "root", password).entry.status_code == 403
+    assert "Invalid username or password" in Person(hub, "instructor", STUDENT).entry.text
+    assert Person(hub, "root", STUDENT).entry.status_code == 403
 
 
 # Opens the server of whoever reads it in a window, under all names that it may have, and lists its files.
@@ -469,56 +452,49 @@ async function attack() {
 attack();
 </script>
 """
-LIST_FILES = """async () => {
+# Asks the reader's own server for its files, or for a new one.
+FILES = """async method => {
     const [, token] = document.cookie.match(/_xsrf=([^;]*)/);
     const address = location.pathname.replace(/lab.*/, "api/contents");
-    return (await fetch(address, {headers: {"X-XSRFToken": token}})).ok;
+    const body = method == "POST" ? '{"type": "file"}' : undefined;
+    return (await fetch(address, {method, body, headers: {"X-XSRFToken": token}})).ok;
 }"""
 
 
-MAKE_A_FILE = """async () => {
-    const [, token] = document.cookie.match(/_xsrf=([^;]*)/);
-    const address = location.pathname.replace(/lab.*/, "api/contents");
-    const file = {method: "POST", body: '{"type": "file"}', headers: {"X-XSRFToken": token}};
-    return (await fetch(address, file)).ok;
-}"""
+def signed_in(context, hub: str, name: str, password: str):
+    """A page of somebody who logged in through the form, with the own server open."""
+    page = context.new_page()
+    page.goto(f"{hub}/hub/login?next=/hub/spawn")
+    page.get_by_label("Username").fill(name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/lab/**")
+    return page
 
 
-def test_the_queue_opens_in_a_browser_and_leaves_the_own_server_as_it_was(people, hub, browser, tmp_path):
+def test_the_queue_opens_in_a_browser_and_leaves_the_own_server_as_it_was(people, hub, browser):
     with browser.new_context() as context:
-        page = context.new_page()
-        page.goto(f"{hub}/hub/login?next=/hub/spawn")
-        page.get_by_label("Username").fill("ada")
-        page.get_by_label("Password").fill(PASSWORDS["HUB_PASSWORD"])
-        page.get_by_role("button", name="Sign in").click()
-        page.wait_for_url("**/lab/**")
+        page = signed_in(context, hub, "ada", STUDENT)
         other = context.new_page()
         other.goto(f"{hub.replace('localhost', 'queue--service.localhost')}/services/queue/")
         other.get_by_role("heading", name="Your submissions, ada").wait_for()
         assert other.locator("script").count() == 0
-        other.screenshot(path=tmp_path / "queue.png")
-        assert page.evaluate(MAKE_A_FILE)
+        assert page.evaluate(FILES, "POST")
 
 
-@pytest.mark.parametrize("reader", ["instructor", "bo"])
-def test_a_page_on_a_students_server_reaches_no_other_server(people, hub, browser, reader):
+@pytest.mark.parametrize(("reader", "password"), [("instructor", INSTRUCTOR), ("bo", STUDENT)])
+def test_a_page_on_a_students_server_reaches_no_other_server(people, hub, browser, reader, password):
     folder = "~/.local/share/jupyter/labextensions/look/static"
     write = f"mkdir -p {folder} && base64 -d > {folder}/look.html <<< {b64encode(ATTACK.encode()).decode()}"
     people["ada"].arrive()  # for a token that is not from before the other tests
     assert people["ada"].terminal(write)[0] == 0
-    password = PASSWORDS["HUB_INSTRUCTOR_PASSWORD" if reader == "instructor" else "HUB_PASSWORD"]
     with browser.new_context() as context:
-        page = context.new_page()
-        page.goto(f"{hub}/hub/login?next=/hub/spawn")
-        page.get_by_label("Username").fill(reader)
-        page.get_by_label("Password").fill(password)
-        page.get_by_role("button", name="Sign in").click()
-        page.wait_for_url("**/lab/**")
+        page = signed_in(context, hub, reader, password)
         page.goto(f"{people['ada'].base}/lab/extensions/look/static/look.html?{reader}")
         page.wait_for_function("document.title.startsWith('entered:')", timeout=1000 * PATIENCE)
         assert page.title() == "entered:"
         page.goto(f"{people[reader].base}/lab")
-        assert page.evaluate(LIST_FILES)  # the reader can do what the page could not
+        assert page.evaluate(FILES, "GET")  # the reader can do what the page could not
 
 
 # What the command says before it touches anything.
@@ -555,10 +531,6 @@ def test_a_second_start_keeps_everybodys_work(container):
 
 def said_in(container: Container, script: str) -> str:
     """What a shell script prints in a container where the example could start."""
-    process = container.start(
-        *("sh", "-c", script),
-        env=environment(**PASSWORDS),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    words = ("sh", "-c", f"exec 2>&1; {script}")
+    process = container.start(*words, env=environment(**PASSWORDS), stdout=subprocess.PIPE)
     return process.communicate(timeout=PATIENCE)[0]

@@ -1,19 +1,21 @@
-"""The repository's address: one place for it, the same everywhere, and one command that changes it."""
-
-from __future__ import annotations
+"""What stands in many files, and one command that changes it everywhere: the repository's address, for which
+there is one place, and the version.
+"""
 
 import re
 import shutil
-import subprocess
+from datetime import date
 from pathlib import Path
 
 import nbformat
 import pytest
+from programs import commit, git
+from repository import ROOT
 
 from autograder.__main__ import main
 from autograder.authoring import builder, links
+from autograder.authoring.release import SAID_IN, make_release
 
-ROOT = Path(__file__).resolve().parent.parent
 OURS = links.repository(ROOT)
 LAUNCH = "course/index.ipynb"
 # A page that says where the repository is in every way, and speaks of others.
@@ -32,24 +34,20 @@ def others_address(text: str, repo: str) -> list[str]:
 
     Links to other projects on GitHub are none of this: they differ in the owner and in the name.
     """
-    owner, name = repo.lower().split("/")
-    launch = r"(?:colab\.research\.google\.com/github|mybinder\.org/v2/gh)/([\w.-]+)/([\w.-]*\w)"
-    wrong = [
-        found[0]
-        for found in re.finditer(launch, text)
-        if f"{found[1]}/{found[2]}".lower() != f"{owner}/{name}"
-    ]
-    for found in re.finditer(r"github\.com[/:]([\w.-]+)/([\w.-]*\w)", text):
-        theirs = found[1].lower(), found[2].lower().removesuffix(".git")
-        alike = theirs[0] in (owner, "your_name") or theirs[1] in (name, "fast-pytorch")
-        if alike and theirs != (owner, name):
-            wrong.append(found[0])
-    for found in re.finditer(r"(?<![\w-])([\w-]+)\.github\.io/([\w.-]*\w)", text):
-        if found[2].lower() in (name, "fast-pytorch") and (found[1].lower(), found[2].lower()) != (
-            owner,
-            name,
-        ):
-            wrong.append(found[0])
+    ours = owner, name = tuple(repo.lower().split("/"))
+    owners, names = {owner, "your_name"}, {name, "fast-pytorch"}
+    # Where an address begins, and whether one with this owner and this name means the repository.
+    kinds = {
+        r"(?:colab\.research\.google\.com/github|mybinder\.org/v2/gh)/([\w.-]+)/": lambda who, what: True,
+        r"github\.com[/:]([\w.-]+)/": lambda who, what: who in owners or what in names,
+        r"(?<![\w-])([\w-]+)\.github\.io/": lambda who, what: what in names,
+    }
+    wrong = []
+    for beginning, means_it in kinds.items():
+        for found in re.finditer(rf"{beginning}([\w.-]*\w)", text):
+            theirs = found[1].lower(), found[2].lower().removesuffix(".git")
+            if means_it(*theirs) and theirs != ours:
+                wrong.append(found[0])
     return wrong
 
 
@@ -61,11 +59,8 @@ def test_every_address_is_that_of_the_project() -> None:
 
 
 def test_an_address_of_somebody_else_is_found() -> None:
-    page = (
-        PAGE.format("ada/notes", "ada", "notes")
-        .replace("ada/notes-and-more", "eve/more")
-        .replace("ada/notes.js", "")
-    )
+    page = PAGE.format("ada/notes", "ada", "notes").replace("ada/notes.js", "")
+    page = page.replace("ada/notes-and-more", "eve/more")
     assert not others_address(page, "ada/notes")
     for old, new in [
         ("colab.research.google.com/github/ada", "colab.research.google.com/github/eve"),
@@ -91,13 +86,6 @@ def test_the_readme_launches_the_front_page() -> None:
 # make links.
 
 
-def git(folder: Path, *arguments: str) -> str:
-    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
-    return subprocess.run(
-        ["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True
-    ).stdout
-
-
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small course under git: a chapter with its outputs, an exercise, a page, a picture."""
@@ -118,26 +106,33 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/page.md").write_text(PAGE.format(OURS, *OURS.split("/")))
     (tmp_path / "docs/picture.png").write_bytes(b"\x89PNG\0" + f"github.com/{OURS}".encode())
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message", "The course")
+    commit(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def checkout(original: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
-    return shutil.copytree(original, tmp_path / "checkout")
+def checkout(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, as the current folder."""
+    copy = shutil.copytree(original, tmp_path / "checkout")
+    monkeypatch.chdir(copy)
+    return copy
 
 
-def run(*arguments: str) -> int:
-    return main(["links", *arguments])
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture):
+    """Calls `make links`, which must fail; gives what it says."""
+
+    def call(*arguments: str) -> str:
+        assert main(["links", *arguments]) == 1, arguments
+        return capsys.readouterr().err
+
+    return call
 
 
 def test_the_address_changes_everywhere(checkout: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(checkout / "docs")
     picture = (checkout / "docs/picture.png").read_bytes()
-    assert run("ada-l/my.notes_2") == 0
+    assert main(["links", "ada-l/my.notes_2"]) == 0
     assert "https://github.com/ada-l/my.notes_2: 5 files changed" in capsys.readouterr().out
     assert links.repository(checkout) == "ada-l/my.notes_2"
     expected = PAGE.format("ada-l/my.notes_2", "ada-l", "my.notes_2")
@@ -154,76 +149,58 @@ def test_the_address_changes_everywhere(checkout: Path, monkeypatch, capsys) -> 
 
     # Once more, and back: all as before.
     git(checkout, "commit", "--quiet", "--all", "--message", "Moved")
-    assert run("ada-l/my.notes_2") == 0
+    assert main(["links", "ada-l/my.notes_2"]) == 0
     assert "0 files changed" in capsys.readouterr().out
-    assert run("bob/fast") == 0
+    assert main(["links", "bob/fast"]) == 0
     assert "ada-l" not in git(checkout, "grep", "--no-color", "-I", "github.com")
 
 
-def test_what_is_no_repository_is_refused(checkout: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(checkout)
+def test_what_is_no_repository_is_refused(checkout: Path, refused) -> None:
     for repo in (
         "ada", "ada/", "/notes", "ada/notes/more", "https://github.com/ada/notes", "github.com/ada/notes",
         "ada/notes.git", "your_name/notes", "ada-/notes", "ada/..", "ada/no tes", "ada/nötes", "",
     ):  # fmt: skip
-        assert run(repo) == 1, repo
-        message = capsys.readouterr().err
+        message = refused(repo)
         assert "make links REPO=ada/fast-pytorch" in message and repo in message
-    assert run() == 1
+    refused()
     assert not git(checkout, "status", "--porcelain")
 
 
-def test_outside_the_repository_it_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run("ada/notes") == 1
-    assert "not inside the course's repository" in capsys.readouterr().err
-
-
-def test_without_git_it_is_refused(checkout: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(checkout)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(checkout.parent))
-    shutil.rmtree(checkout / ".git")
-    assert run("ada/notes") == 1
-    assert "not a git repository" in capsys.readouterr().err
-    monkeypatch.setenv("PATH", "")
-    assert run("ada/notes") == 1
-    assert "git is not installed" in capsys.readouterr().err
-
-
-def test_without_an_address_it_is_refused(checkout: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(checkout)
+def test_where_there_is_no_repository_no_git_and_no_address_it_is_refused(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused
+) -> None:
     (checkout / "pyproject.toml").write_text("[project.urls]\n")
-    assert run("ada/notes") == 1
-    assert "lacks a line `Repository = " in capsys.readouterr().err
+    assert "lacks a line `Repository = " in refused("ada/notes")
+    git(checkout, "checkout", "--quiet", ".")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    shutil.rmtree(checkout / ".git")
+    assert "not a git repository" in refused("ada/notes")
+    monkeypatch.setenv("PATH", "")
+    assert "git is not installed" in refused("ada/notes")
+    monkeypatch.chdir(tmp_path)
+    assert "not inside the course's repository" in refused("ada/notes")
 
 
 @pytest.mark.parametrize("name", ["course/index.ipynb", "docs/page.md"])
-def test_changes_that_are_not_committed_are_left_alone(
-    checkout: Path, monkeypatch, capsys, name: str
-) -> None:
-    monkeypatch.chdir(checkout)
+def test_changes_that_are_not_committed_are_left_alone(checkout: Path, refused, name: str) -> None:
     path = checkout / name
     path.write_text(path.read_text() + "\n")
     before = git(checkout, "diff")
-    assert run("ada/notes") == 1
-    assert f"commit or undo your changes first, in {name}" in capsys.readouterr().err
+    assert f"commit or undo your changes first, in {name}" in refused("ada/notes")
     assert git(checkout, "diff") == before
 
 
-def test_a_notebook_that_cannot_be_read_is_refused(checkout: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(checkout)
+def test_a_notebook_that_cannot_be_read_is_refused(checkout: Path, refused) -> None:
     path = checkout / "course/index.ipynb"
     whole = path.read_text()
     for broken in (whole[: len(whole) // 2], "{}", ""):
         path.write_text(broken)
         git(checkout, "commit", "--quiet", "--all", "--message", "Broken")
-        assert run("ada/notes") == 1
-        assert "course/index.ipynb is not a notebook" in capsys.readouterr().err
+        assert "course/index.ipynb is not a notebook" in refused("ada/notes")
         assert not git(checkout, "status", "--porcelain")
 
 
-def test_a_file_that_cannot_be_written_changes_nothing(checkout: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(checkout)
+def test_a_file_that_cannot_be_written_changes_nothing(checkout: Path, monkeypatch, refused) -> None:
     write = Path.write_bytes
     written = []
 
@@ -234,6 +211,58 @@ def test_a_file_that_cannot_be_written_changes_nothing(checkout: Path, monkeypat
         return write(path, content)
 
     monkeypatch.setattr(Path, "write_bytes", fails_at_the_end)
-    assert run("ada/notes") == 1
-    assert written and "No space left on device" in capsys.readouterr().err
-    assert not git(checkout, "status", "--porcelain")
+    assert "No space left on device" in refused("ada/notes")
+    assert written and not git(checkout, "status", "--porcelain")
+
+
+# make release.
+
+
+@pytest.fixture
+def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    for name in [*SAID_IN, "CHANGELOG.md"]:
+        shutil.copy(ROOT / name, tmp_path)
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "ada@example.org")
+    commit(tmp_path)
+    monkeypatch.setattr("autograder.authoring.builder.find_root", lambda: tmp_path)
+    return tmp_path
+
+
+def test_a_release_says_its_version_everywhere_and_is_tagged(released: Path) -> None:
+    make_release(released, "7.8.9")
+    assert 'version = "7.8.9"' in (released / "pyproject.toml").read_text()
+    assert "version: 7.8.9" in (released / "CITATION.cff").read_text()
+    assert "cff-version: 1.2.0" in (released / "CITATION.cff").read_text()
+    changes = (released / "CHANGELOG.md").read_text()
+    assert f"## Unreleased\n\n## 7.8.9 ({date.today().isoformat()})\n\n- " in changes
+    assert git(released, "describe") == "v7.8.9\n"
+    assert not git(released, "status", "--porcelain")
+
+
+def test_what_is_no_version_and_what_is_not_committed_is_refused(released: Path, capsys) -> None:
+    for version in ("", "1.2", "v1.2.0", "1.2.0rc1", "1.2.0\n"):
+        assert main(["release", version]) == 1, version
+        assert "error: " in capsys.readouterr().err
+        assert not git(released, "status", "--porcelain")
+    with (released / "CITATION.cff").open("a") as file:
+        file.write("# more\n")
+    assert main(["release", "7.8.9"]) == 1
+    assert "CITATION.cff" in capsys.readouterr().err
+    assert not git(released, "tag", "--list") and git(released, "rev-list", "--count", "HEAD") == "1\n"
+
+
+def test_nothing_new_and_the_same_twice_are_refused(released: Path, capsys) -> None:
+    assert main(["release", "7.8.9"]) == 0
+    assert main(["release", "7.8.9"]) == 1
+    assert "there is a version 7.8.9 already" in capsys.readouterr().err
+    assert main(["release", "7.9.0"]) == 1
+    assert "lists nothing below '## Unreleased'" in capsys.readouterr().err
+
+
+def test_the_files_agree_on_the_version() -> None:
+    said = {name: line.search((ROOT / name).read_text(encoding="utf-8"))[0] for name, line in SAID_IN.items()}
+    assert len({"".join(c for c in text if c in "0123456789.") for text in said.values()}) == 1, said

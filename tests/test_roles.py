@@ -1,56 +1,75 @@
-"""Signs in a student's code that its counted costs, or what it shares, may be made up."""
-
-from __future__ import annotations
+"""What in a student's code an instructor looks at: words, also beside IPython's own commands, and signs that
+counted costs, or what it shares, may be made up.
+"""
 
 import gc
-import json
-import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from autograder.roles import unusual_words, ways_inside, words_of_sharing
 
-ROOT = Path(__file__).resolve().parents[1]
-OURS = [*ROOT.glob("solutions/*/*.py"), *ROOT.glob("tests/answers/*.py"), *ROOT.glob("exercises/*/*.ipynb")]
+# Code, and the names in it by which one could change what is counted.
+WAYS = {
+    "torch.Tensor.clone = f": {"torch.Tensor.clone"},
+    "from collections import Counter as C\nC.__setitem__ = f": {"C.__setitem__"},
+    "import torch.nn.functional as F\nF.relu += 1": {"F.relu"},
+    "def f(x): return vars(x), x.__dict__, eval('1')": {"vars", "__dict__", "eval"},
+    "import sys\nx = sys.modules['a']": {"sys.modules"},
+    "%%writefile a.py\nimport importlib": {"importlib"},
+    "x['__builtins__'], getattr(f, '__globals__')": {"__builtins__", "__globals__"},
+    "f(globals=eval(globals()))": {"eval", "globals"},
+    "%time torch.sum = f": {"torch.sum"},
+    "%timeit -n1 exec(x)\n!python -m inspect": {"exec", "inspect"},
+    "this is no Python: exec(x), sys.modules": {"exec", "sys.modules"},
+    "import sys\nif 'google.colab' in sys.modules: pass": set(),
+    "torch.backends.cudnn.benchmark = True\nmodel.eval()\ngetattr(torch, kind)": set(),
+    "self.x = layer.weight.data = 1\nN_CLASSES = 3\n%timeit f(N_CLASSES)": set(),
+    "'vars(x)'  # eval(x)": set(),
+    "Timer('f()', globals=globals()).timeit()": set(),
+    "messages = ['a'.encode()]": set(),
+}
+# Code, and the word in it that is nobody's business; None where there is no such word.
+WORDS = {
+    "import ctypes": "ctypes",
+    "import ctypes\n%matplotlib inline": "ctypes",
+    "%%time\nimport torch._C as c": "_C",
+    "%timeit sys._getframe()": "_getframe",
+    "!cat /proc/1/maps": "/proc/",
+    "found = !cat /proc/1/maps": "/proc/",
+    "open('/proc/statm/../self/maps')": "/proc/",
+    "%%writefile m.py\nfrom autograder import sandbox": "autograder.sandbox",
+    "%run -m autograder.sandbox.forkserver": "autograder.sandbox",
+    "gc.get_objects(\n": "get_objects",
+    "torch._C._x?": "_C",
+    "N_CLASSES = 10\n%matplotlib inline": None,
+    "%%time\nN_CLASSES, IN_CHANNELS = 10, 3": None,
+    "N_CPUS = !nproc\nN_CLASSES = 10": None,
+    "torch.roll?\nN_CLASSES = 10": None,
+    "%timeit -n 1 f(N_CLASSES)": None,
+    "# neither ctypes nor sys._getframe\n%pwd": None,
+    "def unfinished(\n    N_CLASSES = 10": None,
+    "x = '" + "%" * 100_000: None,
+    " " * 1_000_000 + "(\n?": None,
+    "(" * 100_000: None,
+    "\0": None,
+    "!cat /proc/cpuinfo": None,
+    "open('/proc/meminfo')": None,
+}
 
 
-@pytest.mark.parametrize(
-    ("source", "signs"),
-    [
-        ("torch.Tensor.clone = f", {"torch.Tensor.clone"}),
-        ("from collections import Counter as C\nC.__setitem__ = f", {"C.__setitem__"}),
-        ("import torch.nn.functional as F\nF.relu += 1", {"F.relu"}),
-        ("def f(x): return vars(x), x.__dict__, eval('1')", {"vars", "__dict__", "eval"}),
-        ("import sys\nx = sys.modules['a']", {"sys.modules"}),
-        ("%%writefile a.py\nimport importlib", {"importlib"}),
-        ("x['__builtins__'], getattr(f, '__globals__')", {"__builtins__", "__globals__"}),
-        ("f(globals=eval(globals()))", {"eval", "globals"}),
-        ("%time torch.sum = f", {"torch.sum"}),
-        ("%timeit -n1 exec(x)\n!python -m inspect", {"exec", "inspect"}),
-        ("this is no Python: exec(x), sys.modules", {"exec", "sys.modules"}),
-    ],
-)
-def test_ways_to_change_what_is_counted(source: str, signs: set[str]) -> None:
-    assert ways_inside(source) == signs
+def test_ways_to_change_what_is_counted_are_found() -> None:
+    assert {source: ways_inside(source) for source in WAYS} == WAYS
+    harmless = [source for source, signs in WAYS.items() if not signs]
+    assert not any(map(words_of_sharing, harmless))
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import sys\nif 'google.colab' in sys.modules: pass",
-        "torch.backends.cudnn.benchmark = True\nmodel.eval()\ngetattr(torch, kind)",
-        "self.x = layer.weight.data = 1\nN_CLASSES = 3\n%timeit f(N_CLASSES)",
-        "'vars(x)'  # eval(x)",
-        "Timer('f()', globals=globals()).timeit()",
-        "messages = ['a'.encode()]",
-    ],
-)
-def test_what_is_no_sign(source: str) -> None:
-    assert ways_inside(source) == words_of_sharing(source) == set()
+def test_words_that_are_nobodys_business_are_found_and_no_others() -> None:
+    for source, word in WORDS.items():
+        found = unusual_words(source)
+        assert word in found if word else found == [], source[:80]
 
 
 @pytest.mark.parametrize("code", ["x = a{}", "x = a{} +", "a{} = 1"])
@@ -102,20 +121,3 @@ def test_what_could_change_what_is_said_of_shared_memory() -> None:
         "mmap",
     }
     assert words_of_sharing("student.Results._alias = f") == {"Results", "_alias"}
-
-
-def is_students(cell: dict) -> bool:
-    return cell["cell_type"] == "code" and not cell["metadata"].get("nbgrader", {}).get("locked")
-
-
-@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
-def test_the_courses_own_answers_and_cells_have_no_signs(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".ipynb":
-        cells = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if is_students(cell)]
-    else:
-        # What is given is the author's own, and nobody looks for signs in it.
-        cells = [
-            cell for cell in re.split(r"(?m)^(?=# %%)", text) if 'role="given"' not in cell.partition("\n")[0]
-        ]
-    assert [ways_inside(cell) | words_of_sharing(cell) for cell in cells] == [set()] * len(cells)

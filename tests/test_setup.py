@@ -1,13 +1,10 @@
 """The two commands that set everything up, and the files that say what is installed."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import time
 from importlib import metadata
@@ -15,14 +12,16 @@ from pathlib import Path
 
 import pytest
 import yaml
-from lab_server import PATIENCE, environment, get, running_lab
+from lab_server import environment, get, running_lab
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from programs import environment as clean
+from programs import run
+from repository import ROOT
 
 from autograder.authoring.bundle import this_python
 
-ROOT = Path(__file__).resolve().parent.parent
 # Called in place of Python: writes down how it is called, answers the Makefile's questions like the version
 # and the modules it is made to have, and does nothing else.
 FAKE_PYTHON = """\
@@ -45,16 +44,9 @@ esac
 
 
 LAB_NEEDS = (
-    ".ci/ready_for_lab.py",
-    ".jupyter/overrides.json",
-    "Makefile",
-    "constraints.txt",
-    "course/index.ipynb",
-    "course/index.py",
-    "pyproject.toml",
-)
-
-
+    ".ci/ready_for_lab.py", ".jupyter/overrides.json", "Makefile", "constraints.txt", "course/index.ipynb",
+    "course/index.py", "pyproject.toml",
+)  # fmt: skip
 # People have such folders.
 HERE = "Kurs Schnelles PyTörch (WS 26) 快速"
 
@@ -68,160 +60,142 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path / HERE
 
 
-def fake_python(folder: Path, version: str = "3.11.2", missing: str = "", pip: int = 0) -> Path:
-    """A python3 that says what it is told to say; its calls are in python.log beside it. Its pip installs
-    nothing and ends with the status ``pip``.
+class FakePython:
+    """A python3 that says what it is told to say, and writes down how it is called. Its pip installs nothing
+    and ends with the status ``pip``.
     """
-    folder.mkdir(exist_ok=True)
-    path = folder / "python3"
-    path.write_text(
-        FAKE_PYTHON.format(
-            log=folder / "python.log", version=version, missing=missing, python=sys.executable, pip=pip
-        )
-    )
-    path.chmod(0o755)
-    return path
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.log = folder / "python3", folder / "python.log"
+        folder.mkdir()
+        self.becomes()
+
+    def becomes(self, version: str = "3.11.2", missing: str = "", pip: int = 0) -> None:
+        told = {"log": self.log, "version": version, "missing": missing, "pip": pip}
+        self.path.write_text(FAKE_PYTHON.format(python=sys.executable, **told))
+        self.path.chmod(0o755)
+
+    def calls(self) -> list[str]:
+        """The calls since the last look, without the Makefile's questions."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        self.log.unlink(missing_ok=True)
+        known = ("-m venv", "-m pip install", "-m jupyterlab", "-m pytest")
+        return [line for line in lines if line.startswith(known)]
 
 
-def calls(folder: Path) -> list[str]:
-    """The calls of the fake Python since the last look, without the Makefile's questions to it."""
-    log = folder / "python.log"
-    lines = log.read_text().splitlines() if log.exists() else []
-    log.unlink(missing_ok=True)
-    return [
-        line for line in lines if line.startswith(("-m venv", "-m pip install", "-m jupyterlab", "-m pytest"))
-    ]
+@pytest.fixture
+def python(tmp_path: Path) -> FakePython:
+    return FakePython(tmp_path / "bin")
 
 
-def make(checkout: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    clean = {key: value for key, value in os.environ.items() if key not in {"DISPLAY", "WAYLAND_DISPLAY"}}
-    clean = {key: value for key, value in clean.items() if not key.startswith(("MAKE", "MFLAGS"))}
-    return subprocess.run(
-        ["make", *arguments],
-        cwd=checkout,
-        env={**clean, **env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-
-
-def path_with(folder: Path) -> str:
-    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+@pytest.fixture
+def make(checkout: Path, python: FakePython):
+    """Calls make in the checkout; the fake Python is the first in the path."""
+    path = f"{python.path.parent}{os.pathsep}{os.environ['PATH']}"
+    return lambda *words, **env: run("make", *words, cwd=checkout, env=clean(PATH=path) | env)
 
 
 # What make says before it installs anything.
 
 
-@pytest.mark.parametrize("version", ["3.8.18", "3.14.0"])
-@pytest.mark.parametrize("target", ["lab", "test", "notebooks"])
-def test_a_python_too_old_or_too_new_is_refused(checkout, tmp_path, target, version):
-    python = fake_python(tmp_path / "bin", version=version)
-    for done in (
-        make(checkout, target, PATH=path_with(python.parent)),
-        make(checkout, target, f"PYTHON={python}"),
-    ):
+@pytest.mark.parametrize(
+    ("target", "version"), [("lab", "3.8.18"), ("test", "3.14.0"), ("notebooks", "3.8.18")]
+)
+def test_a_python_too_old_or_too_new_is_refused(make, python, target, version):
+    python.becomes(version=version)
+    for done in (make(target), make(target, f"PYTHON={python.path}")):
         assert done.returncode
         assert "Python 3.10 to 3.13 is needed" in done.stderr and f"Python {version}" in done.stderr
         assert f"make {target} BASE=/path/to/python3.12" in done.stderr
-    assert calls(python.parent) == []
+    assert python.calls() == []
 
 
-@pytest.mark.parametrize("module", ["venv", "ensurepip"])
-def test_a_python_that_cannot_make_environments_is_refused(checkout, tmp_path, module):
-    python = fake_python(tmp_path / "bin", missing=module)
-    done = make(checkout, "lab", PATH=path_with(python.parent))
-    assert done.returncode
-    assert "no venv module" in done.stderr and "apt install python3-venv" in done.stderr
-    assert calls(python.parent) == []
-
-
-def test_a_python_that_is_not_there_is_refused(checkout):
-    done = make(checkout, "lab", "PYTHON=/no/such/python")
-    assert done.returncode
-    assert "/no/such/python was not found" in done.stderr
+def test_a_python_that_cannot_make_environments_or_is_not_there_is_refused(make, python):
+    for module in ("venv", "ensurepip"):
+        python.becomes(missing=module)
+        done = make("lab")
+        assert done.returncode
+        assert "no venv module" in done.stderr and "apt install python3-venv" in done.stderr
+    done = make("lab", "PYTHON=/no/such/python")
+    assert done.returncode and "/no/such/python was not found" in done.stderr
+    assert python.calls() == []
 
 
 # Without a network, or with a full disk.
 
 
-def test_an_installation_that_stops_is_said_and_not_trusted(checkout, tmp_path):
-    python = fake_python(tmp_path / "bin", pip=1)
-    path = path_with(python.parent)
-    failed = make(checkout, "lab", PATH=path)
+def test_an_installation_that_stops_is_said_and_not_trusted(make, python, checkout):
+    python.becomes(pip=1)
+    failed = make("lab")
     (sentence,) = (line for line in failed.stderr.splitlines() if line.startswith("error: "))
     assert failed.returncode and "a network" in sentence and "call make again" in sentence
-    assert next(line.split(" [")[0] for line in calls(python.parent)) == "-m venv .venv"
+    assert next(line.split(" [")[0] for line in python.calls()) == "-m venv .venv"
 
-    fake_python(tmp_path / "bin")
-    make(checkout, ".venv/ready", PATH=path)
-    done = [line.split(" [")[0] for line in calls(python.parent)]
+    python.becomes()
+    make(".venv/ready")
+    done = [line.split(" [")[0] for line in python.calls()]
     assert done[0] == "-m venv .venv --clear" and done[1].startswith("-m pip install")
     assert (checkout / ".venv/ready").is_file()
-    assert make(checkout, ".venv/ready", PATH=path).returncode == 0
-    assert calls(python.parent) == []
+    assert make(".venv/ready").returncode == 0
+    assert python.calls() == []
 
 
-def test_a_given_python_that_stays_incomplete_is_not_trusted_either(checkout, tmp_path):
-    python = fake_python(tmp_path / "bin", pip=1)
-    failed = make(checkout, "lab", f"PYTHON={python}")
+def test_a_given_python_that_stays_incomplete_is_not_trusted_either(make, python):
+    python.becomes(pip=1)
+    failed = make("lab", f"PYTHON={python.path}")
     assert failed.returncode and "error: not everything could be installed" in failed.stderr
-    fake_python(tmp_path / "bin")
-    calls(python.parent)
-    assert make(checkout, "lab", f"PYTHON={python}").returncode == 0
-    assert calls(python.parent)[0].startswith("-m pip install")
+    python.becomes()
+    python.calls()
+    assert make("lab", f"PYTHON={python.path}").returncode == 0
+    assert python.calls()[0].startswith("-m pip install")
 
 
 # With PYTHON=…, that environment as it is.
 
 
-def test_a_given_python_is_prepared_once(checkout, tmp_path):
-    python = fake_python(tmp_path / "bin")
-    lab = ("lab", f"PYTHON={python}")
-    first = make(checkout, *lab)
+def test_a_given_python_is_prepared_once(make, python, checkout):
+    lab = ("lab", f"PYTHON={python.path}")
+    first = make(*lab, PYTHONDONTWRITEBYTECODE="1")
     assert first.returncode == 0, first.stderr
-    install, start = calls(python.parent)
+    install, start = python.calls()
     assert install.startswith("-m pip install --constraint ") and "constraints.txt" not in install
     assert "--editable .[dev]" in install
     assert start.startswith("-m jupyterlab ") and "course/index.ipynb" in start
+    assert "[PYTHONDONTWRITEBYTECODE=unset]" in install and "[PYTHONDONTWRITEBYTECODE=unset]" in start
+    # nbgrader calls alembic by its name; the environment need not be activated for that.
+    assert f"[PATH={python.path.parent}]" in start
     assert not (checkout / ".venv").exists()
 
-    assert make(checkout, *lab).returncode == 0
-    (start,) = calls(python.parent)
+    assert make(*lab).returncode == 0
+    (start,) = python.calls()
     assert start.startswith("-m jupyterlab ")
 
     future = time.time() + 60
     os.utime(checkout / "pyproject.toml", (future, future))
-    assert make(checkout, *lab).returncode == 0
-    assert len(calls(python.parent)) == 2
+    assert make(*lab).returncode == 0
+    assert len(python.calls()) == 2
 
 
-def test_its_torch_is_kept(checkout, tmp_path):
+def test_its_torch_is_kept(make, python):
     """What pip is told to keep is what keep_torch.py says; and that says what is installed."""
-    python = fake_python(tmp_path / "bin")
-    fake = python.read_text()
+    fake = python.path.read_text()
     # This pip shows the constraints it was given.
-    python.write_text(fake.replace("-c) exec", '-m) [ "$3" != install ] || cat "$5" ;;\n    -c) exec'))
-    done = make(checkout, "lab", f"PYTHON={python}")
+    shows = '-m) [ "$3" != install ] || cat "$5" ;;\n    -c) exec'
+    python.path.write_text(fake.replace("-c) exec", shows))
+    done = make("lab", f"PYTHON={python.path}")
     assert "torch==2.6.0" in done.stdout, done.stderr
-
-    said = subprocess.run(
-        [sys.executable, ROOT / ".ci/keep_torch.py"], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    said = run(sys.executable, ROOT / ".ci/keep_torch.py").stdout.splitlines()
     for name in ("torch", "torchvision"):
         assert f"{name}=={metadata.version(name)}" in said
 
 
-def test_without_a_given_python_the_constraints_are_used(checkout, tmp_path):
-    python = fake_python(tmp_path / "bin")
-    dry = make(checkout, "-n", "lab", PATH=path_with(python.parent)).stdout
+def test_without_a_given_python_the_constraints_are_used(make, python, checkout):
+    dry = make("-n", "lab").stdout
     assert '"python3" -m venv .venv' in dry
     assert "pip install --constraint constraints.txt --editable '.[dev]'" in dry
-    fake_python(tmp_path / "bin", version="3.10.13")
-    dry = make(checkout, "-n", "lab", PATH=path_with(python.parent)).stdout
-    assert "pip install  --editable '.[dev]'" in dry
+    python.becomes(version="3.10.13")
+    assert "pip install  --editable '.[dev]'" in make("-n", "lab").stdout
+    assert f'PATH="{checkout}/.venv/bin:$PATH" .venv/bin/python' in make("-n", "notebooks").stdout
 
 
 # In an unpacked bundle.
@@ -236,54 +210,37 @@ def unpack_wheels(checkout: Path, made_for: str) -> None:
         shutil.copy(ROOT / "autograder" / name, checkout / "autograder" / name)
 
 
-def test_a_bundle_is_installed_from_its_wheels_alone(checkout, tmp_path):
+def test_a_bundle_is_installed_from_its_wheels_alone(make, python, checkout):
     unpack_wheels(checkout, this_python())
-    python = fake_python(tmp_path / "bin", version=".".join(map(str, sys.version_info[:3])))
-    dry = make(checkout, "-n", "lab", PATH=path_with(python.parent)).stdout
+    python.becomes(version=".".join(map(str, sys.version_info[:3])))
+    dry = make("-n", "lab").stdout
     assert "--no-index --find-links wheels --editable '.[course]'" in dry and "[dev]" not in dry
-    done = make(checkout, "lab", f"PYTHON={python}")
+    done = make("lab", f"PYTHON={python.path}")
     assert done.returncode == 0, done.stderr
-    install, _ = calls(python.parent)
+    install, _ = python.calls()
     assert install.split("]")[0].endswith("--no-index --find-links wheels --editable .[course")
 
 
 @pytest.mark.parametrize("target", [("lab",), ("lab", "PYTHON=python3")])
-def test_a_bundle_for_another_python_is_refused(checkout, tmp_path, target):
+def test_a_bundle_for_another_python_is_refused(make, python, checkout, target):
     unpack_wheels(checkout, f"Python 3.12 on {platform.system()} {platform.machine()}")
-    python = fake_python(tmp_path / "bin", version="3.11.2")
-    done = make(checkout, *target, PATH=path_with(python.parent))
+    done = make(*target)
     assert done.returncode
     assert "error: this bundle is for Python 3.12 on " in done.stderr and "is Python 3.11 on" in done.stderr
     assert "make lab BASE=/path/to/python" in done.stderr and "Traceback" not in done.stderr
-    assert calls(python.parent) == []
+    assert python.calls() == []
 
     unpack_wheels(checkout, f"Python 3.11 on {platform.system()} {platform.machine()}")
-    make(checkout, *target, PATH=path_with(python.parent))
-    assert calls(python.parent)
+    make(*target)
+    assert python.calls()
 
 
-def test_the_bytecode_cache_is_on(checkout, tmp_path):
-    python = fake_python(tmp_path / "bin")
-    make(checkout, "lab", f"PYTHON={python}", PYTHONDONTWRITEBYTECODE="1")
-    seen = calls(python.parent)
-    assert seen and all("[PYTHONDONTWRITEBYTECODE=unset]" in line for line in seen)
-
-
-def test_the_environments_programs_come_first(checkout, tmp_path):
-    """nbgrader calls alembic by its name; the environment need not be activated for that."""
-    python = fake_python(tmp_path / "bin")
-    make(checkout, "lab", f"PYTHON={python}")
-    assert f"[PATH={python.parent}]" in calls(python.parent)[-1]
-    assert f'PATH="{checkout}/.venv/bin:$PATH" .venv/bin/python' in make(checkout, "-n", "notebooks").stdout
-
-
-def test_flags_follow_the_display_and_the_user(checkout, tmp_path):
-    python = fake_python(tmp_path / "bin")
-    on_linux = sys.platform == "linux"
-    without = make(checkout, "-n", "lab", f"PYTHON={python}").stdout
-    assert ("--no-browser" in without) == on_linux
+def test_flags_follow_the_display_and_the_user(make, python):
+    lab = ("-n", "lab", f"PYTHON={python.path}")
+    without = make(*lab).stdout
+    assert ("--no-browser" in without) == (sys.platform == "linux")
     for display in ({"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "wayland-0"}):
-        assert "--no-browser" not in make(checkout, "-n", "lab", f"PYTHON={python}", **display).stdout
+        assert "--no-browser" not in make(*lab, **display).stdout
     assert ("--allow-root" in without) == (os.getuid() == 0)
 
 
@@ -305,7 +262,7 @@ def test_lab_starts_and_prints_an_address_that_answers(checkout, tmp_path):
         assert asked["schema"]["properties"]["fetchNews"]["default"] == "false"
 
         # A second start in the same folder finds it.
-        again = make(checkout, "lab", f"PYTHON={sys.executable}", **environment(home))
+        again = run("make", "lab", f"PYTHON={sys.executable}", cwd=checkout, env=environment(home))
         port = re.search(r":(\d+)/lab", address)[1]
         assert again.returncode == 0 and "JupyterLab runs here already: " in again.stdout, again.stderr
         assert re.search(rf":{port}/lab/tree/course/index.ipynb\?token=\w+", again.stdout)
@@ -338,12 +295,8 @@ def project(*extras: str) -> dict[str, Requirement]:
         import tomli
 
         table = tomli.loads(text)["project"]
-    lines = table["dependencies"] + [
-        line
-        for extra, lines in table["optional-dependencies"].items()
-        if not extras or extra in extras
-        for line in lines
-    ]
+    more = table["optional-dependencies"]
+    lines = table["dependencies"] + [line for extra in extras or more for line in more[extra]]
     found = [Requirement(line) for line in lines]
     return {canonicalize_name(r.name): r for r in found if r.name != table["name"]}
 
@@ -353,11 +306,15 @@ def pins() -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def test_constraints_are_names_and_versions_only():
+def test_constraints_are_names_and_versions_only_and_satisfy_the_project():
     condition = r'(; python_full_version [<>=!]+ "[0-9.]+")?'
     for line in pins():
         assert re.fullmatch(rf"[a-z0-9][a-z0-9-]*==[A-Za-z0-9.!+]+{condition}", line), line
-    assert len({line.split("==")[0] for line in pins()}) == len(pins())
+    pinned = dict(line.partition(";")[0].split("==") for line in pins())
+    assert len(pinned) == len(pins())
+    for name, requirement in project().items():
+        assert name in pinned, f"{name} is missing: run `make constraints`"
+        assert requirement.specifier.contains(pinned[name]), f"{requirement} but {pinned[name]}"
 
 
 def test_every_python_3_11_takes_the_constraints():
@@ -372,20 +329,10 @@ def test_every_python_3_11_takes_the_constraints():
             assert not requirement.marker.evaluate({"python_full_version": "3.11.0"})
 
 
-def test_constraints_satisfy_the_project():
-    pinned = dict(line.partition(";")[0].split("==") for line in pins())
-    for name, requirement in project().items():
-        assert name in pinned, f"{name} is missing: run `make constraints`"
-        assert requirement.specifier.contains(pinned[name]), f"{requirement} but {pinned[name]}"
-
-
-def test_no_jupyter_server_with_known_holes_is_allowed():
+def test_no_jupyter_server_with_known_holes_is_allowed_and_none_that_compiles_a_grammar():
+    """That would take two seconds for every Jupyter and nbgrader command, see the Makefile."""
     accepted = project("course")["jupyter-server"].specifier
     assert not accepted.contains("2.19.9") and accepted.contains("2.20.0")
-
-
-def test_jupyter_starts_without_compiling_a_grammar():
-    """Two seconds for every Jupyter and nbgrader command, see the Makefile."""
     assert not any(line.startswith("rfc3987-syntax==") for line in pins())
 
 
@@ -395,11 +342,7 @@ def test_environment_agrees_with_the_project():
     *packages, pip = environment["dependencies"]
     conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base", "jupyter-server": "jupyter_server"}
     wanted = {conda_names.get(name, name): str(r.specifier) for name, r in project("course").items()}
-    given = {
-        name: rest.split()
-        for name, *rest in (package.split(maxsplit=1) for package in packages)
-        for rest in [rest[0] if rest else ""]
-    }
+    given = {name: rest for name, *rest in map(str.split, packages)}
     assert given.pop("python") == ["=3.11"]
     assert given.pop("pip") == []
     assert given.pop("pytorch") == [wanted.pop("pytorch"), "cpu*"]
@@ -421,10 +364,8 @@ def test_ci_runs_what_the_readme_says():
 def test_help_lists_every_command():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
-    listed = {line.split()[1] for line in make(ROOT, "help").stdout.splitlines()}
+    listed = {line.split()[1] for line in run("make", "help", cwd=ROOT, env=clean()).stdout.splitlines()}
     assert listed == targets
-    documents = "".join(
-        (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")
-    )
-    for target in set(re.findall(r"`?make ([a-z-]+)\b", documents)):
-        assert target in targets, f"the documents speak of `make {target}`"
+    for name in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"`?make ([a-z-]+)\b", (ROOT / name).read_text(encoding="utf-8")):
+            assert target in targets, f"{name} speaks of `make {target}`"

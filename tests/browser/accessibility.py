@@ -5,8 +5,6 @@ rendered Markdown and the outputs of cells in JupyterLab, the cards on the feedb
 ours as a whole.
 """
 
-from __future__ import annotations
-
 from axe_playwright_python.sync_playwright import Axe
 from lab_notebook import menu
 from playwright.sync_api import Page, expect
@@ -21,11 +19,8 @@ def findings(page: Page, *selectors: str) -> list[str]:
     """What axe finds in these parts of a page (without any, in the whole page), a line for each element."""
     context = {"include": [[selector] for selector in selectors]} if selectors else None
     results = Axe().run(page, context)
-    return [
-        f"{violation['id']}: {node['html'][:200]} {node['failureSummary']}"
-        for violation in results.response["violations"]
-        for node in violation["nodes"]
-    ]
+    nodes = [(one["id"], node) for one in results.response["violations"] for node in one["nodes"]]
+    return [f"{name}: {node['html'][:200]} {node['failureSummary']}" for name, node in nodes]
 
 
 def findings_in_both_themes(page: Page) -> list[str]:

@@ -88,8 +88,7 @@ def screenshot(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
             folder.mkdir(parents=True, exist_ok=True)
             picture = Image.open(io.BytesIO(page.screenshot()))
             # 256 colours: half the size, and nobody sees a difference.
-            picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
-                folder / f"{name}.png", optimize=True
-            )
+            small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+            small.save(folder / f"{name}.png", optimize=True)
 
     return take

@@ -1,7 +1,5 @@
 """The open notebook in JupyterLab, as a reader uses it: with mouse and keyboard."""
 
-from __future__ import annotations
-
 import re
 
 from playwright.sync_api import Locator, Page, expect

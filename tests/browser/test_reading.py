@@ -1,7 +1,5 @@
 """A student opens the course, reads a chapter, and can do without a mouse."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -69,12 +67,8 @@ def test_the_keyboard_is_enough(lab: str, page: Page) -> None:
     press("Shift+Enter")
     press("Shift+Enter")
     expect(notebook.card("check(one_hot,")).to_contain_text("not attempted")
-    press("ArrowUp")
-    press("ArrowUp")
-    press("Enter")
-    press("Control+End")
-    press("Home")
-    press("Shift+End")
+    for key in ("ArrowUp", "ArrowUp", "Enter", "Control+End", "Home", "Shift+End"):
+        press(key)
     page.keyboard.type("return torch.eye(classes, device=labels.device)[labels]")
     press("Shift+Enter")
     press("Shift+Enter")

@@ -1,3 +1,5 @@
+"""What a test cell asks of results, inputs and costs, and the card that says what it found."""
+
 import math
 import re
 import warnings
@@ -7,6 +9,7 @@ import pytest
 import torch
 
 from autograder import check
+from autograder.judging.outcome import Outcome
 
 
 def rows(generator, device):
@@ -21,6 +24,14 @@ def array(generator, device):
     return torch.rand(6, generator=generator).numpy()
 
 
+def many(generator, device):
+    return torch.rand(1 << 16, generator=generator).to(device)  # 256 KiB
+
+
+def shapes_only(generator, device):
+    return torch.empty(3, device="meta")
+
+
 def double(numbers):
     return numbers * 2
 
@@ -29,46 +40,87 @@ def lookup(function, on=rows, like=double, **more):
     return check(function, like=like, on=on, points=2, **more)
 
 
+def raises(error):
+    def answer(*_):
+        raise error
+
+    return answer
+
+
+def overwritten(numbers):
+    root = numbers.sqrt()
+    result = root * 1
+    root.zero_()
+    return result * result * 2
+
+
+def spoil(values):
+    values[0] = 7
+    return torch.from_numpy(values)
+
+
+def spoiled(values):
+    return torch.tensor(np.r_[7, values[1:]], dtype=torch.float32)
+
+
 def test_a_right_answer_gets_all_points(capsys):
     outcome = lookup(lambda numbers: numbers + numbers)
     assert (outcome.word, outcome.points, repr(outcome)) == ("passed", 2, "2")
     assert "✓ passed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("function", "word", "message"),
-    [
-        (lambda n: n + 2, "failed", "result[0, 0] is"),
-        (lambda n: (n * 2).double(), "failed", "has the dtype torch.float64, expected torch.float32"),
-        (lambda n: (n * 2)[1:], "failed", "has the shape (4, 4), expected (5, 4)"),
-        (lambda n: (n * 2).tolist(), "failed", "is of type list, expected a tensor of shape (5, 4)"),
-        (lambda n: None, "failed", "Does your function end with a return?"),
-        (lambda n: n * float("nan"), "failed", "is nan, expected"),
-        (lambda n: (n * 2).to("meta"), "failed", "has the device meta, expected cpu"),
-        (lambda n: n.mul_(2), "failed", "changed its input"),
-        (lambda n: n @ n, "error", "mat1 and mat2 shapes cannot be multiplied"),
-        (lambda n: 1 / 0, "error", "ZeroDivisionError: division by zero"),
-    ],
-)
-def test_a_wrong_answer_gets_none_and_is_told_why(function, word, message, capsys):
-    outcome = lookup(function)
+COPIES = {"on": array, "like": lambda values: torch.tensor(values)}
+CONSTANT, ONE_CALL = torch.ones(3), {"at_most": {"operations": 1}}
+# What is right beside the values: gradients, memory that is shared or not, what a call costs, errors.
+RIGHT = [
+    (double, {"gradients": True}),
+    (torch.from_numpy, COPIES | {"shares": True}),
+    (torch.tensor, COPIES | {"shares": False}),
+    (double, ONE_CALL),
+    (double, {"on": shapes_only}),
+    (raises(ValueError("no")), {"raises": ValueError}),
+    (raises(ValueError("no")), {"raises": (KeyError, ValueError)}),
+]
+WRONG = [
+    (lambda n: n + 2, {}, "failed", "result[0, 0] is"),
+    (lambda n: (n * 2).double(), {}, "failed", "has the dtype torch.float64, expected torch.float32"),
+    (lambda n: (n * 2)[1:], {}, "failed", "has the shape (4, 4), expected (5, 4)"),
+    (lambda n: (n * 2).tolist(), {}, "failed", "is of type list, expected a tensor of shape (5, 4)"),
+    (lambda n: None, {}, "failed", "Does your function end with a return?"),
+    (lambda n: n * float("nan"), {}, "failed", "is nan, expected"),
+    (lambda n: (n * 2).to("meta"), {}, "failed", "has the device meta, expected cpu"),
+    (lambda n: n.mul_(2), {}, "failed", "changed its input"),
+    (spoil, {"on": array, "like": spoiled}, "failed", "changed its input"),
+    (lambda n: n @ n, {}, "error", "mat1 and mat2 shapes cannot be multiplied"),
+    (lambda n: 1 / 0, {}, "error", "ZeroDivisionError: division by zero"),
+    (lambda n: n.view(-1).mul(2).view(5, 4), {}, "error", "not contiguous"),
+    (lambda n: torch.rand_like(n.long()), {}, "error", "not implemented for"),
+    (raises(NotImplementedError("Write your solution here.")), {}, "not attempted", "not attempted"),
+    (raises(NotImplementedError()), {"raises": RuntimeError}, "not attempted", "not attempted"),
+    (lambda n: n.detach() * 2, {"gradients": True}, "failed", ""),
+    (lambda n: n + n.detach(), {"gradients": True}, "failed", "gradient[0][0, 0] is 0.5, expected 1"),
+    (overwritten, {"gradients": True}, "error", "the backward pass failed: one of the variables needed for"),
+    (torch.tensor, COPIES | {"shares": True}, "failed", ""),
+    (torch.from_numpy, COPIES | {"shares": False}, "failed", ""),
+    (lambda n: n + 0 + n, ONE_CALL, "failed", "right, but with 2 operations; at most 1 operation allowed"),
+    (lambda n: n * CONSTANT * 2, {"on": shapes_only}, "error", "tensor of shape (3,)"),
+    (raises(ValueError("no")), {"raises": KeyError}, "failed", "expected KeyError"),
+    (double, {"raises": KeyError}, "failed", "expected KeyError, but got a result of type Tensor"),
+]
+
+
+def test_what_is_right_beside_the_values_passes():
+    double(torch.empty(3, device="meta"))  # the first such call imports a great deal, and takes too long
+    assert [number for number, (function, asked) in enumerate(RIGHT) if not lookup(function, **asked)] == []
+
+
+@pytest.mark.parametrize(("function", "asked", "word", "message"), WRONG)
+def test_a_wrong_answer_gets_nothing_and_is_told_why(function, asked, word, message, capsys):
+    outcome = lookup(function, **asked)
     assert (outcome.word, outcome.points) == (word, 0)
     text = capsys.readouterr().out
     assert message in text
-    assert "Input: rows (" in text
-
-
-def test_a_stub_is_not_attempted_but_torchs_own_error_of_that_name_is_one():
-    def stub(numbers):
-        raise NotImplementedError("Write your solution here, then delete this line.")
-
-    assert lookup(stub).word == "not attempted"
-    assert lookup(lambda n: torch.rand_like(n.long())).word == "error"
-
-
-def test_an_answer_that_needs_contiguous_inputs_is_found_out(capsys):
-    assert lookup(lambda numbers: numbers.view(-1).mul(2).view(5, 4)).word == "error"
-    assert "not contiguous" in capsys.readouterr().out
+    assert "Input: " in text or word == "not attempted"
 
 
 def test_pictures_come_in_channels_last_order_too():
@@ -77,21 +129,16 @@ def test_pictures_come_in_channels_last_order_too():
     assert len(set(strides)) == 3
 
 
-def test_values_are_compared_in_higher_precision():
-    def exact(numbers):
-        return numbers.sum()
-
-    def many(generator, device):
-        return torch.rand(100_000, generator=generator)
-
-    def one_by_one(numbers):
-        return numbers.cumsum(0)[-1]
-
+def test_values_are_compared_in_higher_precision(capsys):
+    exact, one_by_one = torch.sum, lambda numbers: numbers.cumsum(0)[-1]
     assert lookup(one_by_one, on=many, like=exact).passed
     # A sum in 16 bits is a multiple of 32: by chance it may be right to five digits, but not to seven.
-    assert not lookup(
-        lambda numbers: numbers.half().sum().float(), on=many, like=exact, tolerance=1e-7
-    ).passed
+    short = lookup(lambda numbers: numbers.half().sum().float(), on=many, like=exact, tolerance=1e-7)
+    assert not short.passed
+    capsys.readouterr()
+    assert lookup(lambda numbers: numbers * 2 + 2e-7, tolerance=0.0).word == "failed"
+    got, expected = re.search(r"is (\S+), expected (\S+)\.", capsys.readouterr().out).groups()
+    assert got != expected, "numbers that look alike are shown in full"
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
@@ -113,23 +160,9 @@ def test_numbers_with_no_square_are_compared(got, expected, dtype):
     assert lookup(lambda numbers: got, like=lambda numbers: expected).passed != differ
 
 
-def test_numbers_that_look_alike_are_shown_in_full(capsys):
-    assert lookup(lambda numbers: numbers * 2 + 2e-7, tolerance=0.0).word == "failed"
-    (got, expected) = re.search(r"is (\S+), expected (\S+)\.", capsys.readouterr().out).groups()
-    assert got != expected
-
-
-def test_gradients_are_asked_for(capsys):
-    assert lookup(lambda numbers: numbers * 2, gradients=True).passed
-    assert lookup(lambda numbers: numbers.detach() * 2, gradients=True).word == "failed"
-    assert lookup(lambda numbers: numbers + numbers.detach(), gradients=True).word == "failed"
-    assert "gradient[0][0, 0] is 0.5, expected 1" in capsys.readouterr().out
-
-
 def items(generator, device):
-    return {"weights": [torch.rand(3, generator=generator) for _ in range(2)]}, torch.rand(
-        4, generator=generator
-    )
+    weights = [torch.rand(3, generator=generator) for _ in range(2)]
+    return {"weights": weights}, torch.rand(4, generator=generator)
 
 
 def first_sum(bag, rows):
@@ -160,9 +193,6 @@ def test_what_a_call_does_to_its_inputs_is_seen_and_named(change, message, capsy
 
 
 def test_points_grow_with_the_memory_that_is_saved(capsys):
-    def many(generator, device):
-        return torch.rand(1 << 16, generator=generator).to(device)  # 256 KiB
-
     def parts(number):
         def total(values):
             return torch.stack([part.exp().sum() for part in values.chunk(number)]).sum()
@@ -170,31 +200,15 @@ def test_points_grow_with_the_memory_that_is_saved(capsys):
         return total
 
     asked = 40_000  # between a fourth and an eighth of what is given
-    full = lookup(parts(8), on=many, like=parts(1), peak=asked)
-    assert (full.word, full.points) == ("passed", 2)
-    half = lookup(parts(4), on=many, like=parts(1), peak=asked)
-    assert half.word == "failed"
-    assert half.points == pytest.approx(2 * math.log(4) / math.log(262144 / asked), abs=0.03)
+    found = {number: lookup(parts(number), on=many, like=parts(1), peak=asked) for number in (8, 4, 1)}
+    assert (found[8].word, found[8].points) == ("passed", 2)
+    assert (found[4].word, found[1].points) == ("failed", 0)
+    assert found[4].points == pytest.approx(2 * math.log(4) / math.log(262144 / asked), abs=0.03)
     text = capsys.readouterr().out
     assert "of 2 points: they grow with the logarithm, from 0 at 262 kB and more to all at 40 kB." in text
-    assert lookup(parts(1), on=many, like=parts(1), peak=asked).points == 0
     assert lookup(lambda values: values.exp().sum() + 1, on=many, like=parts(1), peak=asked).points == 0
     with pytest.raises(ValueError, match="peak must be below what the given version has at once"):
         lookup(parts(8), on=many, like=parts(8), peak=asked)
-
-
-def test_memory_is_shared_or_not():
-    copies, shares = (lambda a: torch.tensor(a)), torch.from_numpy
-    assert lookup(shares, on=array, like=copies, shares=True).passed
-    assert lookup(copies, on=array, like=copies, shares=True).word == "failed"
-    assert lookup(copies, on=array, like=copies, shares=False).passed
-    assert lookup(shares, on=array, like=copies, shares=False).word == "failed"
-
-
-def test_counted_costs_are_demanded(capsys):
-    assert lookup(lambda numbers: numbers * 2, at_most={"operations": 1}).passed
-    assert lookup(lambda numbers: numbers + 0 + numbers, at_most={"operations": 1}).word == "failed"
-    assert "right, but with 2 operations; at most 1 operation allowed" in capsys.readouterr().out
 
 
 def test_result_sharing_and_costs_are_those_of_one_call():
@@ -218,44 +232,6 @@ def test_result_sharing_and_costs_are_those_of_one_call():
     assert lookup(first_time(double, lambda numbers: 1 / 0), **several).passed
 
 
-def test_a_backward_pass_that_fails_is_an_error_of_the_answer(capsys):
-    def overwritten(numbers):
-        root = numbers.sqrt()
-        result = root * 1
-        root.zero_()
-        return result * result * 2
-
-    assert lookup(overwritten, gradients=True).word == "error"
-    assert "the backward pass failed: one of the variables needed for gradient" in capsys.readouterr().out
-
-
-def test_meta_tensors_find_constants_on_the_cpu(capsys):
-    def shapes_only(generator, device):
-        return torch.empty(3, device="meta")
-
-    constant = torch.ones(3)
-    # The first operation on meta tensors imports a great deal, and a call must not take forever.
-    double(torch.empty(3, device="meta"))
-    assert lookup(double, on=shapes_only).passed
-    assert lookup(lambda numbers: numbers * constant * 2, on=shapes_only).word == "error"
-    assert "tensor of shape (3,)" in capsys.readouterr().out
-
-
-def test_an_error_can_be_the_right_answer(capsys):
-    def strict(numbers):
-        raise ValueError("no")
-
-    def stub(numbers):
-        raise NotImplementedError
-
-    assert lookup(strict, raises=ValueError).passed
-    assert lookup(strict, raises=(KeyError, ValueError)).passed
-    assert lookup(strict, raises=KeyError).word == "failed"
-    assert lookup(double, raises=KeyError).word == "failed"
-    assert "expected KeyError, but got a result of type Tensor" in capsys.readouterr().out
-    assert lookup(stub, raises=RuntimeError).word == "not attempted"
-
-
 def test_warnings_cost_nothing_and_are_passed_on(capsys):
     def noisy(numbers):
         warnings.warn("mind the gap", stacklevel=1)
@@ -263,8 +239,7 @@ def test_warnings_cost_nothing_and_are_passed_on(capsys):
 
     assert lookup(noisy).passed
     captured = capsys.readouterr()
-    assert captured.out.count("mind the gap") == 1
-    assert captured.err == ""
+    assert (captured.out.count("mind the gap"), captured.err) == (1, "")
 
 
 @pytest.mark.parametrize(
@@ -283,23 +258,9 @@ def test_the_first_difference_in_nested_results_is_named(got, expected, message,
     assert message in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 3, "text", (), {"k": [torch.zeros(0)]}, None])
-def test_equal_results_are_equal(value):
-    assert lookup(lambda numbers: value, like=lambda numbers: value).passed
-
-
-def test_numpy_inputs_must_be_left_alone(capsys):
-    def spoil(values):
-        values[0] = 7
-        return torch.from_numpy(values)
-
-    assert (
-        lookup(
-            spoil, on=array, like=lambda values: torch.tensor(np.r_[7, values[1:]], dtype=torch.float32)
-        ).word
-        == "failed"
-    )
-    assert "changed its input" in capsys.readouterr().out
+def test_equal_results_are_equal():
+    for value in (math.nan, math.inf, 3, "text", (), {"k": [torch.zeros(0)]}, None):
+        assert lookup(lambda numbers, it=value: it, like=lambda numbers, it=value: it).passed, value
 
 
 @pytest.mark.parametrize(
@@ -313,3 +274,33 @@ def test_numpy_inputs_must_be_left_alone(capsys):
 def test_a_test_cell_written_wrongly_is_told_so(arguments, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
         check(**({"function": double, "like": double, "on": rows, "points": 1} | arguments))
+
+
+# The card shows what an answer said as text, whatever characters are in it.
+
+SAYS = "✓ passed: right in all 4 cases. (1 of 1 points)"
+SHOWN = {
+    "wrong \u202e dessap": r"wrong \u202e dessap",
+    "a\u2066b\u2069\u200f\u061c": r"a\u2066b\u2069\u200f\u061c",
+    "a\u200bb\ufeff\u00ad\U000e0041": r"a\u200bb\ufeff\xad\U000e0041",
+    "\x1b[2J\x08\r\x00": r"\x1b[2J\x08\r\x00",
+    "a\u2028b\x85\x0c": r"a\u2028b\x85\x0c",
+    "\ud800": "\ufffd",
+    "Grüße, 你好, שלום, 3\u00a0ms, é\u0301, 👍🏽": "Grüße, 你好, שלום, 3\u00a0ms, é\u0301, 👍🏽",
+}
+
+
+@pytest.mark.parametrize("said", SHOWN)
+def test_what_does_not_show_is_written_out(said: str) -> None:
+    card = Outcome("failed", 0, 1, said, [said])
+    for form in (card.text(), card.html()):
+        assert form.count(SHOWN[said]) == 2
+        form.encode()
+
+
+def test_the_first_line_is_the_cards_own_and_no_formula_is_typeset() -> None:
+    card = Outcome("failed", 0, 1, f"wrong\n{SAYS}", [f"and\n{SAYS}"])
+    assert [line for line in card.text().split("\n") if line.startswith("✓")] == []
+    assert card.text().startswith("✗ failed: wrong ✓ passed")
+    classes = card.html().partition('class="')[2].partition('"')[0].split()
+    assert {"tex2jax_ignore", "mathjax_ignore"} <= set(classes)

@@ -14,7 +14,7 @@ from autograder.measuring import duel
 
 @pytest.fixture(autouse=True)
 def a_quiet_machine(monkeypatch):
-    """What a machine that is too noisy does, tests/measuring/test_selfcheck.py tells."""
+    """What a machine that is too noisy does, tests/measuring/test_limits.py tells."""
     monkeypatch.setattr("autograder.judging.answer.check_here", lambda: None)
 
 
@@ -31,10 +31,8 @@ def fast(values):
 
 
 def run(function, **more):
-    return race(
-        function,
-        **({"against": slow, "on": numbers, "at_least": {"cpu": 4}, "points": 3, "seconds": 0.2} | more),
-    )
+    asked = {"against": slow, "on": numbers, "at_least": {"cpu": 4}, "points": 3, "seconds": 0.2}
+    return race(function, **(asked | more))
 
 
 def test_a_fast_answer_gets_all_points_and_a_picture(capsys):
@@ -53,27 +51,29 @@ def test_the_given_version_itself_gets_nothing_and_is_told_what_it_does(capsys):
     assert "One call of yours asks torch for 301 operations" in capsys.readouterr().out
 
 
-def decided(monkeypatch, seconds):
-    """A race that is decided, with an answer that takes so long."""
-    verdict = duel.Verdict(
-        "faster", duel.Ratio(8, 7, 9), 4, {"slow": [8 * seconds], "fast": [seconds]}, "cpu", [2.0]
-    )
-    monkeypatch.setattr("autograder.judging.answer.duel_here", lambda *_, **__: verdict)
+@pytest.fixture
+def decided(monkeypatch):
+    """Decides races beforehand: the ratios that launches gave, and how long a call of the answer took."""
+
+    def decide(word, ratios, asked=4, seconds=1.0):
+        logs = [math.log(ratio) for ratio in ratios]
+        taken = {"slow": [8 * seconds], "fast": [seconds]}
+        verdict = duel.Verdict(word, duel.ratio_of_logs(logs), asked, taken, "cpu", logs)
+        monkeypatch.setattr("autograder.judging.answer.duel_here", lambda *_, **__: verdict)
+
+    return decide
+
+
+def test_the_card_says_what_share_of_the_limit_is_reached_and_nothing_beyond_it_is_paid(decided, monkeypatch):
     monkeypatch.setattr("autograder.judging.race.limit", lambda *_, **__: 1e-3)
-
-
-def test_the_card_says_what_share_of_the_limit_is_reached(monkeypatch):
-    decided(monkeypatch, seconds=2e-3)
+    decided("faster", [7, 8, 9], seconds=2e-3)
     outcome = run(fast, bytes=1e6)
     assert (outcome.word, outcome.points) == ("passed", 3)
     assert "It reaches 50% of this machine's limit." in outcome.summary
     assert outcome.bars[-1].name == "limit of this machine"
-
-
-def test_what_is_beyond_the_limit_is_not_paid(monkeypatch):
-    decided(monkeypatch, seconds=0.8e-3)
+    decided("faster", [7, 8, 9], seconds=0.8e-3)
     assert run(fast, bytes=1e6).points == 3, "a limit is measured to within some 20 %"
-    decided(monkeypatch, seconds=0.5e-3)
+    decided("faster", [7, 8, 9], seconds=0.5e-3)
     outcome = run(fast, bytes=1e6)
     assert (outcome.word, outcome.points) == ("undecided", 0)
     assert "faster than this machine can be. Your instructor looks at it." in outcome.text()
@@ -106,32 +106,23 @@ def test_points_grow_with_the_logarithm_of_the_ratio():
     assert how in outcome.text()
 
 
-def test_what_is_undecided_gets_points_for_what_was_shown(monkeypatch):
-    logs = [math.log(ratio) for ratio in (2, 3, 4, 5, 8)]
-    verdict = duel.Verdict("undecided", duel.ratio_of_logs(logs), 16, {"slow": [1], "fast": [1]}, "cpu", logs)
-    monkeypatch.setattr("autograder.judging.answer.duel_here", lambda *_, **__: verdict)
+def test_what_is_undecided_gets_points_for_what_was_shown(decided):
+    decided("undecided", (2, 3, 4, 5, 8), asked=16)
     outcome = run(fast, at_least={"cpu": 16}, points=4)
     assert (outcome.word, outcome.points) == ("undecided", 1), "twice as fast was shown, four times was seen"
 
 
-def test_what_is_as_fast_as_asked_for_counts_in_full_and_says_so(monkeypatch, capsys):
-    logs = [math.log(ratio) for ratio in (3.95, 3.98, 3.99)]
-    verdict = duel.Verdict("as fast", duel.ratio_of_logs(logs), 4, {"slow": [1], "fast": [1]}, "cpu", logs)
-    monkeypatch.setattr("autograder.judging.answer.duel_here", lambda *_, **__: verdict)
-    outcome = run(fast, at_least={"cpu": 4}, points=4)
+def test_what_is_as_fast_as_asked_for_counts_in_full_and_says_so(decided, capsys):
+    decided("as fast", (3.95, 3.98, 3.99))
+    outcome = run(fast, points=4)
     assert (outcome.word, outcome.points) == ("passed", 4)
     assert "what was asked for, to within 3%: it counts in full" in capsys.readouterr().out
 
 
-def test_a_wrong_answer_is_not_timed(capsys):
+def test_a_wrong_answer_is_not_timed():
     seen = []
-
-    def wrong(values):
-        seen.append(1)
-        return values * 3
-
-    assert (run(wrong).word, len(seen)) == ("failed", 1)
-    assert "not timed, because the answer is wrong: result[0] is" in capsys.readouterr().out
+    assert run(lambda values: seen.append(1) or values * 3).word == "failed"
+    assert len(seen) == 1
 
 
 def test_an_answer_that_a_check_found_wrong_is_not_timed_until_it_is_mended():
@@ -159,19 +150,9 @@ def test_a_check_that_passes_does_not_undo_another_one_on_the_same_inputs():
     assert check(no_gradients, like=slow, on=numbers, points=1, gradients=True).word == "failed"
     assert check(no_gradients, like=slow, on=numbers, points=1).word == "passed"
     assert run(no_gradients).word == "failed"
-
-
-def test_a_right_answer_that_costs_too_much_may_still_race(capsys):
+    # A right answer that costs too much may still race.
     assert check(fast, like=slow, on=numbers, points=1, at_most={"operations": 0}).word == "failed"
     assert run(fast).word == "passed"
-
-
-def test_stubs_and_errors_have_their_own_words():
-    def stub(values):
-        raise NotImplementedError
-
-    assert (run(stub).word, run(stub).points) == ("not attempted", 0)
-    assert run(lambda values: values[1000]).word == "error"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a CUDA device")
@@ -181,14 +162,21 @@ def test_a_device_that_is_not_here_costs_no_points(capsys):
     assert "not counted against you" in capsys.readouterr().out
 
 
+def stub(values):
+    raise NotImplementedError
+
+
 @pytest.mark.parametrize(
     ("function", "word", "message"),
     [
+        (lambda values: values * 3, "failed", "not timed, because the answer is wrong: result[0] is"),
         (lambda values: values.mul_(2), "failed", "not timed, because the call changed its input"),
         (lambda values: None, "failed", "Does your function end with a return?"),
         (lambda values: (values * 2).double(), "failed", "has the dtype torch.float64"),
         (lambda values: (values * 2).to("meta"), "failed", "has the device meta, expected cpu"),
         (lambda values: "text", "failed", "is of type str, expected a tensor"),
+        (lambda values: values[1000], "error", "IndexError"),
+        (stub, "not attempted", ""),
     ],
 )
 def test_answers_that_cannot_race_are_told_why(function, word, message, capsys):
@@ -222,16 +210,14 @@ def test_inputs_need_not_be_tensors():
     def lists(generator, device):
         return torch.rand(200, generator=generator).tolist(), 2
 
-    def product(numbers, factor):
-        return torch.tensor(numbers) * factor
-
     def product_slow(numbers, factor):
         return torch.stack([torch.tensor(number) * factor for number in numbers])
 
-    assert run(product, against=product_slow, on=lists).word == "passed"
+    faster = run(lambda numbers, factor: torch.tensor(numbers) * factor, against=product_slow, on=lists)
+    assert faster.word == "passed"
 
 
-@pytest.mark.parametrize("ratio", [1, 0, -3])
-def test_a_ratio_that_asks_for_nothing_is_refused(ratio):
-    with pytest.raises(ValueError, match="must be above 1"):
-        run(fast, at_least={"cpu": ratio})
+def test_a_ratio_that_asks_for_nothing_is_refused():
+    for ratio in (1, 0, -3):
+        with pytest.raises(ValueError, match="must be above 1"):
+            run(fast, at_least={"cpu": ratio})

@@ -1,10 +1,15 @@
+"""Blocks of calls on the clocks of a machine, and rounds of blocks of two sides."""
+
 import contextlib
+import math
 import random
 import time
 
 import pytest
 import torch
+from known_work import busy_for
 
+from autograder.measuring import duel
 from autograder.measuring.clocks import (
     BLOCK_SECONDS,
     LONGEST_BLOCK,
@@ -15,21 +20,17 @@ from autograder.measuring.clocks import (
     run_block,
     threads,
 )
+from autograder.measuring.duel import FEWEST_ROUNDS, interleave, ratio_of
 
 
 def test_a_block_counts_its_calls_and_all_its_clocks_run():
     seen = []
     block = run_block(lambda tensor: seen.append(tensor.sum()), (torch.ones(1000),), calls=7)
     assert len(seen) == block.calls == 7
-    assert block.cpu > 0
-    assert block.wall > 0
-    assert block.cuda is None
+    assert block.cpu > 0 and block.wall > 0 and block.cuda is None
     assert block.per_call("wall") == block.wall / 7
-
-
-def test_sleeping_takes_wall_time_but_no_cpu_time():
-    block = run_block(lambda: time.sleep(0.05), (), calls=1)
-    assert block.wall > 5 * block.cpu
+    sleeps = run_block(lambda: time.sleep(0.05), (), calls=1)
+    assert sleeps.wall > 5 * sleeps.cpu
 
 
 def test_touching_new_memory_shows_as_page_faults():
@@ -62,18 +63,14 @@ def test_blocks_are_long_enough_in_a_thousand_of_a_thousand_calibrations():
         once = 10 ** source.uniform(-7, -2)
 
         def seconds_of(calls, once=once):
-            return (
-                once * calls * (source.uniform(1, 100) if source.random() < 0.2 else source.uniform(1, 1.1))
-            )
+            factor = source.uniform(1, 100) if source.random() < 0.2 else source.uniform(1, 1.1)
+            return once * calls * factor
 
         calls = search(seconds_of)
         assert once * calls >= BLOCK_SECONDS
         assert calls == 1 or once * calls < 15 * BLOCK_SECONDS, "no longer than it need be"
-
-
-def test_a_block_has_no_more_calls_than_allowed():
-    assert search(lambda calls: 1e-9, most=200) == 200
-    assert search(lambda calls: 1e-9, most=1) == 1
+    for most in (200, 1):
+        assert search(lambda calls: 1e-9, most=most) == most
 
 
 def test_calibration_asks_the_clock_that_judges():
@@ -95,3 +92,65 @@ def test_devices_and_clocks_agree_with_torch():
     assert ("cuda" in devices()) == torch.cuda.is_available()
     assert devices()[0] == "cpu"
     assert default_clock("cuda:0") == "cuda"
+
+
+# Rounds of two sides.
+
+
+def some_numbers(generator, device):
+    return torch.rand(20_000, generator=generator).to(device)
+
+
+def test_three_times_the_work_takes_three_times_as_long():
+    sides = {"three": lambda numbers: busy_for(0.009), "one": lambda numbers: busy_for(0.003)}
+    ratio = interleave(sides, some_numbers, clock="cpu", seconds=0).ratio("three", "one")
+    assert ratio.low <= ratio.median <= ratio.high
+    assert 2.9 < ratio.median < 3.1
+
+
+def test_what_only_the_first_call_loads_is_not_held_against_a_side(monkeypatch):
+    monkeypatch.setattr(duel, "LONGEST_CALL", 0.3)
+    loaded = []
+
+    def loads(numbers):
+        if not loaded:
+            loaded.append(time.sleep(0.31))
+        numbers.sin()
+
+    samples = interleave({"loads": loads, "once": torch.sin}, some_numbers, seconds=0)
+    assert loaded and len(samples.blocks["once"]) == FEWEST_ROUNDS, "in no time, there are the fewest"
+    assert max(samples.seconds("loads")) < duel.LONGEST_CALL / 10
+
+
+def test_every_block_gets_fresh_inputs_and_both_sides_the_same_contents():
+    seen = {"a": [], "b": []}
+
+    def keep(name):
+        return lambda numbers: seen[name].append((id(numbers), numbers[0].item()))
+
+    samples = interleave({"a": keep("a"), "b": keep("b")}, some_numbers, seconds=0.01)
+    contents = [list(dict.fromkeys(value for _, value in seen[name])) for name in "ab"]
+    # One seed for calibrating each side, then one a round that both sides share.
+    assert contents[0][-FEWEST_ROUNDS:] == contents[1][-FEWEST_ROUNDS:]
+    assert len(set(contents[0])) == len(samples.blocks["a"]) + 1 > FEWEST_ROUNDS
+
+
+def test_what_is_nearly_equal_gets_as_many_calls_a_block():
+    takes = {"a": 0.0030, "b": 0.0022, "far": 0.0005}
+    sides = {name: lambda numbers, it=seconds: busy_for(it) for name, seconds in takes.items()}
+    blocks = interleave(sides, some_numbers, clock="cpu", seconds=0).blocks
+    calls = {name: {block.calls for block in blocks[name]} for name in sides}
+    assert calls["a"] == calls["b"]
+    assert min(calls["far"]) > max(calls["a"])
+
+
+def test_an_interval_of_order_statistics_holds_the_true_ratio_as_often_as_it_says():
+    source = random.Random(5)
+    held = 0
+    for _ in range(1000):
+        slow = [2 * math.exp(source.gauss(0, 0.3)) for _ in range(25)]
+        ratio = ratio_of(slow, [1.0] * 25)
+        held += ratio.low <= 2 <= ratio.high
+    assert 950 <= held < 999, "an interval that always holds the truth is too wide to be one of 95 %"
+    ratio = ratio_of([1, 2, 3, 4, 5, 6, 7], [1] * 7)  # of seven, it is the whole range
+    assert (ratio.low, ratio.median, ratio.high) == pytest.approx((1, 4, 7))

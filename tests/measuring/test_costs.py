@@ -1,9 +1,9 @@
-import subprocess
-import sys
+import operator
 
 import numpy as np
 import pytest
 import torch
+from programs import python
 
 from autograder import costs
 
@@ -41,50 +41,54 @@ def test_the_peak_counts_what_is_alive_at_once():
     assert found.peak_bytes == 2 * 40_000
 
 
+OWN, MASK, REPEATS = NUMBERS.clone(), NUMBERS > 0.5, torch.tensor([1, 0, 2])
+FAR, THREE = torch.empty(3, device="meta"), torch.arange(3)
+
+
 @pytest.mark.parametrize(
-    "function",
+    ("syncs", "functions"),
     [
-        lambda: NUMBERS.sum().item(),
-        lambda: NUMBERS[NUMBERS > 0.5],
-        lambda: NUMBERS.nonzero(),
-        lambda: bool((NUMBERS > 2).any()),
-        lambda: torch.equal(NUMBERS, NUMBERS),
-        lambda: torch.allclose(NUMBERS, NUMBERS),
-        lambda: NUMBERS.tolist(),
-        lambda: NUMBERS[0, 0].tolist(),
+        (
+            1,
+            [
+                lambda: NUMBERS.sum().item(),
+                lambda: NUMBERS[NUMBERS > 0.5],
+                lambda: NUMBERS.nonzero(),
+                lambda: bool((NUMBERS > 2).any()),
+                lambda: torch.equal(NUMBERS, NUMBERS),
+                lambda: torch.allclose(NUMBERS, NUMBERS),
+                lambda: NUMBERS.tolist(),
+                lambda: NUMBERS[0, 0].tolist(),
+                lambda values=NUMBERS[MASK]: operator.setitem(OWN, MASK, values),
+                lambda: operator.setitem(OWN, MASK, torch.zeros(1, device="meta")),
+                # It waits for the number of all repeats.
+                lambda: THREE.repeat_interleave(REPEATS),
+                lambda: torch.repeat_interleave(REPEATS),
+                lambda: FAR.copy_(torch.ones(3)),
+            ],
+        ),
+        (
+            0,
+            [
+                # A mask is not looked through to write one number.
+                lambda: operator.setitem(OWN, MASK, 0.0),
+                lambda: operator.setitem(OWN, MASK, torch.tensor(0.0)),
+                lambda: THREE.repeat_interleave(REPEATS, output_size=3),
+                lambda: THREE.repeat_interleave(2),
+                lambda: FAR.copy_(torch.ones(3), non_blocking=True),
+                lambda: torch.ones(3).to("meta", non_blocking=True),
+            ],
+        ),
     ],
 )
-def test_waiting_for_a_value_counts_as_a_sync(function):
-    assert costs(function).syncs == 1
-
-
-def test_a_mask_is_not_looked_through_to_write_one_number():
-    own, mask = NUMBERS.clone(), NUMBERS > 0.5
-    for value in (0.0, torch.tensor(0.0)):
-        assert costs(own.__setitem__, mask, value).syncs == 0
-    assert costs(own.__setitem__, mask, own[mask]).syncs == 1
-    assert costs(own.__setitem__, mask, torch.zeros(1, device="meta")).syncs == 1
-
-
-def test_repeating_waits_for_the_number_of_all_repeats_unless_it_is_told():
-    repeats = torch.tensor([1, 0, 2])
-    assert costs(lambda: torch.arange(3).repeat_interleave(repeats)).syncs == 1
-    assert costs(lambda: torch.repeat_interleave(repeats)).syncs == 1
-    assert costs(lambda: torch.arange(3).repeat_interleave(repeats, output_size=3)).syncs == 0
-    assert costs(lambda: torch.arange(3).repeat_interleave(2)).syncs == 0
+def test_waiting_for_a_value_counts_as_a_sync(syncs, functions):
+    assert [costs(function).syncs for function in functions] == [syncs] * len(functions)
 
 
 def test_a_copy_to_another_device_is_a_transfer():
     found = costs(lambda: NUMBERS.to("meta"))
     assert (found.transfers, found.copies) == (1, 1)
     assert costs(lambda: NUMBERS.clone()).transfers == 0
-
-
-def test_a_copy_that_does_not_block_is_no_sync():
-    target = torch.empty(3, device="meta")
-    assert costs(lambda: target.copy_(torch.ones(3))).syncs == 1
-    assert costs(lambda: target.copy_(torch.ones(3), non_blocking=True)).syncs == 0
-    assert costs(lambda: torch.ones(3).to("meta", non_blocking=True)).syncs == 0
 
 
 def test_the_text_names_what_was_done_most():
@@ -94,10 +98,13 @@ def test_the_text_names_what_was_done_most():
 
 
 def test_operations_of_threads_count_where_threads_are_watched():
-    program = """
+    """In a process that sees also what importing the package and counting load: each takes a second."""
+    done = python("""
 import os
 import sys
 import threading
+from autograder import *
+print([name for name in ("matplotlib", "nbgrader", "IPython", "distributed") if name in sys.modules])
 import torch
 from concurrent.futures import ThreadPoolExecutor
 from autograder.measuring.costs import count_in_threads, costs
@@ -107,7 +114,8 @@ def alone():
     thread.start()
     thread.join()
 
-print(costs(alone).operations.total())
+print(costs(alone).operations.total(), costs(torch.neg, torch.ones(1)).operations.total())
+print("torch._dynamo" in sys.modules)
 count_in_threads()
 pool = ThreadPoolExecutor(1)
 pool.submit(print, end="").result()
@@ -117,15 +125,5 @@ print(costs(alone).operations.total())
 pool.submit(torch.neg, torch.ones(3)).result()
 sys.stdout.flush()
 os._exit(0)  # as the processes of answers end: torch may abort where a thread ends after the interpreter
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["0", "2", "2"]
-
-
-def test_counting_does_not_load_the_compiler():
-    """That would take a second at the first count of every notebook, and of every class that is graded."""
-    program = (
-        "import sys, torch, autograder; autograder.costs(torch.neg, torch.ones(1)); "
-        "sys.exit('torch._dynamo' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+""")
+    assert (done.returncode, done.stdout.split()) == (0, ["[]", "0", "1", "False", "2", "2"]), done.stderr

@@ -1,4 +1,3 @@
-import itertools
 import math
 import random
 
@@ -16,11 +15,19 @@ from autograder.measuring.decide import (
 )
 
 
+def words_of(ratios, error, races, **more):
+    """The verdicts on many races; ``ratios()`` makes those of one."""
+    return [decide(ratios(), error, **more).word for _ in range(races)]
+
+
 def test_eleven_equal_signs_are_enough_for_one_in_a_thousand():
-    assert decide([2.0] * 20, 1e-3).ratios == [2.0] * 11
+    measured = iter([2.0] * 20)
+    assert decide(measured, 1e-3).ratios == [2.0] * 11
+    assert len(list(measured)) == 20 - 11, "no more are measured than are needed"
     assert decide([2.0] * 20, 1e-3).word == "faster"
     assert decide([0.5] * 20, 1e-3).word == "slower"
     assert len(decide([2.0] * 20, 1e-2).ratios) == 8
+    assert decide([], 1e-3).ratios == []
 
 
 def test_where_strays_are_rare_three_ratios_far_away_are_enough():
@@ -45,12 +52,6 @@ def test_a_third_ratio_changes_nothing_where_two_count_alike():
     assert count_alike(1.01, 1.02)
 
 
-def test_no_more_ratios_are_measured_than_are_needed():
-    measured = iter([1.5] * 50)
-    decide(measured, 1e-3)
-    assert len(list(measured)) == 50 - 11
-
-
 def test_evidence_is_the_mixture_that_the_docstring_says():
     steps = 100_000
     points = ((i + 0.5) / (2 * steps) + 0.5 for i in range(steps))
@@ -60,23 +61,21 @@ def test_evidence_is_the_mixture_that_the_docstring_says():
 
 
 def test_without_a_difference_wrong_verdicts_stay_below_the_bound_wherever_one_stops():
+    """Also where strays are just as rare as assumed."""
     source = random.Random(7)
-    words = [decide((source.choice((0.5, 2)) for _ in range(200)), 0.05).word for _ in range(2000)]
-    assert 0 < words.count("faster") < 0.05 * 2000
-    assert 0 < words.count("slower") < 0.05 * 2000
 
-
-def test_wrong_verdicts_stay_below_the_bound_where_strays_are_just_as_rare_as_assumed():
-    source = random.Random(7)
+    def equal():
+        return (source.choice((0.5, 2)) for _ in range(200))
 
     def equal_but_for_strays():
         for _ in range(200):
             stray, sign = source.random() < 2 * RARE, source.choice((-1, 1))
             yield (2 * FAR if stray else 1.1) ** sign
 
-    words = [decide(equal_but_for_strays(), 0.05, strays_are_rare=True).word for _ in range(2000)]
-    assert 0 < words.count("faster") < 0.05 * 2000
-    assert 0 < words.count("slower") < 0.05 * 2000
+    for ratios, rare in ((equal, False), (equal_but_for_strays, True)):
+        words = words_of(ratios, 0.05, 1000, strays_are_rare=rare)
+        assert 0 < words.count("faster") < 0.05 * 1000
+        assert 0 < words.count("slower") < 0.05 * 1000
 
 
 @pytest.mark.parametrize("probability", [0, 0.01, RARE])
@@ -96,50 +95,38 @@ def test_strays_are_not_rare_before_anything_was_seen_and_when_there_are_many():
     watch.add([math.log(5), math.log(5) - math.log(2), math.log(5)])
     assert not watch.are_rare
     watch.add([0.0] * 60)
-    assert watch.are_rare
     watch.add([])
     assert watch.are_rare
-
-
-def test_strays_are_forgotten_when_the_machine_has_changed():
     watch = Strays(kept=10)
     watch.add([1.0] * 10, true=0.0)
     assert not watch.are_rare
     watch.add([0.0] * 10, true=0.0)
-    assert watch.are_rare
-
-
-def test_ratios_of_one_count_for_neither_side():
-    assert decide(itertools.chain([2.0] * 10, [1.0] * 5), 1e-3).word == "undecided"
-    assert decide([], 1e-3).ratios == []
+    assert watch.are_rare, "they are forgotten when the machine has changed"
 
 
 def test_a_ratio_near_one_is_a_result_too():
+    assert decide([2.0] * 10 + [1.0] * 5, 1e-3).word == "undecided", "it counts for neither side"
     assert decide([1.0] * 100, 1e-3) == decide([1.0] * 11, 1e-3)
     assert decide([1.0] * 11, 1e-3).word == "as fast"
-    turns = itertools.cycle([1.02, 1 / 1.02])
-    assert decide(itertools.islice(turns, 80), 1e-3, strays_are_rare=True).word == "as fast"
+    assert decide([1.02, 1 / 1.02] * 40, 1e-3, strays_are_rare=True).word == "as fast"
     assert decide([1.02] * 80, 1e-3).word == "faster"  # both were shown
-    turns = itertools.cycle([1.1, 1 / 1.1])
-    assert decide(itertools.islice(turns, 80), 1e-3).word == "undecided"
+    assert decide([1.1, 1 / 1.1] * 40, 1e-3).word == "undecided"
 
 
-@pytest.mark.parametrize("true", [SAME, 1 / SAME])
-def test_what_is_just_too_far_away_is_called_as_fast_less_often_than_the_bound(true):
+def near(true, launches):
+    """Makes races of this ratio, with the noise of a quiet machine."""
     source = random.Random(7)
-    words = [
-        decide((true * source.lognormvariate(0, 0.02) for _ in range(80)), 0.05).word for _ in range(2000)
-    ]
-    assert words.count("as fast") < 0.05 * 2000
+    return lambda: (true * source.lognormvariate(0, 0.02) for _ in range(launches))
 
 
-@pytest.mark.parametrize("true", [0.95, 0.97, 0.985, 1.0, 1.015, 1.03, 1.05])
-def test_less_than_one_race_in_a_hundred_stays_open_whatever_the_ratio(true):
-    source = random.Random(7)
-    words = [
-        decide((true * source.lognormvariate(0, 0.02) for _ in range(120)), 1e-3).word for _ in range(500)
-    ]
-    assert words.count("undecided") < 5
+def test_what_is_just_too_far_away_is_called_as_fast_less_often_than_the_bound():
+    for true in (SAME, 1 / SAME):
+        assert words_of(near(true, 80), 0.05, 2000).count("as fast") < 0.05 * 2000, true
+
+
+def test_less_than_one_race_in_a_hundred_stays_open_whatever_the_ratio():
+    for true in (0.95, 0.97, 0.985, 1.0, 1.015, 1.03, 1.05):
+        assert words_of(near(true, 120), 1e-3, 500).count("undecided") < 5, true
 
 
 @pytest.mark.parametrize("error", [0, 1, -1, float("nan")])

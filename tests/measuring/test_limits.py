@@ -1,22 +1,30 @@
+"""What is measured once of a machine and kept: its limits, and whether it is quiet enough to judge."""
+
+import json
 import os
+import random
 import time
 
 import pytest
 import torch
 
-from autograder.measuring import limits
+from autograder import race
+from autograder.measuring import limits, selfcheck
 
 
-@pytest.fixture
-def rates(monkeypatch, tmp_path):
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    limits.rates.cache_clear()
-    yield
-    limits.rates.cache_clear()
+    kept = (limits.rates, selfcheck.check_here)
+    for one in kept:
+        one.cache_clear()
+    yield tmp_path
+    for one in kept:
+        one.cache_clear()
 
 
 @pytest.mark.machine
-def test_no_copy_and_no_product_beats_the_limit(rates, monkeypatch):
+def test_no_copy_and_no_product_beats_the_limit(monkeypatch):
     source, target = torch.ones(4_000_000), torch.ones(4_000_000)
     matrix = torch.rand(512, 512)
     pictures, kernels = torch.rand(2, 256, 28, 28), torch.rand(256, 256, 3, 3)
@@ -46,20 +54,38 @@ def least_time(function):
     return min(taken)
 
 
-def test_the_larger_of_the_two_counts_and_limits_grow(rates):
+def test_the_larger_of_the_two_counts_and_rates_are_measured_once_and_kept(monkeypatch):
     data, arithmetic = limits.limit(bytes=1e8), limits.limit(flops=1e9)
     assert limits.limit(bytes=1e8, flops=1e9) == max(data, arithmetic)
     assert limits.limit(bytes=2e8) > data
     assert limits.limit() == 0
-
-
-def test_rates_are_measured_once_and_kept(rates, monkeypatch):
-    first = limits.limit(bytes=1e8)
     limits.rates.cache_clear()
     monkeypatch.setattr(limits, "measure_rates", lambda *_: pytest.fail("measured again"))
-    assert limits.limit(bytes=1e8) == first
-
-
-def test_negative_amounts_are_refused():
+    assert limits.limit(bytes=1e8) == data
     with pytest.raises(ValueError, match="0 or more"):
         limits.limit(bytes=-1)
+
+
+def test_it_keeps_what_it_saw(fresh):
+    noise = selfcheck.check_here()
+    (path,) = fresh.rglob("selfcheck-notebook.json")
+    assert json.loads(path.read_text())["spread"] == noise.spread < selfcheck.MOST_NOISE
+
+
+def test_a_machine_that_is_too_noisy_does_not_judge(fresh, monkeypatch, capsys):
+    # One call fills a block: several would come nearer to their mean.
+    def unsteady(matrix):
+        end = time.process_time() + 3e-3 * 2 ** random.uniform(0, 4)
+        while time.process_time() < end:
+            pass
+
+    monkeypatch.setattr(selfcheck, "_work", unsteady)
+    outcome = race(
+        lambda numbers: numbers + 1,
+        against=lambda numbers: sum(numbers for _ in range(9)) - 8 * numbers + 1,
+        on=selfcheck._inputs,
+        at_least={"cpu": 3},
+        points=1,
+    )
+    assert outcome.word == "undecided"
+    assert "too noisy to judge speed just now: the same function against itself" in capsys.readouterr().out

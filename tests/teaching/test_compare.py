@@ -1,3 +1,5 @@
+"""What a timing cell shows of what it measured here, and of what was recorded elsewhere."""
+
 import json
 import math
 import re
@@ -30,14 +32,8 @@ def test_it_shows_times_ratio_guess_and_claim_as_plain_text(capsys):
     comparison = compare("sines", VARIANTS, inputs=hundred, guess=2.0, claim="A1", seconds=0.1)
     text = capsys.readouterr().out
     assert comparison.ratio().low > 5
-    for wanted in (
-        "sines",
-        "loop",
-        "one call",
-        "1 (baseline)",
-        "Your guess: 2×",
-        "here, on cpu; it holds (1.1× or more, with the whole interval, would hold)",
-    ):
+    verdict = "here, on cpu; it holds (1.1× or more, with the whole interval, would hold)"
+    for wanted in ("sines", "loop", "one call", "1 (baseline)", "Your guess: 2×", verdict):
         assert wanted in text
     assert re.search(r"[\d.]+ [mµn]s", text)
 
@@ -80,6 +76,15 @@ def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):
     table = capsys.readouterr().out
     assert "does not hold; holds" in table
     assert "not measured (needs a GPU)" in table
+    compare("sines", VARIANTS, inputs=hundred, claim="A2", seconds=0.05)
+    assert torch.cuda.is_available() or "Claim" not in capsys.readouterr().out, "a CPU decides nothing there"
+
+
+def test_running_a_cell_again_replaces_its_finding(capsys):
+    for _ in range(2):
+        compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
+    verdicts("A1")
+    assert " to " not in capsys.readouterr().out.split("When ")[-1]  # one figure, and no range
 
 
 def test_a_condition_parts_cells_that_hold_from_those_that_do_not(capsys):
@@ -89,19 +94,6 @@ def test_a_condition_parts_cells_that_hold_from_those_that_do_not(capsys):
     assert "Claim A1, when there are many: " in capsys.readouterr().out
     verdicts("A1")
     assert "When there are many: " in re.sub(r"\s+", " ", capsys.readouterr().out)
-
-
-def test_a_figure_of_a_cpu_decides_nothing_about_a_gpu(capsys):
-    compare("sines", VARIANTS, inputs=hundred, claim="A2", seconds=0.05)
-    said = capsys.readouterr().out
-    assert torch.cuda.is_available() or "Claim" not in said
-
-
-def test_running_a_cell_again_replaces_its_finding(capsys):
-    for _ in range(2):
-        compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
-    verdicts("A1")
-    assert " to " not in capsys.readouterr().out.split("When ")[-1]  # one figure, and no range
 
 
 def test_variants_that_do_not_do_the_same_are_refused(capsys):
@@ -117,9 +109,11 @@ def test_variants_that_do_not_do_the_same_are_refused(capsys):
     assert "each gets its own inputs" in capsys.readouterr().out
 
 
+TAKEN = {"loop": [4e-3] * 7, "one call": [1e-6] * 7}
+
+
 def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
-    seconds = {"loop": [4e-3] * 7, "one call": [1e-6] * 7}
-    path = recordings.add_recording(tmp_path, "cpu", "sines", seconds, clock="cpu")
+    path = recordings.add_recording(tmp_path, "cpu", "sines", TAKEN, clock="cpu")
     content = json.loads(path.read_text())
     content["device"] |= {"name": "Some GPU", "driver": "600.1", "torch": "9.9", "date": "2026-01-31"}
     path.write_text(json.dumps(content))
@@ -137,13 +131,10 @@ def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, cap
     arguments = {"inputs": hundred, "guess": 3.0, "claim": "A1", "only": "cuda", "seconds": 0.01}
     assert compare("sines", VARIANTS, **arguments).lines == []
     assert "needs a cuda device. There is none here, and no recording yet." in capsys.readouterr().out
-    recordings.add_recording(
-        tmp_path, "cpu", "sines", {"loop": [4e-3] * 7, "one call": [1e-6] * 7}, clock="cuda"
-    )
+    recordings.add_recording(tmp_path, "cpu", "sines", TAKEN, clock="cuda")
     compare("sines", VARIANTS, **arguments)
     text = capsys.readouterr().out
-    assert "here:" not in text
-    assert "Your guess: 3×. Measured: 4,000×." in text
+    assert "here:" not in text and "Your guess: 3×. Measured: 4,000×." in text
 
 
 def test_recording_writes_the_samples_that_were_shown(tmp_path, monkeypatch):
@@ -154,6 +145,21 @@ def test_recording_writes_the_samples_that_were_shown(tmp_path, monkeypatch):
     assert timing["claim"] == "A1"
     assert timing["seconds"]["loop"] == pytest.approx(comparison.samples["cpu"].seconds("loop"), rel=1e-3)
     assert content["device"]["kind"] == "cpu"
+
+
+def test_what_is_written_is_found_again_with_its_origin(tmp_path):
+    seconds = {"slow": [4.0, 4.0, 4.0], "fast": [2.0, 1.0, 2.0]}
+    path = recordings.add_recording(tmp_path, "cpu", "a title", seconds, clock="cpu", claim="A1")
+    recordings.add_recording(tmp_path, "cpu", "another", seconds, clock="cpu")
+    (found,) = recordings.recordings_of("a title", seconds, tmp_path)
+    assert found.ratio("slow", "fast").median == 2
+    assert found.device["torch"] == torch.__version__ in found.label
+    assert found.device["date"] in found.label
+    assert found.device["name"] == recordings.device_name("cpu") in found.label
+    assert sorted(json.loads(path.read_text())["timings"]) == ["a title", "another"]
+    # A recording without the variants of the cell is not used.
+    assert not recordings.recordings_of("a title", {"slow": None, "new": None}, tmp_path)
+    assert not recordings.recordings_of("no such title", {"slow": None}, tmp_path)
 
 
 @pytest.mark.parametrize(

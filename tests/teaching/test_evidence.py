@@ -1,7 +1,5 @@
 """Verdicts follow from evidence: made-up cells about real claims."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 
@@ -37,16 +35,12 @@ def test_every_claim_says_what_would_decide_it() -> None:
     assert CLAIMS["D4"].cost
 
 
-def test_each_claim_has_its_own_threshold_and_the_whole_interval_counts() -> None:
+def test_each_claim_has_its_own_threshold_and_device_and_the_whole_interval_counts() -> None:
     assert holds(SMALLER, Ratio(1.09, 1.08, 1.2))
     assert not holds(SPEED, Ratio(1.09, 1.08, 1.2))
     assert not holds(SPEED, Ratio(1.5, 1.05, 2.0))
-
-
-def test_a_cell_on_another_device_cannot_count() -> None:
     assert decides(SPEED, "cpu") and decides(SPEED, "cuda")
-    assert decides(ON_A_GPU, "cuda")
-    assert not decides(ON_A_GPU, "cpu")
+    assert decides(ON_A_GPU, "cuda") and not decides(ON_A_GPU, "cpu")
 
 
 def test_without_evidence_nothing_was_measured_and_it_says_where_a_gpu_is_needed() -> None:
@@ -68,19 +62,19 @@ def test_cells_that_disagree_need_a_condition_that_parts_them() -> None:
     with pytest.raises(ScoreError, match="C8: 'small' and 'large' say opposite things"):
         judge(SPEED, [timed(SPEED, 2, "small"), timed(SPEED, 0.5, "large")])
     parted = [timed(SPEED, 2, "small", when="it is small"), timed(SPEED, 0.5, "large", unless="it is small")]
-    assert judge(SPEED, parted) == Score(
-        "holds when …", "When it is small: 2×; otherwise 0.5×.", "", ("timing",)
-    )
+    rule = "When it is small: 2×; otherwise 0.5×."
+    assert judge(SPEED, parted) == Score("holds when …", rule, "", ("timing",))
     with pytest.raises(ScoreError, match="the condition 'it is small' does not part"):
         judge(SPEED, [*parted, timed(SPEED, 3, "huge", unless="it is small")])
-
-
-def test_cells_without_a_condition_have_their_figure_in_the_rule_too() -> None:
-    parted = [timed(SPEED, 2, "small", when="it is small"), timed(SPEED, 0.5, "large", unless="it is small")]
-    rule = judge(SPEED, [*parted, timed(SPEED, 7, "always")]).rule
-    assert rule == f"When {CLAIMS[SPEED].use}: 7×. When it is small: 2×; otherwise 0.5×."
+    # Cells without a condition have their figure in the rule, too.
+    both = judge(SPEED, [*parted, timed(SPEED, 7, "always")])
+    assert both.rule == f"When {CLAIMS[SPEED].use}: 7×. {rule}"
     with pytest.raises(ScoreError, match="a cell without a condition does not hold: 'never'"):
         judge(SPEED, [*parted, timed(SPEED, 1, "never")])
+    with pytest.raises(ScoreError, match="the condition 'it is small' has cells on one side only"):
+        judge(SPEED, [timed(SPEED, 2, when="it is small"), timed(SPEED, 2)])
+    with pytest.raises(ScoreError, match="one side of one condition"):
+        timed(SPEED, 2, when="it is small", unless="it is large")
 
 
 def test_documentation_decides_nothing_about_speed_but_gives_a_rule_where_nothing_was_measured() -> None:
@@ -100,13 +94,6 @@ def test_a_count_says_what_was_counted() -> None:
     assert judge("B3", [bytes_kept, timed("B3", 2)]).rule == f"When {CLAIMS['B3'].use}: 2× to 10×."
     sides = [replace(bytes_kept, when="it is large"), replace(bytes_kept, holds=False, unless="it is large")]
     assert judge("B3", sides).rule == "When it is large: 10× fewer bytes kept; otherwise 10×."
-
-
-def test_a_condition_without_a_second_side_is_refused() -> None:
-    with pytest.raises(ScoreError, match="the condition 'it is small' has cells on one side only"):
-        judge(SPEED, [timed(SPEED, 2, when="it is small"), timed(SPEED, 2)])
-    with pytest.raises(ScoreError, match="one side of one condition"):
-        timed(SPEED, 2, when="it is small", unless="it is large")
 
 
 def test_an_unknown_claim_and_a_figure_that_decides_nothing_are_refused() -> None:
