@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from grading_class import a_class
 from postgres import Postgres
 from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
@@ -49,6 +51,23 @@ class Lent:
         pass
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_by_all_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Where ``built_once`` keeps its folders: in one place for all processes of pytest-xdist."""
+    own = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHARED_BY_ALL_TESTS", str(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own))
+        yield
+
+
+@pytest.fixture
+def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    """A class of its own for each test, not graded yet, in the current folder."""
+    made = a_class(tmp_path / "class", root)
+    monkeypatch.chdir(made.folder)
+    return made
+
+
 @pytest.fixture(scope="session")
 def one_sandbox(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Callable[[bool], Pool]]:
     """A pool of one sandbox, which all tests of this process share: it takes long to start."""
@@ -82,10 +101,8 @@ def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Grad
 
 
 def graded_traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Graded:
-    course = ScratchCourse(tmp_path_factory.mktemp("course"), root)
-    assignment = course.add_assignment(Path(__file__).parent / "traps.py")
-    (course.folder / "solutions" / assignment / f"{assignment}.py").write_text("# the solutions' script")
-    course.nbgrader("generate_assignment", assignment)
+    assignment = "traps"
+    course = a_class(tmp_path_factory.mktemp("course"), root, students=())
     for student, content in submissions(course.released(assignment)).items():
         hand_in(course, assignment, student, content)
     renamed = course.folder / "submitted" / "renamed" / assignment / "my copy.ipynb"

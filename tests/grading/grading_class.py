@@ -2,40 +2,92 @@
 
 from __future__ import annotations
 
+import io
 import os
+import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from fcntl import LOCK_EX, flock
 from pathlib import Path
+from time import sleep
 from typing import ClassVar
 
-from pretend_class import answered, hand_in
+import pytest
+from nbgrader.api import Gradebook
+from nbgrader.apps import NbGrader
+from pretend_class import FULL, answered, hand_in
 
-from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.engine import Job
+from autograder.authoring.scratch_course import CommandFailed, ScratchCourse
+from autograder.class_grading.course import Course
+from autograder.class_grading.engine import Job, Summary, grade
+from autograder.class_grading.pool import Pool
 from autograder.judging.outcome import MIME
 from autograder.sandbox import Executed, SandboxError, Step
 
 STUDENTS = ("ada", "bo", "chen", "dalia", "emeka", "fumi")
 RACE = "square_hidden"  # plays the part of a race
-FULL = {"double_check", "double_hidden", "square_check", "square_hidden", "negate_check", "negate_hidden"}
+TRAPS = Path(__file__).parent / "traps.py"
+
+
+def built_once(name: str, build: Callable[[Path], object]) -> Path:
+    """A folder that whoever comes first builds, for all processes of a run of the tests."""
+    shared = Path(os.environ["SHARED_BY_ALL_TESTS"])
+    with (shared / f"{name}.lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        if not (shared / name).exists():
+            shutil.rmtree(part := shared / f"{name}.part", ignore_errors=True)
+            build(part)
+            part.rename(shared / name)
+    return shared / name
+
+
+def copied(template: Path, folder: Path, root: Path) -> ScratchCourse:
+    """A copy of a course in another folder."""
+    shutil.copytree(template, folder, dirs_exist_ok=True)
+    return ScratchCourse(folder, root)
 
 
 def a_class(
     folder: Path, root: Path, students: Iterable[str] = STUDENTS, db_url: str | None = None
 ) -> ScratchCourse:
     """A course with the assignment ``traps``, handed in with right answers by each of the students."""
-    course = ScratchCourse(folder, root)
+
+    def release(new: Path) -> None:
+        course = ScratchCourse(new, root)
+        course.add_assignment(TRAPS)
+        (new / "solutions/traps/traps.py").write_text("# the solutions' script")
+        course.nbgrader("generate_assignment", "traps")
+
+    course = copied(built_once("traps", release), folder, root)
     if db_url:
+        (course.folder / "gradebook.db").unlink()
         configure(course, f"c.CourseDirectory.db_url = {db_url!r}")
-    course.nbgrader("generate_assignment", course.add_assignment(Path(__file__).parent / "traps.py"))
+        course.nbgrader("generate_assignment", "traps", "--force")
+    notebook = course.released("traps")
     for student in students:
-        notebook = answered(course.released("traps"), negate=f"def negate(x):\n    return -x  # {student}")
-        hand_in(course, "traps", student, notebook)
+        code = f"def negate(x):\n    return -x  # {student}"
+        hand_in(course, "traps", student, answered(notebook, negate=code))
     return course
+
+
+def half_undecided(folder: Path, root: Path) -> None:
+    """Make a graded class in which noise left one race of everybody undecided, at 0.5 of 2 points, and ada
+    is late.
+    """
+    course = a_class(folder, root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        with gradebook() as opened:
+            opened.update_or_create_assignment("traps", duedate="2026-03-05 12:00:00 UTC")
+        handed_in("ada").with_name("timestamp.txt").write_text("2026-03-05 13:00:00 UTC")
+        Path("late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
+        assert not graded(Instant(undecided=2)).failed
 
 
 def configure(course: ScratchCourse, line: str) -> None:
@@ -53,6 +105,62 @@ def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
     )
+
+
+def nbgrader(course: ScratchCourse, app: type[NbGrader], *arguments: str) -> str:
+    """As ``course.nbgrader``, in this process: what a command says. Raises CommandFailed."""
+    said, status = io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
+        patch.chdir(course.folder)
+        patch.setenv("JUPYTER_CONFIG_DIR", course.environment["JUPYTER_CONFIG_DIR"])
+        try:
+            command = app()
+            command.initialize([*arguments])
+            command.start()
+        except SystemExit as ended:
+            status = ended.code
+    if status:
+        raise CommandFailed(said.getvalue())
+    return said.getvalue()
+
+
+def graded(connect: Callable[[bool], Pool] | None = None, **options: object) -> Summary:
+    """Grade the class in the current folder, with a pool that pretends if no other is given."""
+    with Course("traps") as opened, opened.locked():
+        return grade(opened, connect=connect or Instant(), **options)
+
+
+def gradebook() -> Gradebook:
+    """That of the course in the current folder."""
+    return Gradebook(f"sqlite:///{Path.cwd() / 'gradebook.db'}")
+
+
+@contextmanager
+def small_files(size: int) -> Iterator[None]:
+    """Files that cannot grow behave as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def scores(db_url: str | None = None) -> dict[str, float]:
+    """Everybody's points, less the penalty, in a gradebook: that of the current folder if none is given."""
+    with Gradebook(db_url) if db_url else gradebook() as opened:
+        return {
+            one.student_id: one.score - (one.late_submission_penalty or 0.0)
+            for one in opened.assignment_submissions("traps")
+        }
+
+
+def handed_in(student: str) -> Path:
+    return Path("submitted", student, "traps", "traps.ipynb")
+
+
+def autograded(student: str) -> Path:
+    return Path("autograded", student, "traps", "traps.ipynb")
 
 
 def pretend(
@@ -96,8 +204,6 @@ def pretend(
 
 def pretend_slowly(cells: list[dict], **settings: object) -> dict:
     """As ``pretend``, with half a second more."""
-    from time import sleep
-
     found = pretend(cells, **settings)
     sleep(0.5)
     return found

@@ -23,6 +23,8 @@ RIGHT = {
     "square": "def square(x):\n    return x * x",
     "negate": "def negate(x):\n    return -x",
 }
+# The points of their tests.
+FULL = {f"{name}_{test}": points for name in RIGHT for test, points in (("check", 1), ("hidden", 2))}
 
 
 def answered(release: NotebookNode, **answers: str) -> NotebookNode:

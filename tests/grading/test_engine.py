@@ -12,16 +12,23 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from grading_class import RACE, STUDENTS, Instant, a_class, configure, grades, half_written
-from nbformat import NotebookNode
+from grading_class import (
+    RACE,
+    STUDENTS,
+    Instant,
+    autograded,
+    configure,
+    graded,
+    grades,
+    half_written,
+    small_files,
+)
 from nbformat.v4 import new_code_cell
-from pretend_class import answered, hand_in
+from pretend_class import FULL, answered, hand_in
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import dask_pool, engine
+from autograder.class_grading import command, dask_pool, engine
 from autograder.class_grading.command import main
-from autograder.class_grading.course import Course
-from autograder.class_grading.engine import Summary, grade
 from autograder.class_grading.grader import Grader
 from autograder.nbgrader_plugin import execute, reading, restore, verdicts
 from autograder.nbgrader_plugin.submissions import only_one
@@ -29,69 +36,27 @@ from autograder.sandbox import Executed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 
-RIGHT = {
-    "double_check": 1, "double_hidden": 2, "square_check": 1, "square_hidden": 2,
-    "negate_check": 1, "negate_hidden": 2,
-}  # fmt: skip
 
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
-    """A class that is not graded yet; made once, for the tests to copy."""
-    return a_class(tmp_path_factory.mktemp("template"), root).folder
-
-
-@pytest.fixture
-def course(template: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
-    """A class of its own for each test, in the current folder."""
-    shutil.copytree(template, tmp_path / "class")
-    monkeypatch.chdir(tmp_path / "class")
-    return ScratchCourse(tmp_path / "class", root)
-
-
-def run(pool: Instant | None = None, **options: object) -> Summary:
-    with Course("traps") as opened, opened.locked():
-        return grade(opened, connect=pool or Instant(), **options)
-
-
-def autograded(student: str) -> Path:
-    return Path("autograded", student, "traps", "traps.ipynb")
-
-
-def test_everybody_is_graded(course: ScratchCourse) -> None:
-    summary = run()
-    assert sorted(summary.graded) == sorted(STUDENTS)
-    assert (summary.skipped, summary.failed) == ([], {})
-    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
-
-
-def test_what_is_graded_is_left_alone(course: ScratchCourse) -> None:
-    run(students=["ada"])
+def test_everybody_is_graded_and_what_is_graded_is_left_alone(course: ScratchCourse) -> None:
+    graded(students=["ada"])
     before = autograded("ada").read_bytes()
     pool = Instant()
-    summary = run(pool)
-    assert summary.skipped == ["ada"]
+    summary = graded(pool)
+    assert summary.skipped == ["ada"] and summary.failed == {}
+    assert sorted(summary.graded) == sorted(STUDENTS[1:])
     assert ("now", "ada") not in pool.log
     assert autograded("ada").read_bytes() == before
-    assert run().skipped == list(STUDENTS)
-    assert sorted(run(force=True).graded) == sorted(STUDENTS)
-
-
-def test_who_hands_in_again_is_graded_again(course: ScratchCourse) -> None:
-    stamp = Path("submitted/bo/traps/timestamp.txt")
-    stamp.write_text("2030-01-01 10:00:00 UTC")
-    run()
-    assert run().graded == []
-    stamp.write_text("2030-01-02 10:00:00 UTC")
-    assert run().graded == ["bo"]
+    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
+    assert graded().skipped == list(STUDENTS)
+    assert sorted(graded(force=True).graded) == sorted(STUDENTS)
 
 
 @pytest.mark.parametrize("damage", ["no mark", "cut off", "gone"])
 def test_what_was_not_finished_is_graded_again(course: ScratchCourse, damage: str) -> None:
-    run()
+    graded()
     spoil(autograded("chen"), damage)
-    assert run().graded == ["chen"]
-    assert grades(course)["chen"] == RIGHT
+    assert graded().graded == ["chen"]
+    assert grades(course)["chen"] == FULL
 
 
 def spoil(path: Path, damage: str) -> None:
@@ -107,7 +72,7 @@ def spoil(path: Path, damage: str) -> None:
 
 @pytest.mark.slow
 def test_plain_nbgrader_also_grades_again_what_was_not_finished(course: ScratchCourse) -> None:
-    run()
+    graded()
     spoil(autograded("chen"), "no mark")
     with only_one(course.folder):  # somebody may just be working on it
         assert "Skipping" in course.nbgrader("autograde", "traps", "--student=chen", "--log-level=INFO")
@@ -119,28 +84,28 @@ def test_a_student_cannot_bring_the_mark_along(course: ScratchCourse) -> None:
     notebook = answered(course.released("traps"))
     notebook.metadata["autograder"] = {"finished": "2030", "problem": "none", "events": [{"what": "mine"}]}
     hand_in(course, "traps", "zoe", notebook)
-    run(students=["zoe"])
+    graded(students=["zoe"])
     notes = json.loads(autograded("zoe").read_text())["metadata"]["autograder"]
     assert notes["finished"] != "2030"
     assert notes["events"] == []
     assert "problem" not in notes
-    assert grades(course)["zoe"] == RIGHT
+    assert grades(course)["zoe"] == FULL
 
 
 def test_what_noise_left_undecided_is_timed_once_more_at_the_end(course: ScratchCourse) -> None:
     pool = Instant(undecided=1)
-    summary = run(pool)
+    summary = graded(pool)
     assert summary.undecided == []
     assert sorted(summary.graded) == sorted(STUDENTS)
     assert sorted(pool.log[: len(STUDENTS)]) == sorted(("now", student) for student in STUDENTS)
     assert sorted(pool.log[len(STUDENTS) :]) == sorted(("again", student) for student in STUDENTS)
-    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
 
 
 def test_what_stays_undecided_is_for_the_instructor(
     course: ScratchCourse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    summary = run(Instant(undecided=2))
+    summary = graded(Instant(undecided=2))
     assert sorted(summary.undecided) == [(student, RACE) for student in sorted(STUDENTS)]
     with sqlite3.connect("gradebook.db") as database:
         marked = database.execute("SELECT count(*) FROM grade WHERE needs_manual_grade AND auto_score = 0.5")
@@ -148,60 +113,41 @@ def test_what_stays_undecided_is_for_the_instructor(
 
 
 def test_one_that_cannot_be_run_does_not_stop_the_others(course: ScratchCourse) -> None:
-    summary = run(Instant(broken=["dalia"]))
+    summary = graded(Instant(broken=["dalia"]))
     assert summary.failed == {"dalia": "it broke"}
     assert len(summary.graded) == len(STUDENTS) - 1
     assert not Path("autograded/dalia").exists()
-    assert run().graded == ["dalia"]
+    record = json.loads(Path(".grading/traps.json").read_text())  # for the report
+    assert record["failed"] == {"dalia": "it broke"} and record["seconds"] > 0
+    assert graded().graded == ["dalia"]
+    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
 
 
-def test_one_that_nbgrader_cannot_grade_does_not_stop_the_others(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("place", "name", "sentence"),
+    [
+        (verdicts.SaveVerdicts, "preprocess", "nbgrader could not grade it: KeyError: 'no such cell'"),
+        (restore, "restore", "nbgrader could not grade it: KeyError: 'no such cell'"),
+        (engine, "plan", "its cells could not be put together: KeyError: 'no such cell'"),
+    ],
+)
+def test_an_error_of_ours_costs_one_submission(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, place: object, name: str, sentence: str
 ) -> None:
-    real = verdicts.SaveVerdicts.preprocess
+    real = getattr(place, name)
 
-    def stumble(self: object, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
-        if resources["nbgrader"]["student"] == "emeka":
-            raise ValueError("no such day")
-        return real(self, nb, resources)
-
-    monkeypatch.setattr(verdicts.SaveVerdicts, "preprocess", stumble)
-    summary = run()
-    assert list(summary.failed) == ["emeka"]
-    assert "nbgrader could not grade it" in summary.failed["emeka"]
-    assert len(summary.graded) == len(STUDENTS) - 1
-
-
-def test_cells_that_cannot_be_put_together_do_not_stop_the_others(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = engine.plan
-
-    def stumble(nb: NotebookNode) -> list[dict]:
-        if whose(nb) == "fumi":
+    def stumble(*given: object) -> object:
+        if "# fumi" in str(given):
             raise KeyError("no such cell")
-        return real(nb)
+        return real(*given)
 
-    monkeypatch.setattr(engine, "plan", stumble)
-    summary = run()
-    assert summary.failed == {"fumi": "its cells could not be put together: KeyError: 'no such cell'"}
+    with monkeypatch.context() as patched:
+        patched.setattr(place, name, stumble)
+        summary = graded()
+    assert list(summary.failed) == ["fumi"] and sentence in summary.failed["fumi"]
     assert len(summary.graded) == len(STUDENTS) - 1
-
-
-def test_a_folder_that_no_student_can_have_does_not_stop_the_others(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hand_in(course, "traps", "new\nline", answered(course.released("traps")))
-    summary = run()
-    assert list(summary.failed) == [r"'new\nline'"]
-    assert sorted(summary.graded) == sorted(STUDENTS)
-    assert run().failed == summary.failed
-    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
-
-
-def whose(given: object) -> str:
-    """The student whose notebook this is."""
-    return next(student for student in STUDENTS if f"# {student}" in str(given))
+    assert ("in stumble" in Path(".grading/traps.log").read_text()) == sentence.startswith("nbgrader")
+    assert graded().graded == ["fumi"]
 
 
 def test_a_submission_is_read_restored_and_planned_once(
@@ -213,15 +159,15 @@ def test_a_submission_is_read_restored_and_planned_once(
         function = getattr(place, name)
 
         def counted(given: object, *rest: object, **settings: object) -> object:
-            calls[name, whose(given)] += 1
+            calls[name, next(student for student in STUDENTS if f"# {student}" in str(given))] += 1
             return function(given, *rest, **settings)
 
         monkeypatch.setattr(place, name, counted)
 
     for place, name in [(reading, "notebook_of"), (restore, "restore"), (engine, "plan"), (execute, "plan")]:
         count(place, name)
-    run(Instant(undecided=1))
-    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+    graded(Instant(undecided=1))
+    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
     steps = ("notebook_of", "restore", "plan")
     assert calls == {(name, student): 1 for name in steps for student in STUDENTS}
 
@@ -234,13 +180,13 @@ def test_outputs_of_other_cells_are_refused(course: ScratchCourse) -> None:
                 executed.sources = {index: f"{source}#" for index, source in executed.sources.items()}
             return job, executed
 
-    summary = run(Confused())
+    summary = graded(Confused())
     assert list(summary.failed) == ["ada"]
     assert summary.failed["ada"].startswith("traps has other cells than those that were run.")
     assert not autograded("ada").exists()
     assert half_written(course) == 0
-    assert run().graded == ["ada"]
-    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+    assert graded().graded == ["ada"]
+    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
 
 
 def test_who_hands_in_while_it_is_graded_is_graded_by_the_next_run(course: ScratchCourse) -> None:
@@ -252,31 +198,12 @@ def test_who_hands_in_while_it_is_graded_is_graded_by_the_next_run(course: Scrat
                 path = hand_in(course, "traps", "bo", answered(course.released("traps"), double="new = 1"))
                 path.with_name("timestamp.txt").write_text("2030-01-02 10:00:00 UTC")
 
-    summary = run(Slow())
+    summary = graded(Slow())
     assert list(summary.failed) == ["bo"]
     assert summary.failed["bo"].startswith("traps.ipynb was handed in again while it was graded.")
     assert not autograded("bo").exists()
-    assert run().graded == ["bo"]
+    assert graded().graded == ["bo"]
     assert "new = 1" in autograded("bo").read_text()
-
-
-def test_one_that_cannot_be_put_in_order_does_not_stop_the_others(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = restore.restore
-
-    def stumble(nb: NotebookNode, originals: restore.Originals) -> list[str]:
-        if whose(nb) == "fumi":
-            raise KeyError("no such cell")
-        return real(nb, originals)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(restore, "restore", stumble)
-        summary = run()
-    assert list(summary.failed) == ["fumi"]
-    assert "nbgrader could not grade it: KeyError: 'no such cell'" in summary.failed["fumi"]
-    assert "in stumble" in Path(".grading/traps.log").read_text()
-    assert run().graded == ["fumi"]
 
 
 @pytest.mark.parametrize("moment", ["init_assignment", "write_single_notebook", "set_permissions"])
@@ -289,10 +216,10 @@ def test_a_crash_leaves_all_of_a_grade_or_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(Grader, moment, crash)
         with pytest.raises(KeyboardInterrupt):
-            run()
+            graded()
     assert half_written(course) == 0
-    run()
-    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+    graded()
+    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
 
 
 def test_a_second_command_is_refused(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
@@ -368,7 +295,7 @@ def test_a_gradebook_from_another_version(
 def test_a_gradebook_that_cannot_be_written(
     course: ScratchCourse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("autograder.class_grading.command.LocalPool")  # it is seen before anything is run
+    monkeypatch.delattr(command, "LocalPool")  # it is seen before anything is run
     url = f"sqlite:///file:{course.folder}/gradebook.db?mode=ro&uri=true"
     said = refused(capsys, "traps", "--db", url)
     assert "attempt to write a readonly database. Give this account the right to write to it" in said
@@ -388,20 +315,10 @@ def test_no_scheduler(
     assert "No Dask scheduler answers at nonsense" in refused(capsys, "traps", "--scheduler", "nonsense")
 
 
-SMALL_FILES = """
-import resource, sys
-sys.path.insert(0, {tests!r})
-from grading_class import Instant
-from autograder.class_grading import command
-resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
-command.LocalPool = lambda *_, **__: Instant()
-sys.exit(command.main(["traps"]))
-"""
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("full_for", ["the gradebook", "the notebooks"])
-def test_a_full_disk(course: ScratchCourse, full_for: str) -> None:
+def test_a_full_disk(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], full_for: str
+) -> None:
     """Files that cannot grow behave as on a full disk."""
     size = 1000
     if full_for == "the notebooks":
@@ -410,16 +327,14 @@ def test_a_full_disk(course: ScratchCourse, full_for: str) -> None:
         long.cells += [new_code_cell("#" * reading.MOST_CELL)] * (size // reading.MOST_CELL + 1)
         shutil.rmtree("submitted/ada")
         hand_in(course, "traps", "ada", long)
-    script = SMALL_FILES.format(tests=str(Path(__file__).parent), size=size)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert done.stderr.startswith("error: "), done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert "Make room on" in done.stderr
+    monkeypatch.setattr(command, "LocalPool", lambda *_, **__: Instant())
+    with small_files(size):
+        said = refused(capsys, "traps")
+    assert "Make room on" in said
     assert half_written(course) == 0
     assert not autograded("ada").exists()
-    assert "ada" in run().graded
-    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+    assert "ada" in graded().graded
+    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
 
 
 def test_the_sandbox_is_required(
@@ -432,7 +347,7 @@ def test_the_sandbox_is_required(
             asked.append(require)
             super().__init__()
 
-    monkeypatch.setattr("autograder.class_grading.command.LocalPool", Refusing)
+    monkeypatch.setattr(command, "LocalPool", Refusing)
     assert main(["traps", "--student", "ada", "--require-sandbox"]) == 0
     configure(course, "c.RunEveryCell.require_sandbox = True")
     assert main(["traps", "--student", "bo"]) == 0
@@ -465,19 +380,12 @@ def test_one_machine_needs_no_dask(course: ScratchCourse) -> None:
     assert done.stdout.splitlines()[-1] == "set()"
 
 
-def test_what_failed_is_kept_for_the_report(course: ScratchCourse) -> None:
-    run(Instant(broken=["dalia"]))
-    record = json.loads(Path(".grading/traps.json").read_text())
-    assert record["failed"] == {"dalia": "it broke"}
-    assert record["seconds"] > 0
-
-
 @pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "ada\n\u202e"])
 def test_a_student_id_with_markup_is_refused_and_costs_nobody_else(
     course: ScratchCourse, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree("submitted/ada", Path("submitted", name))
-    summary = run()
+    summary = graded()
     assert sorted(summary.graded) == sorted(STUDENTS)
     (sentence,) = summary.failed.values()
     assert sentence.startswith(f"The student id {name!a} has characters that no id may have")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from grading_class import RACE, Instant, a_class, command, pretend
-from nbgrader.api import Gradebook
+from grading_class import RACE, Instant, a_class, autograded, built_once, copied, gradebook, graded, pretend
 from pretend_class import answered, hand_in
 from test_report import Text
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.course import Course
-from autograder.class_grading.engine import Job, grade
-from autograder.class_grading.fastest import made_of, may_be_shown
+from autograder.class_grading.engine import Job
+from autograder.class_grading.fastest import made_of, main, may_be_shown
 from autograder.judging.outcome import MIME
+from autograder.nbgrader_plugin.entries import utc
 from autograder.sandbox import Executed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
@@ -43,34 +42,44 @@ class Measured(Instant):
         self.jobs.append((job, done))
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
-    course = a_class(tmp_path_factory.mktemp("fastest"), root, students=())
+def as_fast_as_that(folder: Path, root: Path) -> None:
+    course = a_class(folder, root, students=())
     for student, (_, code) in CLASS.items():
         hand_in(course, "traps", student, answered(course.released("traps"), square=code))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(course.folder)
-        with Course("traps") as opened, opened.locked():
-            grade(opened, connect=Measured())
-    return course.folder
+        graded(Measured())
 
 
 @pytest.fixture
-def course(template: Path, tmp_path: Path, root: Path) -> ScratchCourse:
-    shutil.copytree(template, tmp_path / "class")
-    return ScratchCourse(tmp_path / "class", root)
+def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    """A copy of that class, in the current folder."""
+    made = copied(built_once("fastest", lambda new: as_fast_as_that(new, root)), tmp_path / "class", root)
+    monkeypatch.chdir(made.folder)
+    due("2026-01-01 12:00 UTC")
+    return made
 
 
-def due(course: ScratchCourse, when: str) -> None:
-    with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
-        gradebook.update_or_create_assignment("traps", duedate=when)
+def due(when: str | None) -> None:
+    with gradebook() as opened:
+        opened.find_assignment("traps").duedate = utc(when)
+        opened.db.commit()
 
 
-def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(course: ScratchCourse) -> None:
-    due(course, "2026-01-01 12:00 UTC")
-    done = command(course, "fastest", "traps")
-    assert done.returncode == 0, done.stderr
-    shown = Text(Path(done.stdout.strip()).read_text())
+@pytest.fixture
+def fastest(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> Callable[[int], str]:
+    """Runs the command, which ends with this status: the page, or what it says in its place."""
+
+    def run(status: int) -> str:
+        assert main(["traps"]) == status
+        said = capsys.readouterr()
+        return said.err if status else Path(said.out.strip()).read_text()
+
+    return run
+
+
+def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(fastest: Callable[[int], str]) -> None:
+    shown = Text(fastest(0))
     assert f"{RACE} 4 of 5 answers are 2× as fast as the given version, or faster." in shown.text
     first, second = shown.text.index("7 times as fast"), shown.text.index("5 times as fast")
     assert first < second and "9 times as fast" not in shown.text
@@ -82,44 +91,27 @@ def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(course: Scratc
     assert shown.alternatives and not shown.tags & {"script", "link"}
 
 
-def test_it_waits_for_the_deadline(course: ScratchCourse) -> None:
-    for when, sentence in (
-        ("2999-01-01 12:00 UTC", "is due on 2999-01-01 12:00 UTC"),
-        (None, "has no due date"),
-    ):
-        if when:
-            due(course, when)
-        else:
-            with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
-                gradebook.find_assignment("traps").duedate = None
-                gradebook.db.commit()
-        done = command(course, "fastest", "traps")
-        assert done.returncode == 1 and sentence in done.stderr and "Traceback" not in done.stderr
-    assert not list((course.folder / "reports").glob("*.html"))
+def test_it_waits_for_the_deadline_of_all(fastest: Callable[[int], str]) -> None:
+    due("2999-01-01 12:00 UTC")
+    assert "is due on 2999-01-01 12:00 UTC" in fastest(1)
+    due(None)
+    assert "has no due date" in fastest(1)
+    due("2026-01-01 12:00 UTC")
+    table, head = Path("late.csv"), "assignment,student,extension_days\nanother,*,999999\n"
+    table.write_text(f"{head}traps,bo,360000\n")
+    assert "is due on 2026-01-01 12:00 UTC, for somebody on 3011-08-" in fastest(1)
+    table.write_text(f"{head}traps,bo,soon\n")
+    assert "late.csv, line 3: extension_days is 'soon'" in fastest(1)
+    assert not list(Path("reports").glob("*.html"))
+    table.write_text(f"{head}traps,bo,0\n")
+    fastest(0)
 
 
-def test_it_waits_for_those_who_have_more_time(course: ScratchCourse) -> None:
-    due(course, "2026-01-01 12:00 UTC")
-    table = course.folder / "late.csv"
-    table.write_text("assignment,student,extension_days\nanother,*,999999\ntraps,bo,360000\n")
-    done = command(course, "fastest", "traps")
-    assert done.returncode == 1
-    assert "is due on 2026-01-01 12:00 UTC, for somebody on 3011-08-" in done.stderr
-    table.write_text("assignment,student,extension_days\ntraps,bo,soon\n")
-    assert "late.csv, line 2: extension_days is 'soon'" in command(course, "fastest", "traps").stderr
-    table.write_text("assignment,student,extension_days\nanother,*,999999\ntraps,bo,0\n")
-    assert command(course, "fastest", "traps").returncode == 0
-
-
-def test_where_nobody_agrees_it_says_so(course: ScratchCourse) -> None:
-    due(course, "2026-01-01 12:00 UTC")
-    for path in (course.folder / "autograded").glob("*/traps/traps.ipynb"):
+def test_where_nobody_agrees_it_says_so(fastest: Callable[[int], str]) -> None:
+    for path in map(autograded, CLASS):
         path.chmod(0o644)
         path.write_text(path.read_text().replace("# you may show this", "# mine"))
-    done = command(course, "fastest", "traps")
-    assert done.returncode == 0, done.stderr
-    shown = Text(Path(done.stdout.strip()).read_text())
-    assert "Nobody has allowed to show an answer." in shown.text
+    assert "Nobody has allowed to show an answer." in Text(fastest(0)).text
 
 
 @pytest.mark.parametrize(

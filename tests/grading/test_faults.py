@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import nbformat
@@ -22,39 +23,29 @@ from grading_class import (
     Instant,
     Pretending,
     a_class,
+    autograded,
     command,
     deadly_to_all,
+    graded,
     grades,
     half_written,
+    handed_in,
     pretend_slowly,
     refused_by_one,
+    scores,
 )
-from nbgrader.api import Gradebook
 from postgres import Postgres
-from pretend_class import answered, find, hand_in
-from test_engine import RIGHT
+from pretend_class import FULL, answered, find, hand_in
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import dask_pool, engine, progress_bar
 from autograder.class_grading.command import main
 from autograder.class_grading.course import Course, GradingError
 from autograder.class_grading.dask_pool import DaskPool
-from autograder.class_grading.engine import Summary, grade
 from autograder.class_grading.pool import LocalPool, Pool, PoolError
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 TESTS = Path(__file__).parent
-
-
-@pytest.fixture
-def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
-    monkeypatch.chdir(tmp_path)
-    return a_class(tmp_path, root)
-
-
-def run(connect: Callable[[bool], Pool]) -> Summary:
-    with Course("traps") as opened, opened.locked():
-        return grade(opened, connect=connect)
 
 
 def here(require: bool) -> LocalPool:
@@ -69,9 +60,20 @@ def finished() -> set[str]:
 
 def all_graded_once(course: ScratchCourse, *runs: list[str]) -> None:
     assert sorted(student for graded in runs for student in graded) == sorted(STUDENTS)
-    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
     assert half_written(course) == 0
     assert finished() == set(STUDENTS)
+
+
+def after(number: int, act: Callable[[], object]) -> Callable[[], None]:
+    """What a grader does between two submissions: when so many are graded, something happens."""
+    turns = count(1)
+
+    def between() -> None:
+        if next(turns) == number:
+            act()
+
+    return between
 
 
 @contextmanager
@@ -120,15 +122,21 @@ class Dask:
     def start(self, port: str) -> None:
         arguments = ["--port", port, "--no-dashboard", "--scheduler-file", self.file]
         self.processes.append(self._start("scheduler", *arguments))
-        while not os.path.exists(self.file):
-            time.sleep(0.05)
-        self.address = json.loads(Path(self.file).read_text())["address"]
+        self.address = self._written_address()
         for number in range(self.workers):
             self.add_worker(f"worker-{number}")
 
     def add_worker(self, name: str) -> None:
         arguments = [self.address, "--nthreads", "1", "--no-dashboard", "--name", name]
         self.processes.append(self._start("worker", *arguments))
+
+    def _written_address(self) -> str:
+        """What the scheduler writes when it listens; until then its file is not there, or empty."""
+        while True:
+            with suppress(FileNotFoundError, json.JSONDecodeError):
+                return json.loads(Path(self.file).read_text())["address"]
+            assert self.processes[0].poll() is None, "the scheduler has ended"
+            time.sleep(0.05)
 
     @property
     def file(self) -> str:
@@ -153,14 +161,15 @@ class Dask:
             process.wait()
         Path(self.file).unlink(missing_ok=True)
 
-    def kill_scheduler(self) -> None:
-        self.processes[0].kill()
-
     def restart(self) -> None:
-        """All of it is gone for some seconds, and comes back at the same address."""
+        """All of it is gone, and comes back at the same address after some seconds, while others go on."""
         self.__exit__()
-        time.sleep(3)
-        self.start(self.address.rpartition(":")[2])
+        threading.Timer(3, self.start, [self.address.rpartition(":")[2]]).start()
+
+
+def pretending(dask: Dask, run: Callable[..., dict] = pretend_slowly) -> Callable[[bool], Pool]:
+    """The pool of a cluster that only pretends."""
+    return lambda _: DaskPool(dask.address, run=run)
 
 
 def test_a_killed_worker_costs_nothing(course: ScratchCourse, tmp_path: Path) -> None:
@@ -168,32 +177,22 @@ def test_a_killed_worker_costs_nothing(course: ScratchCourse, tmp_path: Path) ->
         os.kill(named(children(os.getpid()), "spawn_main")[0], signal.SIGKILL)
 
     with Dask(tmp_path) as dask, once(lambda: len(finished()) >= 1, kill):
-        summary = run(lambda _: DaskPool(dask.address, run=pretend_slowly))
+        summary = graded(pretending(dask))
     all_graded_once(course, summary.graded)
 
 
 def test_a_submission_that_kills_its_workers_costs_only_itself(course: ScratchCourse, tmp_path: Path) -> None:
     with Dask(tmp_path) as dask:
-        summary = run(lambda _: DaskPool(dask.address, run=deadly_to_all))
+        summary = graded(pretending(dask, deadly_to_all))
     assert list(summary.failed) == ["bo"]
     assert "The worker processes that ran it died" in summary.failed["bo"]
-    assert sorted([*summary.graded, "bo"]) == sorted(STUDENTS)
-    again = run(here)
-    all_graded_once(course, summary.graded, again.graded)
-
-
-def test_a_scheduler_with_two_workers(course: ScratchCourse, tmp_path: Path) -> None:
-    """Real workers of another cluster, real sandboxes; who is killed comes back."""
-    with Dask(tmp_path) as dask:
-        done = command(course, "grade", "traps", "--scheduler", dask.address)
-    assert done.returncode == 0, done.stdout + done.stderr
-    all_graded_once(course, list(STUDENTS))
+    all_graded_once(course, summary.graded, graded(here).graded)
 
 
 def test_a_worker_that_cannot_run_submissions_costs_nothing(course: ScratchCourse, tmp_path: Path) -> None:
     with Dask(tmp_path) as dask:
-        summary = run(lambda _: DaskPool(dask.address, run=refused_by_one))
-        assert summary.failed == {}
+        summary = graded(pretending(dask, refused_by_one))
+    assert summary.failed == {}
     all_graded_once(course, summary.graded)
 
 
@@ -218,13 +217,11 @@ def test_a_scheduler_that_comes_back(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.5)
-    with Dask(tmp_path) as dask, once(lambda: len(finished()) >= 2, dask.restart):
-        summary = run(lambda _: DaskPool(dask.address, run=pretend_slowly))
+    with Dask(tmp_path) as dask:
+        summary = graded(pretending(dask), between=after(2, dask.restart))
     all_graded_once(course, summary.graded)
     said = capsys.readouterr().err
-    assert (
-        f"the Dask scheduler {dask.address} is gone. Start it and its workers, and grading goes on." in said
-    )
+    assert f"the Dask scheduler {dask.address} is gone. Start it and its workers, and" in said
     assert "tests, running" in said  # workers say what they do
 
 
@@ -232,27 +229,23 @@ def test_a_killed_scheduler(course: ScratchCourse, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(dask_pool, "LOST_SECONDS", 2)
     with (
         Dask(tmp_path) as dask,
-        once(lambda: len(finished()) >= 2, dask.kill_scheduler),
         pytest.raises(PoolError, match=f"The Dask scheduler {dask.address} is gone. Start it"),
     ):
-        run(lambda _: DaskPool(dask.address, run=pretend_slowly))
+        graded(pretending(dask), between=after(2, dask.processes[0].kill))
     first = json.loads(Path(".grading/traps.json").read_text())
     assert "is gone" in first["stopped"]
-    number = len(first["graded"])
-    assert first["left"] == len(STUDENTS) - number
-    assert 2 <= len(first["graded"]) < len(STUDENTS)
+    assert (len(first["graded"]), first["left"]) == (2, len(STUDENTS) - 2)
     with Dask(tmp_path) as dask:
-        summary = run(lambda _: DaskPool(dask.address, run=pretend_slowly))
+        summary = graded(pretending(dask))
     all_graded_once(course, first["graded"], summary.graded)
 
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
     for student in STUDENTS[2:]:  # so that it is not over when it is struck
-        path = Path("submitted", student, "traps", "traps.ipynb")
-        notebook = nbformat.read(path, as_version=4)
+        notebook = nbformat.read(handed_in(student), as_version=4)
         find(notebook, "negate").source += "\nimport time\ntime.sleep(2)"
-        nbformat.write(notebook, path)
+        nbformat.write(notebook, handed_in(student))
     process = subprocess.Popen(
         [sys.executable, "-m", "autograder", "grade", "traps", "--workers", "2"],
         stdout=subprocess.PIPE,
@@ -279,8 +272,7 @@ def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
     assert again.returncode == 0, again.stderr
     record = json.loads(Path(".grading/traps.json").read_text())
     all_graded_once(course, record["skipped"], record["graded"])
-    for student in record["skipped"]:
-        path = Path("autograded", student, "traps", "traps.ipynb")
+    for path in map(autograded, record["skipped"]):
         assert path.stat().st_mtime == before[path]
 
 
@@ -296,12 +288,6 @@ def on_postgres(
     return a_class(tmp_path, root, db_url=postgres.database(request.node.name.partition("[")[0]))
 
 
-def points_in(url: str) -> dict[str, float]:
-    """The points of each student, from any gradebook."""
-    with Gradebook(url) as gradebook:
-        return {found.student_id: found.score for found in gradebook.assignment_submissions("traps")}
-
-
 def test_a_database_that_comes_back(
     on_postgres: ScratchCourse,
     postgres: Postgres,
@@ -315,9 +301,9 @@ def test_a_database_that_comes_back(
 
     monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.5)
     with once(lambda: len(finished()) >= 2, away):
-        summary = run(here)
+        summary = graded(here)
     assert (sorted(summary.graded), summary.failed) == (sorted(STUDENTS), {})
-    assert points_in(postgres.url("test_a_database_that_comes_back")) == dict.fromkeys(STUDENTS, 16.0)
+    assert scores(postgres.url("test_a_database_that_comes_back")) == dict.fromkeys(STUDENTS, 16.0)
     said = capsys.readouterr().err
     assert "waiting for the gradebook postgresql+psycopg://" in said
     assert "which does not answer" in said
@@ -334,17 +320,17 @@ def test_a_killed_database(
             GradingError, match=r"The gradebook postgresql.psycopg://.* cannot be used: .* then start again"
         ),
     ):
-        run(here)
+        graded(here)
     first = json.loads(Path(".grading/traps.json").read_text())["graded"]
     assert finished() == set(first)
     with pytest.raises(GradingError, match="See that the database runs"):
         Course("traps")
     postgres.start()
-    assert len(points_in(url)) >= len(first)
-    assert {points_in(url)[student] for student in first} == {16.0}
-    summary = run(Instant())
+    assert len(scores(url)) >= len(first)
+    assert {scores(url)[student] for student in first} == {16.0}
+    summary = graded(Instant())
     assert sorted([*first, *summary.graded]) == sorted(STUDENTS)
-    assert points_in(url) == dict.fromkeys(STUDENTS, 16.0)
+    assert scores(url) == dict.fromkeys(STUDENTS, 16.0)
     assert postgres.sql("test_a_killed_database", "SELECT count(*) FROM submitted_assignment") == "6"
 
 
@@ -366,7 +352,7 @@ def test_the_command_with_postgres(on_postgres: ScratchCourse, postgres: Postgre
     """Real workers and sandboxes; the same points as with SQLite."""
     done = command(on_postgres, "grade", "traps")
     assert done.returncode == 0, done.stdout + done.stderr
-    found = points_in(postgres.url("test_the_command_with_postgres"))
+    found = scores(postgres.url("test_the_command_with_postgres"))
     assert found == dict.fromkeys(STUDENTS, 9.5)  # half a point comes from a test that is always undecided
 
 
@@ -382,14 +368,10 @@ def test_sixty_submissions_while_everything_breaks(
     courses = {}
     for name, url in {"alone": None, "cluster": postgres.database("everything")}.items():
         courses[name] = a_class(tmp_path / name, root, (), db_url=url)
+        kinds = [{}, wrong, {"negate": "def negate(x):\n    return -"}]
         for number, student in enumerate(students):
-            kinds = [{}, wrong, {"negate": "def negate(x):\n    return -"}]
-            hand_in(
-                courses[name],
-                "traps",
-                student,
-                answered(courses[name].released("traps"), **kinds[number % 3]),
-            )
+            notebook = answered(courses[name].released("traps"), **kinds[number % 3])
+            hand_in(courses[name], "traps", student, notebook)
     done = command(courses["alone"], "grade", "traps")
     assert done.returncode == 0, done.stdout + done.stderr
     monkeypatch.chdir(courses["cluster"].folder)
@@ -420,11 +402,4 @@ def test_sixty_submissions_while_everything_breaks(
     assert f"{len(students)} graded, 0 skipped (graded before), 0 failed" in done.stdout
     assert happened == list(events)
     assert "waiting for the gradebook" in done.stderr
-    with Gradebook(postgres.url("everything")) as gradebook:
-        found = {
-            one.student_id: {
-                grade.name: grade.score for notebook in one.notebooks for grade in notebook.grades
-            }
-            for one in gradebook.assignment_submissions("traps")
-        }
-    assert found == courses["alone"].points("traps")
+    assert courses["cluster"].points("traps", postgres.url("everything")) == courses["alone"].points("traps")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
+import re
 from pathlib import Path
 
 import pytest
-from grading_class import Instant, a_class, command
-from nbgrader.api import Gradebook
+from grading_class import gradebook, graded, handed_in
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.course import Course, GradingError
-from autograder.class_grading.engine import grade
+from autograder.class_grading.course import GradingError
+from autograder.class_grading.late import main
 from autograder.nbgrader_plugin.late import LateTableError, Rule, read_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
@@ -35,124 +34,99 @@ another,*,,0,100,100
 """
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
-    """A class that handed in at these times, not graded yet; made once, for the tests to copy."""
-    course = a_class(tmp_path_factory.mktemp("late"), root, students=HANDED_IN)
-    with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
-        gradebook.update_or_create_assignment("traps", duedate=DUE)
-    for student, (time, _) in HANDED_IN.items():
-        (course.folder / "submitted" / student / "traps" / "timestamp.txt").write_text(time)
-    return course.folder
-
-
-@pytest.fixture
-def course(template: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
-    shutil.copytree(template, tmp_path / "class")
-    monkeypatch.chdir(tmp_path / "class")
-    return ScratchCourse(tmp_path / "class", root)
-
-
-def run() -> None:
-    with Course("traps") as opened, opened.locked():
-        assert not grade(opened, connect=Instant()).failed
-
-
-def penalties() -> dict[str, float]:
-    with Gradebook(f"sqlite:///{Path.cwd() / 'gradebook.db'}") as gradebook:
-        return {
-            one.student_id: round(one.late_submission_penalty or 0.0, 6)
-            for one in gradebook.assignment_submissions("traps")
-        }
-
-
 WANTED = {student: penalty for student, (_, penalty) in HANDED_IN.items()}
 
 
-def test_grading_takes_off_what_the_table_says(course: ScratchCourse) -> None:
+@pytest.fixture
+def late(course: ScratchCourse) -> ScratchCourse:
+    """A class that handed in at these times, not graded yet, in the current folder."""
+    with gradebook() as opened:
+        opened.update_or_create_assignment("traps", duedate=DUE)
+    for student, (time, _) in HANDED_IN.items():
+        handed_in(student).with_name("timestamp.txt").write_text(time)
+    return course
+
+
+def penalties() -> dict[str, float]:
+    with gradebook() as opened:
+        return {
+            one.student_id: round(one.late_submission_penalty or 0.0, 6)
+            for one in opened.assignment_submissions("traps")
+        }
+
+
+def test_grading_takes_off_what_the_table_says(late: ScratchCourse) -> None:
     Path("late.csv").write_text(TABLE)
-    run()
+    graded()
     assert penalties() == WANTED
 
 
-def test_without_a_table_lateness_costs_nothing(course: ScratchCourse) -> None:
-    run()
-    assert set(penalties().values()) == {0.0}
-
-
-def test_a_table_that_comes_later_changes_those_graded_before(course: ScratchCourse) -> None:
-    run()
+def test_a_table_that_comes_later_changes_those_graded_before(
+    late: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graded()
+    assert set(penalties().values()) == {0.0}, "without a table, lateness costs nothing"
     Path("late.csv").write_text(TABLE)
-    looked = command(course, "late", "traps")
-    assert looked.returncode == 0, looked.stderr
-    assert "4 penalties would change." in looked.stdout and "fumi" in looked.stdout
+    assert main(["traps"]) == 0
+    said = capsys.readouterr().out
+    assert "4 penalties would change." in said and "fumi" in said
     assert set(penalties().values()) == {0.0}
 
-    done = command(course, "late", "traps", "--apply")
-    assert done.returncode == 0 and "4 penalties changed." in done.stdout, done.stderr
+    assert main(["traps", "--apply"]) == 0
+    assert "4 penalties changed." in capsys.readouterr().out
     assert penalties() == WANTED
-    assert "0 penalties would change." in command(course, "late", "traps").stdout
+    assert main(["traps"]) == 0
+    assert "0 penalties would change." in capsys.readouterr().out
 
     # A more generous one takes it back.
     Path("late.csv").write_text("assignment,student,extension_days\ntraps,*,60\n")
-    assert command(course, "late", "traps", "--apply").returncode == 0
+    assert main(["traps", "--apply"]) == 0
     assert set(penalties().values()) == {0.0}
 
 
-def test_the_line_that_says_most_counts() -> None:
-    table = read_table_of(
+def test_the_line_that_says_most_counts(tmp_path: Path) -> None:
+    (tmp_path / "late.csv").write_text(
         "assignment;student;percent_a_day;grace_hours;extension_days\n"
         "*;*;10;2;\n*;ada;;;1\none;*;20;;\none;ada;0;;\n"
     )
+    table = read_table(tmp_path / "late.csv")
     assert table.rule("two", "bo") == Rule(percent_a_day=10, grace_hours=2)
     assert table.rule("two", "ada") == Rule(percent_a_day=10, grace_hours=2, extension_days=1)
     assert table.rule("one", "bo") == Rule(percent_a_day=20, grace_hours=2)
     assert table.rule("one", "ada") == Rule(percent_a_day=0, grace_hours=2, extension_days=1)
 
 
-def read_table_of(text: str):
-    path = Path("late.csv")
-    path.write_text(text, encoding="utf-8")
-    return read_table(path)
-
-
-@pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (
-            "assignment,student,percent\n*,*,10\n",
-            "late.csv has a column 'percent'; its columns are assignment, ",
-        ),
+        ("assignment,student,percent\n*,*,10\n", "has a column 'percent'; its columns are assignment, "),
         ("student,assignment,percent_a_day\n*,*,10\n", "late.csv begins otherwise"),
         ("assignment,student,percent_a_day\n*,*,ten\n", "late.csv, line 2: percent_a_day is 'ten'"),
         ("# why\nassignment,student,grace_hours\n*,*,-1\n", "late.csv, line 3: grace_hours is '-1'"),
-        (
-            "assignment,student,grace_hours\n*,*,1\n,,2\n",
-            "late.csv, line 3: there is a line for * and * already",
-        ),
+        ("assignment,student,grace_hours\n*,*,1\n,,2\n", "line 3: there is a line for * and * already"),
     ],
 )
-def test_a_table_that_is_wrong_is_said(text: str, sentence: str) -> None:
-    with pytest.raises(LateTableError) as found:
-        read_table_of(text)
-    assert sentence in str(found.value)
+def test_a_table_that_is_wrong_is_said(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "late.csv").write_text(text)
+    with pytest.raises(LateTableError, match=re.escape(sentence)):
+        read_table(tmp_path / "late.csv")
 
 
-def test_nobody_is_graded_by_a_table_that_is_wrong(course: ScratchCourse) -> None:
+def test_nobody_is_graded_by_a_table_that_is_wrong(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("late.csv").write_text("assignment,student,grace_hours\n*,*,soon\n")
     with pytest.raises(GradingError, match="grace_hours is 'soon'"):
-        run()
-    said = command(course, "late", "traps")
-    assert said.returncode == 1 and said.stderr.startswith("error: ") and "Traceback" not in said.stderr
+        graded()
+    assert main(["traps"]) == 1
+    assert capsys.readouterr().err.startswith("error: late.csv, line 2: grace_hours is 'soon'")
 
 
-def test_there_must_be_a_table_and_an_assignment(course: ScratchCourse) -> None:
-    assert "There is no late.csv here" in command(course, "late", "traps").stderr
+def test_there_must_be_a_table_and_an_assignment(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["traps"]) == 1
+    assert "There is no late.csv here" in capsys.readouterr().err
     Path("late.csv").write_text(TABLE)
-    said = command(course, "late", "tarps").stderr
-    assert "has no assignment 'tarps'. Did you mean traps?" in said
+    assert main(["tarps"]) == 1
+    assert "has no assignment 'tarps'. Did you mean traps?" in capsys.readouterr().err

@@ -5,18 +5,28 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shutil
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from grading_class import STUDENTS, Instant, a_class, pretend
+from grading_class import (
+    STUDENTS,
+    Instant,
+    a_class,
+    autograded,
+    built_once,
+    command,
+    copied,
+    graded,
+    half_undecided,
+    pretend,
+)
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import report
 from autograder.class_grading.course import Course
-from autograder.class_grading.engine import Job, grade
+from autograder.class_grading.engine import Job
 from autograder.class_grading.report import page
 from autograder.class_grading.results import ClassResults, Graded, GradedTest, Lap, read_results
 from autograder.sandbox import Executed
@@ -41,22 +51,20 @@ class Eventful(Instant):
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCourse:
-    return a_class(tmp_path_factory.mktemp("course"), root)
+def eventful(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """Such a class, graded."""
+    course = a_class(tmp_path_factory.mktemp("eventful"), root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        graded(Eventful())
+    return course.folder
 
 
 @pytest.fixture
-def here(course: ScratchCourse, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
-    monkeypatch.chdir(course.folder)
-    for folder in ("autograded", "reports"):
-        shutil.rmtree(folder, ignore_errors=True)
-    return course
-
-
-@pytest.fixture
-def graded(here: ScratchCourse) -> ClassResults:
+def results(eventful: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ClassResults:
+    """What is read of a copy of that class, which is in the current folder."""
+    monkeypatch.chdir(copied(eventful, tmp_path / "class", root).folder)
     with Course("traps") as opened:
-        grade(opened, connect=Eventful())
         return read_results(opened)
 
 
@@ -83,8 +91,8 @@ class Text(HTMLParser):
         self.words.append(data)
 
 
-def test_the_page_says_what_was_seen(graded: ClassResults) -> None:
-    shown = Text(page(graded))
+def test_the_page_says_what_was_seen(results: ClassResults) -> None:
+    shown = Text(page(results))
     for sentence in (
         "5 of 6 submissions graded",
         "15.7 of 16 points, mean",
@@ -102,23 +110,18 @@ def test_the_page_says_what_was_seen(graded: ClassResults) -> None:
         assert sentence in shown.text, sentence
 
 
-def test_the_page_needs_nothing_from_elsewhere(graded: ClassResults) -> None:
-    html = page(graded)
+def test_the_page_needs_nothing_from_elsewhere(results: ClassResults) -> None:
+    html = page(results)
     shown = Text(html)
     assert not shown.tags & {"script", "link", "iframe", "object", "b-this"}
-    assert "<b>this</b>" not in html
-    assert all(address.startswith("data:image/svg+xml;base64,") for address in shown.addresses)
+    for foreign in ("<b>this</b>", "@import", "url("):
+        assert foreign not in html
     for address in shown.addresses:
+        assert address.startswith("data:image/svg+xml;base64,")
         picture = base64.b64decode(address.partition(",")[2]).decode()
         ElementTree.fromstring(picture)
-        assert "<script" not in picture
-        assert not re.search(r'href="(?!#)', picture)
-    assert "@import" not in html
-    assert "url(" not in html
-
-
-def test_every_picture_has_its_facts_as_text(graded: ClassResults) -> None:
-    points, exercises, race = Text(page(graded)).alternatives
+        assert "<script" not in picture and not re.search(r'href="(?!#)', picture)
+    points, exercises, race = shown.alternatives  # every picture has its facts as text
     assert "Median 16.0" in points
     assert "square: 4 all, 1 some, 0 none" in exercises
     assert race.startswith("square_hidden: On cpu, 5 of 5")
@@ -126,11 +129,11 @@ def test_every_picture_has_its_facts_as_text(graded: ClassResults) -> None:
 
 @pytest.mark.parametrize("ratios", [[4.0], [0.01, 5000.0], [2.0] * 60, [1.99, 2.0]])
 def test_ratios_of_any_size_can_be_drawn(ratios: list[float]) -> None:
-    graded = [
+    students = [
         Graded(f"student{i}", 1, [GradedTest("pad_race", 1, "passed", "", [Lap("cpu", ratio, 2.0)])])
         for i, ratio in enumerate(ratios)
     ]
-    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], graded, {}, {})))
+    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], students, {}, {})))
     reached = sum(ratio >= 2 for ratio in ratios)
     assert f"{reached} of {len(ratios)} timed answers measured 2×" in shown.text
     assert "The machine did not check itself" in shown.text
@@ -139,11 +142,11 @@ def test_ratios_of_any_size_can_be_drawn(ratios: list[float]) -> None:
 def test_it_says_where_launches_were_off_too_often_for_an_early_end() -> None:
     noise = {"spread": 0.1, "bias": 0.0, "when": "today"}
     both = [noise | {"strays": 0.01, "signs_only": False}, noise | {"strays": 0.31, "signs_only": True}]
-    graded = [Graded(str(number), 1, [], [], noise=[one]) for number, one in enumerate(both)]
-    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], graded, {}, {})))
+    two = [Graded(str(number), 1, [], [], noise=[one]) for number, one in enumerate(both)]
+    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], two, {}, {})))
     said = "In 1 of 2 notebooks with races, launches were off by more than 1.5× so often (up to 31 % of them)"
     assert said in shown.text
-    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], graded[:1], {}, {})))
+    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], two[:1], {}, {})))
     assert "launches were off" not in shown.text
 
 
@@ -152,8 +155,8 @@ def test_nothing_in_the_page_is_taken_for_html() -> None:
     tests = [GradedTest(odd, 1, "undecided", odd, [Lap(odd, 3.0, 2.0)])]
     events = [{"cell": odd, "what": odd}]
     noise = [{"spread": 0.1, "bias": 0.0, "when": odd}]
-    graded = Graded(odd, 1, tests, events, noise=noise)
-    shown = Text(page(ClassResults(odd, {odd: 1}, [odd], [graded], {odd: odd}, {})))
+    one = Graded(odd, 1, tests, events, noise=noise)
+    shown = Text(page(ClassResults(odd, {odd: 1}, [odd], [one], {odd: odd}, {})))
     assert "b-this" not in shown.tags
     for sentence in (
         f"Grades of {odd}",
@@ -167,14 +170,13 @@ def test_nothing_in_the_page_is_taken_for_html() -> None:
     assert f"{odd}: On {odd}, 1 of 1" in shown.alternatives[-1]
 
 
-def test_the_command_writes_the_page(here: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_the_page(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main(["traps"]) == 1
     assert "Nothing of traps is graded yet. Run `python -m autograder grade traps`" in capsys.readouterr().err
-    with Course("traps") as opened:
-        grade(opened, connect=Instant())
+    graded()
     assert report.main(["traps"]) == 0
     path = Path(capsys.readouterr().out.strip())
-    assert path == here.folder / "reports" / "traps.html"
+    assert path == course.folder / "reports" / "traps.html"
     assert f"{len(STUDENTS)} of {len(STUDENTS)} submissions graded" in Text(path.read_text()).text
     assert report.main(["traps", "--output", "/proc/report.html"]) == 1
     assert "The report cannot be written: " in capsys.readouterr().err
@@ -182,10 +184,18 @@ def test_the_command_writes_the_page(here: ScratchCourse, capsys: pytest.Capture
     assert "Did you mean traps?" in capsys.readouterr().err
 
 
-def test_notebooks_with_nonsense_in_their_cards_do_not_stop_it(
-    graded: ClassResults, here: ScratchCourse
-) -> None:
-    path = Path("autograded/ada/traps/traps.ipynb")
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["report", "fastest", "late", "similar", "term"])
+def test_each_command_starts_by_itself(tmp_path: Path, root: Path, name: str) -> None:
+    """The other tests call it in their own process."""
+    course = copied(built_once("undecided", lambda new: half_undecided(new, root)), tmp_path, root)
+    done = command(course, name, *(["traps"] if name != "term" else []))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "0 penalties would change" in done.stdout or Path(done.stdout.split(",")[0].strip()).exists()
+
+
+def test_notebooks_with_nonsense_in_their_cards_do_not_stop_it(results: ClassResults) -> None:
+    path = autograded("ada")
     notebook = json.loads(path.read_text())
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):

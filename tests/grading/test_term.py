@@ -5,48 +5,43 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from grading_class import Instant, a_class, command
-from nbgrader.api import Gradebook
+from grading_class import a_class, gradebook, graded, handed_in
 from test_report import Text
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.course import Course
-from autograder.class_grading.engine import grade
 from autograder.class_grading.results import ClassResults, Graded, GradedTest
-from autograder.class_grading.term import Term, student_page, term_page, to_look_at
+from autograder.class_grading.term import Term, main, student_page, term_page, to_look_at
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 
 ODD = "o'brien <b>&"
 
 
-@pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCourse:
+def a_term(folder: Path, root: Path) -> None:
     """Three have handed in one of two assignments, one of them late; one test is decided by hand."""
-    course = a_class(tmp_path_factory.mktemp("term"), root, students=("ada", "bo", "chen"))
-    url = f"sqlite:///{course.folder / 'gradebook.db'}"
-    (course.folder / "late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
-    (course.folder / "submitted/bo/traps/timestamp.txt").write_text("2027-03-06 00:00:00 UTC")
-    with Gradebook(url) as gradebook:
-        gradebook.update_or_create_assignment("traps", duedate="2027-03-05 12:00:00 UTC")
-        gradebook.update_or_create_assignment("later", duedate="2027-04-05 12:00:00 UTC")
-        gradebook.add_student(ODD)
+    course = a_class(folder, root, students=("ada", "bo", "chen"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(course.folder)
-        with Course("traps") as opened, opened.locked():
-            grade(opened, connect=Instant())
-    with Gradebook(url) as gradebook:
-        by_hand = gradebook.find_grade("double_check", "traps", "traps", "chen")
-        by_hand.manual_score = 0.25
-        gradebook.db.commit()
-    return course
+        Path("late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
+        handed_in("bo").with_name("timestamp.txt").write_text("2027-03-06 00:00:00 UTC")
+        with gradebook() as opened:
+            opened.update_or_create_assignment("traps", duedate="2027-03-05 12:00:00 UTC")
+            opened.update_or_create_assignment("later", duedate="2027-04-05 12:00:00 UTC")
+            opened.add_student(ODD)
+        graded()
+        with gradebook() as opened:
+            opened.find_grade("double_check", "traps", "traps", "chen").manual_score = 0.25
+            opened.db.commit()
 
 
-def test_the_command_writes_a_page_and_one_for_each_student(course: ScratchCourse) -> None:
-    done = command(course, "term")
-    assert done.returncode == 0, done.stderr
-    reports = course.folder / "reports"
-    assert done.stdout.startswith(f"{reports / 'term.html'}, and a page for each of 4 students")
+def test_the_command_writes_a_page_and_one_for_each_student(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_term(tmp_path / "class", root)
+    monkeypatch.chdir(tmp_path / "class")
+    assert main([]) == 0
+    reports = Path.cwd() / "reports"
+    assert capsys.readouterr().out.startswith(f"{reports / 'term.html'}, and a page for each of 4 students")
     shown = Text((reports / "term.html").read_text())
     for words in (
         "4 students",
@@ -64,10 +59,7 @@ def test_the_command_writes_a_page_and_one_for_each_student(course: ScratchCours
     assert not shown.tags & {"script", "link", "iframe"} and not shown.addresses
     assert len(list((reports / "students").glob("*.html"))) == 4
 
-
-def test_a_students_page_tells_of_nobody_else(course: ScratchCourse) -> None:
-    assert command(course, "term").returncode == 0
-    shown = Text((course.folder / "reports/students/bo.html").read_text())
+    shown = Text((reports / "students/bo.html").read_text())  # it tells of nobody else
     assert "8 of 16 points so far" in shown.text
     assert "double 3 3" in shown.text and "late by 12.0 hours −8" in shown.text
     assert not {"ada", "chen", "brien"} & set(shown.text.lower().split())
@@ -102,8 +94,9 @@ def test_nothing_is_taken_for_html() -> None:
         assert "<b>&" not in html and ODD in shown.text
 
 
-def test_without_grades_there_is_nothing_to_write(tmp_path: Path, root: Path) -> None:
-    empty = a_class(tmp_path / "class", root, students=("ada",))
-    done = command(empty, "term")
-    assert done.returncode == 1
-    assert done.stderr == "error: Nothing is graded yet. Run `python -m autograder grade ASSIGNMENT` first.\n"
+def test_without_grades_there_is_nothing_to_write(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([]) == 1
+    said = capsys.readouterr().err
+    assert said == "error: Nothing is graded yet. Run `python -m autograder grade ASSIGNMENT` first.\n"
