@@ -11,7 +11,7 @@ from typing import Any
 
 import nbformat
 import pytest
-from grading_class import a_class
+from grading_class import Says, a_class
 from postgres import Postgres
 from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
@@ -66,6 +66,24 @@ def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Scrat
     made = a_class(tmp_path / "class", root)
     monkeypatch.chdir(made.folder)
     return made
+
+
+@pytest.fixture
+def says(capsys: pytest.CaptureFixture[str]) -> Says:
+    """Runs a command's ``main`` in this process: what it writes. Where it fails, that is a sentence."""
+
+    def run(main: Callable[[list[str]], int], *arguments: str, status: int = 0) -> str:
+        capsys.readouterr()
+        assert main([*arguments]) == status
+        said = capsys.readouterr()
+        assert ("error: " in said.err) == bool(status) and "Traceback" not in said.out + said.err, said.err
+        return said.out + said.err
+
+    return run
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("filterwarnings", "ignore::sqlalchemy.exc.SAWarning")  # of nbgrader's gradebook
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ from autograder.sandbox import Executed, SandboxError, Step
 
 STUDENTS = ("ada", "bo", "chen", "dalia", "emeka", "fumi")
 RACE = "square_hidden"  # plays the part of a race
+Says = Callable[..., str]  # the fixture of that name
 TRAPS = Path(__file__).parent / "traps.py"
 
 
@@ -53,9 +54,7 @@ def copied(template: Path, folder: Path, root: Path) -> ScratchCourse:
     return ScratchCourse(folder, root)
 
 
-def a_class(
-    folder: Path, root: Path, students: Iterable[str] = STUDENTS, db_url: str | None = None
-) -> ScratchCourse:
+def a_class(folder: Path, root: Path, students: Iterable[str] = STUDENTS) -> ScratchCourse:
     """A course with the assignment ``traps``, handed in with right answers by each of the students."""
 
     def release(new: Path) -> None:
@@ -65,10 +64,6 @@ def a_class(
         course.nbgrader("generate_assignment", "traps")
 
     course = copied(built_once("traps", release), folder, root)
-    if db_url:
-        (course.folder / "gradebook.db").unlink()
-        configure(course, f"c.CourseDirectory.db_url = {db_url!r}")
-        course.nbgrader("generate_assignment", "traps", "--force")
     notebook = course.released("traps")
     for student in students:
         code = f"def negate(x):\n    return -x  # {student}"
@@ -94,6 +89,13 @@ def configure(course: ScratchCourse, line: str) -> None:
     """Add a line to the course's nbgrader_config.py."""
     with (course.folder / "nbgrader_config.py").open("a") as file:
         file.write(f"{line}\n")
+
+
+def use_gradebook(course: ScratchCourse, url: str) -> None:
+    """Let a course that nobody is graded in have another gradebook."""
+    (course.folder / "gradebook.db").unlink()
+    configure(course, f"c.CourseDirectory.db_url = {url!r}")
+    course.nbgrader("generate_assignment", "traps", "--force")
 
 
 def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -146,12 +148,12 @@ def small_files(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def scores(db_url: str | None = None) -> dict[str, float]:
+def scores(db_url: str | None = None, assignment: str = "traps") -> dict[str, float]:
     """Everybody's points, less the penalty, in a gradebook: that of the current folder if none is given."""
     with Gradebook(db_url) if db_url else gradebook() as opened:
         return {
             one.student_id: one.score - (one.late_submission_penalty or 0.0)
-            for one in opened.assignment_submissions("traps")
+            for one in opened.assignment_submissions(assignment)
         }
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 from grading_class import (
     STUDENTS,
+    Says,
     built_once,
     command,
     copied,
@@ -30,8 +31,6 @@ from autograder.class_grading.report import page
 from autograder.class_grading.results import ClassResults, Graded, GradedTest, read_results
 from autograder.nbgrader_plugin.submissions import only_one
 from autograder.sandbox import Executed
-
-pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 
 ADA = ("traps", "--student", "ada", "--exercise", "square")
 PAGE = Path("autograded/ada/traps/traps.ipynb")
@@ -95,17 +94,18 @@ def disputes() -> list[dict]:
     return [json.loads(line) for line in Path(".grading/traps.disputes.jsonl").read_text().splitlines()]
 
 
-def test_both_verdicts_are_shown_and_nothing_changes(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_both_verdicts_are_shown_and_nothing_changes(course: ScratchCourse, says: Says) -> None:
     before, notebook = grades(course), PAGE.read_bytes()
-    assert main([*ADA]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "ada, square: Test Before Now What counts" in said
-    assert "square_check 1 points, passed: as told 1 points, passed: as told before" in said
-    assert "square_hidden 0.5 points, undecided: as told 2 points, passed: as told before" in said
-    assert r"suspicious: square_check: Tried \x1b[1mthis\x1b[0m." in said
-    assert "No points were changed." in said and "--keep better" in said
+    said = " ".join(says(main, *ADA).split())
+    for words in (
+        "ada, square: Test Before Now What counts",
+        "square_check 1 points, passed: as told 1 points, passed: as told before",
+        "square_hidden 0.5 points, undecided: as told 2 points, passed: as told before",
+        r"suspicious: square_check: Tried \x1b[1mthis\x1b[0m.",
+        "No points were changed.",
+        "--keep better",
+    ):
+        assert words in said
     assert Pretended.ran == [("now", ["square_check", "square_hidden"])]
     assert grades(course) == before and PAGE.read_bytes() == notebook
     (kept,) = disputes()
@@ -119,14 +119,11 @@ def test_both_verdicts_are_shown_and_nothing_changes(
     }
 
 
-def test_the_better_verdict_counts_if_asked_for(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_better_verdict_counts_if_asked_for(course: ScratchCourse, says: Says) -> None:
     before, mode = grades(course), PAGE.stat().st_mode
     assert penalty() == 0.5 * 14.5
     decide("negate_check", 0.75)
-    assert main(["traps", "--student", "bo", "ada", "--exercise", "square", "--keep", "better"]) == 0
-    said = capsys.readouterr().out
+    said = says(main, "traps", "--student", "bo", "ada", "--exercise", "square", "--keep", "better")
     assert "The new verdict counts for 2 of 2. Make and release their feedback anew." in said
     better = {student: before[student] | {"square_hidden": 2} for student in ("ada", "bo")}
     better["ada"]["negate_check"] = 0.75
@@ -160,15 +157,14 @@ def test_a_worse_verdict_counts_only_if_asked_for(
 
 @pytest.mark.parametrize("points", [0.25, 0.0, 3.0])
 def test_a_decision_by_hand_stays_and_no_other_is_opened_again(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str], points: float
+    course: ScratchCourse, says: Says, points: float
 ) -> None:
     decide("square_hidden", points)
     decide("negate_check", 0.75)
     before, notebook = waiting(), PAGE.read_bytes()
-    assert main([*ADA, "--keep", "better"]) == 0
+    says(main, *ADA, "--keep", "better")
     assert PAGE.read_bytes() == notebook, "the decision covers a better verdict"
-    assert main([*ADA, "--keep", "new"]) == 0
-    assert f"{points:g} points, by hand" in capsys.readouterr().out
+    assert f"{points:g} points, by hand" in says(main, *ADA, "--keep", "new")
     assert waiting() == before
     with gradebook() as opened:
         entry = opened.find_grade("square_hidden", "traps", "traps", "ada")
@@ -176,56 +172,36 @@ def test_a_decision_by_hand_stays_and_no_other_is_opened_again(
     assert [test["counts"] for test in disputes()[-1]["tests"]] == ["now", f"{points:g} points, by hand"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+def test_what_is_refused(course: ScratchCourse, says: Says) -> None:
+    for arguments, sentence in (
         (["tarps", *ADA[1:]], "The gradebook has no assignment 'tarps'. Did you mean traps?"),
         (["traps", "--student", "adda", "--exercise", "square"], "Did you mean ada?"),
         (["traps", "--student", "ada", "--exercise", "sqare"], "no exercise 'sqare'. Did you mean square?"),
         (["traps", "--student", "ada", "--exercise", "square_hidden"], "Did you mean square?"),
         (["traps", "--student", "ada", "--exercise", "7"], "has no exercise '7'. It has "),
-    ],
-)
-def test_unknown_names(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
-) -> None:
-    assert main(arguments) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("error: ") and sentence in said and "Traceback" not in said
+    ):
+        assert sentence in says(main, *arguments, status=1)
+    with only_one(course.folder):
+        assert "Another grade command is at work" in says(main, *ADA, status=1)
     assert not Pretended.ran
-
-
-def test_what_is_to_be_graded_anyway_or_cannot_be_read_is_not_judged_again(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    handed_in("ada").write_text("{")
-    assert main([*ADA]) == 1
-    assert "ada: it is to be graded first, because the submitted files changed:" in capsys.readouterr().err
-    assert graded().graded == ["ada"]
-    shutil.rmtree("autograded/bo")
-    assert main(["traps", "--student", "ada", "bo", "chen", "--exercise", "square"]) == 1
-    said = capsys.readouterr()
-    assert "error: ada: The file `traps.ipynb` is not a Jupyter notebook" in said.err
-    assert "bo: it is to be graded first, because it is not graded yet: python -m autograder" in said.err
-    assert "chen, square:" in said.out, "those that cannot be judged do not stop the others"
-
-
-def test_nothing_changes_where_the_old_verdict_cannot_be_kept(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
     before, notebook = grades(course), PAGE.read_bytes()
-    Path(".grading/traps.disputes.jsonl").write_text("no JSON\n")
-    assert main([*ADA, "--keep", "new"]) == 1
-    assert "traps.disputes.jsonl cannot be read" in capsys.readouterr().err
+    Path(".grading/traps.disputes.jsonl").write_text("no JSON\n")  # the old verdict could not be kept
+    assert "traps.disputes.jsonl cannot be read" in says(main, *ADA, "--keep", "new", status=1)
     assert grades(course) == before and PAGE.read_bytes() == notebook
 
 
-def test_it_is_refused_while_the_class_is_graded(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+def test_what_is_to_be_graded_anyway_or_cannot_be_read_is_not_judged_again(
+    course: ScratchCourse, says: Says
 ) -> None:
-    with only_one(course.folder):
-        assert main([*ADA]) == 1
-    assert "Another grade command is at work" in capsys.readouterr().err
+    handed_in("ada").write_text("{")
+    said = says(main, *ADA, status=1)
+    assert "ada: it is to be graded first, because the submitted files changed:" in said
+    assert graded().graded == ["ada"]
+    shutil.rmtree("autograded/bo")
+    said = says(main, "traps", "--student", "ada", "bo", "chen", "--exercise", "square", status=1)
+    assert "error: ada: The file `traps.ipynb` is not a Jupyter notebook" in said
+    assert "bo: it is to be graded first, because it is not graded yet: python -m autograder grade" in said
+    assert "chen, square:" in said, "those that cannot be judged do not stop the others"
 
 
 def test_nothing_in_the_report_is_taken_for_html() -> None:

@@ -43,7 +43,7 @@ def archive(course: ScratchCourse) -> Path:
 
 
 def collect(course: ScratchCourse, collector: str) -> str:
-    return nbgrader(course, ZipCollectApp, NAME, f"--collector=autograder.lms.{collector}")
+    return nbgrader(course, ZipCollectApp, NAME, "--force", f"--collector=autograder.lms.{collector}")
 
 
 def refused(course: ScratchCourse, collector: str) -> str:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from grading_class import RACE, Instant, a_class, autograded, built_once, copied, gradebook, graded, pretend
+from grading_class import (
+    RACE,
+    Instant,
+    Says,
+    a_class,
+    autograded,
+    built_once,
+    copied,
+    gradebook,
+    graded,
+    pretend,
+)
 from pretend_class import answered, hand_in
 from test_report import Text
 
@@ -16,8 +26,6 @@ from autograder.class_grading.fastest import made_of, main, may_be_shown
 from autograder.judging.outcome import MIME
 from autograder.nbgrader_plugin.entries import utc
 from autograder.sandbox import Executed
-
-pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 
 SHOWN = "# you may show this\n"
 # Student -> the ratio measured, and the answer to the race's exercise.
@@ -66,20 +74,8 @@ def due(when: str | None) -> None:
         opened.db.commit()
 
 
-@pytest.fixture
-def fastest(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> Callable[[int], str]:
-    """Runs the command, which ends with this status: the page, or what it says in its place."""
-
-    def run(status: int) -> str:
-        assert main(["traps"]) == status
-        said = capsys.readouterr()
-        return said.err if status else Path(said.out.strip()).read_text()
-
-    return run
-
-
-def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(fastest: Callable[[int], str]) -> None:
-    shown = Text(fastest(0))
+def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(course: ScratchCourse, says: Says) -> None:
+    shown = Text(Path(says(main, "traps").strip()).read_text())
     assert f"{RACE} 4 of 5 answers are 2× as fast as the given version, or faster." in shown.text
     first, second = shown.text.index("7 times as fast"), shown.text.index("5 times as fast")
     assert first < second and "9 times as fast" not in shown.text
@@ -90,49 +86,40 @@ def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(fastest: Calla
     assert not {student for student in CLASS if student in words}
     assert shown.alternatives and not shown.tags & {"script", "link"}
 
-
-def test_it_waits_for_the_deadline_of_all(fastest: Callable[[int], str]) -> None:
-    due("2999-01-01 12:00 UTC")
-    assert "is due on 2999-01-01 12:00 UTC" in fastest(1)
-    due(None)
-    assert "has no due date" in fastest(1)
-    due("2026-01-01 12:00 UTC")
-    table, head = Path("late.csv"), "assignment,student,extension_days\nanother,*,999999\n"
-    table.write_text(f"{head}traps,bo,360000\n")
-    assert "is due on 2026-01-01 12:00 UTC, for somebody on 3011-08-" in fastest(1)
-    table.write_text(f"{head}traps,bo,soon\n")
-    assert "late.csv, line 3: extension_days is 'soon'" in fastest(1)
-    assert not list(Path("reports").glob("*.html"))
-    table.write_text(f"{head}traps,bo,0\n")
-    fastest(0)
-
-
-def test_where_nobody_agrees_it_says_so(fastest: Callable[[int], str]) -> None:
     for path in map(autograded, CLASS):
         path.chmod(0o644)
         path.write_text(path.read_text().replace("# you may show this", "# mine"))
-    assert "Nobody has allowed to show an answer." in Text(fastest(0)).text
+    shown = Text(Path(says(main, "traps").strip()).read_text())
+    assert "Nobody has allowed to show an answer." in shown.text
 
 
-@pytest.mark.parametrize(
-    ("source", "code"),
-    [
-        ("def f(x):\n    return x", ""),
-        (
-            "#You may show this, please\ndef f(x):\n    'words'\n    return x # mine",
-            "def f(x):\n    return x",
-        ),
-        ("# you may show this\ndef f(x)", ""),
-        ("x = '# you may show this'", ""),
-        ("# you may show this\ndef f():\n    'all'", "def f():\n    pass"),
-    ],
-)
-def test_only_code_is_shown_and_only_if_that_is_allowed(source: str, code: str) -> None:
-    assert may_be_shown(source) == code
+def test_it_waits_for_the_deadline_of_all(course: ScratchCourse, says: Says) -> None:
+    due("2999-01-01 12:00 UTC")
+    assert "is due on 2999-01-01 12:00 UTC" in says(main, "traps", status=1)
+    due(None)
+    assert "has no due date" in says(main, "traps", status=1)
+    due("2026-01-01 12:00 UTC")
+    table, head = Path("late.csv"), "assignment,student,extension_days\nanother,*,999999\n"
+    table.write_text(f"{head}traps,bo,360000\n")
+    assert "on 2026-01-01 12:00 UTC, for somebody on 3011-08-" in says(main, "traps", status=1)
+    table.write_text(f"{head}traps,bo,soon\n")
+    assert "late.csv, line 3: extension_days is 'soon'" in says(main, "traps", status=1)
+    assert not list(Path("reports").glob("*.html"))
+    table.write_text(f"{head}traps,bo,0\n")
+    says(main, "traps")
+
+
+def test_only_code_is_shown_and_only_if_that_is_allowed() -> None:
+    for source, code in {
+        "def f(x):\n    return x": "",
+        "#You may show this, please\ndef f(x):\n    'words'\n    return x # mine": "def f(x):\n    return x",
+        "# you may show this\ndef f(x)": "",
+        "x = '# you may show this'": "",
+        "# you may show this\ndef f():\n    'all'": "def f():\n    pass",
+    }.items():
+        assert may_be_shown(source) == code
 
 
 def test_what_an_answer_is_made_of() -> None:
-    code = (
-        "def f(x):\n    g = lambda y: torch.where(y > 0, y, 0)\n    while x:\n        x = [g(y) for y in x]"
-    )
+    code = "def f(x):\n    g = lambda y: torch.where(y > 0, y, 0)\n    while x: x = [g(y) for y in x]"
     assert made_of(code, None) == "It calls where, g. It has 2 loops."

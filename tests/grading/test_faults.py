@@ -20,8 +20,8 @@ import nbformat
 import pytest
 from grading_class import (
     STUDENTS,
-    Instant,
     Pretending,
+    Says,
     a_class,
     autograded,
     command,
@@ -33,9 +33,10 @@ from grading_class import (
     pretend_slowly,
     refused_by_one,
     scores,
+    use_gradebook,
 )
 from postgres import Postgres
-from pretend_class import FULL, answered, find, hand_in
+from pretend_class import FULL, find
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import dask_pool, engine, progress_bar
@@ -44,7 +45,7 @@ from autograder.class_grading.course import Course, GradingError
 from autograder.class_grading.dask_pool import DaskPool
 from autograder.class_grading.pool import LocalPool, Pool, PoolError
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+pytestmark = pytest.mark.slow
 TESTS = Path(__file__).parent
 
 
@@ -277,22 +278,15 @@ def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
 
 
 @pytest.fixture
-def on_postgres(
-    postgres: Postgres,
-    tmp_path: Path,
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
-) -> ScratchCourse:
-    monkeypatch.chdir(tmp_path)
-    return a_class(tmp_path, root, db_url=postgres.database(request.node.name.partition("[")[0]))
+def url(course: ScratchCourse, postgres: Postgres, request: pytest.FixtureRequest) -> str:
+    """Where the gradebook of the course is, in PostgreSQL."""
+    url = postgres.database(request.node.name)
+    use_gradebook(course, url)
+    return url
 
 
 def test_a_database_that_comes_back(
-    on_postgres: ScratchCourse,
-    postgres: Postgres,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    url: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def away() -> None:
         postgres.kill()
@@ -303,17 +297,14 @@ def test_a_database_that_comes_back(
     with once(lambda: len(finished()) >= 2, away):
         summary = graded(here)
     assert (sorted(summary.graded), summary.failed) == (sorted(STUDENTS), {})
-    assert scores(postgres.url("test_a_database_that_comes_back")) == dict.fromkeys(STUDENTS, 16.0)
+    assert scores(url) == dict.fromkeys(STUDENTS, 16.0)
     said = capsys.readouterr().err
     assert "waiting for the gradebook postgresql+psycopg://" in said
     assert "which does not answer" in said
 
 
-def test_a_killed_database(
-    on_postgres: ScratchCourse, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_database(url: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "OUTAGE_SECONDS", 0.0)
-    url = postgres.url("test_a_killed_database")
     with (
         once(lambda: len(finished()) >= 2, postgres.kill),
         pytest.raises(
@@ -326,80 +317,70 @@ def test_a_killed_database(
     with pytest.raises(GradingError, match="See that the database runs"):
         Course("traps")
     postgres.start()
-    assert len(scores(url)) >= len(first)
-    assert {scores(url)[student] for student in first} == {16.0}
-    summary = graded(Instant())
-    assert sorted([*first, *summary.graded]) == sorted(STUDENTS)
+    found = scores(url)
+    assert len(found) >= len(first)
+    assert {found[student] for student in first} == {16.0}
+    assert sorted([*first, *graded().graded]) == sorted(STUDENTS)
     assert scores(url) == dict.fromkeys(STUDENTS, 16.0)
     assert postgres.sql("test_a_killed_database", "SELECT count(*) FROM submitted_assignment") == "6"
 
 
-def test_a_database_without_rights(
-    on_postgres: ScratchCourse, postgres: Postgres, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_database_without_rights(url: str, postgres: Postgres, says: Says) -> None:
     name = "test_a_database_without_rights"
     postgres.sql(name, "CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
-    assert main(["traps", "--db", postgres.url(name, "reader")]) == 1
-    said = capsys.readouterr().err
+    said = says(main, "traps", "--db", postgres.url(name, "reader"), status=1)
     assert "permission denied for table" in said
     assert "Give this account the right to write to it, then start again." in said
-    assert main(["traps", "--db", postgres.url("nowhere")]) == 1
-    assert 'database "nowhere" does not exist' in capsys.readouterr().err
+    said = says(main, "traps", "--db", postgres.url("nowhere"), status=1)
+    assert 'database "nowhere" does not exist' in said
     assert postgres.sql(name, "SELECT count(*) FROM submitted_assignment") == "0"
 
 
-def test_the_command_with_postgres(on_postgres: ScratchCourse, postgres: Postgres) -> None:
+def test_the_command_with_postgres(course: ScratchCourse, url: str) -> None:
     """Real workers and sandboxes; the same points as with SQLite."""
-    done = command(on_postgres, "grade", "traps")
+    done = command(course, "grade", "traps")
     assert done.returncode == 0, done.stdout + done.stderr
-    found = scores(postgres.url("test_the_command_with_postgres"))
-    assert found == dict.fromkeys(STUDENTS, 9.5)  # half a point comes from a test that is always undecided
+    assert scores(url) == dict.fromkeys(
+        STUDENTS, 9.5
+    )  # half a point comes from a test that is always undecided
 
 
 @pytest.mark.machine
 def test_sixty_submissions_while_everything_breaks(
-    postgres: Postgres, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, root: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real sandboxes on Dask: a worker is killed, one joins late, the scheduler is restarted, the database is
     away for half a minute. All have the same points as alone.
     """
     students = [f"student{number:02}" for number in range(60)]
-    wrong = {"double": "def double(x):\n    return x", "square": "def square(x):\n    return 1 / 0"}
-    courses = {}
-    for name, url in {"alone": None, "cluster": postgres.database("everything")}.items():
-        courses[name] = a_class(tmp_path / name, root, (), db_url=url)
-        kinds = [{}, wrong, {"negate": "def negate(x):\n    return -"}]
-        for number, student in enumerate(students):
-            notebook = answered(courses[name].released("traps"), **kinds[number % 3])
-            hand_in(courses[name], "traps", student, notebook)
-    done = command(courses["alone"], "grade", "traps")
-    assert done.returncode == 0, done.stdout + done.stderr
-    monkeypatch.chdir(courses["cluster"].folder)
+    course = a_class(tmp_path / "sixty", root, students)
+    use_gradebook(course, url := postgres.database("everything"))
+    monkeypatch.chdir(course.folder)
     dask = Dask(tmp_path)
+    happened: list[str] = []
 
     def away() -> None:
         postgres.kill()
         time.sleep(30)
         postgres.start()
 
+    def act(name: str, event: Callable[[], object]) -> None:
+        happened.append(name)
+        event()
+
     events = {
-        10: lambda: dask.processes[1].kill(),
-        20: lambda: dask.add_worker("late"),
-        30: dask.restart,
-        40: away,
+        "killed": (10, dask.processes[1].kill),
+        "late": (20, partial(dask.add_worker, "late")),
+        "restarted": (30, dask.restart),
+        "away": (40, away),
     }
-    happened: list[int] = []
-
-    def act(number: int) -> None:
-        happened.append(number)
-        events[number]()
-
     with dask, ExitStack() as stack:
-        for number in events:
-            stack.enter_context(once(lambda number=number: len(finished()) >= number, partial(act, number)))
-        done = command(courses["cluster"], "grade", "traps", "--scheduler", dask.address)
+        for name, (number, event) in events.items():
+            due = partial(lambda number: len(finished()) >= number, number)
+            stack.enter_context(once(due, partial(act, name, event)))
+        done = command(course, "grade", "traps", "--scheduler", dask.address)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(students)} graded, 0 skipped (graded before), 0 failed" in done.stdout
     assert happened == list(events)
     assert "waiting for the gradebook" in done.stderr
-    assert courses["cluster"].points("traps", postgres.url("everything")) == courses["alone"].points("traps")
+    assert scores(url) == dict.fromkeys(students, 9.5)

@@ -13,6 +13,7 @@ import pytest
 from grading_class import (
     STUDENTS,
     Instant,
+    Says,
     a_class,
     autograded,
     built_once,
@@ -30,8 +31,6 @@ from autograder.class_grading.engine import Job
 from autograder.class_grading.report import page
 from autograder.class_grading.results import ClassResults, Graded, GradedTest, Lap, read_results
 from autograder.sandbox import Executed
-
-pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 
 
 class Eventful(Instant):
@@ -170,18 +169,16 @@ def test_nothing_in_the_page_is_taken_for_html() -> None:
     assert f"{odd}: On {odd}, 1 of 1" in shown.alternatives[-1]
 
 
-def test_the_command_writes_the_page(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report.main(["traps"]) == 1
-    assert "Nothing of traps is graded yet. Run `python -m autograder grade traps`" in capsys.readouterr().err
+def test_the_command_writes_the_page(course: ScratchCourse, says: Says) -> None:
+    said = says(report.main, "traps", status=1)
+    assert "Nothing of traps is graded yet. Run `python -m autograder grade traps`" in said
     graded()
-    assert report.main(["traps"]) == 0
-    path = Path(capsys.readouterr().out.strip())
+    path = Path(says(report.main, "traps").strip())
     assert path == course.folder / "reports" / "traps.html"
     assert f"{len(STUDENTS)} of {len(STUDENTS)} submissions graded" in Text(path.read_text()).text
-    assert report.main(["traps", "--output", "/proc/report.html"]) == 1
-    assert "The report cannot be written: " in capsys.readouterr().err
-    assert report.main(["trap"]) == 1
-    assert "Did you mean traps?" in capsys.readouterr().err
+    said = says(report.main, "traps", "--output", "/proc/report.html", status=1)
+    assert "The report cannot be written: " in said
+    assert "Did you mean traps?" in says(report.main, "trap", status=1)
 
 
 @pytest.mark.slow

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import nbformat
 import pytest
-from grading_class import a_class, nbgrader
+from grading_class import Says, a_class, nbgrader
 from nbformat import NotebookNode
 from nbgrader.apps import GenerateAssignmentApp
 from pretend_class import hand_in
@@ -30,8 +28,6 @@ from autograder.class_grading.similar import (
     main,
 )
 from autograder.roles import solution_cells
-
-pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTER = "01_tensor_creation"
@@ -128,12 +124,10 @@ def course(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCours
 
 @pytest.fixture(scope="module")
 def shown(course: ScratchCourse) -> str:
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
+    with pytest.MonkeyPatch.context() as patch:
         patch.chdir(course.folder)
         assert main([CHAPTER]) == 0
-    path = course.folder / "reports" / f"{CHAPTER}_similar.html"
-    assert said.getvalue() == f"{path}\n"
-    return path.read_text(encoding="utf-8")
+    return (course.folder / "reports" / f"{CHAPTER}_similar.html").read_text(encoding="utf-8")
 
 
 def test_those_who_copied_are_listed_and_no_others(shown: str) -> None:
@@ -167,30 +161,24 @@ def test_who_cannot_be_compared_is_named(shown: str) -> None:
 
 @pytest.mark.parametrize("students", [("ada",), ("ada", "bo")])
 def test_a_class_with_nothing_to_compare(
-    students: tuple[str, ...], tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+    students: tuple[str, ...], tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
     """One alone; and two whose answers are all too short."""
     monkeypatch.chdir(a_class(tmp_path, root, students=students).folder)
-    assert main(["traps"]) == 0
-    text = Text(Path("reports/traps_similar.html").read_text(encoding="utf-8")).text
+    text = Text(Path(says(main, "traps").strip()).read_text(encoding="utf-8")).text
     assert "No two submissions look alike." in text and "0 pairs with enough to compare" in text
 
 
 def test_what_cannot_be_is_said_in_a_sentence(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
-    def refused(assignment: str) -> str:
-        assert main([assignment]) == 1
-        return capsys.readouterr().err
-
-    monkeypatch.chdir(course.folder)
-    assert f"Did you mean {CHAPTER}?" in refused(CHAPTER[:-1])
+    monkeypatch.chdir(a_class(tmp_path, root, students=()).folder)
+    assert "Nobody has handed in traps" in says(main, "traps", status=1)
+    assert "Did you mean traps?" in says(main, "tarps", status=1)
+    hand_in(ScratchCourse(tmp_path), "traps", "ada", ScratchCourse(tmp_path).released("traps"))
     monkeypatch.setitem(sys.modules, "copydetect", None)
     how = 'error: copydetect is not installed: pip install "autograder[similar]"\n'
-    assert refused(CHAPTER) == how
-    (course.folder / "submitted").rename(course.folder / "away")
-    assert refused(CHAPTER).startswith(f"error: Nobody has handed in {CHAPTER}")
-    (course.folder / "away").rename(course.folder / "submitted")
+    assert says(main, "traps", status=1) == how
 
 
 # Who looks alike.

@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
-from grading_class import a_class, command, scores
+from grading_class import a_class, command, nbgrader, scores
+from nbgrader.apps import CollectApp, ReleaseAssignmentApp
 from pretend_class import answered
+from watched_class import INBOUND, POOR, code, queue, send
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.queue_file import QUEUE, read_queue
 
-pytestmark = pytest.mark.slow
 PATIENCE = 120  # seconds: a guard against a hang, not an expectation
 
 
@@ -103,10 +103,27 @@ def released(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Scr
     """A course with the assignment in its exchange, in the current folder; nobody has handed it in."""
     course = a_class(tmp_path / "class", root, students=())
     monkeypatch.chdir(course.folder)
-    course.nbgrader("release_assignment", "traps")
+    nbgrader(course, ReleaseAssignmentApp, "traps")
     return course
 
 
+def test_plain_collect_takes_the_newest_and_no_links(released: ScratchCourse) -> None:
+    send(released, "ada", negate=POOR)
+    folder = send(released, "ada")
+    (folder / "grades.txt").symlink_to(Path("gradebook.db").resolve())
+    (INBOUND / "bo+traps+some day+a").mkdir(mode=0o777)
+    nbgrader(released, CollectApp, "traps")
+    assert "# poor" not in code("submitted", "ada")
+    assert not Path("submitted/ada/traps/grades.txt").exists()
+    send(released, "ada", negate=POOR)
+    nbgrader(released, CollectApp, "traps")
+    assert "# poor" not in code("submitted", "ada")
+    nbgrader(released, CollectApp, "traps", "--update")
+    assert "# poor" in code("submitted", "ada")
+    assert [path.name for path in Path("submitted").iterdir()] == ["ada"]
+
+
+@pytest.mark.slow
 def test_a_class_hands_in_and_gets_it_back_at_once(released: ScratchCourse) -> None:
     ada, bo = Student(released, "ada"), Student(released, "bo")
     with Command(released, "traps", "--release") as watcher:
@@ -128,7 +145,7 @@ def test_a_class_hands_in_and_gets_it_back_at_once(released: ScratchCourse) -> N
         assert "(Score: 9.5 / 16.0)" in " ".join(bo.page().split())
         assert watcher.stop() == 0
     assert scores() == {"ada": 9.5, "bo": 9.5}
-    assert not read_queue(QUEUE).at_work
+    assert not queue().at_work
     with Command(released, "traps", "--release") as watcher:
         watcher.says("Watching")
         bo.submits(double="def double(x):\n    return x + x")

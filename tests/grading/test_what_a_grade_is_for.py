@@ -21,8 +21,6 @@ from autograder.class_grading.results import read_results
 from autograder.nbgrader_plugin.restore import original_cells
 from autograder.nbgrader_plugin.versions import changed_cells
 
-pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
-
 ALL = sorted(STUDENTS)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from grading_class import Instant
+from nbgrader.utils import notebook_hash
 from pretend_class import answered
 
 from autograder.authoring.scratch_course import ScratchCourse
@@ -92,8 +93,15 @@ def stages() -> dict[str, str]:
     return {place.student: place.stage for place in queue().places}
 
 
-def errors(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """What was written, and what was written to stderr without a bar's progress."""
+def trouble(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line about what was in the way, but for a bar's progress; in the end all was well again."""
     said = capsys.readouterr()
-    lines = said.err.splitlines(keepends=True)
-    return said.out, "".join(line for line in lines if not line.startswith("grading: "))
+    (line,) = (line for line in said.err.splitlines() if not line.startswith("grading: "))
+    assert said.out.count("All is well again.") == 1
+    return line
+
+
+def page(folder: Path) -> Path:
+    """Where the page about a submission is released."""
+    secret = (folder / "submission_secret.txt").read_text()
+    return Path("exchange/fast-pytorch/feedback", f"{notebook_hash(secret=secret, notebook_id='traps')}.html")
