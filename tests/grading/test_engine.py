@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,12 +73,23 @@ def spoil(path: Path, damage: str) -> None:
 
 @pytest.mark.slow
 def test_plain_nbgrader_also_grades_again_what_was_not_finished(course: ScratchCourse) -> None:
+    """And notes the same versions."""
     graded()
+    before = notes("chen")
     spoil(autograded("chen"), "no mark")
     with only_one(course.folder):  # somebody may just be working on it
         assert "Skipping" in course.nbgrader("autograde", "traps", "--student=chen", "--log-level=INFO")
     course.nbgrader("autograde", "traps")
-    assert "finished" in json.loads(autograded("chen").read_text())["metadata"]["autograder"]
+    for version in ("tests", "submitted", "put_back"):
+        assert notes("chen")[version] == before[version]
+    assert graded().skipped == list(STUDENTS)
+    handed_in("chen").with_name("helpers.py").write_text("LIMIT = 3")
+    assert graded().graded == ["chen"]
+
+
+def notes(student: str) -> dict[str, object]:
+    """What grading noted in an autograded notebook."""
+    return json.loads(autograded(student).read_text())["metadata"]["autograder"]
 
 
 def test_a_student_cannot_bring_the_mark_along(course: ScratchCourse) -> None:
@@ -85,14 +97,26 @@ def test_a_student_cannot_bring_the_mark_along(course: ScratchCourse) -> None:
     notebook.metadata["autograder"] = {"finished": "2030", "problem": "none", "events": [{"what": "mine"}]}
     hand_in(course, "traps", "zoe", notebook)
     graded(students=["zoe"])
-    notes = json.loads(autograded("zoe").read_text())["metadata"]["autograder"]
-    assert notes["finished"] != "2030"
-    assert notes["events"] == []
-    assert "problem" not in notes
+    noted = notes("zoe")
+    assert noted["finished"] != "2030" and noted["events"] == [] and "problem" not in noted
     assert grades(course)["zoe"] == FULL
 
 
-def test_what_noise_left_undecided_is_timed_once_more_at_the_end(course: ScratchCourse) -> None:
+def test_what_noise_left_undecided_is_timed_once_more_at_the_end(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And for all that a submission is read, restored and planned once."""
+    calls: Counter[tuple[str, str]] = Counter()
+
+    def counted(name: str, function: Callable) -> Callable:
+        def call(given: object, *rest: object, **settings: object) -> object:
+            calls[name, next(student for student in STUDENTS if f"# {student}" in str(given))] += 1
+            return function(given, *rest, **settings)
+
+        return call
+
+    for place, name in [(reading, "notebook_of"), (restore, "restore"), (engine, "plan"), (execute, "plan")]:
+        monkeypatch.setattr(place, name, counted(name, getattr(place, name)))
     pool = Instant(undecided=1)
     summary = graded(pool)
     assert summary.undecided == []
@@ -100,11 +124,11 @@ def test_what_noise_left_undecided_is_timed_once_more_at_the_end(course: Scratch
     assert sorted(pool.log[: len(STUDENTS)]) == sorted(("now", student) for student in STUDENTS)
     assert sorted(pool.log[len(STUDENTS) :]) == sorted(("again", student) for student in STUDENTS)
     assert grades(course) == dict.fromkeys(STUDENTS, FULL)
+    steps = ("notebook_of", "restore", "plan")
+    assert calls == {(name, student): 1 for name in steps for student in STUDENTS}
 
 
-def test_what_stays_undecided_is_for_the_instructor(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_stays_undecided_is_for_the_instructor(course: ScratchCourse) -> None:
     summary = graded(Instant(undecided=2))
     assert sorted(summary.undecided) == [(student, RACE) for student in sorted(STUDENTS)]
     with sqlite3.connect("gradebook.db") as database:
@@ -112,97 +136,60 @@ def test_what_stays_undecided_is_for_the_instructor(
         assert marked.fetchone()[0] == len(STUDENTS)
 
 
-def test_one_that_cannot_be_run_does_not_stop_the_others(course: ScratchCourse) -> None:
-    summary = graded(Instant(broken=["dalia"]))
-    assert summary.failed == {"dalia": "it broke"}
-    assert len(summary.graded) == len(STUDENTS) - 1
-    assert not Path("autograded/dalia").exists()
-    record = json.loads(Path(".grading/traps.json").read_text())  # for the report
-    assert record["failed"] == {"dalia": "it broke"} and record["seconds"] > 0
-    assert graded().graded == ["dalia"]
-    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
-
-
-@pytest.mark.parametrize(
-    ("place", "name", "sentence"),
-    [
-        (verdicts.SaveVerdicts, "preprocess", "nbgrader could not grade it: KeyError: 'no such cell'"),
-        (restore, "restore", "nbgrader could not grade it: KeyError: 'no such cell'"),
-        (engine, "plan", "its cells could not be put together: KeyError: 'no such cell'"),
-    ],
-)
-def test_an_error_of_ours_costs_one_submission(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, place: object, name: str, sentence: str
-) -> None:
-    real = getattr(place, name)
-
-    def stumble(*given: object) -> object:
-        if "# fumi" in str(given):
-            raise KeyError("no such cell")
-        return real(*given)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(place, name, stumble)
-        summary = graded()
-    assert list(summary.failed) == ["fumi"] and sentence in summary.failed["fumi"]
-    assert len(summary.graded) == len(STUDENTS) - 1
-    assert ("in stumble" in Path(".grading/traps.log").read_text()) == sentence.startswith("nbgrader")
-    assert graded().graded == ["fumi"]
-
-
-def test_a_submission_is_read_restored_and_planned_once(
+def test_what_fails_costs_one_submission_and_is_graded_by_the_next_run(
     course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: Counter[tuple[str, str]] = Counter()
+    class Failing(Instant):
+        """A worker breaks, ada's outputs are those of other cells, and bo hands in again meanwhile."""
 
-    def count(place: object, name: str) -> None:
-        function = getattr(place, name)
+        def start(self, job: engine.Job, cells: list[dict], **settings: object) -> None:
+            super().start(job, cells, **settings)
+            if self.log[-1] == ("now", "bo"):
+                handed_in("bo").write_text(json.dumps(answered(course.released("traps"), double="new = 1")))
+                handed_in("bo").with_name("timestamp.txt").write_text("2030-01-02 10:00:00 UTC")
 
-        def counted(given: object, *rest: object, **settings: object) -> object:
-            calls[name, next(student for student in STUDENTS if f"# {student}" in str(given))] += 1
-            return function(given, *rest, **settings)
-
-        monkeypatch.setattr(place, name, counted)
-
-    for place, name in [(reading, "notebook_of"), (restore, "restore"), (engine, "plan"), (execute, "plan")]:
-        count(place, name)
-    graded(Instant(undecided=1))
-    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
-    steps = ("notebook_of", "restore", "plan")
-    assert calls == {(name, student): 1 for name in steps for student in STUDENTS}
-
-
-def test_outputs_of_other_cells_are_refused(course: ScratchCourse) -> None:
-    class Confused(Instant):
         def wait(self) -> tuple[engine.Job, Executed | str]:
             job, executed = super().wait()
             if job.submission.student == "ada":
                 executed.sources = {index: f"{source}#" for index, source in executed.sources.items()}
             return job, executed
 
-    summary = graded(Confused())
-    assert list(summary.failed) == ["ada"]
-    assert summary.failed["ada"].startswith("traps has other cells than those that were run.")
-    assert not autograded("ada").exists()
+    def stumbling_over(student: str, function: Callable) -> Callable:
+        def stumble(*given: object) -> object:
+            if f"# {student}" in str(given):
+                raise KeyError("no such cell")
+            return function(*given)
+
+        return stumble
+
+    hand_in(course, "traps", "zoe", answered(course.released("traps")))
+    with monkeypatch.context() as patched:
+        for student, place, name in (
+            ("chen", verdicts.SaveVerdicts, "preprocess"),
+            ("emeka", restore, "restore"),
+            ("fumi", engine, "plan"),
+        ):
+            patched.setattr(place, name, stumbling_over(student, getattr(place, name)))
+        summary = graded(Failing(broken=["dalia"]))
+    assert summary.graded == ["zoe"] and grades(course)["zoe"] == FULL
+    sentences = {
+        "ada": "traps has other cells than those that were run.",
+        "bo": "traps.ipynb was handed in again while it was graded.",
+        "chen": "nbgrader could not grade it: KeyError: 'no such cell'",
+        "dalia": "it broke",
+        "emeka": "nbgrader could not grade it: KeyError: 'no such cell'",
+        "fumi": "its cells could not be put together: KeyError: 'no such cell'",
+    }
+    assert summary.failed.keys() == sentences.keys()
+    for student, sentence in sentences.items():
+        assert sentence in summary.failed[student]
+        assert not autograded(student).exists()
     assert half_written(course) == 0
-    assert graded().graded == ["ada"]
-    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
-
-
-def test_who_hands_in_while_it_is_graded_is_graded_by_the_next_run(course: ScratchCourse) -> None:
-    class Slow(Instant):
-        def start(self, job: engine.Job, cells: list[dict], **settings: object) -> None:
-            super().start(job, cells, **settings)
-            if self.log[-1] == ("now", "bo"):
-                new = answered(course.released("traps"), double="new = 1")
-                handed_in("bo").write_text(json.dumps(new))
-                handed_in("bo").with_name("timestamp.txt").write_text("2030-01-02 10:00:00 UTC")
-
-    summary = graded(Slow())
-    assert list(summary.failed) == ["bo"]
-    assert summary.failed["bo"].startswith("traps.ipynb was handed in again while it was graded.")
-    assert not autograded("bo").exists()
-    assert graded().graded == ["bo"]
+    assert Path(".grading/traps.log").read_text().count("in stumble") == 2
+    record = json.loads(Path(".grading/traps.json").read_text())  # for the report
+    assert record["failed"] == summary.failed and record["seconds"] > 0
+    assert sorted(graded().graded) == sorted(STUDENTS)
+    assert grades(course) == dict.fromkeys([*STUDENTS, "zoe"], FULL)
     assert "new = 1" in autograded("bo").read_text()
 
 
@@ -222,12 +209,6 @@ def test_a_crash_leaves_all_of_a_grade_or_nothing(
     assert grades(course) == dict.fromkeys(STUDENTS, FULL)
 
 
-def test_a_second_command_is_refused(course: ScratchCourse, refused: Says) -> None:
-    with only_one(course.folder) as alone:
-        assert alone
-        assert "Another grade command is at work" in refused("traps")
-
-
 @pytest.fixture
 def refused(says: Says) -> Says:
     """What the command says when it cannot do what it is asked to; nothing is graded then."""
@@ -245,17 +226,19 @@ def refused(says: Says) -> Says:
 def test_bad_settings(course: ScratchCourse, refused: Says) -> None:
     config = Path("nbgrader_config.py")
     text = config.read_text()
-    config.write_text(text + "c.CourseDirectory.db_url = 7\n")
-    assert "nbgrader refuses" in refused("traps")
-    config.write_text(text + "c.RunEveryCell.timeout = 'long'\n")
-    assert "nbgrader refuses" in refused("traps")
+    for wrong in ("c.CourseDirectory.db_url = 7", "c.RunEveryCell.timeout = 'long'"):
+        config.write_text(f"{text}{wrong}\n")
+        assert "nbgrader refuses" in refused("traps")
     config.write_text("c = get_config(\n")
     assert "nbgrader_config.py cannot be read: SyntaxError" in refused("traps")
     config.unlink()
     assert "There is no nbgrader_config.py in" in refused("traps")
 
 
-def test_unknown_names(course: ScratchCourse, refused: Says) -> None:
+def test_unknown_names_and_a_second_command(course: ScratchCourse, refused: Says) -> None:
+    with only_one(course.folder) as alone:
+        assert alone
+        assert "Another grade command is at work" in refused("traps")
     said = refused("trap")
     assert "has no assignment 'trap'. Did you mean traps?" in said
     assert "nbgrader generate_assignment trap" in said

@@ -1,23 +1,26 @@
-"""Where submitted files are read: whatever is there, a sound notebook or a sentence comes out."""
+"""Where submitted files are read: a sound notebook or a sentence comes out, and some files beside it."""
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import stat
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import nbformat
 import pytest
-from bad_inputs import ODD, ONE_LOST, TIMES, WRONG
+from bad_inputs import IN_PLACE, ODD, ONE_LOST, TIMES, WRONG
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from pretend_class import answered
 
 from autograder.authoring.builder import build
+from autograder.nbgrader_plugin.extra_files import MOST_BYTES, MOST_ENTRIES, MOST_FILES, extra_files
 from autograder.nbgrader_plugin.reading import NotPlain, TooLarge, read_plain
 from autograder.nbgrader_plugin.submissions import (
     problem_of,
@@ -69,14 +72,14 @@ def test_a_notebook_is_read_or_explained(name: str, path: Path, release: Noteboo
 
 
 def test_a_sentence_says_what_is_there(path: Path) -> None:
-    os.mkfifo(path)
-    assert "`traps.ipynb` is a pipe, and no file of its own." in explained(path)
-    path.unlink()
-    path.mkdir()
-    assert "`traps.ipynb` is a folder" in explained(path)
-    path.rmdir()
-    os.link(path.parents[3] / "gradebook.db", path)
-    assert "a file with a second name (a hard link)" in explained(path)
+    for name, kind in (
+        ("pipe_in_place", "`traps.ipynb` is a pipe, and no file of its own."),
+        ("folder_in_place", "`traps.ipynb` is a folder"),
+        ("second_name", "a file with a second name (a hard link)"),
+    ):
+        IN_PLACE[name](path, b"{}")
+        assert kind in explained(path)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def test_a_file_that_grows_is_read_to_its_limit(tmp_path: Path) -> None:
@@ -92,11 +95,9 @@ def test_a_file_that_grows_is_read_to_its_limit(tmp_path: Path) -> None:
     thread = threading.Thread(target=grow)
     thread.start()
     try:
-        while path.stat().st_size < 10_000_000:
-            try:
+        with suppress(TooLarge):
+            while path.stat().st_size < 10_000_000:
                 assert len(read_plain(path, 10_000_000)) <= 10_000_000
-            except TooLarge:
-                break
     finally:
         done.set()
         thread.join()
@@ -154,3 +155,51 @@ def test_only_plain_files_are_opened(tmp_path: Path) -> None:
         read_plain(tmp_path / "link", 1)
     with pytest.raises(FileNotFoundError):
         read_plain(tmp_path / "nothing", 1)
+
+
+# Of the files beside a notebook grading takes plain ones, not too many, not too large.
+
+
+def test_modules_packages_and_data_are_taken(tmp_path: Path) -> None:
+    taken = ("helpers.py", "parts/__init__.py", "parts/weights é.bin")
+    others = ("01.ipynb", "timestamp.txt", ".hidden", "parts/__pycache__/a.pyc", ".ipynb_checkpoints/a.py")
+    for name in (*taken, *others):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    assert extra_files(tmp_path) == {name: name.encode() for name in taken}
+
+
+def test_links_and_what_is_no_file_are_not(tmp_path: Path) -> None:
+    folder, secret = tmp_path / "submission", tmp_path / "secret"
+    folder.mkdir()
+    secret.write_text("secret")
+    (folder / "soft.py").symlink_to(secret)
+    (folder / "hard.py").hardlink_to(secret)
+    (folder / "up").symlink_to(tmp_path)
+    os.mkfifo(folder / "pipe.py")
+    os.mkfifo(os.fsencode(folder) + b"/\xff.py")
+    (folder / "mine.py").write_text("mine")
+    assert extra_files(folder) == {"hard.py": None, "mine.py": b"mine"}
+
+
+def test_modules_that_nobody_can_read_are_not(tmp_path: Path) -> None:
+    unread = ("a.pyc", "b.cpython-311-x86_64-linux-gnu.so")
+    for name in (*unread, "c.py"):
+        (tmp_path / name).write_text(name)
+    assert extra_files(tmp_path) == {**dict.fromkeys(unread), "c.py": b"c.py"}
+    assert extra_files(tmp_path / "nobody") == {}  # where nothing was handed in
+
+
+def test_of_too_many_or_too_large_files_the_small_ones_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "large.bin").write_bytes(bytes(MOST_BYTES))
+    (tmp_path / "small.py").write_text("x")
+    found = extra_files(tmp_path)
+    assert (found["small.py"], found["large.bin"]) == (b"x", None)
+    for number in range(MOST_FILES):
+        (tmp_path / f"n{number}.txt").write_text("xy")
+    found = extra_files(tmp_path)
+    assert found["small.py"] == b"x"
+    assert sum(content is not None for content in found.values()) == MOST_FILES
+    for number in range(MOST_ENTRIES):
+        (tmp_path / f"n{number}").touch()
+    assert len(extra_files(tmp_path)) == MOST_ENTRIES  # no more is looked at than a submission may have
