@@ -9,14 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 from grading_class import Says, a_class
 from postgres import Postgres
-from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
 from autograder.authoring.builder import build, solution_sources
-from autograder.authoring.scratch_course import CommandFailed, ScratchCourse
+from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.pool import LocalPool, Pool
 from autograder.sandbox import Executed, Sandbox
 from autograder.sandbox.plan import imported_modules, plan
@@ -109,26 +107,3 @@ def postgres() -> Iterator[Postgres]:
         pytest.skip(str(missing))
     yield server
     server.close()
-
-
-@pytest.fixture(scope="session")
-def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Graded]:
-    """All kinds of bad input, one student each, graded in one run."""
-    with not_waiting_for(tmp_path_factory.mktemp("locks")):
-        yield graded_traps(tmp_path_factory, root)
-
-
-def graded_traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Graded:
-    assignment = "traps"
-    course = a_class(tmp_path_factory.mktemp("course"), root, students=())
-    for student, content in submissions(course.released(assignment)).items():
-        hand_in(course, assignment, student, content)
-    renamed = course.folder / "submitted" / "renamed" / assignment / "my copy.ipynb"
-    nbformat.write(answered(course.released(assignment)), renamed)
-    failure = None
-    try:
-        course.nbgrader("autograde", assignment, f"--RunEveryCell.timeout={TIME_LIMIT}")
-    except CommandFailed as error:  # for one test to tell; the others look at the students
-        failure = error
-    course.nbgrader("generate_feedback", assignment)
-    return Graded(course, assignment, failure)

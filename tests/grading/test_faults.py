@@ -168,9 +168,15 @@ class Dask:
         threading.Timer(3, self.start, [self.address.rpartition(":")[2]]).start()
 
 
+class WithoutSandboxes(DaskPool):
+    """Its workers only pretend, and need none."""
+
+    def _prepare(self) -> list[str]:
+        return []
+
+
 def pretending(dask: Dask, run: Callable[..., dict] = pretend_slowly) -> Callable[[bool], Pool]:
-    """The pool of a cluster that only pretends."""
-    return lambda _: DaskPool(dask.address, run=run)
+    return lambda _: WithoutSandboxes(dask.address, run=run)
 
 
 def test_a_killed_worker_costs_nothing(course: ScratchCourse, tmp_path: Path) -> None:
@@ -218,7 +224,7 @@ def test_a_scheduler_that_comes_back(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.5)
-    with Dask(tmp_path) as dask:
+    with Dask(tmp_path, workers=1) as dask:
         summary = graded(pretending(dask), between=after(2, dask.restart))
     all_graded_once(course, summary.graded)
     said = capsys.readouterr().err
@@ -229,14 +235,14 @@ def test_a_scheduler_that_comes_back(
 def test_a_killed_scheduler(course: ScratchCourse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_pool, "LOST_SECONDS", 2)
     with (
-        Dask(tmp_path) as dask,
+        Dask(tmp_path, workers=1) as dask,
         pytest.raises(PoolError, match=f"The Dask scheduler {dask.address} is gone. Start it"),
     ):
         graded(pretending(dask), between=after(2, dask.processes[0].kill))
     first = json.loads(Path(".grading/traps.json").read_text())
     assert "is gone" in first["stopped"]
     assert (len(first["graded"]), first["left"]) == (2, len(STUDENTS) - 2)
-    with Dask(tmp_path) as dask:
+    with Dask(tmp_path, workers=1) as dask:
         summary = graded(pretending(dask))
     all_graded_once(course, first["graded"], summary.graded)
 

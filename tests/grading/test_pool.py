@@ -153,13 +153,19 @@ def test_the_time_left_follows_from_what_is_left_to_do(clock: Clock) -> None:
     assert found.share == 1
 
 
-def test_nothing_is_said_about_the_rest_before_anything_is_known(clock: Clock) -> None:
-    found = Status(60)
-    assert (found.words(), found.share) == ("0 of 60 submissions", 0)
-    found.opened("a", "job", "ada", cells("one", "two"))
-    assert found.seconds_left is None
+def test_what_begins_again_is_all_left_once_more(clock: Clock) -> None:
+    found = Status(1)
+    assert (found.words(), found.share) == ("0 of 1 submissions", 0)
+    found.opened("ada", "job", "ada", cells("one", "two"))
+    assert found.seconds_left is None, "nothing is known yet"
+    run_through(found, clock, "job", {"one": 1.0, "two": 1.0})
+    before = found.share
+    found.tell("job", Step("starting"))  # its worker had died
+    assert found.share < before
+    assert found.words().endswith("; ada 0 of 2 tests, starting")
+    found.again("job", [3])
     found.tell("job", Step("starting"))
-    assert found.words() == "0 of 60 submissions; ada 0 of 2 tests, starting"
+    assert "ada 1 of 2 tests" in found.words()
 
 
 def test_an_endless_loop_is_not_nearly_over(clock: Clock) -> None:
@@ -196,19 +202,6 @@ def test_who_is_at_what_in_one_line(clock: Clock) -> None:
         found.opened(number, number, f"student{number}", cells("one"))
         found.tell(number, Step("racing"))
     assert found.words().count("racing") == 2 and found.words().endswith("; 14 more")
-
-
-def test_what_begins_again_is_all_left_once_more(clock: Clock) -> None:
-    found = Status(1)
-    found.opened("ada", "job", "ada", cells("one", "two"))
-    run_through(found, clock, "job", {"one": 1.0, "two": 1.0})
-    before = found.share
-    found.tell("job", Step("starting"))  # its worker had died
-    assert found.share < before
-    assert "ada 0 of 2 tests" in found.words()
-    found.again("job", [3])
-    found.tell("job", Step("starting"))
-    assert "ada 1 of 2 tests" in found.words()
 
 
 def test_a_log_says_it_every_few_seconds(

@@ -354,7 +354,7 @@ def test_a_full_disk(
 ) -> None:
     send(course, "ada")
     assert Path("gradebook.db").stat().st_size > 2 * 40_000
-    with small_files(size), watching() as watcher:
+    with watching() as watcher, small_files(size):
         full = resource.getrlimit(resource.RLIMIT_FSIZE)
         clock += [lambda: None, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (full[1], full[1]))]
         run(watcher)
