@@ -10,7 +10,7 @@ import json
 import os
 import socket
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from pathlib import Path
 
@@ -49,6 +49,11 @@ def with_first(**fields: object) -> Content:
     return with_cells(lambda cells: [{**plain, **fields}, *cells])
 
 
+def with_last(cell: dict, field: str, values: Iterable[object]) -> Content:
+    """The same with cells at the end that have these values in a field."""
+    return with_cells(lambda cells: [*cells, *({**cell, field: value} for value in values)])
+
+
 def with_raw(value: str) -> Content:
     """The same with a text in place of a value that JSON has no way to make from Python."""
     return lambda release: with_(metadata={"x": "HERE"})(release).replace(b'"HERE"', value.encode())
@@ -63,31 +68,6 @@ def version_3(release: NotebookNode) -> bytes:
     """The same in version 3 of the format, which had worksheets."""
     cells = [{**cell, "input": cell["source"], "language": "python"} for cell in answered(release).cells]
     return text({"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": cells}]})
-
-
-def spoiled_names(release: NotebookNode) -> bytes:
-    """Names of cells that are none, in cells of the student's own."""
-    notebook = json.loads(text(answered(release)))
-    for name in (None, 7, [], {}, "", "\0", "\ud800", "x" * 1_000_000, {"grade_id": []}, True):
-        cell = new_code_cell("1")
-        notebook["cells"].append({**cell, "metadata": {"nbgrader": {"grade_id": name, "solution": True}}})
-    return text(notebook)
-
-
-def spoiled_metadata(release: NotebookNode) -> bytes:
-    """Metadata of all wrong types, in cells of the student's own and in one answer's."""
-    notebook = json.loads(text(answered(release)))
-    for metadata in (None, 7, [], "text", {"nbgrader": []}, {"nbgrader": "x"}, {"nbgrader": {"points": {}}}):
-        notebook["cells"].append({**new_code_cell("1"), "metadata": metadata})
-    return text(notebook)
-
-
-def attachments(release: NotebookNode) -> bytes:
-    """Attached pictures that are none."""
-    notebook = json.loads(text(answered(release)))
-    for found in (7, [], "x", {"a": 7}, {"a": {"image/png": {}}}, {"\ud800": {"image/png": "x"}}, {"a": []}):
-        notebook["cells"].append({**new_markdown_cell("!"), "attachments": found})
-    return text(notebook)
 
 
 def duplicates(release: NotebookNode) -> bytes:
@@ -108,14 +88,19 @@ def many_outputs(release: NotebookNode) -> bytes:
 
 
 DEEP, LONG = 100_000, 30_000
+NAMES = (None, 7, [], {}, "", "\0", "\ud800", "x" * 1_000_000, {"grade_id": []}, True)
+METADATA = (None, 7, [], "text", {"nbgrader": []}, {"nbgrader": "x"}, {"nbgrader": {"points": {}}})
+ATTACHED = (7, [], "x", {"a": 7}, {"a": {"image/png": {}}}, {"\ud800": {"image/png": "x"}}, {"a": []})
 ODD: dict[str, Content] = {
     "format_3": version_3,
     "five_thousand_digits": with_raw("9" * 5000),
     "a_million_digits": with_raw(f"-{'1' * 1_000_000}"),
     "infinity": with_raw('[NaN, Infinity, -Infinity, 1e999, "\\ud800"]'),
-    "names": spoiled_names,
-    "metadata": spoiled_metadata,
-    "attachments": attachments,
+    "names": with_last(
+        new_code_cell("1"), "metadata", [{"nbgrader": {"grade_id": one, "solution": True}} for one in NAMES]
+    ),
+    "metadata": with_last(new_code_cell("1"), "metadata", METADATA),
+    "attachments": with_last(new_markdown_cell("!"), "attachments", ATTACHED),
     "duplicates": duplicates,
     "outputs": many_outputs,
     "metadata_of_the_notebook": with_(metadata=[{"autograder": {"finished": "2030"}}]),
@@ -165,15 +150,33 @@ WRONG: dict[str, Content] = {
 }
 
 
+IN_PLACE: dict[str, Place] = {}
+BESIDE: dict[str, Place] = {}
+
+
+def put_into(table: dict[str, Place], *, here: bool = True) -> Callable[[Place], Place]:
+    """Puts a function into a table, if its case can be made here."""
+
+    def put(function: Place) -> Place:
+        if here:
+            table[function.__name__] = function
+        return function
+
+    return put
+
+
+@put_into(IN_PLACE)
 def folder_in_place(path: Path, right: bytes) -> None:
     path.mkdir()
     (path / path.name).write_bytes(right)
 
 
+@put_into(IN_PLACE)
 def pipe_in_place(path: Path, right: bytes) -> None:
     os.mkfifo(path)
 
 
+@put_into(IN_PLACE)
 def socket_in_place(path: Path, right: bytes) -> None:
     here = os.getcwd()
     os.chdir(path.parent)  # the path of a socket must be short
@@ -184,39 +187,47 @@ def socket_in_place(path: Path, right: bytes) -> None:
         os.chdir(here)
 
 
+@put_into(IN_PLACE)
 def link_to_the_gradebook(path: Path, right: bytes) -> None:
     path.symlink_to(path.parents[3] / "gradebook.db")
 
 
+@put_into(IN_PLACE, here=os.geteuid() == 0)  # nobody else can make one
 def endless_device(path: Path, right: bytes) -> None:
     os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # as /dev/zero
 
 
+@put_into(IN_PLACE)
 def second_name(path: Path, right: bytes) -> None:
     (path.parents[3] / "right.ipynb").write_bytes(right)
     os.link(path.parents[3] / "right.ipynb", path)
 
 
+@put_into(IN_PLACE)
 def larger_than_any_disk(path: Path, right: bytes) -> None:
     path.write_bytes(right)
     os.truncate(path, 1 << 40)
 
 
+@put_into(IN_PLACE, here=os.geteuid() != 0)  # nothing is forbidden to root
 def nothing_may_be_read(path: Path, right: bytes) -> None:
     path.write_bytes(right)
     path.chmod(0)
 
 
+@put_into(IN_PLACE)
 def submission_is_a_file(path: Path, right: bytes) -> None:
     path.parent.rmdir()
     path.parent.write_bytes(right)
 
 
+@put_into(IN_PLACE)
 def submission_is_a_pipe(path: Path, right: bytes) -> None:
     path.parent.rmdir()
     os.mkfifo(path.parent)
 
 
+@put_into(IN_PLACE)
 def submission_is_a_link(path: Path, right: bytes) -> None:
     path.parent.rmdir()
     elsewhere = path.parents[3] / "elsewhere"
@@ -225,40 +236,26 @@ def submission_is_a_link(path: Path, right: bytes) -> None:
     path.parent.symlink_to(elsewhere)
 
 
-IN_PLACE: dict[str, Place] = {
-    function.__name__: function
-    for function in (
-        folder_in_place, pipe_in_place, socket_in_place, link_to_the_gradebook, second_name,
-        larger_than_any_disk, submission_is_a_file, submission_is_a_pipe, submission_is_a_link,
-    )
-}  # fmt: skip
-if os.geteuid() == 0:  # nobody else can make one
-    IN_PLACE["endless_device"] = endless_device
-else:  # nothing is forbidden to root
-    IN_PLACE["nothing_may_be_read"] = nothing_may_be_read
-
-
+@put_into(BESIDE)
 def pipes_beside(path: Path, right: bytes) -> None:
     for name in ("data.csv", "timestamp.txt", "helpers.py", "submission_secret.txt"):
         os.mkfifo(path.with_name(name))
 
 
+@put_into(BESIDE)
 def socket_beside(path: Path, right: bytes) -> None:
     socket_in_place(path.with_name("socket"), right)
 
 
+@put_into(BESIDE)
 def folders_beside(path: Path, right: bytes) -> None:
-    for name in (
-        "timestamp.txt",
-        "submission_secret.txt",
-        f"{path.stem}.html",
-        "empty",
-        f"{path.stem}_files",
-    ):
+    page = path.with_suffix(".html")
+    for name in ("timestamp.txt", "submission_secret.txt", page.name, "empty", f"{path.stem}_files"):
         path.with_name(name).mkdir()
-    (path.with_name(f"{path.stem}.html") / "page.html").write_text("mine")
+    (page / "page.html").write_text("mine")
 
 
+@put_into(BESIDE)
 def links_beside(path: Path, right: bytes) -> None:
     gradebook = path.parents[3] / "gradebook.db"
     os.link(gradebook, path.with_name("hard.db"))
@@ -267,26 +264,20 @@ def links_beside(path: Path, right: bytes) -> None:
     path.with_name("timestamp.txt").symlink_to(gradebook)
 
 
+@put_into(BESIDE)
 def names_beside(path: Path, right: bytes) -> None:
-    for name in (
-        b"a\nb.ipynb",
-        b"\xff\xfe.ipynb",
-        b"`x`.ipynb",
-        b"<b>.ipynb",
-        b"*.ipynb",
-        b"x" * 249 + b".ipynb",
-    ):
-        Path(os.fsdecode(os.fsencode(path.parent) + b"/" + name)).write_bytes(right)
+    for name in (b"a\nb", b"\xff\xfe", b"`x`", b"<b>", b"*", b"x" * 249):
+        Path(os.fsdecode(os.fsencode(path.parent) + b"/" + name + b".ipynb")).write_bytes(right)
 
 
+@put_into(BESIDE)
 def nested_beside(path: Path, right: bytes) -> None:
-    folder = path.parent
-    for _ in range(100):
-        folder = folder / "deeper"
+    folder = path.parent.joinpath(*["deeper"] * 100)
     folder.mkdir(parents=True)
     (folder / path.name).write_bytes(right)
 
 
+@put_into(BESIDE, here=os.geteuid() != 0)
 def nothing_beside_may_be_read(path: Path, right: bytes) -> None:
     path.with_name("closed").mkdir()
     for name in ("data.csv", "timestamp.txt", "closed/x"):
@@ -313,52 +304,29 @@ def beside(name: str, content: bytes) -> Place:
     return lambda path, right: path.with_name(name).write_bytes(content) and None
 
 
-BESIDE: dict[str, Place] = {
-    function.__name__: function
-    for function in (
-        pipes_beside, socket_beside, folders_beside, links_beside, names_beside, nested_beside,
-        *([] if os.geteuid() == 0 else [nothing_beside_may_be_read]),
-    )
-}  # fmt: skip
 BESIDE |= {f"time_{name}": beside("timestamp.txt", content) for name, content in TIMES.items()}
 BESIDE |= {f"secret_{name}": beside("submission_secret.txt", content) for name, content in SECRETS.items()}
 
-NAMELESS = [
-    b"a\nb",
-    b"\xff\xfe",
-    b" space",
-    b"space ",
-    b"[a]",
-    b"st*r",
-    b"what?",
-    b"x" * 200,
-    b"\xe2\x80\xae",
-    b"\x1b",
-]
+NAMELESS = [b"a\nb", b"\xff\xfe", b" space", b"space ", b"[a]", b"st*r", b"what?", b"x" * 200]
+NAMELESS += [b"\xe2\x80\xae", b"\x1b"]
 
 
 def hand_in_all(submitted: Path, assignment: str, release: NotebookNode) -> None:
     """A class of all cases, and ``aa_right`` and ``zz_right``, graded before and after them."""
     right = text(answered(release))
 
-    def place(student: str | bytes, made: Place) -> None:
+    def place(student: str | bytes) -> Path:
         folder = Path(os.fsdecode(os.fsencode(submitted) + b"/" + os.fsencode(student))) / assignment
         folder.mkdir(parents=True)
-        made(folder / f"{assignment}.ipynb", right)
+        return folder / f"{assignment}.ipynb"
 
     for student in ("aa_right", "zz_right", *NAMELESS):
-        place(student, lambda path, right: path.write_bytes(right) and None)
+        place(student).write_bytes(right)
     for student, content in {**ODD, **ONE_LOST, **WRONG}.items():
-        place(
-            student,
-            lambda path, right, content=content: path.write_bytes(content(deepcopy(release))) and None,
-        )
+        place(student).write_bytes(content(deepcopy(release)))
     for student, made in IN_PLACE.items():
-        place(student, made)
+        made(place(student), right)
     for student, made in BESIDE.items():
-
-        def with_right(path: Path, right: bytes, made: Place = made) -> None:
-            path.write_bytes(right)
-            made(path, right)
-
-        place(student, with_right)
+        path = place(student)
+        path.write_bytes(right)
+        made(path, right)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
+from grading_class import Says, a_class
 from postgres import Postgres
-from pretend_class import TIME_LIMIT, Graded, answered, hand_in, submissions
 
 from autograder.authoring.builder import build, solution_sources
-from autograder.authoring.scratch_course import CommandFailed, ScratchCourse
+from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.pool import LocalPool, Pool
 from autograder.sandbox import Executed, Sandbox
 from autograder.sandbox.plan import imported_modules, plan
@@ -50,6 +50,41 @@ class Lent:
         pass
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_by_all_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Where ``built_once`` keeps its folders: in one place for all processes of pytest-xdist."""
+    own = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHARED_BY_ALL_TESTS", str(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own))
+        yield
+
+
+@pytest.fixture
+def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    """A class of its own for each test, not graded yet, in the current folder."""
+    made = a_class(tmp_path / "class", root)
+    monkeypatch.chdir(made.folder)
+    return made
+
+
+@pytest.fixture
+def says(capsys: pytest.CaptureFixture[str]) -> Says:
+    """Runs a command's ``main`` in this process: what it writes. Where it fails, that is a sentence."""
+
+    def run(main: Callable[[list[str]], int], *arguments: str, status: int = 0) -> str:
+        capsys.readouterr()
+        assert main([*arguments]) == status
+        said = capsys.readouterr()
+        assert ("error: " in said.err) == bool(status) and "Traceback" not in said.out + said.err, said.err
+        return said.out + said.err
+
+    return run
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("filterwarnings", "ignore::sqlalchemy.exc.SAWarning")  # of nbgrader's gradebook
+
+
 @pytest.fixture(scope="session")
 def one_sandbox(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Callable[[bool], Pool]]:
     """A pool of one sandbox, which all tests of this process share: it takes long to start."""
@@ -73,28 +108,3 @@ def postgres() -> Iterator[Postgres]:
         pytest.skip(str(missing))
     yield server
     server.close()
-
-
-@pytest.fixture(scope="session")
-def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Graded]:
-    """All kinds of bad input, one student each, graded in one run."""
-    with not_waiting_for(tmp_path_factory.mktemp("locks")):
-        yield graded_traps(tmp_path_factory, root)
-
-
-def graded_traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Graded:
-    course = ScratchCourse(tmp_path_factory.mktemp("course"), root)
-    assignment = course.add_assignment(Path(__file__).parent / "traps.py")
-    (course.folder / "solutions" / assignment / f"{assignment}.py").write_text("# the solutions' script")
-    course.nbgrader("generate_assignment", assignment)
-    for student, content in submissions(course.released(assignment)).items():
-        hand_in(course, assignment, student, content)
-    renamed = course.folder / "submitted" / "renamed" / assignment / "my copy.ipynb"
-    nbformat.write(answered(course.released(assignment)), renamed)
-    failure = None
-    try:
-        course.nbgrader("autograde", assignment, f"--RunEveryCell.timeout={TIME_LIMIT}")
-    except CommandFailed as error:  # for one test to tell; the others look at the students
-        failure = error
-    course.nbgrader("generate_feedback", assignment)
-    return Graded(course, assignment, failure)

@@ -2,46 +2,101 @@
 
 from __future__ import annotations
 
+import io
 import os
+import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from fcntl import LOCK_EX, flock
 from pathlib import Path
+from time import sleep
 from typing import ClassVar
 
-from pretend_class import answered, hand_in
+import pytest
+from nbformat.v4 import new_output
+from nbgrader.api import Gradebook
+from nbgrader.apps import NbGrader
+from pretend_class import FULL, answered, hand_in
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.engine import Job
+from autograder.class_grading.course import Course
+from autograder.class_grading.engine import Job, Summary, grade
+from autograder.class_grading.pool import Pool
 from autograder.judging.outcome import MIME
 from autograder.sandbox import Executed, SandboxError, Step
 
 STUDENTS = ("ada", "bo", "chen", "dalia", "emeka", "fumi")
 RACE = "square_hidden"  # plays the part of a race
-FULL = {"double_check", "double_hidden", "square_check", "square_hidden", "negate_check", "negate_hidden"}
+Says = Callable[..., str]  # the fixture of that name
+TRAPS = Path(__file__).parent / "traps.py"
 
 
-def a_class(
-    folder: Path, root: Path, students: Iterable[str] = STUDENTS, db_url: str | None = None
-) -> ScratchCourse:
+def built_once(name: str, build: Callable[[Path], object]) -> Path:
+    """A folder that whoever comes first builds, for all processes of a run of the tests."""
+    shared = Path(os.environ["SHARED_BY_ALL_TESTS"])
+    with (shared / f"{name}.lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        if not (shared / name).exists():
+            shutil.rmtree(part := shared / f"{name}.part", ignore_errors=True)
+            build(part)
+            part.rename(shared / name)
+    return shared / name
+
+
+def copied(template: Path, folder: Path, root: Path) -> ScratchCourse:
+    """A copy of a course in another folder."""
+    shutil.copytree(template, folder, dirs_exist_ok=True)
+    return ScratchCourse(folder, root)
+
+
+def a_class(folder: Path, root: Path, students: Iterable[str] = STUDENTS) -> ScratchCourse:
     """A course with the assignment ``traps``, handed in with right answers by each of the students."""
-    course = ScratchCourse(folder, root)
-    if db_url:
-        configure(course, f"c.CourseDirectory.db_url = {db_url!r}")
-    course.nbgrader("generate_assignment", course.add_assignment(Path(__file__).parent / "traps.py"))
+
+    def release(new: Path) -> None:
+        course = ScratchCourse(new, root)
+        course.add_assignment(TRAPS)
+        (new / "solutions/traps/traps.py").write_text("# the solutions' script")
+        course.nbgrader("generate_assignment", "traps")
+
+    course = copied(built_once("traps", release), folder, root)
+    notebook = course.released("traps")
     for student in students:
-        notebook = answered(course.released("traps"), negate=f"def negate(x):\n    return -x  # {student}")
-        hand_in(course, "traps", student, notebook)
+        code = f"def negate(x):\n    return -x  # {student}"
+        hand_in(course, "traps", student, answered(notebook, negate=code))
     return course
+
+
+def half_undecided(folder: Path, root: Path) -> None:
+    """Make a graded class in which noise left one race of everybody undecided, at 0.5 of 2 points, and ada
+    is late.
+    """
+    course = a_class(folder, root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        with gradebook() as opened:
+            opened.update_or_create_assignment("traps", duedate="2026-03-05 12:00:00 UTC")
+        handed_in("ada").with_name("timestamp.txt").write_text("2026-03-05 13:00:00 UTC")
+        Path("late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
+        assert not graded(Instant(undecided=2)).failed
 
 
 def configure(course: ScratchCourse, line: str) -> None:
     """Add a line to the course's nbgrader_config.py."""
     with (course.folder / "nbgrader_config.py").open("a") as file:
         file.write(f"{line}\n")
+
+
+def use_gradebook(course: ScratchCourse, url: str) -> None:
+    """Let a course that nobody is graded in have another gradebook."""
+    (course.folder / "gradebook.db").unlink()
+    configure(course, f"c.CourseDirectory.db_url = {url!r}")
+    course.nbgrader("generate_assignment", "traps", "--force")
 
 
 def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -53,6 +108,61 @@ def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
     )
+
+
+def nbgrader(course: ScratchCourse, app: type[NbGrader], *arguments: str, status: int = 0) -> str:
+    """As ``course.nbgrader``, in this process: what a command says, which ends with this status."""
+    said, ended = io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
+        patch.chdir(course.folder)
+        patch.setenv("JUPYTER_CONFIG_DIR", course.environment["JUPYTER_CONFIG_DIR"])
+        try:
+            command = app()
+            command.initialize([*arguments])
+            command.start()
+        except SystemExit as exit:
+            ended = exit.code
+    assert ended == status, said.getvalue()
+    return said.getvalue()
+
+
+def graded(connect: Callable[[bool], Pool] | None = None, **options: object) -> Summary:
+    """Grade the class in the current folder, with a pool that pretends if no other is given."""
+    with Course("traps") as opened, opened.locked():
+        return grade(opened, connect=connect or Instant(), **options)
+
+
+def gradebook() -> Gradebook:
+    """That of the course in the current folder."""
+    return Gradebook(f"sqlite:///{Path.cwd() / 'gradebook.db'}")
+
+
+@contextmanager
+def small_files(size: int) -> Iterator[None]:
+    """Files that cannot grow behave as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def scores(db_url: str | None = None, assignment: str = "traps") -> dict[str, float]:
+    """Everybody's points, less the penalty, in a gradebook: that of the current folder if none is given."""
+    with Gradebook(db_url) if db_url else gradebook() as opened:
+        return {
+            one.student_id: one.score - (one.late_submission_penalty or 0.0)
+            for one in opened.assignment_submissions(assignment)
+        }
+
+
+def handed_in(student: str) -> Path:
+    return Path("submitted", student, "traps", "traps.ipynb")
+
+
+def autograded(student: str) -> Path:
+    return Path("autograded", student, "traps", "traps.ipynb")
 
 
 def pretend(
@@ -74,30 +184,22 @@ def pretend(
         index, name = cell["index"], cell["grade_id"]
         if cell["role"] != "test" or (only is not None and index not in only):
             continue
-        word, points = (
-            ("undecided", 0.5) if name == RACE and undecided else ("passed", 1.0 + ("hidden" in name))
-        )
-        if word == "undecided":
+        word, points = "passed", 1.0 + ("hidden" in name)
+        if name == RACE and undecided:
+            word, points = "undecided", 0.5
             done.undecided.append(index)
         data = {"outcome": word, "points": points, "max_points": 2, "message": "as told"}
         if name == RACE:
             data["laps"] = [{"device": "cpu", "ratio": 4.0, "required": 2.0}]
         done.outputs[index] = [
-            {"output_type": "display_data", "data": {"text/plain": word, MIME: data}, "metadata": {}},
-            {
-                "output_type": "execute_result",
-                "data": {"text/plain": str(points)},
-                "metadata": {},
-                "execution_count": 1,
-            },
+            new_output("display_data", {"text/plain": word, MIME: data}),
+            new_output("execute_result", {"text/plain": str(points)}, execution_count=1),
         ]
     return done.to_dict()
 
 
 def pretend_slowly(cells: list[dict], **settings: object) -> dict:
     """As ``pretend``, with half a second more."""
-    from time import sleep
-
     found = pretend(cells, **settings)
     sleep(0.5)
     return found

@@ -63,14 +63,8 @@ class CanvasCourse:
 
     def _submission(self, assignment: int, person: int) -> dict[str, Any]:
         score = self.scores.get((assignment, person))
-        return {
-            "id": 1000 * assignment + person,
-            "assignment_id": assignment,
-            "course_id": 7,
-            "user_id": person,
-            "score": score,
-            "grade": None if score is None else str(score),
-        }
+        about = {"id": 1000 * assignment + person, "assignment_id": assignment, "course_id": 7}
+        return about | {"user_id": person, "score": score, "grade": score and str(score)}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -111,11 +105,8 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, status: int, content: Any, headers: dict[str, str] | None = None) -> None:
         body = json.dumps(content).encode()
         self.send_response(status)
-        for name, value in {
-            "Content-Type": "application/json",
-            "Content-Length": str(len(body)),
-            **(headers or {}),
-        }.items():
+        about = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
+        for name, value in about.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

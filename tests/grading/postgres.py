@@ -66,17 +66,8 @@ class Postgres:
 
     def sql(self, database: str, statement: str) -> str:
         """What psql prints for a statement, without decoration."""
-        command = [
-            self.programs / "psql",
-            "-h",
-            self.folder,
-            "-U",
-            "grader",
-            "-d",
-            database,
-            "-Atc",
-            statement,
-        ]
+        about = ["-h", self.folder, "-U", "grader", "-d", database]
+        command = [self.programs / "psql", *about, "-Atc", statement]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def database(self, name: str) -> str:

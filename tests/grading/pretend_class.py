@@ -23,6 +23,8 @@ RIGHT = {
     "square": "def square(x):\n    return x * x",
     "negate": "def negate(x):\n    return -x",
 }
+# The points of their tests.
+FULL = {f"{name}_{test}": points for name in RIGHT for test, points in (("check", 1), ("hidden", 2))}
 
 
 def answered(release: NotebookNode, **answers: str) -> NotebookNode:
@@ -78,15 +80,8 @@ def noisy(release: NotebookNode) -> NotebookNode:
 
 def loops(release: NotebookNode) -> NotebookNode:
     """A loop that can be interrupted, and one that cannot."""
-    stubborn = """
-def square(x):
-    while True:
-        try:
-            while True:
-                pass
-        except BaseException:
-            pass
-"""
+    stubborn = "def square(x):\n    while True:\n        try:\n            while True: pass\n"
+    stubborn += "        except BaseException:\n            pass\n"
     return answered(release, double="def double(x):\n    while True:\n        pass", square=stubborn)
 
 
@@ -163,8 +158,7 @@ class Graded:
 
     def page(self, student: str) -> str:
         """The feedback page as a student reads it: its visible text, without line breaks."""
-        html = self.course.page(student, self.assignment).read_text()
-        body = re.sub(r"(?s)<(style|script).*?</\1>", "", html)
+        body = re.sub(r"(?s)<(style|script).*?</\1>", "", self.html(student))
         return " ".join(unescape(re.sub(r"<[^>]*>", "", body)).split())
 
     def html(self, student: str) -> str:

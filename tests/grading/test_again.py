@@ -8,39 +8,32 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from grading_class import STUDENTS, Instant, a_class, command, grades, pretend
-from nbgrader.api import Gradebook
+from grading_class import (
+    STUDENTS,
+    Says,
+    built_once,
+    command,
+    copied,
+    gradebook,
+    graded,
+    grades,
+    half_undecided,
+    handed_in,
+    pretend,
+)
 from test_report import Text
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import again
 from autograder.class_grading.again import main
 from autograder.class_grading.course import Course
-from autograder.class_grading.engine import grade
 from autograder.class_grading.report import page
 from autograder.class_grading.results import ClassResults, Graded, GradedTest, read_results
 from autograder.nbgrader_plugin.submissions import only_one
 from autograder.sandbox import Executed
 
-pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
-
 ADA = ("traps", "--student", "ada", "--exercise", "square")
 PAGE = Path("autograded/ada/traps/traps.ipynb")
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
-    """A graded class, in which noise left one race of everybody undecided, at 0.5 of 2 points."""
-    course = a_class(tmp_path_factory.mktemp("template"), root)
-    with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
-        gradebook.update_or_create_assignment("traps", duedate="2027-03-05 12:00:00 UTC")
-    (course.folder / "submitted/ada/traps/timestamp.txt").write_text("2027-03-05 13:00:00 UTC")
-    (course.folder / "late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(course.folder)
-        with Course("traps") as opened, opened.locked():
-            assert not grade(opened, connect=Instant(undecided=2)).failed
-    return course.folder
 
 
 class Pretended:
@@ -68,17 +61,13 @@ class Pretended:
 
 
 @pytest.fixture
-def course(template: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
-    """A class of its own for each test, in the current folder, with a pretended sandbox."""
-    shutil.copytree(template, tmp_path / "class")
-    monkeypatch.chdir(tmp_path / "class")
+def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    """A graded class of its own for each test, in the current folder, with a pretended sandbox."""
+    made = copied(built_once("undecided", lambda new: half_undecided(new, root)), tmp_path / "class", root)
+    monkeypatch.chdir(made.folder)
     monkeypatch.setattr(again, "Sandbox", Pretended)
     monkeypatch.setattr(Pretended, "ran", [])
-    return ScratchCourse(tmp_path / "class", root)
-
-
-def gradebook() -> Gradebook:
-    return Gradebook(f"sqlite:///{Path.cwd() / 'gradebook.db'}")
+    return made
 
 
 def decide(test: str, points: float) -> None:
@@ -105,17 +94,18 @@ def disputes() -> list[dict]:
     return [json.loads(line) for line in Path(".grading/traps.disputes.jsonl").read_text().splitlines()]
 
 
-def test_both_verdicts_are_shown_and_nothing_changes(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_both_verdicts_are_shown_and_nothing_changes(course: ScratchCourse, says: Says) -> None:
     before, notebook = grades(course), PAGE.read_bytes()
-    assert main([*ADA]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "ada, square: Test Before Now What counts" in said
-    assert "square_check 1 points, passed: as told 1 points, passed: as told before" in said
-    assert "square_hidden 0.5 points, undecided: as told 2 points, passed: as told before" in said
-    assert r"suspicious: square_check: Tried \x1b[1mthis\x1b[0m." in said
-    assert "No points were changed." in said and "--keep better" in said
+    said = " ".join(says(main, *ADA).split())
+    for words in (
+        "ada, square: Test Before Now What counts",
+        "square_check 1 points, passed: as told 1 points, passed: as told before",
+        "square_hidden 0.5 points, undecided: as told 2 points, passed: as told before",
+        r"suspicious: square_check: Tried \x1b[1mthis\x1b[0m.",
+        "No points were changed.",
+        "--keep better",
+    ):
+        assert words in said
     assert Pretended.ran == [("now", ["square_check", "square_hidden"])]
     assert grades(course) == before and PAGE.read_bytes() == notebook
     (kept,) = disputes()
@@ -129,26 +119,27 @@ def test_both_verdicts_are_shown_and_nothing_changes(
     }
 
 
-def test_the_better_verdict_counts_if_asked_for(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_better_verdict_counts_if_asked_for(course: ScratchCourse, says: Says) -> None:
     before, mode = grades(course), PAGE.stat().st_mode
     assert penalty() == 0.5 * 14.5
-    assert main([*ADA, "--keep", "better"]) == 0
-    assert (
-        "The new verdict counts for 1 of 1. Make and release their feedback anew." in capsys.readouterr().out
-    )
-    assert grades(course) == before | {"ada": before["ada"] | {"square_hidden": 2}}
-    assert "square_hidden" not in waiting()
-    assert penalty() == 0.5 * 16, "lateness is counted of the new points"
+    decide("negate_check", 0.75)
+    said = says(main, "traps", "--student", "bo", "ada", "--exercise", "square", "--keep", "better")
+    assert "The new verdict counts for 2 of 2. Make and release their feedback anew." in said
+    better = {student: before[student] | {"square_hidden": 2} for student in ("ada", "bo")}
+    better["ada"]["negate_check"] = 0.75
+    assert grades(course) == before | better
+    assert [kept["student"] for kept in disputes()] == ["ada", "bo"]
+    assert waiting() == set()
+    assert penalty() == 0.5 * 15.75, "lateness is counted of the new points"
     assert PAGE.stat().st_mode == mode
     with Course("traps") as opened:
         assert opened.graded(opened.submissions()[0])
         results = read_results(opened)
     (test,) = (test for test in results.graded[0].tests if test.name == "square_hidden")
     assert (test.points, test.outcome) == (2, "passed")
-    assert "Judged again (2)" in Text(page(results)).text
-    assert "0.5 points, undecided: as told 2 points, passed: as told now" in Text(page(results)).text
+    shown = Text(page(results)).text
+    assert "Judged again (4)" in shown
+    assert "0.5 points, undecided: as told 2 points, passed: as told now" in shown
 
 
 @pytest.mark.parametrize(("keep", "points"), [("better", 2), ("new", 0.5)])
@@ -165,101 +156,52 @@ def test_a_worse_verdict_counts_only_if_asked_for(
 
 
 @pytest.mark.parametrize("points", [0.25, 0.0, 3.0])
-def test_a_decision_by_hand_stays(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str], points: float
+def test_a_decision_by_hand_stays_and_no_other_is_opened_again(
+    course: ScratchCourse, says: Says, points: float
 ) -> None:
     decide("square_hidden", points)
-    assert main([*ADA, "--keep", "new"]) == 0
-    assert f"{points:g} points, by hand" in capsys.readouterr().out
+    decide("negate_check", 0.75)
+    before, notebook = waiting(), PAGE.read_bytes()
+    says(main, *ADA, "--keep", "better")
+    assert PAGE.read_bytes() == notebook, "the decision covers a better verdict"
+    assert f"{points:g} points, by hand" in says(main, *ADA, "--keep", "new")
+    assert waiting() == before
     with gradebook() as opened:
         entry = opened.find_grade("square_hidden", "traps", "traps", "ada")
         assert (entry.manual_score, entry.auto_score, entry.needs_manual_grade) == (points, 0.5, False)
-    assert [test["counts"] for test in disputes()[0]["tests"]] == ["now", f"{points:g} points, by hand"]
+    assert [test["counts"] for test in disputes()[-1]["tests"]] == ["now", f"{points:g} points, by hand"]
 
 
-def test_a_better_verdict_that_a_decision_by_hand_covers_changes_nothing(course: ScratchCourse) -> None:
-    decide("square_hidden", 1.0)
-    notebook = PAGE.read_bytes()
-    assert main([*ADA, "--keep", "better"]) == 0
-    assert PAGE.read_bytes() == notebook
-
-
-def test_other_decisions_by_hand_are_not_opened_again(course: ScratchCourse) -> None:
-    decide("negate_check", 0.75)
-    before = waiting()
-    assert main([*ADA, "--keep", "new"]) == 0
-    assert waiting() == before - {"square_hidden"}
-
-
-def test_several_students_at_once(course: ScratchCourse) -> None:
-    before = grades(course)
-    assert main(["traps", "--student", "bo", "ada", "--exercise", "square", "--keep", "better"]) == 0
-    better = {student: before[student] | {"square_hidden": 2} for student in ("ada", "bo")}
-    assert grades(course) == before | better
-    assert [kept["student"] for kept in disputes()] == ["ada", "bo"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+def test_what_is_refused(course: ScratchCourse, says: Says) -> None:
+    for arguments, sentence in (
         (["tarps", *ADA[1:]], "The gradebook has no assignment 'tarps'. Did you mean traps?"),
         (["traps", "--student", "adda", "--exercise", "square"], "Did you mean ada?"),
         (["traps", "--student", "ada", "--exercise", "sqare"], "no exercise 'sqare'. Did you mean square?"),
         (["traps", "--student", "ada", "--exercise", "square_hidden"], "Did you mean square?"),
         (["traps", "--student", "ada", "--exercise", "7"], "has no exercise '7'. It has "),
-    ],
-)
-def test_unknown_names(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
-) -> None:
-    assert main(arguments) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("error: ") and sentence in said and "Traceback" not in said
+    ):
+        assert sentence in says(main, *arguments, status=1)
+    with only_one(course.folder):
+        assert "Another grade command is at work" in says(main, *ADA, status=1)
     assert not Pretended.ran
-
-
-def test_what_is_to_be_graded_anyway_is_not_judged_again(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("submitted/ada/traps/helpers.py").write_text("LIMIT = 3")
-    assert main([*ADA]) == 1
-    assert (
-        "error: ada: it is to be graded first, because the submitted files changed:"
-        in capsys.readouterr().err
-    )
-    shutil.rmtree("autograded/ada")
-    assert main(["traps", "--student", "ada", "bo", "--exercise", "square"]) == 1
-    said = capsys.readouterr()
-    assert "it is not graded yet: python -m autograder grade traps" in said.err
-    assert "bo, square:" in said.out, "one that cannot be judged does not stop the others"
-
-
-def test_what_cannot_be_read_is_not_judged_again(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("submitted/ada/traps/traps.ipynb").write_text("{")
-    with Course("traps") as opened, opened.locked():
-        assert grade(opened, connect=Instant()).graded == ["ada"]
-    assert main([*ADA]) == 1
-    assert "error: ada: The file `traps.ipynb` is not a Jupyter notebook" in capsys.readouterr().err
-
-
-def test_nothing_changes_where_the_old_verdict_cannot_be_kept(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
     before, notebook = grades(course), PAGE.read_bytes()
-    Path(".grading/traps.disputes.jsonl").write_text("no JSON\n")
-    assert main([*ADA, "--keep", "new"]) == 1
-    assert "traps.disputes.jsonl cannot be read" in capsys.readouterr().err
+    Path(".grading/traps.disputes.jsonl").write_text("no JSON\n")  # the old verdict could not be kept
+    assert "traps.disputes.jsonl cannot be read" in says(main, *ADA, "--keep", "new", status=1)
     assert grades(course) == before and PAGE.read_bytes() == notebook
 
 
-def test_it_is_refused_while_the_class_is_graded(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+def test_what_is_to_be_graded_anyway_or_cannot_be_read_is_not_judged_again(
+    course: ScratchCourse, says: Says
 ) -> None:
-    with only_one(course.folder):
-        assert main([*ADA]) == 1
-    assert "Another grade command is at work" in capsys.readouterr().err
+    handed_in("ada").write_text("{")
+    said = says(main, *ADA, status=1)
+    assert "ada: it is to be graded first, because the submitted files changed:" in said
+    assert graded().graded == ["ada"]
+    shutil.rmtree("autograded/bo")
+    said = says(main, "traps", "--student", "ada", "bo", "chen", "--exercise", "square", status=1)
+    assert "error: ada: The file `traps.ipynb` is not a Jupyter notebook" in said
+    assert "bo: it is to be graded first, because it is not graded yet: python -m autograder grade" in said
+    assert "chen, square:" in said, "those that cannot be judged do not stop the others"
 
 
 def test_nothing_in_the_report_is_taken_for_html() -> None:

@@ -5,117 +5,92 @@ A class of all bad inputs is graded once by each way there is.
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from bad_inputs import BESIDE, IN_PLACE, NAMELESS, ODD, ONE_LOST, WRONG, hand_in_all
-from grading_class import configure
-from pretend_class import Graded
+from grading_class import a_class, built_once, configure
+from pretend_class import FULL, Graded
 
 from autograder.authoring.scratch_course import ScratchCourse
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+pytestmark = pytest.mark.slow
+
 
 HANGS = 900  # seconds after which a command counts as hanging
-FULL = {
-    "double_check": 1, "double_hidden": 2, "square_check": 1, "square_hidden": 2,
-    "negate_check": 1, "negate_hidden": 2,
-}  # fmt: skip
 STUDENTS = ("aa_right", *ODD, *ONE_LOST, *WRONG, *IN_PLACE, *BESIDE, "zz_right")
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
-    """A course with an assignment that nobody has handed in yet."""
-    course = ScratchCourse(tmp_path_factory.mktemp("template"), root)
-    course.nbgrader("generate_assignment", course.add_assignment(Path(__file__).parent / "traps.py"))
-    return course.folder
-
-
-@pytest.fixture(scope="module", params=["make grade", "nbgrader autograde"])
-def graded(
-    request: pytest.FixtureRequest, template: Path, tmp_path_factory: pytest.TempPathFactory, root: Path
-) -> Iterator[Graded]:
+def grade_all(folder: Path, root: Path, way: str) -> None:
     """The class, graded in one of the two ways; one of them with feedback and report, which read the same."""
-    folder = tmp_path_factory.mktemp("class") / "course"
-    shutil.copytree(template, folder)
-    course = ScratchCourse(folder, root)
+    course = a_class(folder, root, students=())
     configure(course, "c.RunEveryCell.timeout = 20")
     hand_in_all(course.folder / "submitted", "traps", course.released("traps"))
+    commands = [f"{way} traps"]
+    if way == "autograder grade":
+        commands += [f"nbgrader {name}_feedback traps" for name in ("generate", "release")]
+        commands.append("autograder report traps")
     said = {}
-    if request.param == "make grade":
-        said["grade"] = run(course, "autograder", "grade", "traps")
-        said["feedback"] = run(course, "nbgrader", "generate_feedback", "traps")
-        said["release"] = run(course, "nbgrader", "release_feedback", "traps")
-        said["report"] = run(course, "autograder", "report", "traps")
-    else:
-        said["autograde"] = run(course, "nbgrader", "autograde", "traps")
-    found = Graded(course, "traps")
-    found.said = said
-    yield found
-    for closed in course.folder.rglob("closed"):
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", *command.split()],
+            cwd=course.folder,
+            env={**os.environ, **course.environment},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=HANGS,
+        )
+        said[command] = (done.returncode, done.stdout + done.stderr)
+    (folder / "said.json").write_text(json.dumps(said))
+    for closed in folder.rglob("closed"):
         closed.chmod(0o700)
 
 
-def run(course: ScratchCourse, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=course.folder,
-        env={**os.environ, **course.environment},
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=HANGS,
-    )
+@pytest.fixture(scope="module", params=["autograder grade", "nbgrader autograde"])
+def graded(request: pytest.FixtureRequest, root: Path) -> Graded:
+    """The class that was graded so once for all tests: they only look at it, so they need no copy."""
+    folder = built_once(request.param.replace(" ", "_"), lambda new: grade_all(new, root, request.param))
+    found = Graded(ScratchCourse(folder), "traps")
+    found.said = json.loads((folder / "said.json").read_text())
+    return found
 
 
 def test_every_command_comes_to_its_end(graded: Graded) -> None:
-    for name, done in graded.said.items():
+    for command, (status, said) in graded.said.items():
         # Folders that no student can have are left, and told.
-        assert done.returncode == (1 if name == "grade" else 0), (
-            name,
-            done.stdout[-2000:],
-            done.stderr[-2000:],
-        )
-        assert "Traceback" not in done.stdout + done.stderr, name
+        assert status == (1 if command == "autograder grade traps" else 0), (command, said[-2000:])
+        assert "Traceback" not in said, command
 
 
-def test_everybody_has_a_grade(graded: Graded) -> None:
+def test_everybody_has_a_grade_and_right_answers_count_whatever_else_is_there(graded: Graded) -> None:
     assert graded.points.keys() == set(STUDENTS)
     missing = {student: tests for student, tests in graded.points.items() if None in tests.values()}
     assert missing == {}
+    found = {student: {test: tests[test] for test in FULL} for student, tests in graded.points.items()}
+    right = ("aa_right", "zz_right", *ODD, *BESIDE)
+    assert {student: found[student] for student in right} == dict.fromkeys(right, FULL)
+    # Code that cannot be read costs one exercise.
+    one_lost = {test: points * (not test.startswith("double")) for test, points in FULL.items()}
+    assert {student: found[student] for student in ONE_LOST} == dict.fromkeys(ONE_LOST, one_lost)
 
 
-@pytest.mark.parametrize("student", ["aa_right", "zz_right", *ODD, *BESIDE])
-def test_right_answers_count_whatever_else_is_there(graded: Graded, student: str) -> None:
-    assert {test: graded.points[student][test] for test in FULL} == FULL
-
-
-@pytest.mark.parametrize("student", ONE_LOST)
-def test_code_that_cannot_be_read_costs_one_exercise(graded: Graded, student: str) -> None:
-    wanted = {test: points * (not test.startswith("double")) for test, points in FULL.items()}
-    assert {test: graded.points[student][test] for test in FULL} == wanted
-
-
-@pytest.mark.parametrize("student", [*WRONG, *IN_PLACE])
-def test_what_is_no_notebook_gets_0_and_a_page(graded: Graded, student: str) -> None:
-    assert set(graded.points[student].values()) == {0}
-    assert "This submission could not be graded" in graded.autograded(student).cells[0].source
-    if "feedback" in graded.said:
-        page = graded.page(student)
-        assert "This submission could not be graded" in page
-        assert "Traceback" not in page
+def test_what_is_no_notebook_gets_0_and_a_page(graded: Graded) -> None:
+    for student in (*WRONG, *IN_PLACE):
+        assert set(graded.points[student].values()) == {0}, student
+        assert "This submission could not be graded" in graded.autograded(student).cells[0].source, student
+        if "nbgrader generate_feedback traps" in graded.said:
+            page = graded.page(student)
+            assert "This submission could not be graded" in page and "Traceback" not in page, student
 
 
 def test_folders_that_no_student_can_have_are_told(graded: Graded) -> None:
-    told = [ascii(os.fsdecode(name)[:128]) for name in NAMELESS]
-    said = "".join(done.stdout + done.stderr for name, done in graded.said.items() if "grade" in name)
-    assert [name for name in told if name not in said] == []
+    _, said = next(iter(graded.said.values()))
+    assert [name for name in NAMELESS if ascii(os.fsdecode(name)[:128]) not in said] == []
     assert said.count("rename its folder") >= len(NAMELESS)
 
 
@@ -126,19 +101,10 @@ def test_nothing_but_the_notebook_its_time_and_its_secret_is_taken_over(graded: 
         assert found <= {"traps.ipynb", "traps.html", "timestamp.txt", "submission_secret.txt"}
 
 
-@pytest.mark.parametrize("graded", ["make grade"], indirect=True)
-def test_everybody_has_a_page(graded: Graded) -> None:
+@pytest.mark.parametrize("graded", ["autograder grade"], indirect=True)
+def test_everybody_has_a_page_and_the_report_names_those_without_a_grade(graded: Graded) -> None:
     assert [student for student in STUDENTS if "Score:" not in graded.page(student)] == []
-
-
-@pytest.mark.parametrize("graded", ["make grade"], indirect=True)
-def test_everybodys_page_is_released(graded: Graded) -> None:
-    released = list((graded.course.folder / "exchange").rglob("*.html"))
-    assert len(released) == len(STUDENTS)
-
-
-@pytest.mark.parametrize("graded", ["make grade"], indirect=True)
-def test_the_report_names_those_without_a_grade(graded: Graded) -> None:
+    assert len(list((graded.course.folder / "exchange").rglob("*.html"))) == len(STUDENTS)
     text = (graded.course.folder / "reports" / "traps.html").read_text()
     assert f"{len(STUDENTS)} of {len(STUDENTS) + len(NAMELESS)}" in text
     assert text.count("rename its folder") == len(NAMELESS)

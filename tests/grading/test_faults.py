@@ -11,50 +11,42 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import nbformat
 import pytest
 from grading_class import (
     STUDENTS,
-    Instant,
     Pretending,
+    Says,
     a_class,
+    autograded,
     command,
     deadly_to_all,
+    graded,
     grades,
     half_written,
+    handed_in,
     pretend_slowly,
     refused_by_one,
+    scores,
+    use_gradebook,
 )
-from nbgrader.api import Gradebook
 from postgres import Postgres
-from pretend_class import answered, find, hand_in
-from test_engine import RIGHT
+from pretend_class import FULL, find
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import dask_pool, engine, progress_bar
 from autograder.class_grading.command import main
 from autograder.class_grading.course import Course, GradingError
 from autograder.class_grading.dask_pool import DaskPool
-from autograder.class_grading.engine import Summary, grade
 from autograder.class_grading.pool import LocalPool, Pool, PoolError
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+pytestmark = pytest.mark.slow
 TESTS = Path(__file__).parent
-
-
-@pytest.fixture
-def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
-    monkeypatch.chdir(tmp_path)
-    return a_class(tmp_path, root)
-
-
-def run(connect: Callable[[bool], Pool]) -> Summary:
-    with Course("traps") as opened, opened.locked():
-        return grade(opened, connect=connect)
 
 
 def here(require: bool) -> LocalPool:
@@ -69,9 +61,20 @@ def finished() -> set[str]:
 
 def all_graded_once(course: ScratchCourse, *runs: list[str]) -> None:
     assert sorted(student for graded in runs for student in graded) == sorted(STUDENTS)
-    assert grades(course) == dict.fromkeys(STUDENTS, RIGHT)
+    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
     assert half_written(course) == 0
     assert finished() == set(STUDENTS)
+
+
+def after(number: int, act: Callable[[], object]) -> Callable[[], None]:
+    """What a grader does between two submissions: when so many are graded, something happens."""
+    turns = count(1)
+
+    def between() -> None:
+        if next(turns) == number:
+            act()
+
+    return between
 
 
 @contextmanager
@@ -120,15 +123,21 @@ class Dask:
     def start(self, port: str) -> None:
         arguments = ["--port", port, "--no-dashboard", "--scheduler-file", self.file]
         self.processes.append(self._start("scheduler", *arguments))
-        while not os.path.exists(self.file):
-            time.sleep(0.05)
-        self.address = json.loads(Path(self.file).read_text())["address"]
+        self.address = self._written_address()
         for number in range(self.workers):
             self.add_worker(f"worker-{number}")
 
     def add_worker(self, name: str) -> None:
         arguments = [self.address, "--nthreads", "1", "--no-dashboard", "--name", name]
         self.processes.append(self._start("worker", *arguments))
+
+    def _written_address(self) -> str:
+        """What the scheduler writes when it listens; until then its file is not there, or empty."""
+        while True:
+            with suppress(FileNotFoundError, json.JSONDecodeError):
+                return json.loads(Path(self.file).read_text())["address"]
+            assert self.processes[0].poll() is None, "the scheduler has ended"
+            time.sleep(0.05)
 
     @property
     def file(self) -> str:
@@ -153,14 +162,21 @@ class Dask:
             process.wait()
         Path(self.file).unlink(missing_ok=True)
 
-    def kill_scheduler(self) -> None:
-        self.processes[0].kill()
-
     def restart(self) -> None:
-        """All of it is gone for some seconds, and comes back at the same address."""
+        """All of it is gone, and comes back at the same address after some seconds, while others go on."""
         self.__exit__()
-        time.sleep(3)
-        self.start(self.address.rpartition(":")[2])
+        threading.Timer(3, self.start, [self.address.rpartition(":")[2]]).start()
+
+
+class WithoutSandboxes(DaskPool):
+    """Its workers only pretend, and need none."""
+
+    def _prepare(self) -> list[str]:
+        return []
+
+
+def pretending(dask: Dask, run: Callable[..., dict] = pretend_slowly) -> Callable[[bool], Pool]:
+    return lambda _: WithoutSandboxes(dask.address, run=run)
 
 
 def test_a_killed_worker_costs_nothing(course: ScratchCourse, tmp_path: Path) -> None:
@@ -168,32 +184,22 @@ def test_a_killed_worker_costs_nothing(course: ScratchCourse, tmp_path: Path) ->
         os.kill(named(children(os.getpid()), "spawn_main")[0], signal.SIGKILL)
 
     with Dask(tmp_path) as dask, once(lambda: len(finished()) >= 1, kill):
-        summary = run(lambda _: DaskPool(dask.address, run=pretend_slowly))
+        summary = graded(pretending(dask))
     all_graded_once(course, summary.graded)
 
 
 def test_a_submission_that_kills_its_workers_costs_only_itself(course: ScratchCourse, tmp_path: Path) -> None:
     with Dask(tmp_path) as dask:
-        summary = run(lambda _: DaskPool(dask.address, run=deadly_to_all))
+        summary = graded(pretending(dask, deadly_to_all))
     assert list(summary.failed) == ["bo"]
     assert "The worker processes that ran it died" in summary.failed["bo"]
-    assert sorted([*summary.graded, "bo"]) == sorted(STUDENTS)
-    again = run(here)
-    all_graded_once(course, summary.graded, again.graded)
-
-
-def test_a_scheduler_with_two_workers(course: ScratchCourse, tmp_path: Path) -> None:
-    """Real workers of another cluster, real sandboxes; who is killed comes back."""
-    with Dask(tmp_path) as dask:
-        done = command(course, "grade", "traps", "--scheduler", dask.address)
-    assert done.returncode == 0, done.stdout + done.stderr
-    all_graded_once(course, list(STUDENTS))
+    all_graded_once(course, summary.graded, graded(here).graded)
 
 
 def test_a_worker_that_cannot_run_submissions_costs_nothing(course: ScratchCourse, tmp_path: Path) -> None:
     with Dask(tmp_path) as dask:
-        summary = run(lambda _: DaskPool(dask.address, run=refused_by_one))
-        assert summary.failed == {}
+        summary = graded(pretending(dask, refused_by_one))
+    assert summary.failed == {}
     all_graded_once(course, summary.graded)
 
 
@@ -218,41 +224,35 @@ def test_a_scheduler_that_comes_back(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.5)
-    with Dask(tmp_path) as dask, once(lambda: len(finished()) >= 2, dask.restart):
-        summary = run(lambda _: DaskPool(dask.address, run=pretend_slowly))
+    with Dask(tmp_path, workers=1) as dask:
+        summary = graded(pretending(dask), between=after(2, dask.restart))
     all_graded_once(course, summary.graded)
     said = capsys.readouterr().err
-    assert (
-        f"the Dask scheduler {dask.address} is gone. Start it and its workers, and grading goes on." in said
-    )
+    assert f"the Dask scheduler {dask.address} is gone. Start it and its workers, and" in said
     assert "tests, running" in said  # workers say what they do
 
 
 def test_a_killed_scheduler(course: ScratchCourse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_pool, "LOST_SECONDS", 2)
     with (
-        Dask(tmp_path) as dask,
-        once(lambda: len(finished()) >= 2, dask.kill_scheduler),
+        Dask(tmp_path, workers=1) as dask,
         pytest.raises(PoolError, match=f"The Dask scheduler {dask.address} is gone. Start it"),
     ):
-        run(lambda _: DaskPool(dask.address, run=pretend_slowly))
+        graded(pretending(dask), between=after(2, dask.processes[0].kill))
     first = json.loads(Path(".grading/traps.json").read_text())
     assert "is gone" in first["stopped"]
-    number = len(first["graded"])
-    assert first["left"] == len(STUDENTS) - number
-    assert 2 <= len(first["graded"]) < len(STUDENTS)
-    with Dask(tmp_path) as dask:
-        summary = run(lambda _: DaskPool(dask.address, run=pretend_slowly))
+    assert (len(first["graded"]), first["left"]) == (2, len(STUDENTS) - 2)
+    with Dask(tmp_path, workers=1) as dask:
+        summary = graded(pretending(dask))
     all_graded_once(course, first["graded"], summary.graded)
 
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
     for student in STUDENTS[2:]:  # so that it is not over when it is struck
-        path = Path("submitted", student, "traps", "traps.ipynb")
-        notebook = nbformat.read(path, as_version=4)
+        notebook = nbformat.read(handed_in(student), as_version=4)
         find(notebook, "negate").source += "\nimport time\ntime.sleep(2)"
-        nbformat.write(notebook, path)
+        nbformat.write(notebook, handed_in(student))
     process = subprocess.Popen(
         [sys.executable, "-m", "autograder", "grade", "traps", "--workers", "2"],
         stdout=subprocess.PIPE,
@@ -279,34 +279,20 @@ def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
     assert again.returncode == 0, again.stderr
     record = json.loads(Path(".grading/traps.json").read_text())
     all_graded_once(course, record["skipped"], record["graded"])
-    for student in record["skipped"]:
-        path = Path("autograded", student, "traps", "traps.ipynb")
+    for path in map(autograded, record["skipped"]):
         assert path.stat().st_mtime == before[path]
 
 
 @pytest.fixture
-def on_postgres(
-    postgres: Postgres,
-    tmp_path: Path,
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
-) -> ScratchCourse:
-    monkeypatch.chdir(tmp_path)
-    return a_class(tmp_path, root, db_url=postgres.database(request.node.name.partition("[")[0]))
-
-
-def points_in(url: str) -> dict[str, float]:
-    """The points of each student, from any gradebook."""
-    with Gradebook(url) as gradebook:
-        return {found.student_id: found.score for found in gradebook.assignment_submissions("traps")}
+def url(course: ScratchCourse, postgres: Postgres, request: pytest.FixtureRequest) -> str:
+    """Where the gradebook of the course is, in PostgreSQL."""
+    url = postgres.database(request.node.name)
+    use_gradebook(course, url)
+    return url
 
 
 def test_a_database_that_comes_back(
-    on_postgres: ScratchCourse,
-    postgres: Postgres,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    url: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def away() -> None:
         postgres.kill()
@@ -315,116 +301,92 @@ def test_a_database_that_comes_back(
 
     monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.5)
     with once(lambda: len(finished()) >= 2, away):
-        summary = run(here)
+        summary = graded(here)
     assert (sorted(summary.graded), summary.failed) == (sorted(STUDENTS), {})
-    assert points_in(postgres.url("test_a_database_that_comes_back")) == dict.fromkeys(STUDENTS, 16.0)
+    assert scores(url) == dict.fromkeys(STUDENTS, 16.0)
     said = capsys.readouterr().err
     assert "waiting for the gradebook postgresql+psycopg://" in said
     assert "which does not answer" in said
 
 
-def test_a_killed_database(
-    on_postgres: ScratchCourse, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_database(url: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "OUTAGE_SECONDS", 0.0)
-    url = postgres.url("test_a_killed_database")
     with (
         once(lambda: len(finished()) >= 2, postgres.kill),
         pytest.raises(
             GradingError, match=r"The gradebook postgresql.psycopg://.* cannot be used: .* then start again"
         ),
     ):
-        run(here)
+        graded(here)
     first = json.loads(Path(".grading/traps.json").read_text())["graded"]
     assert finished() == set(first)
     with pytest.raises(GradingError, match="See that the database runs"):
         Course("traps")
     postgres.start()
-    assert len(points_in(url)) >= len(first)
-    assert {points_in(url)[student] for student in first} == {16.0}
-    summary = run(Instant())
-    assert sorted([*first, *summary.graded]) == sorted(STUDENTS)
-    assert points_in(url) == dict.fromkeys(STUDENTS, 16.0)
+    found = scores(url)
+    assert len(found) >= len(first)
+    assert {found[student] for student in first} == {16.0}
+    assert sorted([*first, *graded().graded]) == sorted(STUDENTS)
+    assert scores(url) == dict.fromkeys(STUDENTS, 16.0)
     assert postgres.sql("test_a_killed_database", "SELECT count(*) FROM submitted_assignment") == "6"
 
 
-def test_a_database_without_rights(
-    on_postgres: ScratchCourse, postgres: Postgres, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_database_without_rights(url: str, postgres: Postgres, says: Says) -> None:
     name = "test_a_database_without_rights"
     postgres.sql(name, "CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
-    assert main(["traps", "--db", postgres.url(name, "reader")]) == 1
-    said = capsys.readouterr().err
+    said = says(main, "traps", "--db", postgres.url(name, "reader"), status=1)
     assert "permission denied for table" in said
     assert "Give this account the right to write to it, then start again." in said
-    assert main(["traps", "--db", postgres.url("nowhere")]) == 1
-    assert 'database "nowhere" does not exist' in capsys.readouterr().err
+    said = says(main, "traps", "--db", postgres.url("nowhere"), status=1)
+    assert 'database "nowhere" does not exist' in said
     assert postgres.sql(name, "SELECT count(*) FROM submitted_assignment") == "0"
 
 
-def test_the_command_with_postgres(on_postgres: ScratchCourse, postgres: Postgres) -> None:
+def test_the_command_with_postgres(course: ScratchCourse, url: str) -> None:
     """Real workers and sandboxes; the same points as with SQLite."""
-    done = command(on_postgres, "grade", "traps")
+    done = command(course, "grade", "traps")
     assert done.returncode == 0, done.stdout + done.stderr
-    found = points_in(postgres.url("test_the_command_with_postgres"))
-    assert found == dict.fromkeys(STUDENTS, 9.5)  # half a point comes from a test that is always undecided
+    assert scores(url) == dict.fromkeys(
+        STUDENTS, 9.5
+    )  # half a point comes from a test that is always undecided
 
 
 @pytest.mark.machine
 def test_sixty_submissions_while_everything_breaks(
-    postgres: Postgres, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, root: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real sandboxes on Dask: a worker is killed, one joins late, the scheduler is restarted, the database is
     away for half a minute. All have the same points as alone.
     """
     students = [f"student{number:02}" for number in range(60)]
-    wrong = {"double": "def double(x):\n    return x", "square": "def square(x):\n    return 1 / 0"}
-    courses = {}
-    for name, url in {"alone": None, "cluster": postgres.database("everything")}.items():
-        courses[name] = a_class(tmp_path / name, root, (), db_url=url)
-        for number, student in enumerate(students):
-            kinds = [{}, wrong, {"negate": "def negate(x):\n    return -"}]
-            hand_in(
-                courses[name],
-                "traps",
-                student,
-                answered(courses[name].released("traps"), **kinds[number % 3]),
-            )
-    done = command(courses["alone"], "grade", "traps")
-    assert done.returncode == 0, done.stdout + done.stderr
-    monkeypatch.chdir(courses["cluster"].folder)
+    course = a_class(tmp_path / "sixty", root, students)
+    use_gradebook(course, url := postgres.database("everything"))
+    monkeypatch.chdir(course.folder)
     dask = Dask(tmp_path)
+    happened: list[str] = []
 
     def away() -> None:
         postgres.kill()
         time.sleep(30)
         postgres.start()
 
+    def act(name: str, event: Callable[[], object]) -> None:
+        happened.append(name)
+        event()
+
     events = {
-        10: lambda: dask.processes[1].kill(),
-        20: lambda: dask.add_worker("late"),
-        30: dask.restart,
-        40: away,
+        "killed": (10, dask.processes[1].kill),
+        "late": (20, partial(dask.add_worker, "late")),
+        "restarted": (30, dask.restart),
+        "away": (40, away),
     }
-    happened: list[int] = []
-
-    def act(number: int) -> None:
-        happened.append(number)
-        events[number]()
-
     with dask, ExitStack() as stack:
-        for number in events:
-            stack.enter_context(once(lambda number=number: len(finished()) >= number, partial(act, number)))
-        done = command(courses["cluster"], "grade", "traps", "--scheduler", dask.address)
+        for name, (number, event) in events.items():
+            due = partial(lambda number: len(finished()) >= number, number)
+            stack.enter_context(once(due, partial(act, name, event)))
+        done = command(course, "grade", "traps", "--scheduler", dask.address)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(students)} graded, 0 skipped (graded before), 0 failed" in done.stdout
     assert happened == list(events)
     assert "waiting for the gradebook" in done.stderr
-    with Gradebook(postgres.url("everything")) as gradebook:
-        found = {
-            one.student_id: {
-                grade.name: grade.score for notebook in one.notebooks for grade in notebook.grades
-            }
-            for one in gradebook.assignment_submissions("traps")
-        }
-    assert found == courses["alone"].points("traps")
+    assert scores(url) == dict.fromkeys(students, 9.5)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import nbformat
 import pytest
-from grading_class import a_class, command, configure
+from grading_class import a_class, built_once, command, configure, copied
 from nbgrader.api import Gradebook
-from pretend_class import TIME_LIMIT, Graded, api, find, hand_in, submissions
+from pretend_class import FULL, TIME_LIMIT, Graded, answered, api, find, hand_in, submissions
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+pytestmark = pytest.mark.slow
 
-FULL = {
-    "double_check": 1, "double_hidden": 2, "square_check": 1, "square_hidden": 2,
-    "negate_check": 1, "negate_hidden": 2,
-}  # fmt: skip
+
 UNREADABLE = {
     "cut_off": "not valid JSON. The first mistake is in line",
     "empty": "The file traps.ipynb is empty.",
@@ -28,6 +26,23 @@ UNREADABLE = {
 }
 
 
+def grade_all(folder: Path, root: Path) -> None:
+    """All kinds of bad input, one student each, graded in one run."""
+    course = a_class(folder, root, students=())
+    release = course.released("traps")
+    for student, content in submissions(release).items():
+        hand_in(course, "traps", student, content)
+    nbformat.write(answered(release), folder / "submitted" / "renamed" / "traps" / "my copy.ipynb")
+    course.nbgrader("autograde", "traps", f"--RunEveryCell.timeout={TIME_LIMIT}")
+    course.nbgrader("generate_feedback", "traps")
+
+
+@pytest.fixture(scope="module")
+def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Graded:
+    graded = built_once("graded", lambda new: grade_all(new, root))
+    return Graded(copied(graded, tmp_path_factory.mktemp("course"), root), "traps")
+
+
 def points(graded: Graded, student: str) -> dict[str, float | None]:
     """The student's points in the three exercises."""
     return {test: graded.points[student][test] for test in FULL}
@@ -38,61 +53,52 @@ def only(*exercises: str) -> dict[str, float]:
     return {test: worth * test.startswith(exercises) for test, worth in FULL.items()}
 
 
-def test_autograde_manages_the_whole_class(traps: Graded) -> None:
-    assert traps.failure is None
-    assert traps.points.keys() == submissions(traps.course.released("traps")).keys()
-
-
-def test_right_answers_get_full_points(traps: Graded) -> None:
-    assert points(traps, "right") == FULL
-
-
-def test_the_released_notebook_gets_no_points(traps: Graded) -> None:
+def test_right_answers_get_full_points_and_the_released_notebook_none(traps: Graded) -> None:
+    contents = submissions(traps.course.released("traps"))
+    assert traps.points.keys() == contents.keys()
+    for student in ("right", "spoiled"):  # with nonsense in metadata and outputs
+        assert points(traps, student) == FULL
     assert points(traps, "unattempted") == only()
     assert "not attempted: there is no solution here yet" in traps.page("unattempted")
+    for student in UNREADABLE.keys() - {"missing", "renamed"}:
+        assert traps.submitted(student).read_bytes() == contents[student], "it is left alone"
+    released = traps.course.folder / "exercises" / "traps"
+    assert [path.name for path in released.iterdir()] == ["traps.ipynb"]
 
 
-@pytest.mark.parametrize("text", ["a warning of mine", "a line of mine"])
-def test_stderr_costs_nothing_and_is_shown(traps: Graded, text: str) -> None:
+def test_stderr_costs_nothing_and_is_shown(traps: Graded) -> None:
     assert points(traps, "noisy") == FULL
-    assert text in traps.page("noisy")
+    assert "a warning of mine" in traps.page("noisy") and "a line of mine" in traps.page("noisy")
 
 
-@pytest.mark.parametrize(
-    ("test", "reason"),
-    [
+def test_a_result_that_says_no_points_counts_nothing(traps: Graded) -> None:
+    page = traps.page("right")
+    for test, reason in (
         ("odd_silent", "The test gave no result, so it counts 0."),
         ("odd_text", "`'full marks'`, which is not a number of points"),
         ("odd_over", "The test returned `7.5`, but it can give from 0 to 1 points."),
         ("odd_negative", "The test returned `-1`, but it can give from 0 to 1 points."),
         ("odd_nan", "The test returned `nan`, but it can give from 0 to 1 points."),
         ("odd_card", "The test returned `1`, but its card says 0 points"),
-    ],
-)
-def test_a_result_that_says_no_points_counts_nothing(traps: Graded, test: str, reason: str) -> None:
-    assert traps.points["right"][test] == 0
-    assert reason in traps.page("right")
+    ):
+        assert traps.points["right"][test] == 0
+        assert reason in page
 
 
 def test_an_undecided_race_is_marked_for_the_instructor(traps: Graded) -> None:
-    with Gradebook(f"sqlite:///{traps.course.folder / 'gradebook.db'}") as gradebook:
+    with Gradebook(traps.course.db_url) as gradebook:
         undecided = gradebook.find_grade("odd_undecided", "traps", "traps", "right")
         decided = gradebook.find_grade("double_check", "traps", "traps", "right")
         assert (undecided.score, undecided.needs_manual_grade) == (0.5, True)
         assert (decided.score, decided.needs_manual_grade) == (1, False)
 
 
-def test_an_endless_loop_costs_one_exercise(traps: Graded) -> None:
-    assert points(traps, "loops") == only("negate")
+def test_an_endless_loop_or_a_crash_costs_one_exercise(traps: Graded) -> None:
+    assert points(traps, "loops") == points(traps, "crashes") == only("negate")
     page = traps.page("loops")
     assert page.count(f"This cell ran longer than {TIME_LIMIT} seconds, the time limit") == 2
     assert "Not run, because the test `double_check` above did not end by itself." in page
-
-
-def test_a_crash_costs_one_exercise(traps: Graded) -> None:
-    assert points(traps, "crashes") == only("negate")
-    page = traps.page("crashes")
-    assert page.count("the answer ended the process that it ran in") == 4
+    assert traps.page("crashes").count("the answer ended the process that it ran in") == 4
 
 
 def test_a_cell_that_ends_the_process_costs_nothing_else(traps: Graded) -> None:
@@ -120,28 +126,15 @@ def test_test_cells_are_restored(traps: Graded) -> None:
     assert "# This cell had been" not in find(cells, "negate_hidden").source
 
 
-def test_nonsense_in_metadata_and_outputs_costs_nothing(traps: Graded) -> None:
-    assert points(traps, "spoiled") == FULL
+def test_an_unreadable_submission_gets_0_and_a_page_that_says_why(traps: Graded) -> None:
+    for student, why in UNREADABLE.items():
+        assert set(traps.points[student].values()) == {0}
+        page = traps.page(student)
+        assert "This submission could not be graded" in page and why in page, student
+        assert "had been deleted" not in page, student
 
 
-@pytest.mark.parametrize("student", UNREADABLE)
-def test_an_unreadable_submission_gets_0_and_a_page_that_says_why(traps: Graded, student: str) -> None:
-    assert set(traps.points[student].values()) == {0}
-    page = traps.page(student)
-    assert "This submission could not be graded" in page
-    assert UNREADABLE[student] in page
-    assert "had been deleted" not in page
-
-
-def test_submitted_files_are_left_alone(traps: Graded) -> None:
-    contents = submissions(traps.course.released("traps"))
-    for student in UNREADABLE.keys() - {"missing", "renamed"}:
-        assert traps.submitted(student).read_bytes() == contents[student]
-    assert not traps.submitted("missing").exists()
-    assert not traps.submitted("renamed").exists()
-
-
-def test_hidden_tests_stay_hidden(traps: Graded) -> None:
+def test_hidden_tests_stay_hidden_but_from_the_instructor(traps: Graded) -> None:
     for student in traps.points:
         for secret in ("secret_cases", "987654321", "123456789", "192837465", "HIDDEN TESTS"):
             assert secret not in traps.html(student), (student, secret)
@@ -150,17 +143,9 @@ def test_hidden_tests_stay_hidden(traps: Graded) -> None:
     assert "end of history" in page
     assert "RuntimeError: out" in page
     assert points(traps, "curious") == only("double", "negate")
-
-
-def test_the_instructor_sees_the_hidden_tests_and_the_tracebacks(traps: Graded) -> None:
     cell = find(traps.autograded("mistakes"), "square_hidden")
     assert "123456789" in cell.source
     assert any(output.output_type == "error" for output in cell.outputs)
-
-
-def test_students_get_the_notebook_only(traps: Graded) -> None:
-    released = traps.course.folder / "exercises" / "traps"
-    assert [path.name for path in released.iterdir()] == ["traps.ipynb"]
 
 
 def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_path: Path, root: Path) -> None:

@@ -1,7 +1,7 @@
 """The guides, run: every command in their order, with twelve students, and what each of them promises.
 
-A section with code has a function here that runs it and looks at what came out. ``INSTEAD`` has what a test
-cannot type as it stands there, with the reason.
+A section with code has a function here that runs it and looks at what came out. ``INSTEAD`` and ``NOT_RUN``
+have what a test cannot type as it stands there.
 """
 
 from __future__ import annotations
@@ -12,25 +12,18 @@ import glob
 import importlib
 import importlib.util
 import inspect
-import os
 import re
 import shutil
-import signal
 import socket
-import subprocess
-import sys
-import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import nbformat
 import pytest
-from guide import Block, Section, read_guide
-from lab_server import PATIENCE, listens, mark_installed
+from guided_term import AT_WORK, CLASS, INSTEAD, NOT_RUN, ROOT, A, Block, Section, Term, read_guide
 from learning_platforms import (
     TOKEN,
     CanvasCourse,
@@ -40,89 +33,15 @@ from learning_platforms import (
     imported_by_canvas,
     imported_by_moodle,
 )
-from nbformat import NotebookNode
-from nbgrader.api import Gradebook
 from postgres import Postgres
 from pretend_class import hand_in
 
-from autograder.authoring.answers import Answers, answers_to, submission
-from autograder.authoring.builder import build
 from autograder.authoring.git import git
-from autograder.authoring.links import address
-from autograder.authoring.rehearsal import mix, points_table
-from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.command import _parser
-from autograder.roles import solution_cells
 
-pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
-
-ROOT = Path(__file__).resolve().parents[2]
 GUIDES = {name: read_guide(ROOT / "docs" / f"{name}.md") for name in ("instructors", "grading")}
-A = "01_tensor_creation"
-# Ids and names as people have them. The last one hands in nothing.
-CLASS = {
-    "ada": ("Ada", "Lovelace"),
-    "bo": ("Bo", "Babbage"),
-    "o'brien": ("Flann", "O'Brien"),
-    "josé-ñ": ("José María", "Ñandú"),
-    "0012345": ("Agent", "Zero"),
-    "chen": ("Chen", "Li"),
-    "dalia": ("Dalia", "Haddad"),
-    "emeka": ("Emeka", "Obi"),
-    "fumi": ("Fumi", "Sato"),
-    "goran": ("Goran", "Kos"),
-    "hana": ("Hana", "Novak"),
-    "ines": ("Inês", "Costa"),
-}
-AT_WORK = [student for student in CLASS if student != "ines"]
 LATE = 26  # hours: the second day has begun
 
-# A command of the guides -> what is run in its place ("" is nothing), and why.
-INSTEAD = {
-    f"git clone {address(ROOT)}": ("", "the files of this checkout are copied, as they are now"),
-    "cd fast-pytorch": ("", "the test runs everything in that folder"),
-    "source .venv/bin/activate": ("", "the environment of the tests is on the PATH"),
-    'make rehearsal ARGS="--students 3"': (
-        'make rehearsal ARGS="--students 1"',
-        "one takes less time; test_rehearsal.py has three",
-    ),
-    f'make rehearsal ARGS="--assignment {A}"': (
-        f'make rehearsal ARGS="--assignment {A} --students 1"',
-        "one takes less time; test_rehearsal.py has three",
-    ),
-    "sudo install --directory --mode=1777 /usr/local/share/nbgrader/exchange": (
-        "install --directory --mode=1777 {exchange}",
-        "the exchange of the test is in its own folder",
-    ),
-    f"systemd-run --user --scope -p Delegate=yes make grade ASSIGNMENT={A}": (
-        f"make grade ASSIGNMENT={A}",
-        "a container has no systemd; it would run the same command",
-    ),
-    "dask scheduler --port 8786": (
-        "dask scheduler --host 127.0.0.1 --port {port} --no-dashboard",
-        "port 8786 may be taken",
-    ),
-    "dask worker tcp://host:8786 --nthreads 1 --nworkers 8": (
-        "dask worker tcp://127.0.0.1:{port} --nthreads 1 --nworkers 2 --no-dashboard",
-        "two workers are enough for twelve students",
-    ),
-    f"python -m autograder grade {A} --scheduler tcp://host:8786": (
-        f"python -m autograder grade {A} --scheduler tcp://127.0.0.1:{{port}}",
-        "as for the scheduler",
-    ),
-    f"nbgrader export --exporter=autograder.lms.CanvasUpload --assignment \"['{A}']\" "
-    "--CanvasUpload.url=https://canvas.example.edu --CanvasUpload.course=1234": (
-        f"nbgrader export --exporter=autograder.lms.CanvasUpload --assignment \"['{A}']\" "
-        "--CanvasUpload.url={canvas} --CanvasUpload.course=7",
-        "a stand-in for Canvas takes the grades",
-    ),
-}
-INSTEAD |= dict.fromkeys(
-    ("make watch", f'make watch ASSIGNMENT={A} ARGS="--release --require-sandbox"'),
-    ("", "it runs until somebody stops it; test_watch.py does"),
-)
-# Those that run until they are stopped.
-ENDLESS = ("dask scheduler", "dask worker")
 # What sentences name and no block has, and why nothing runs it here.
 NAMED = {
     "nbgrader fetch_assignment": "the class does its part with it, in `everybody_hands_in`",
@@ -139,168 +58,6 @@ NAMED = {
     "python -m autograder watch": "it is `make watch`",
     "chmod 600": "the test of PostgreSQL makes the file with these rights",
 }
-
-
-class Term:
-    """A copy of the repository with a class, where a guide's blocks are run; ``ran`` has their commands."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "fast-pytorch"
-        for name in git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
-            if name and (ROOT / name).is_file():
-                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.folder / name)
-        shorten(self.folder)
-        self.course = ScratchCourse(self.folder)
-        mark_installed(self.folder)
-        self.exchange = folder / "exchange"
-        settings = self.folder / "jupyter" / "nbgrader_config.py"
-        settings.parent.mkdir()
-        settings.write_text(
-            "c = get_config()\n"
-            f"c.Exchange.root = {str(self.exchange)!r}\nc.Exchange.cache = {str(folder / 'cache')!r}\n"
-        )
-        hidden = ("MAKE", "MFLAGS", "JUPYTER")
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
-        self.environment |= {
-            "JUPYTER_CONFIG_DIR": str(settings.parent),
-            "MAKEFLAGS": "PYTHON=" + sys.executable.replace(" ", r"\ "),
-            "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
-        }
-        self.course.environment |= self.environment
-        self.answers: Answers = answers_to(A, self.folder)
-        self.mixes = {student: mix(self.answers, number) for number, student in enumerate(AT_WORK, 2)}
-        self.by_hand: dict[tuple[str, str], float] = {}
-        self.db_url = self.course.db_url
-        self.places = {"exchange": str(self.exchange)}
-        self.ran: list[str] = []
-
-    def run(self, block: Block, *more: str) -> str:
-        """Run a block's commands, the last with ``more`` arguments; gives all that they printed."""
-        said = ""
-        with ExitStack() as endless:
-            for command in block.commands:
-                text = INSTEAD.get(command, (command, ""))[0]
-                start = time.monotonic()
-                for name, place in self.places.items():
-                    text = text.replace(f"{{{name}}}", place)
-                if command.startswith(ENDLESS):
-                    endless.enter_context(self._running(text))
-                elif text:
-                    done = subprocess.run(
-                        ["bash", "-c", " ".join([text, *(more if command == block.commands[-1] else ())])],
-                        cwd=self.folder,
-                        env=self.environment,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.STDOUT,
-                        text=True,
-                    )
-                    said += done.stdout
-                    print(f"{time.monotonic() - start:6.1f} s  {text}", flush=True)
-                    assert done.returncode == 0, f"{command}\n{done.stdout}"
-                self.ran.append(command)
-        return said
-
-    @contextmanager
-    def _running(self, command: str) -> Iterator[None]:
-        with open(self.folder / "endless.log", "a") as log:
-            process = subprocess.Popen(
-                ["bash", "-c", f"exec {command}"],
-                cwd=self.folder,
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
-            end = time.monotonic() + PATIENCE
-            while not listens(int(self.places["port"])):
-                assert process.poll() is None and time.monotonic() < end, Path(log.name).read_text()
-                time.sleep(0.1)
-            yield
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-    # The class.
-
-    def students_file(self, example: str) -> None:
-        """Write students.csv with everybody, in the form of the guide's example."""
-        header, ada = example.splitlines()
-        lines = [f"{one},{first},{last},{one}@example.org" for one, (first, last) in CLASS.items()]
-        assert ada == lines[0]
-        (self.folder / "students.csv").write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
-
-    def work_of(self, student: str) -> NotebookNode:
-        """What a student hands in: right, slow, wrong and missing answers, which the class may be shown."""
-        notebook = submission(self.course.released(A), self.answers, self.mixes[student])
-        for exercise, cell in solution_cells(notebook).items():
-            if self.answers[exercise][self.mixes[student][exercise]].code is not None:
-                cell.source = f"# you may show this\n{cell.source}"
-        return notebook
-
-    @contextmanager
-    def gradebook(self) -> Iterator[Gradebook]:
-        with Gradebook(self.db_url) as gradebook:
-            yield gradebook
-
-    def due(self) -> datetime | None:
-        with self.gradebook() as gradebook:
-            return gradebook.find_assignment(A).duedate
-
-    def scores(self) -> dict[str, float]:
-        """Everybody's points, less the penalty."""
-        with self.gradebook() as gradebook:
-            return {
-                one.student_id: one.score - (one.late_submission_penalty or 0.0)
-                for one in gradebook.assignment_submissions(A)
-            }
-
-    def penalties(self) -> dict[str, float]:
-        """Those that are not 0."""
-        with self.gradebook() as gradebook:
-            return {
-                one.student_id: one.late_submission_penalty
-                for one in gradebook.assignment_submissions(A)
-                if one.late_submission_penalty
-            }
-
-    def most(self) -> float:
-        with self.gradebook() as gradebook:
-            return gradebook.find_assignment(A).max_score
-
-    def see_that_all_is_right(self) -> None:
-        """Everybody has the points that the answers are worth, or those given by hand."""
-        points = self.course.points(A, self.db_url)
-        assert points.keys() == set(AT_WORK)
-        for (student, test), given in self.by_hand.items():
-            assert points[student][test] == given
-            points[student][test] = self.answers[test.removesuffix("_check")]["solution"].points[test].high
-        rows, right = points_table(self.answers, self.mixes, points)
-        assert right, rows
-
-    def see_the_pages(self) -> None:
-        """Each has a page with the points of the gradebook, and the exchange has the same."""
-        scores = self.scores()
-        released = {path.read_text() for path in self.exchange.glob("*/feedback/*.html")}
-        for student in AT_WORK:
-            page = self.course.page(student, A).read_text()
-            assert f"(Score: {round(scores[student], 2)} / {round(self.most(), 2)})" in page, student
-            assert page in released, student
-        assert not self.course.page("ines", A).exists()
-
-
-def shorten(course: Path) -> None:
-    """Leave the first exercise of the assignment: six for everybody, seven times over, take too long."""
-    script = course / "solutions" / A / f"{A}.py"
-    first, second, _ = script.read_text(encoding="utf-8").partition("# %% [markdown]\n# ## 2. ")
-    assert second
-    text = re.sub(r"\d+ points, about \d+ minutes", "Its first exercise", first)
-    script.write_text(text, encoding="utf-8")
-    nbformat.write(build(script), script.with_suffix(".ipynb"))
-    answers = course / "tests" / "answers" / f"{A}.py"
-    text = answers.read_text(encoding="utf-8").partition("# %% positional_table ")[0]
-    answers.write_text(text, encoding="utf-8")
 
 
 # What happens between the commands.
@@ -357,8 +114,7 @@ def the_first_time(term: Term, install: Block, table: Block, *rest: Block) -> No
     archive.parent.mkdir(parents=True)
     work = {" ".join(CLASS[student]): nbformat.writes(term.work_of(student)) for student in AT_WORK}
     archive_of_moodle(archive, [(name, f"{A}.ipynb", text.encode()) for name, text in work.items()])
-    assert f"{len(AT_WORK)} graded, 0 skipped (graded before), 0 failed" in term.run(grade)
-    term.see_that_all_is_right()
+    all_are_graded(term, grade)
     assert f"{len(AT_WORK)} of {len(AT_WORK)}" in (term.folder / "reports" / f"{A}.html").read_text()
 
     term.run(upload)
@@ -378,6 +134,11 @@ def see_what_moodle_takes(term: Term) -> None:
     assert {student: found[A] for student, found in taken.items()} == pytest.approx(term.scores(), abs=0.006)
 
 
+def all_are_graded(term: Term, grade: Block) -> None:
+    assert f"{len(AT_WORK)} graded, 0 skipped (graded before), 0 failed" in term.run(grade)
+    term.see_that_all_is_right()
+
+
 def before_the_first_release(term: Term, exchange: Block) -> None:
     term.run(exchange)
     assert term.exchange.stat().st_mode & 0o7777 == 0o1777
@@ -391,8 +152,7 @@ def each_week(term: Term, hand_out: Block, take_in: Block, all_so_far: Block) ->
 
     everybody_hands_in(term)
     the_time_is_over(term, "bo", "fumi")
-    assert f"{len(AT_WORK)} graded, 0 skipped (graded before), 0 failed" in term.run(take_in)
-    term.see_that_all_is_right()
+    all_are_graded(term, take_in)
     assert term.penalties() == {}
     assert f"{len(AT_WORK)} of {len(AT_WORK)}" in (term.folder / "reports" / f"{A}.html").read_text()
     term.see_the_pages()
@@ -504,7 +264,7 @@ def grades_for_your_lms(term: Term, everything: Block, header: Block, *platforms
 
     itself = CanvasCourse(people, {3: (A, term.most())})
     term.environment["CANVAS_TOKEN"] = TOKEN
-    with canvas(itself) as term.places["canvas"]:
+    with canvas(itself) as term.places["{canvas}"]:
         assert "Nothing was changed." in term.run(canvas_upload)
         assert itself.scores == {}
         term.run(canvas_upload, "--CanvasUpload.really=True")
@@ -525,8 +285,7 @@ def grading_on_submit(term: Term, watch: Block) -> None:
 
 
 def grading_a_class(term: Term, grade_and_report: Block) -> None:
-    assert f"{len(AT_WORK)} graded, 0 skipped (graded before), 0 failed" in term.run(grade_and_report)
-    term.see_that_all_is_right()
+    all_are_graded(term, grade_and_report)
     assert f"{len(AT_WORK)} of {len(AT_WORK)}" in (term.folder / "reports" / f"{A}.html").read_text()
 
 
@@ -536,10 +295,9 @@ def one_machine(term: Term, grade: Block) -> None:
 
 def a_dask_cluster(term: Term, cluster: Block, slurm: Block, kubernetes: Block) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        term.places["port"] = str(free.getsockname()[1])
+        term.places["{port}"] = str(free.getsockname()[1])
     hand_in_without_exchange(term, "2027-03-05 12:00:00 UTC")
-    assert f"{len(AT_WORK)} graded, 0 skipped (graded before), 0 failed" in term.run(cluster)
-    term.see_that_all_is_right()
+    all_are_graded(term, cluster)
     for block in (slurm, kubernetes):
         assert block.language == "python"
         see_that_calls_are_right(block.text)
@@ -579,21 +337,16 @@ def postgresql(term: Term, setting: Block, password: Block) -> None:
         known = term.folder.parent / "pgpass"
         known.write_text(password.text.replace("host:", f"{server.folder}:"))
         known.chmod(0o600)
-        enter, generate, grade = (
-            Block("sh", "nbgrader db student import students.csv"),
-            Block("sh", f"nbgrader generate_assignment {A} --force"),
-            Block("sh", f"make grade ASSIGNMENT={A}"),
-        )
+        enter = Block("sh", "nbgrader db student import students.csv")
         with pytest.raises(AssertionError, match="no password supplied"):
             term.run(enter)
         term.environment["PGPASSFILE"] = str(known)
         term.db_url = f"postgresql+psycopg://{role}:{secret}{here}"
         shutil.rmtree(term.folder / "autograded")
         (term.folder / "gradebook.db").unlink()
-        for block in (enter, generate):
-            term.run(block)
-        assert f"{len(AT_WORK)} graded, 0 skipped (graded before), 0 failed" in term.run(grade)
-        term.see_that_all_is_right()
+        term.run(enter)
+        term.run(Block("sh", f"nbgrader generate_assignment {A} --force"))
+        all_are_graded(term, Block("sh", f"make grade ASSIGNMENT={A}"))
         assert not (term.folder / "gradebook.db").exists()
     finally:
         server.close()
@@ -676,9 +429,9 @@ def all_commands() -> set[str]:
     return {command for guide in GUIDES for section in GUIDES[guide] for command in section.commands}
 
 
-def test_the_table_of_replacements_has_commands_of_the_guides_only() -> None:
-    assert set(INSTEAD) <= all_commands()
-    assert all(reason for _, reason in INSTEAD.values())
+def test_the_tables_of_replacements_have_commands_of_the_guides_only() -> None:
+    assert set(NOT_RUN) <= all_commands()
+    assert [text for text in INSTEAD if not any(text in command for command in all_commands())] == []
 
 
 def test_what_sentences_name_is_run_or_has_a_reason() -> None:

@@ -1,25 +1,32 @@
-"""Grades for learning platforms: real nbgrader exports them, and stand-ins take them."""
+"""Work from learning platforms, and grades for them: real nbgrader, and stand-ins that send and take."""
 
 from __future__ import annotations
 
+import io
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
+from grading_class import a_class, nbgrader, scores
 from learning_platforms import (
     TOKEN,
     CanvasCourse,
+    Upload,
+    archive_of_canvas,
+    archive_of_moodle,
     canvas,
     exported_by_canvas,
     imported_by_canvas,
     imported_by_moodle,
 )
 from nbgrader.api import Gradebook
+from nbgrader.apps import ExportApp, ZipCollectApp
 
-from autograder.authoring.scratch_course import CommandFailed, ScratchCourse
+from autograder.authoring.scratch_course import ScratchCourse
 
-ROOT = Path(__file__).resolve().parents[2]
 NAME = "traps"
-ONE = f"--assignment=['{NAME}']"
+ONE, REALLY = f"--assignment=['{NAME}']", "--CanvasUpload.really=True"
 # Student -> points for every test; None for who handed in nothing.
 STUDENTS = {"ada": 1.0, "o'brien": 0.5, "josé-ñ": 0.0, "0012345": 1.0, "absent": None, "waiting": None}
 FLANN = "o'brien"
@@ -27,11 +34,10 @@ FIRST = {"ada": "Ada", "o'brien": "Flann, jr.", "josé-ñ": "José"}
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
+def graded(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCourse:
     """A course with one assignment; one student is late, and one test of another waits for a decision."""
-    course = ScratchCourse(tmp_path_factory.mktemp("lms"), ROOT)
-    course.nbgrader("generate_assignment", course.add_assignment(ROOT / "tests/grading/traps.py"))
-    with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
+    course = a_class(tmp_path_factory.mktemp("lms"), root, students=())
+    with Gradebook(course.db_url) as gradebook:
         for student, share in STUDENTS.items():
             about = {"first_name": FIRST.get(student), "last_name": "Last", "email": f"{student}@example.org"}
             gradebook.add_student(student, **about)
@@ -48,21 +54,19 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
     return course
 
 
-def export(course: ScratchCourse, exporter: str, *more: str) -> str:
-    return course.nbgrader("export", f"--exporter=autograder.lms.{exporter}", ONE, *more)
+def plain(said: str) -> str:
+    """What a command says, which is sentences in any case."""
+    assert "Traceback" not in said
+    return said
 
 
-def points(course: ScratchCourse) -> dict[str, float]:
-    """Everybody's points, less the penalty, as nbgrader's own export has them."""
-    with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
-        return {
-            one.student_id: one.score - one.late_submission_penalty
-            for one in gradebook.assignment_submissions(NAME)
-        }
+def export(course: ScratchCourse, exporter: str, *more: str, **ends: int) -> str:
+    about = [f"--exporter=autograder.lms.{exporter}", *(more or [ONE])]
+    return plain(nbgrader(course, ExportApp, *about, **ends))
 
 
 def most_points(course: ScratchCourse) -> float:
-    with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
+    with Gradebook(course.db_url) as gradebook:
         return gradebook.find_assignment(NAME).max_score
 
 
@@ -71,7 +75,7 @@ def canvas_course(most: float) -> CanvasCourse:
     people = {
         11: {"name": "Lovelace, Ada", "login_id": "ADA"},
         12: {"name": "O'Brien, Flann", "login_id": "o'brien"},
-        13: {"name": "Ñandú, José", "login_id": "jn12", "sis_user_id": "josé-ñ"},
+        13: {"name": "Ñandú, José María", "login_id": "jn12", "sis_user_id": "josé-ñ"},
         14: {"name": "Zero, Agent", "login_id": "0012345"},
         15: {"name": "Away, Far", "login_id": "absent"},
         16: {"name": "Guest, Some", "login_id": "guest"},
@@ -82,21 +86,21 @@ def canvas_course(most: float) -> CanvasCourse:
 # A file for Moodle.
 
 
-@pytest.mark.slow
 def test_moodle_takes_the_file(graded: ScratchCourse) -> None:
     said = export(graded, "Moodle")
     text = (graded.folder / "moodle.csv").read_text(encoding="utf-8")
     taken = imported_by_moodle(set(STUDENTS), {NAME: most_points(graded)}, text)
-    assert {student: found[NAME] for student, found in taken.items()} == points(graded)
+    assert {student: found[NAME] for student, found in taken.items()} == scores(graded.db_url)
     assert "Flann, jr." in text
     assert "1 handed in nothing, and have no points here: absent" in said
     assert "1 are not graded yet, and have no points here: waiting" in said
     assert "1 have a test that waits for your decision; their points are those so far: 0012345" in said
 
 
-@pytest.mark.slow
 def test_exercises_can_have_columns(graded: ScratchCourse) -> None:
-    export(graded, "Moodle", "--Moodle.by_exercise=True", "--to=exercises.csv", "--student=['ada','josé-ñ']")
+    export(
+        graded, "Moodle", ONE, "--Moodle.by_exercise=True", "--to=exercises.csv", "--student=['ada','josé-ñ']"
+    )
     text = (graded.folder / "exercises.csv").read_text(encoding="utf-8")
     header = text.splitlines()[0].split(",")
     assert {f"{NAME}: double", f"{NAME}: square", f"{NAME}: negate"} <= set(header)
@@ -110,7 +114,6 @@ def test_exercises_can_have_columns(graded: ScratchCourse) -> None:
 # A file for Canvas.
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("delimiter", "encoding"), [(",", "utf-8"), (";", "utf-8-sig")])
 def test_canvas_takes_back_its_own_file_with_the_grades(
     graded: ScratchCourse, delimiter: str, encoding: str
@@ -120,19 +123,18 @@ def test_canvas_takes_back_its_own_file_with_the_grades(
     (graded.folder / "canvas.csv").write_text(exported_by_canvas(course, delimiter), encoding=encoding)
     said = export(graded, "Canvas")
     imported_by_canvas(course, (graded.folder / "upload.csv").read_text(encoding="utf-8"))
-    mine = points(graded)
-    new = {(3, 11): mine["ada"], (3, 12): mine["o'brien"], (3, 13): mine["josé-ñ"], (3, 14): mine["0012345"]}
+    numbers = {"ada": 11, "o'brien": 12, "josé-ñ": 13, "0012345": 14}
+    new = {(3, numbers[student]): points for student, points in scores(graded.db_url).items()}
     assert course.scores == before | new
     assert list(course.assignments) == [3, 4]
     assert "2 in canvas.csv have no points and are left out: absent, guest" in said
 
 
-@pytest.mark.slow
 def test_canvas_makes_columns_for_exercises(graded: ScratchCourse) -> None:
     course = canvas_course(most_points(graded))
     del course.people[12]
     (graded.folder / "canvas.csv").write_text(exported_by_canvas(course), encoding="utf-8")
-    said = export(graded, "Canvas", "--Canvas.by_exercise=True")
+    said = export(graded, "Canvas", ONE, "--Canvas.by_exercise=True")
     imported_by_canvas(course, (graded.folder / "upload.csv").read_text(encoding="utf-8"))
     names = {name: number for number, (name, _) in course.assignments.items()}
     assert course.scores[names[f"{NAME}: double"], 11] > 0
@@ -147,102 +149,210 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANVAS_TOKEN", TOKEN)
 
 
-def upload(course: ScratchCourse, address: str, *more: str) -> str:
-    return export(course, "CanvasUpload", f"--CanvasUpload.url={address}", "--CanvasUpload.course=7", *more)
+def to_canvas(address: str, *more: str) -> list[str]:
+    """The arguments that send grades there."""
+    return ["CanvasUpload", ONE, f"--CanvasUpload.url={address}", "--CanvasUpload.course=7", *more]
 
 
-@pytest.mark.slow
 def test_grades_are_sent_after_a_look_at_the_list(graded: ScratchCourse, token: None) -> None:
-    course, mine = canvas_course(most_points(graded)), points(graded)
+    course, mine = canvas_course(most_points(graded)), scores(graded.db_url)
     course.scores[3, 13] = mine["josé-ñ"]
     before = dict(course.scores)
+    new = {(3, 11): mine["ada"], (3, 12): mine["o'brien"], (3, 14): mine["0012345"]}
     with canvas(course) as address:
-        said = upload(graded, address)
+        said = export(graded, *to_canvas(address))
         assert "3 grades differ, 1 are the same" in said and "Nothing was changed." in said
-        changed = f"{mine[FLANN]:g}"
-        assert [FLANN, NAME, "0.25", "→", changed] in [line.split() for line in said.splitlines()]
+        changed = [FLANN, NAME, "0.25", "→", f"{mine[FLANN]:g}"]
+        assert changed in [line.split() for line in said.splitlines()]
         assert course.scores == before
 
-        said = upload(graded, address, "--CanvasUpload.really=True")
-        assert "3 grades were sent" in said
-        assert course.scores == before | {
-            (3, 11): mine["ada"],
-            (3, 12): mine["o'brien"],
-            (3, 14): mine["0012345"],
-        }
-        assert "0 grades differ, 4 are the same" in upload(graded, address, "--CanvasUpload.really=True")
+        assert "3 grades were sent" in export(graded, *to_canvas(address, REALLY))
+        assert course.scores == before | new
+        assert "0 grades differ, 4 are the same" in export(graded, *to_canvas(address, REALLY))
         assert len(course.changed) == 3
 
 
-@pytest.mark.slow
 def test_a_grade_that_is_refused_stops_no_other(graded: ScratchCourse, token: None) -> None:
     course = canvas_course(most_points(graded))
     course.refuses = {11}
     with canvas(course) as address:
-        with pytest.raises(CommandFailed) as failed:
-            upload(graded, address, "--CanvasUpload.really=True")
-        assert "Canvas refused 1 grades; the same command tries these again." in str(failed.value)
-        assert "ada" in str(failed.value) and "grading period is closed" in str(failed.value)
-        assert "Traceback" not in str(failed.value)
+        said = export(graded, *to_canvas(address, REALLY), status=1)
+        assert "Canvas refused 1 grades; the same command tries these again." in said
+        assert "ada" in said and "grading period is closed" in said
         assert sorted(person for _, person, _ in course.changed) == [12, 13, 14]
         course.refuses = set()
-        upload(graded, address, "--CanvasUpload.really=True")
+        export(graded, *to_canvas(address, REALLY))
     assert sorted(person for _, person, _ in course.changed) == [11, 12, 13, 14]
 
 
-@pytest.mark.slow
 def test_an_assignment_must_be_there(graded: ScratchCourse, token: None) -> None:
-    course = canvas_course(most_points(graded))
-    with canvas(course) as address, pytest.raises(CommandFailed) as failed:
-        upload(graded, address, "--CanvasUpload.by_exercise=True")
-    assert f"Canvas has no assignment '{NAME}: double'. Make it there first" in str(failed.value)
+    with canvas(canvas_course(most_points(graded))) as address:
+        said = export(graded, *to_canvas(address, "--CanvasUpload.by_exercise=True"), status=1)
+    assert f"Canvas has no assignment '{NAME}: double'. Make it there first" in said
 
 
 # What can be wrong.
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--exporter=autograder.lms.Moodle"], "Name one assignment, as in --assignment"),
+        (["Moodle", "--to=x.csv"], "Name one assignment, as in --assignment"),
+        (["Moodle", "--assignment=['nope']"], "The gradebook has no assignment 'nope'"),
+        (["Canvas", ONE, "--Canvas.file=none.csv"], "There is no none.csv. Canvas"),
         (
-            ["--exporter=autograder.lms.Moodle", "--assignment=['nope']"],
-            "The gradebook has no assignment 'nope'",
-        ),
-        (["--exporter=autograder.lms.Canvas", ONE, "--Canvas.file=none.csv"], "There is no none.csv. Canvas"),
-        (
-            ["--exporter=autograder.lms.Canvas", ONE, "--Canvas.file=nbgrader_config.py"],
+            ["Canvas", ONE, "--Canvas.file=nbgrader_config.py"],
             "nbgrader_config.py is not what Canvas exports",
         ),
-        (["--exporter=autograder.lms.CanvasUpload", ONE], "An access token in the variable CANVAS_TOKEN"),
-        (
-            [
-                "--exporter=autograder.lms.CanvasUpload",
-                ONE,
-                "--CanvasUpload.url=http://127.0.0.1:9",
-                "--CanvasUpload.course=7",
-            ],
-            "Canvas at http://127.0.0.1:9 does not show course 7",
-        ),
+        (to_canvas("http://127.0.0.1:9"), "Canvas at http://127.0.0.1:9 does not show course 7"),
     ],
 )
 def test_it_is_said_in_a_sentence(
-    graded: ScratchCourse, arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
+    graded: ScratchCourse, token: None, arguments: list[str], sentence: str
 ) -> None:
-    if "--CanvasUpload.course=7" in arguments:
-        monkeypatch.setenv("CANVAS_TOKEN", TOKEN)
-    else:
-        monkeypatch.delenv("CANVAS_TOKEN", raising=False)
-    with pytest.raises(CommandFailed) as failed:
-        graded.nbgrader("export", *arguments)
-    assert sentence in str(failed.value)
-    assert "Traceback" not in str(failed.value)
+    assert sentence in export(graded, *arguments, status=1)
 
 
-@pytest.mark.slow
 def test_a_wrong_token_is_said(graded: ScratchCourse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CANVAS_TOKEN", raising=False)
+    assert "An access token in the variable CANVAS_TOKEN" in export(graded, "CanvasUpload", ONE, status=1)
     monkeypatch.setenv("CANVAS_TOKEN", "another")
-    with canvas(canvas_course(1.0)) as address, pytest.raises(CommandFailed) as failed:
-        upload(graded, address)
-    assert "does not show course 7" in str(failed.value) and "Traceback" not in str(failed.value)
+    with canvas(canvas_course(1.0)) as address:
+        assert "does not show course 7" in export(graded, *to_canvas(address), status=1)
+
+
+# Submissions in the archives of learning platforms reach the students whose they are, and nobody else.
+
+FILE = f"{NAME}.ipynb"
+NAMES = [
+    ("ada", "Ada", "Lovelace"),
+    ("o'brien", "Flann", "O'Brien"),
+    ("josé-ñ", "José María", "Ñandú"),
+    ("0012345", "Agent", "Zero"),
+    ("twin1", "Kim", "Lee"),
+    ("twin2", "Kim", "Lee"),
+]
+
+
+@pytest.fixture
+def course(tmp_path: Path, root: Path) -> ScratchCourse:
+    """A course with students, to whom nothing belongs yet."""
+    made = a_class(tmp_path / "class", root, students=())
+    with Gradebook(made.db_url) as gradebook:
+        for student, first, last in NAMES:
+            gradebook.add_student(student, first_name=first, last_name=last)
+    (made.folder / "downloaded" / NAME / "archive").mkdir(parents=True)
+    return made
+
+
+def collect(course: ScratchCourse, collector: str, **ends: int) -> str:
+    about = [NAME, "--force", f"--collector=autograder.lms.{collector}"]
+    return plain(nbgrader(course, ZipCollectApp, *about, **ends))
+
+
+def archive(course: ScratchCourse) -> Path:
+    return course.folder / "downloaded" / NAME / "archive" / "Fast PyTorch-traps-4711.zip"
+
+
+def collected(course: ScratchCourse) -> dict[str, dict[str, bytes]]:
+    """What each student has handed in: file -> content."""
+    found: dict[str, dict[str, bytes]] = {}
+    for path in (course.folder / "submitted").glob(f"*/{NAME}/*"):
+        found.setdefault(path.parts[-3], {})[path.name] = path.read_bytes()
+    return found
+
+
+def zipped(*files: tuple[str, bytes]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as inner:
+        for name, data in files:
+            inner.writestr(name, data)
+    return content.getvalue()
+
+
+# Full name -> what is uploaded. In a packed file nobody hands in for another.
+OTHER = f"Ada Lovelace_51009_assignsubmission_file_/{FILE}"
+OF_MOODLE: list[Upload] = [
+    ("Ada Lovelace", FILE, b"ada"),
+    ("Ada Lovelace", f"{NAME} (1).ipynb", b"a copy"),
+    ("Ada Lovelace", "helpers.py", b"help"),
+    ("Ada Lovelace", "timestamp.txt", b"2020-01-01 00:00:00 UTC"),
+    ("O'Brien Flann", f"{NAME} (1).ipynb", b"flann"),  # some sites show the last name first
+    ("Ñandú, José María", f"{NAME}(2).ipynb", b"jose"),
+    ("Agent Zero", "work.zip", zipped((OTHER, b"zero"), (f"__MACOSX/in/._{FILE}", b"mac"))),
+    ("Kim Lee", FILE, b"one of two"),
+    ("Mallory Unknown", FILE, b"nobody"),
+]
+
+
+@pytest.mark.parametrize("folders", [True, False])
+def test_moodles_archive(course: ScratchCourse, folders: bool) -> None:
+    archive_of_moodle(archive(course), OF_MOODLE, folders=folders)
+    said = collect(course, "MoodleArchive")
+    assert collected(course) == {
+        "ada": {FILE: b"ada", f"{NAME} (1).ipynb": b"a copy", "helpers.py": b"help"},
+        "o'brien": {FILE: b"flann"},
+        "josé-ñ": {FILE: b"jose"},
+        "0012345": {FILE: b"zero"},
+    }
+    assert "2 students in the gradebook have the name 'Kim Lee'" in said
+    assert "No student in the gradebook has the name 'Mallory Unknown'" in said
+    assert "Put it into submitted/ID/traps/ yourself" in said
+
+
+def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCourse) -> None:
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as inner, inner.open("zeros", "w") as zeros:
+        for _ in range(201):
+            zeros.write(bytes(1_000_000))
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as inner:
+        info = tarfile.TarInfo("zeros")
+        info.size = 201_000_000
+        inner.addfile(info, io.BytesIO(bytes(info.size)))
+    uploads = [
+        ("Agent Zero", "work.zip", zipped((FILE, b"zero"))[:40]),
+        ("Ada Lovelace", "work.zip", bomb.getvalue()),
+        ("Ada Lovelace", "more.tar.gz", packed.getvalue()),
+        ("O'Brien Flann", FILE, b"flann"),
+    ]
+    archive_of_moodle(archive(course), uploads)
+    said = collect(course, "MoodleArchive")
+    assert collected(course) == {"o'brien": {FILE: b"flann"}}
+    assert said.count("cannot be unpacked and is left out") == 3
+    assert said.count("it would take more than 200 MB") == 2
+    assert not list(course.folder.rglob("zeros"))
+
+
+def test_a_download_that_broke_off_is_said(course: ScratchCourse) -> None:
+    archive_of_moodle(archive(course), OF_MOODLE)
+    archive(course).write_bytes(archive(course).read_bytes()[:-30])
+    assert "cannot be unpacked. Download it once more." in collect(course, "MoodleArchive", status=1)
+
+
+OF_CANVAS: list[Upload] = [
+    ("ADA", f"{NAME}-1.ipynb", b"ada, the second time"),
+    ("ADA", f"{NAME}-2.ipynb", b"once more"),
+    ("o'brien", FILE, b"flann"),
+    ("o'brien", "data-2.csv", b"1"),
+    ("o'brien", "timestamp.txt", b"2020-01-01 00:00:00 UTC"),
+    ("jn12", FILE, b"jose"),
+    ("0012345", "work.zip", zipped((f"x_11_7009_{FILE}", b"not Ada's"), (FILE, b"zero"))),
+    ("guest", FILE, b"nobody"),
+]
+
+
+def test_canvass_archive(course: ScratchCourse) -> None:
+    canvas = canvas_course(1.0)
+    archive_of_canvas(archive(course), canvas, OF_CANVAS, late=["jn12"])
+    assert "There is no canvas.csv." in collect(course, "CanvasArchive", status=1)
+    (course.folder / "canvas.csv").write_text(exported_by_canvas(canvas), encoding="utf-8")
+    said = collect(course, "CanvasArchive")
+    assert collected(course) == {
+        "ada": {FILE: b"ada, the second time"},
+        "o'brien": {FILE: b"flann", "data-2.csv": b"1"},
+        "josé-ñ": {FILE: b"jose"},
+        "0012345": {FILE: b"zero", f"x_11_7009_{FILE}": b"not Ada's"},
+    }
+    assert "Canvas's user 16 has no login or SIS id in canvas.csv that a student" in said
+    assert "ada handed in more than one traps.ipynb; this one is left out" in said

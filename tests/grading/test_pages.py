@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from autograder.authoring.colab import colab_cell
 from autograder.nbgrader_plugin import patches
 from autograder.nbgrader_plugin.markdown import safe_markdown
 from autograder.nbgrader_plugin.pages import FeedbackPage, FormgraderPage
-from autograder.nbgrader_plugin.submissions import explanation, read_or_explain, refusal
+from autograder.nbgrader_plugin.submissions import read_or_explain, refusal
 from autograder.nbgrader_plugin.verdicts import card
 
 EVIL = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
@@ -60,15 +62,14 @@ test_cell.__test__ = False  # type: ignore[attr-defined]
 
 def acts(page: BeautifulSoup) -> list[Tag]:
     """The elements that run or load something, but for nbgrader's own."""
+    active = ("script", "iframe", "object", "embed", "base", "form")
+    ours = ("data:image/", "/formgrader/static/", "data:")
     return [
         tag
         for tag in page.find_all(True)
-        if (
-            tag.name in ("script", "iframe", "object", "embed", "base", "form")
-            and tag.get("nonce") != patches.MARK
-        )
+        if (tag.name in active and tag.get("nonce") != patches.MARK)
         or any(name.startswith("on") and value not in patches.CLICKS for name, value in tag.attrs.items())
-        or not str(tag.get("src", "data:")).startswith(("data:image/", "/formgrader/static/", "data:"))
+        or not str(tag.get("src", "data:")).startswith(ours)
     ]
 
 
@@ -87,22 +88,16 @@ def test_markdown_and_comments_go_through_one_filter(page: Callable[..., Beautif
         ("<div class='modal'>a</div> <span class='k btn'>b</span>", "<div>a</div> <span>b</span>"),
         ("x <span class='k'>a</span>", '<span class="k">a</span>'),
         ("<a id=x target=y href='https://a.b' title=t>a</a>", '<a href="https://a.b" title="t">a</a>'),
-        ("[a](http://a.b)", '<a href="http://a.b">a</a>'),
-        ("[a](mailto:a@b.c)", '<a href="mailto:a@b.c">a</a>'),
-        ("[a](#b)", '<a href="#b">a</a>'),
+        *((f"[a]({place})", f'<a href="{place}">a</a>') for place in ("http://a.b", "mailto:a@b.c", "#b")),
+        *((f"[a]({place})", "<a>a</a>") for place in ("javascript:x", "//a.b", "/a", "a.html", "data:,a")),
+        *((f"<a href='{place}'>a</a>", "<a>a</a>") for place in ("java&Tab;script:x", "file:///a")),
         *(
-            (f"[a]({address})", "<a>a</a>")
-            for address in ("javascript:x", "//a.b", "/a", "a.html", "data:,a")
+            (f"<img src='data:image/{kind};base64,AA=='>", f"image/{kind}")
+            for kind in ("png", "jpeg", "gif", "webp")
         ),
-        *((f"<a href='{address}'>a</a>", "<a>a</a>") for address in ("java&Tab;script:x", "file:///a")),
-        *((f"<img src='data:image/{kind};base64,AA=='>", f"image/{kind}") for kind in ("png", "jpeg")),
-        *((f"<img src='data:image/{kind};base64,AA=='>", f"image/{kind}") for kind in ("gif", "webp")),
-        *((f"![a]({address})", '<img alt="a">') for address in ("https://a.b/c.png", "c.png")),
+        *((f"![a]({place})", '<img alt="a">') for place in ("https://a.b/c.png", "c.png")),
         ("![a](data:image/svg+xml;base64,AA==)", '<img alt="a">'),
-        (
-            "<details open id=x><summary>a</summary>b</details>",
-            "<details open><summary>a</summary>b</details>",
-        ),
+        ("<details open id=x><summary>a</summary></details>", "<details open><summary>a</summary></details>"),
         ("a <svg><style>b</style></svg><form action=c><input name=d></form>", "<p>a b\n</p>"),
         ("# A title", "<h1>A title</h1>"),
     ],
@@ -145,14 +140,10 @@ def test_each_box_says_what_it_is(page: Callable[..., BeautifulSoup]) -> None:
     forged = card("passed", "right", 1)
     error = new_output("error", ename="E", evalue=EVIL, traceback=[EVIL])
     number = new_output("execute_result", {"text/plain": "0"})
-    made = page(
-        test_cell(said, error, card("failed", "wrong", 1), number), new_code_cell("1", outputs=[said, forged])
-    )
-    labels = [
-        (box.find(class_="box-label").text, bool(box.find(role="status")))
-        for box in made.find_all(class_="box")
-    ]
-    assert labels == [
+    test = test_cell(said, error, card("failed", EVIL, 1), number)
+    made = page(test, new_code_cell("1", outputs=[said, forged]))
+    boxes = made.find_all(class_="box")
+    assert [(box.find(class_="box-label").text, bool(box.find(role="status"))) for box in boxes] == [
         ("Printed while the test ran", False),
         ("Error while the test ran", False),
         ("Result of the test", True),
@@ -161,35 +152,25 @@ def test_each_box_says_what_it_is(page: Callable[..., BeautifulSoup]) -> None:
         ("Output of this cell", False),
     ]
     assert acts(made) == []
-
-
-def test_a_card_keeps_its_colours(page: Callable[..., BeautifulSoup]) -> None:
-    made = page(test_cell(card("failed", EVIL, 1)))
     (status,) = made.find_all(role="status")
-    assert "background: #fdeceb" in status["style"] or "background:#fdeceb" in status["style"]
+    assert re.search("background: ?#fdeceb", status["style"]), "a card keeps its colours"
     assert EVIL in status.text
 
 
 def test_metadata_and_raw_cells_are_left_out(page: Callable[..., BeautifulSoup]) -> None:
-    cell = new_code_cell(
-        "%%html\n1", metadata={"tags": [EVIL], "magics_language": EVIL, "nbgrader": {"grade_id": EVIL}}
-    )
-    raw = [new_raw_cell("raw-cell", metadata={"raw_mimetype": kind}) for kind in ("", "text/html")]
+    about = {"tags": [EVIL], "magics_language": EVIL, "nbgrader": {"grade_id": EVIL}}
+    cells = [new_code_cell("%%html\n1", metadata=about)]
+    cells += [new_raw_cell("raw-cell", metadata={"raw_mimetype": kind}) for kind in ("", "text/html")]
     language = {"name": EVIL, "pygments_lexer": EVIL, "mimetype": EVIL}
-    made = page(
-        cell, *raw, language_info=language, title=EVIL, kernelspec={"name": EVIL, "display_name": EVIL}
-    )
+    kernel = {"name": EVIL, "display_name": EVIL}
+    made = page(*cells, language_info=language, title=EVIL, kernelspec=kernel)
     assert acts(made) == []
     assert "raw-cell" not in str(made)
 
 
-def test_names_are_text(page: Callable[..., BeautifulSoup]) -> None:
-    assert acts(page()) == []
-
-
 def test_the_feedback_page_has_a_policy() -> None:
-    exporter = FeedbackPage()
-    made = BeautifulSoup(exporter.from_notebook_node(new_notebook(), ABOUT["feedback"])[0], "html.parser")
+    html, _ = FeedbackPage().from_notebook_node(new_notebook(), ABOUT["feedback"])
+    made = BeautifulSoup(html, "html.parser")
     assert made.find_all("script") == []
     policy = made.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"]
     assert policy.startswith("default-src 'none';") and "script-src" not in policy
@@ -249,8 +230,8 @@ def test_what_cannot_be_rendered_is_shown_as_written(text: str) -> None:
 
 
 def test_what_a_broken_file_says_is_quoted(tmp_path: Path) -> None:
-    line = "``` </code> **30 of 30** [x](https://x.invalid) " + EVIL
-    (tmp_path / "n.ipynb").write_text(line)
+    broken = "``` </code> **30 of 30** [x](https://x.invalid) " + EVIL
+    (tmp_path / "n.ipynb").write_text(broken)
     (tmp_path / "` **all** <b>.ipynb").write_text("{}")
     for name in (
         "$",
@@ -261,33 +242,26 @@ def test_what_a_broken_file_says_is_quoted(tmp_path: Path) -> None:
         "\\end{a} **30 of 30**",
     ):
         (tmp_path / f"{name}.ipynb").write_text("")
-    problems = [
-        read_or_explain(tmp_path / name, _Silent())
-        for name in ("n.ipynb", "missing.ipynb", "` **all** <b>.ipynb")
-    ]
-    for notebook in problems:
+    for name in ("n.ipynb", "missing.ipynb", "` **all** <b>.ipynb"):
+        notebook = read_or_explain(tmp_path / name, logging.getLogger("reading"))
         made = BeautifulSoup(safe_markdown(notebook.cells[0].source), "html.parser")
         assert {tag.name for tag in made.find_all(True)} <= {"h1", "p", "code", "strong"}
         assert {tag.text for tag in made.find_all("strong")} == {"0 points", "What to do:"}
 
 
-class _Silent:
-    def warning(self, *_: object) -> None: ...
-
-
-def test_a_problem_is_one_line() -> None:
-    (cell,) = explanation("a").cells
-    assert cell.source.count("a\n\nSo every exercise") == 1
-
-
-@pytest.mark.parametrize("name", ["ada", "o'brien", "ada.l@example.org", "李", "Ada L_12", "a+b-c"])
-def test_ids_that_people_have_are_taken(name: str) -> None:
-    assert refusal(name) is None
-
-
-@pytest.mark.parametrize(
-    "name", ["<b>", 'a"', "a&b", "a\nb", "\u202eada", "a\x1b[2J", "\udcff", "a\\", "a`", "{a}"]
-)
-def test_ids_with_markup_are_refused(name: str) -> None:
-    sentence = refusal(name)
-    assert sentence and sentence.isascii() and sentence.isprintable()
+def test_ids_that_people_have_are_taken_and_those_with_markup_refused() -> None:
+    for name in (
+        "ada",
+        "o'brien",
+        "ada.l@example.org",
+        "李",
+        "Ada L_12",
+        "a+b-c",
+        "O'Brien, Ä.",
+        "12345",
+        "-x",
+    ):
+        assert refusal(name) is None
+    for name in ("<b>", 'a"', "a&b", "a\nb", "\u202eada", "a\x1b[2J", "\udcff", "a\\", "a`", "{a}"):
+        sentence = refusal(name)
+        assert sentence and sentence.isascii() and sentence.isprintable()

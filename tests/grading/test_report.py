@@ -1,27 +1,44 @@
-"""The report has what an instructor asks for, and needs nothing from elsewhere."""
+"""The pages about a class, its fastest answers and a term: what they show, and nothing from elsewhere."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-import shutil
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from grading_class import STUDENTS, Instant, a_class, pretend
+from grading_class import (
+    RACE,
+    STUDENTS,
+    Instant,
+    Says,
+    a_class,
+    autograded,
+    built_once,
+    command,
+    copied,
+    gradebook,
+    graded,
+    half_undecided,
+    handed_in,
+    pretend,
+)
+from pretend_class import answered, hand_in
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import report
+from autograder.class_grading import fastest, report, term
 from autograder.class_grading.course import Course
-from autograder.class_grading.engine import Job, grade
+from autograder.class_grading.engine import Job
+from autograder.class_grading.fastest import made_of, may_be_shown
 from autograder.class_grading.report import page
 from autograder.class_grading.results import ClassResults, Graded, GradedTest, Lap, read_results
+from autograder.class_grading.term import Term, student_page, term_page, to_look_at
+from autograder.judging.outcome import MIME
+from autograder.nbgrader_plugin.entries import utc
 from autograder.sandbox import Executed
-
-pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 
 
 class Eventful(Instant):
@@ -29,34 +46,29 @@ class Eventful(Instant):
 
     def start(self, job: Job, cells: list[dict], **settings: object) -> None:
         student = job.submission.student
-        if student == "chen":
-            self.jobs.append((job, "its <worker> died"))
-            return
         done = Executed.from_dict(pretend(cells, undecided=student == "bo", **settings))
         if student == "ada":
             done.events = [{"cell": "double_check", "what": "Tried <b>this</b>."}]
         done.noise = {"setting": "launches", "spread": 0.1, "bias": 0.0, "samples": 8, "when": "today"}
         done.sandboxed = student != "dalia"
-        self.jobs.append((job, done))
+        self.jobs.append((job, "its <worker> died" if student == "chen" else done))
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCourse:
-    return a_class(tmp_path_factory.mktemp("course"), root)
+def eventful(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """Such a class, graded."""
+    course = a_class(tmp_path_factory.mktemp("eventful"), root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        graded(Eventful())
+    return course.folder
 
 
 @pytest.fixture
-def here(course: ScratchCourse, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
-    monkeypatch.chdir(course.folder)
-    for folder in ("autograded", "reports"):
-        shutil.rmtree(folder, ignore_errors=True)
-    return course
-
-
-@pytest.fixture
-def graded(here: ScratchCourse) -> ClassResults:
+def results(eventful: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ClassResults:
+    """What is read of a copy of that class, which is in the current folder."""
+    monkeypatch.chdir(copied(eventful, tmp_path / "class", root).folder)
     with Course("traps") as opened:
-        grade(opened, connect=Eventful())
         return read_results(opened)
 
 
@@ -83,8 +95,8 @@ class Text(HTMLParser):
         self.words.append(data)
 
 
-def test_the_page_says_what_was_seen(graded: ClassResults) -> None:
-    shown = Text(page(graded))
+def test_the_page_says_what_was_seen(results: ClassResults) -> None:
+    shown = Text(page(results))
     for sentence in (
         "5 of 6 submissions graded",
         "15.7 of 16 points, mean",
@@ -102,23 +114,18 @@ def test_the_page_says_what_was_seen(graded: ClassResults) -> None:
         assert sentence in shown.text, sentence
 
 
-def test_the_page_needs_nothing_from_elsewhere(graded: ClassResults) -> None:
-    html = page(graded)
+def test_the_page_needs_nothing_from_elsewhere(results: ClassResults) -> None:
+    html = page(results)
     shown = Text(html)
     assert not shown.tags & {"script", "link", "iframe", "object", "b-this"}
-    assert "<b>this</b>" not in html
-    assert all(address.startswith("data:image/svg+xml;base64,") for address in shown.addresses)
+    for foreign in ("<b>this</b>", "@import", "url("):
+        assert foreign not in html
     for address in shown.addresses:
+        assert address.startswith("data:image/svg+xml;base64,")
         picture = base64.b64decode(address.partition(",")[2]).decode()
         ElementTree.fromstring(picture)
-        assert "<script" not in picture
-        assert not re.search(r'href="(?!#)', picture)
-    assert "@import" not in html
-    assert "url(" not in html
-
-
-def test_every_picture_has_its_facts_as_text(graded: ClassResults) -> None:
-    points, exercises, race = Text(page(graded)).alternatives
+        assert "<script" not in picture and not re.search(r'href="(?!#)', picture)
+    points, exercises, race = shown.alternatives  # every picture has its facts as text
     assert "Median 16.0" in points
     assert "square: 4 all, 1 some, 0 none" in exercises
     assert race.startswith("square_hidden: On cpu, 5 of 5")
@@ -126,11 +133,11 @@ def test_every_picture_has_its_facts_as_text(graded: ClassResults) -> None:
 
 @pytest.mark.parametrize("ratios", [[4.0], [0.01, 5000.0], [2.0] * 60, [1.99, 2.0]])
 def test_ratios_of_any_size_can_be_drawn(ratios: list[float]) -> None:
-    graded = [
+    students = [
         Graded(f"student{i}", 1, [GradedTest("pad_race", 1, "passed", "", [Lap("cpu", ratio, 2.0)])])
         for i, ratio in enumerate(ratios)
     ]
-    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], graded, {}, {})))
+    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], students, {}, {})))
     reached = sum(ratio >= 2 for ratio in ratios)
     assert f"{reached} of {len(ratios)} timed answers measured 2×" in shown.text
     assert "The machine did not check itself" in shown.text
@@ -139,11 +146,11 @@ def test_ratios_of_any_size_can_be_drawn(ratios: list[float]) -> None:
 def test_it_says_where_launches_were_off_too_often_for_an_early_end() -> None:
     noise = {"spread": 0.1, "bias": 0.0, "when": "today"}
     both = [noise | {"strays": 0.01, "signs_only": False}, noise | {"strays": 0.31, "signs_only": True}]
-    graded = [Graded(str(number), 1, [], [], noise=[one]) for number, one in enumerate(both)]
-    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], graded, {}, {})))
+    two = [Graded(str(number), 1, [], [], noise=[one]) for number, one in enumerate(both)]
+    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], two, {}, {})))
     said = "In 1 of 2 notebooks with races, launches were off by more than 1.5× so often (up to 31 % of them)"
     assert said in shown.text
-    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], graded[:1], {}, {})))
+    shown = Text(page(ClassResults("pads", {"pad_race": 1}, ["pad"], two[:1], {}, {})))
     assert "launches were off" not in shown.text
 
 
@@ -152,8 +159,8 @@ def test_nothing_in_the_page_is_taken_for_html() -> None:
     tests = [GradedTest(odd, 1, "undecided", odd, [Lap(odd, 3.0, 2.0)])]
     events = [{"cell": odd, "what": odd}]
     noise = [{"spread": 0.1, "bias": 0.0, "when": odd}]
-    graded = Graded(odd, 1, tests, events, noise=noise)
-    shown = Text(page(ClassResults(odd, {odd: 1}, [odd], [graded], {odd: odd}, {})))
+    one = Graded(odd, 1, tests, events, noise=noise)
+    shown = Text(page(ClassResults(odd, {odd: 1}, [odd], [one], {odd: odd}, {})))
     assert "b-this" not in shown.tags
     for sentence in (
         f"Grades of {odd}",
@@ -167,25 +174,34 @@ def test_nothing_in_the_page_is_taken_for_html() -> None:
     assert f"{odd}: On {odd}, 1 of 1" in shown.alternatives[-1]
 
 
-def test_the_command_writes_the_page(here: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report.main(["traps"]) == 1
-    assert "Nothing of traps is graded yet. Run `python -m autograder grade traps`" in capsys.readouterr().err
-    with Course("traps") as opened:
-        grade(opened, connect=Instant())
-    assert report.main(["traps"]) == 0
-    path = Path(capsys.readouterr().out.strip())
-    assert path == here.folder / "reports" / "traps.html"
+def test_the_command_writes_the_page(course: ScratchCourse, says: Says) -> None:
+    said = says(report.main, "traps", status=1)
+    assert "Nothing of traps is graded yet. Run `python -m autograder grade traps`" in said
+    graded()
+    path = Path(says(report.main, "traps").strip())
+    assert path == course.folder / "reports" / "traps.html"
     assert f"{len(STUDENTS)} of {len(STUDENTS)} submissions graded" in Text(path.read_text()).text
-    assert report.main(["traps", "--output", "/proc/report.html"]) == 1
-    assert "The report cannot be written: " in capsys.readouterr().err
-    assert report.main(["trap"]) == 1
-    assert "Did you mean traps?" in capsys.readouterr().err
+    said = says(report.main, "traps", "--output", "/proc/report.html", status=1)
+    assert "The report cannot be written: " in said
+    assert "Did you mean traps?" in says(report.main, "trap", status=1)
 
 
-def test_notebooks_with_nonsense_in_their_cards_do_not_stop_it(
-    graded: ClassResults, here: ScratchCourse
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["report", "fastest", "late", "similar", "term"])
+def test_each_command_starts_by_itself(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    path = Path("autograded/ada/traps/traps.ipynb")
+    """The other tests call it in their own process."""
+    course = copied(built_once("undecided", lambda new: half_undecided(new, root)), tmp_path, root)
+    monkeypatch.chdir(course.folder)
+    graded(force=True)  # with races that are decided
+    done = command(course, name, *(["traps"] if name != "term" else []))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "0 penalties would change" in done.stdout or Path(done.stdout.split(",")[0].strip()).exists()
+
+
+def test_notebooks_with_nonsense_in_their_cards_do_not_stop_it(results: ClassResults) -> None:
+    path = autograded("ada")
     notebook = json.loads(path.read_text())
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
@@ -198,3 +214,188 @@ def test_notebooks_with_nonsense_in_their_cards_do_not_stop_it(
     with Course("traps") as opened:
         shown = Text(page(read_results(opened)))
     assert "On cpu, 4 of 4 timed answers" in shown.text
+
+
+# The page about the fastest answers: what it shows, and whom it does not.
+
+SHOWN = "# you may show this\n"
+# Student -> the ratio measured, and the answer to the race's exercise.
+CLASS = {
+    "ada": (9.0, "def square(x):\n    return x**2  # by Ada"),
+    "bo": (7.0, SHOWN + 'def square(x):\n    """Bo did it."""\n    # Bo, again\n    return pow(x, 2)'),
+    "chen": (5.0, SHOWN + "def square(x):\n    return sum(x for _ in range(x))"),
+    "dalia": (4.0, SHOWN + "def square(x):\n    return pow(x,  2)"),
+    "emeka": (1.0, "def square(x):\n    return x * x"),
+}
+
+
+class Measured(Instant):
+    """Everybody is as fast as CLASS says."""
+
+    def start(self, job: Job, cells: list[dict], **settings: object) -> None:
+        done = Executed.from_dict(pretend(cells, **settings))
+        for outputs in done.outputs.values():
+            for output in outputs:
+                for lap in output.get("data", {}).get(MIME, {}).get("laps", []):
+                    lap["ratio"], lap["of_limit"] = CLASS[job.submission.student][0], 0.25
+        self.jobs.append((job, done))
+
+
+def as_fast_as_that(folder: Path, root: Path) -> None:
+    course = a_class(folder, root, students=())
+    for student, (_, code) in CLASS.items():
+        hand_in(course, "traps", student, answered(course.released("traps"), square=code))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        graded(Measured())
+
+
+@pytest.fixture
+def raced(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    """A copy of that class, in the current folder."""
+    made = copied(built_once("fastest", lambda new: as_fast_as_that(new, root)), tmp_path / "class", root)
+    monkeypatch.chdir(made.folder)
+    due("2026-01-01 12:00 UTC")
+    return made
+
+
+def due(when: str | None) -> None:
+    with gradebook() as opened:
+        opened.find_assignment("traps").duedate = utc(when)
+        opened.db.commit()
+
+
+def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(raced: ScratchCourse, says: Says) -> None:
+    shown = Text(Path(says(fastest.main, "traps").strip()).read_text())
+    assert f"{RACE} 4 of 5 answers are 2× as fast as the given version, or faster." in shown.text
+    first, second = shown.text.index("7 times as fast"), shown.text.index("5 times as fast")
+    assert first < second and "9 times as fast" not in shown.text
+    assert "It calls pow. It has no loop. It reaches 25% of the machine's limit." in shown.text
+    assert "It calls sum, range. It has one loop." in shown.text
+    assert shown.text.count("return pow(x, 2)") == 1  # two handed it in
+    words = shown.text.lower().replace(".", " ").replace(",", " ").split()
+    assert not {student for student in CLASS if student in words}
+    assert shown.alternatives and not shown.tags & {"script", "link"}
+
+    for path in map(autograded, CLASS):
+        path.chmod(0o644)
+        path.write_text(path.read_text().replace("# you may show this", "# mine"))
+    shown = Text(Path(says(fastest.main, "traps").strip()).read_text())
+    assert "Nobody has allowed to show an answer." in shown.text
+
+
+def test_it_waits_for_the_deadline_of_all(raced: ScratchCourse, says: Says) -> None:
+    due("2999-01-01 12:00 UTC")
+    assert "is due on 2999-01-01 12:00 UTC" in says(fastest.main, "traps", status=1)
+    due(None)
+    assert "has no due date" in says(fastest.main, "traps", status=1)
+    due("2026-01-01 12:00 UTC")
+    table, head = Path("late.csv"), "assignment,student,extension_days\nanother,*,999999\n"
+    table.write_text(f"{head}traps,bo,360000\n")
+    assert "on 2026-01-01 12:00 UTC, for somebody on 3011-08-" in says(fastest.main, "traps", status=1)
+    table.write_text(f"{head}traps,bo,soon\n")
+    assert "late.csv, line 3: extension_days is 'soon'" in says(fastest.main, "traps", status=1)
+    assert not list(Path("reports").glob("*.html"))
+    table.write_text(f"{head}traps,bo,0\n")
+    says(fastest.main, "traps")
+
+
+def test_only_code_is_shown_and_only_if_that_is_allowed() -> None:
+    for source, code in {
+        "def f(x):\n    return x": "",
+        "#You may show this, please\ndef f(x):\n    'words'\n    return x # mine": "def f(x):\n    return x",
+        "# you may show this\ndef f(x)": "",
+        "x = '# you may show this'": "",
+        "# you may show this\ndef f():\n    'all'": "def f():\n    pass",
+    }.items():
+        assert may_be_shown(source) == code
+
+
+def test_what_an_answer_is_made_of() -> None:
+    code = "def f(x):\n    g = lambda y: torch.where(y > 0, y, 0)\n    while x: x = [g(y) for y in x]"
+    assert made_of(code, None) == "It calls where, g. It has 2 loops."
+
+
+# The page about a term, and each student's own.
+
+ODD = "o'brien <b>&"
+
+
+def a_term(folder: Path, root: Path) -> None:
+    """Three have handed in one of two assignments, one of them late; one test is decided by hand."""
+    course = a_class(folder, root, students=("ada", "bo", "chen"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        Path("late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
+        handed_in("bo").with_name("timestamp.txt").write_text("2027-03-06 00:00:00 UTC")
+        with gradebook() as opened:
+            opened.update_or_create_assignment("traps", duedate="2027-03-05 12:00:00 UTC")
+            opened.update_or_create_assignment("later", duedate="2027-04-05 12:00:00 UTC")
+            opened.add_student(ODD)
+        graded()
+        with gradebook() as opened:
+            opened.find_grade("double_check", "traps", "traps", "chen").manual_score = 0.25
+            opened.db.commit()
+
+
+def test_the_page_about_a_term_and_one_for_each_student(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    a_term(tmp_path / "class", root)
+    monkeypatch.chdir(tmp_path / "class")
+    reports = Path.cwd() / "reports"
+    assert says(term.main).startswith(f"{reports / 'term.html'}, and a page for each of 4 students")
+    shown = Text((reports / "term.html").read_text())
+    for words in (
+        "4 students",
+        "1 assignments graded",
+        "ada 16 16",
+        "bo 8 (late 12 h, −8) 8",
+        "chen 15.25 15.25",
+        f"{ODD} – 0",
+        "traps 2027-03-05 12:00 UTC 3 of 4 1",
+        "Decided by hand (1)",
+        "traps chen double_check 1 0.25",
+        "Nothing suspicious was seen.",
+    ):
+        assert words in shown.text, words
+    assert not shown.tags & {"script", "link", "iframe"} and not shown.addresses
+    assert len(list((reports / "students").glob("*.html"))) == 4
+
+    shown = Text((reports / "students/bo.html").read_text())  # it tells of nobody else
+    assert "8 of 16 points so far" in shown.text
+    assert "double 3 3" in shown.text and "late by 12.0 hours −8" in shown.text
+    assert not {"ada", "chen", "brien"} & set(shown.text.lower().split())
+
+
+def test_an_exercise_that_nearly_nobody_or_everybody_solves_is_named() -> None:
+    for number, solved, listed in (
+        (20, 2, True),
+        (20, 4, False),
+        (20, 20, True),
+        (20, 19, False),
+        (4, 0, False),
+    ):
+        students = [f"s{i}" for i in range(number)]
+        points = [float(i < solved) for i in range(number)]
+        found = [
+            Graded(student, one, [GradedTest("pad_check", one, "", "")])
+            for student, one in zip(students, points, strict=True)
+        ]
+        results = ClassResults("pads", {"pad_check": 1.0}, ["pad"], found, {}, {})
+        (named, *_) = to_look_at(Term([results], {"pads": None}, students))
+        assert bool(named.rows) == listed
+
+
+def test_nothing_in_the_pages_about_a_term_is_taken_for_html() -> None:
+    one = Graded(ODD, 1.0, [GradedTest(ODD, 1.0, "", "")], [{"cell": ODD, "what": ODD}])
+    one.by_hand = {ODD: (None, 1.0)}
+    one_term = Term([ClassResults(ODD, {ODD: 1.0}, [ODD], [one], {}, {})], {ODD: None}, [ODD])
+    for html in (term_page(one_term), student_page(one_term, ODD)):
+        assert "<b>&" not in html and ODD in Text(html).text
+
+
+def test_without_grades_there_is_nothing_to_write(course: ScratchCourse, says: Says) -> None:
+    assert "Nothing is graded yet. Run `python -m autograder grade ASSIGNMENT` first." in says(
+        term.main, status=1
+    )

@@ -1,30 +1,29 @@
-"""Where submitted files are read: whatever is there, a sound notebook or a sentence comes out."""
+"""Where submitted files are read: a sound notebook or a sentence comes out, and some files beside it."""
 
 from __future__ import annotations
 
 import logging
 import os
-import stat
+import shutil
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import pytest
-from bad_inputs import BESIDE, IN_PLACE, NAMELESS, ODD, ONE_LOST, TIMES, WRONG
+from bad_inputs import IN_PLACE, ODD, ONE_LOST, TIMES, WRONG
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
-from pretend_class import RIGHT, answered
+from pretend_class import answered
 
 from autograder.authoring.builder import build
+from autograder.nbgrader_plugin.extra_files import MOST_BYTES, MOST_ENTRIES, MOST_FILES, extra_files
 from autograder.nbgrader_plugin.reading import NotPlain, TooLarge, read_plain
 from autograder.nbgrader_plugin.submissions import (
     problem_of,
     read_or_explain,
-    refusal,
-    remove_links,
     timestamp_of,
 )
 
@@ -45,64 +44,41 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def sources(notebook: NotebookNode) -> str:
-    return "\n".join(cell.source for cell in notebook.cells)
+def explained(path: Path) -> str:
+    """The sentence in place of a notebook."""
+    notebook = read_or_explain(path, LOG)
+    problem = problem_of(notebook)
+    assert problem and problem in notebook.cells[0].source
+    assert len(problem) < 1000 and "secret" not in problem
+    assert nbformat.writes(notebook).encode()
+    return problem
 
 
-@pytest.mark.parametrize("name", {**ODD, **ONE_LOST})
-def test_right_answers_are_read(name: str, path: Path, release: NotebookNode) -> None:
-    path.write_bytes({**ODD, **ONE_LOST}[name](release))
+@pytest.mark.parametrize("name", {**ODD, **ONE_LOST, **WRONG})
+def test_a_notebook_is_read_or_explained(name: str, path: Path, release: NotebookNode) -> None:
+    """What becomes of it, and of what lies in its place or beside it: test_bad_inputs.py, with grading."""
+    path.write_bytes({**ODD, **ONE_LOST, **WRONG}[name](release))
+    if name in WRONG:
+        explained(path)
+        return
     notebook = read_or_explain(path, LOG)
     assert problem_of(notebook) is None
     nbformat.validate(notebook)
-    assert all(code in sources(notebook) for code in RIGHT.values())
     assert nbformat.writes(notebook).encode()
     names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
     assert all(name is None or len(name) <= 200 for name in names)
     assert not any(cell.get("outputs") for cell in notebook.cells)
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_notebook_is_explained(name: str, path: Path, release: NotebookNode) -> None:
-    path.write_bytes(WRONG[name](release))
-    explained(path)
-
-
-@pytest.mark.parametrize("name", IN_PLACE)
-def test_what_is_no_file_of_its_own_is_explained(name: str, path: Path, release: NotebookNode) -> None:
-    IN_PLACE[name](path, nbformat.writes(answered(release)).encode())
-    remove_links(SimpleNamespace(log=LOG), path.parent)
-    explained(path)
-
-
-def explained(path: Path) -> str:
-    """The sentence in place of a notebook."""
-    notebook = read_or_explain(path, LOG)
-    problem = problem_of(notebook)
-    assert problem and problem in notebook.cells[0].source
-    assert len(problem) < 1000
-    assert "secret" not in problem
-    assert nbformat.writes(notebook).encode()
-    return problem
-
-
-@pytest.mark.parametrize("name", BESIDE)
-def test_what_lies_beside_changes_nothing(name: str, path: Path, release: NotebookNode) -> None:
-    right = nbformat.writes(answered(release)).encode()
-    path.write_bytes(right)
-    BESIDE[name](path, right)
-    assert problem_of(read_or_explain(path, LOG)) is None
-
-
 def test_a_sentence_says_what_is_there(path: Path) -> None:
-    os.mkfifo(path)
-    assert "`traps.ipynb` is a pipe, and no file of its own." in explained(path)
-    path.unlink()
-    path.mkdir()
-    assert "`traps.ipynb` is a folder" in explained(path)
-    path.rmdir()
-    os.link(path.parents[3] / "gradebook.db", path)
-    assert "a file with a second name (a hard link)" in explained(path)
+    for name, kind in (
+        ("pipe_in_place", "`traps.ipynb` is a pipe, and no file of its own."),
+        ("folder_in_place", "`traps.ipynb` is a folder"),
+        ("second_name", "a file with a second name (a hard link)"),
+    ):
+        IN_PLACE[name](path, b"{}")
+        assert kind in explained(path)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def test_a_file_that_grows_is_read_to_its_limit(tmp_path: Path) -> None:
@@ -118,11 +94,9 @@ def test_a_file_that_grows_is_read_to_its_limit(tmp_path: Path) -> None:
     thread = threading.Thread(target=grow)
     thread.start()
     try:
-        while path.stat().st_size < 10_000_000:
-            try:
+        with suppress(TooLarge):
+            while path.stat().st_size < 10_000_000:
                 assert len(read_plain(path, 10_000_000)) <= 10_000_000
-            except TooLarge:
-                break
     finally:
         done.set()
         thread.join()
@@ -131,15 +105,17 @@ def test_a_file_that_grows_is_read_to_its_limit(tmp_path: Path) -> None:
 
 
 WITHOUT_RIGHTS = """
-import logging, sys
+import logging, stat, sys
 from pathlib import Path
 from autograder.sandbox.linux import drop_rights
 from autograder.nbgrader_plugin.submissions import problem_of, read_or_explain, remove_links, timestamp_of
 drop_rights()
 path = Path(sys.argv[1])
 class Converter: log = logging.getLogger()
-remove_links(Converter, path.parent)
-print(timestamp_of(Converter, path.parent), problem_of(read_or_explain(path, Converter.log)))
+for mode in (0o700, stat.S_IRUSR):  # with the second, its names can be listed, and nothing more
+    path.parent.chmod(mode)
+    remove_links(Converter, path.parent)
+    print(timestamp_of(Converter, path.parent), problem_of(read_or_explain(path, Converter.log)))
 """
 
 
@@ -152,35 +128,19 @@ def test_what_may_not_be_read_is_explained(path: Path, release: NotebookNode) ->
     path.with_name("link").symlink_to("folder")
     for name in ("traps.ipynb", "timestamp.txt", "folder"):
         path.with_name(name).chmod(0)
-    command = [sys.executable, "-c", WITHOUT_RIGHTS, str(path)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True)
-        path.parent.chmod(stat.S_IRUSR)  # its names can be listed, and nothing more
-        listed = subprocess.run(command, capture_output=True, text=True)
-    finally:
-        path.parent.chmod(0o700)
+    done = subprocess.run([sys.executable, "-c", WITHOUT_RIGHTS, str(path)], capture_output=True, text=True)
+    path.parent.chmod(0o700)
     sentence = "None The file `traps.ipynb` cannot be read: Permission denied.\n"
-    assert (done.stdout, listed.stdout) == (sentence, sentence), done.stderr + listed.stderr
+    assert done.stdout == 2 * sentence, done.stderr
 
 
-@pytest.mark.parametrize("name", TIMES)
-def test_a_time_that_cannot_be_read_is_none(name: str, tmp_path: Path) -> None:
-    (tmp_path / "timestamp.txt").write_bytes(TIMES[name])
+def test_a_time_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     assert timestamp_of(CourseDirectory(), str(tmp_path)) is None
-
-
-def test_a_time_is_read_as_nbgrader_does(tmp_path: Path) -> None:
-    directory = CourseDirectory()
-    assert timestamp_of(directory, tmp_path) is None
+    for name, content in TIMES.items():
+        (tmp_path / "timestamp.txt").write_bytes(content)
+        assert timestamp_of(CourseDirectory(), str(tmp_path)) is None, name
     (tmp_path / "timestamp.txt").write_text("2030-01-01 10:00:00 Europe/Paris\n")
-    assert str(timestamp_of(directory, tmp_path)) == "2030-01-01 09:00:00"
-
-
-def test_only_names_that_nbgrader_can_work_with_are_ids() -> None:
-    for name in NAMELESS:
-        assert "rename its folder" in str(refusal(os.fsdecode(name)))
-    for name in ("ada", "O'Brien, Ä.", "12345", "a.b@example.org", "-x", "鈴木"):
-        assert refusal(name) is None
+    assert str(timestamp_of(CourseDirectory(), tmp_path)) == "2030-01-01 09:00:00"
 
 
 def test_only_plain_files_are_opened(tmp_path: Path) -> None:
@@ -191,3 +151,51 @@ def test_only_plain_files_are_opened(tmp_path: Path) -> None:
         read_plain(tmp_path / "link", 1)
     with pytest.raises(FileNotFoundError):
         read_plain(tmp_path / "nothing", 1)
+
+
+# Of the files beside a notebook grading takes plain ones, not too many, not too large.
+
+
+def test_modules_packages_and_data_are_taken(tmp_path: Path) -> None:
+    taken = ("helpers.py", "parts/__init__.py", "parts/weights é.bin")
+    others = ("01.ipynb", "timestamp.txt", ".hidden", "parts/__pycache__/a.pyc", ".ipynb_checkpoints/a.py")
+    for name in (*taken, *others):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    assert extra_files(tmp_path) == {name: name.encode() for name in taken}
+
+
+def test_links_and_what_is_no_file_are_not(tmp_path: Path) -> None:
+    folder, secret = tmp_path / "submission", tmp_path / "secret"
+    folder.mkdir()
+    secret.write_text("secret")
+    (folder / "soft.py").symlink_to(secret)
+    (folder / "hard.py").hardlink_to(secret)
+    (folder / "up").symlink_to(tmp_path)
+    os.mkfifo(folder / "pipe.py")
+    os.mkfifo(os.fsencode(folder) + b"/\xff.py")
+    (folder / "mine.py").write_text("mine")
+    assert extra_files(folder) == {"hard.py": None, "mine.py": b"mine"}
+
+
+def test_modules_that_nobody_can_read_are_not(tmp_path: Path) -> None:
+    unread = ("a.pyc", "b.cpython-311-x86_64-linux-gnu.so")
+    for name in (*unread, "c.py"):
+        (tmp_path / name).write_text(name)
+    assert extra_files(tmp_path) == {**dict.fromkeys(unread), "c.py": b"c.py"}
+    assert extra_files(tmp_path / "nobody") == {}  # where nothing was handed in
+
+
+def test_of_too_many_or_too_large_files_the_small_ones_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "large.bin").write_bytes(bytes(MOST_BYTES))
+    (tmp_path / "small.py").write_text("x")
+    found = extra_files(tmp_path)
+    assert (found["small.py"], found["large.bin"]) == (b"x", None)
+    for number in range(MOST_FILES):
+        (tmp_path / f"n{number}.txt").write_text("xy")
+    found = extra_files(tmp_path)
+    assert found["small.py"] == b"x"
+    assert sum(content is not None for content in found.values()) == MOST_FILES
+    for number in range(MOST_ENTRIES):
+        (tmp_path / f"n{number}").touch()
+    assert len(extra_files(tmp_path)) == MOST_ENTRIES  # no more is looked at than a submission may have

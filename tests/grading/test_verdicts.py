@@ -32,47 +32,33 @@ def error(name: str, message: str) -> NotebookNode:
     return new_output("error", ename=name, evalue=message, traceback=[message])
 
 
-def graded(*outputs: NotebookNode, answer: tuple[NotebookNode, ...] = ()) -> tuple[float, str]:
+def graded(*outputs: NotebookNode) -> tuple[float, str]:
     """The points out of 2 that nbgrader reads, and the message of the first card."""
-    notebook = new_notebook(
-        cells=[cell("pad", "", *answer), cell("pad_check", "check()", *outputs, points=2)]
-    )
-    ReadVerdicts().preprocess(notebook, {})
-    test = notebook.cells[1]
+    test = cell("pad_check", "check()", *outputs, points=2)
+    ReadVerdicts().preprocess(new_notebook(cells=[cell("pad", ""), test]), {})
     cards = [output.data[MIME] for output in test.outputs if MIME in output.get("data", {})]
     return determine_grade(test)[0], cards[0].get("message", "") if cards else ""
 
 
-@pytest.mark.parametrize("text", ["1.5", ["1.5"], "1.50"])
-def test_a_number_is_the_points(text: str | list[str]) -> None:
-    assert graded(result(text)) == (1.5, "")
-
-
-def test_the_last_result_counts() -> None:
+def test_a_number_is_the_points_and_the_last_result_counts() -> None:
+    for text in ("1.5", ["1.5"], "1.50"):
+        assert graded(result(text)) == (1.5, "")
     assert graded(result("2"), result("'text'"), result("1"))[0] == 1
-
-
-def test_stderr_does_not_count() -> None:
     assert graded(new_output("stream", name="stderr", text="look out"), result("2")) == (2, "")
 
 
-@pytest.mark.parametrize("said", [2, "1", None, [1], float("nan")])
-def test_a_card_that_says_other_points_counts_0(said: object) -> None:
+def test_a_card_that_says_other_points_counts_0() -> None:
     assert graded(card(points=1.0), result("1"))[0] == 1
-    assert graded(card(points=said), result("1"))[0] == 0
+    for said in (2, "1", None, [1], float("nan")):
+        assert graded(card(points=said), result("1"))[0] == 0
 
 
-@pytest.mark.parametrize("text", ["", "passed", "inf", "nan", "-0.1", "2.001", "None", "[2]", "True"])
-def test_anything_else_counts_0(text: str) -> None:
-    points, message = graded(result(text))
-    assert points == 0
-    assert message.startswith("The test returned")
-
-
-def test_no_result_counts_0() -> None:
-    assert graded()[0] == 0
-    assert graded(card(points=2))[0] == 0
-    assert graded(new_output("stream", text="2"))[0] == 0
+def test_anything_else_counts_0() -> None:
+    for text in ("", "passed", "inf", "nan", "-0.1", "2.001", "None", "[2]", "True"):
+        points, message = graded(result(text))
+        assert points == 0 and message.startswith("The test returned"), text
+    for nothing in ((), (card(points=2),), (new_output("stream", text="2"),)):
+        assert graded(*nothing)[0] == 0
 
 
 def test_an_error_counts_0_even_after_a_result() -> None:
@@ -81,37 +67,21 @@ def test_an_error_counts_0_even_after_a_result() -> None:
     assert message.startswith("The test stopped with ValueError: wrong. Call your solution")
 
 
-def test_the_cell_with_the_solution_is_blamed() -> None:
-    trouble = error("SyntaxError", "'(' was never closed (1234567.py, line 2)")
-    _, message = graded(error("NameError", "name 'pad' is not defined"), answer=(trouble,))
-    assert message.startswith("The test uses `pad`, but nothing of this name was defined before it.")
-    assert message.endswith(
-        "First mend the cell with your solution: SyntaxError: '(' was never closed (line 2)"
-    )
-
-
 def test_hidden_lines_are_taken_out_of_every_output() -> None:
     hidden = 'check(pad, on=[1, "two"])'
     region = f"### BEGIN HIDDEN TESTS\n    {hidden}\nimport torch\n### END HIDDEN TESTS"
-    source = f"# A hidden test.\nimport torch\n{region}"
     coloured = hidden.replace("(", "\x1b[39m(\x1b[0m")
-    notebook = new_notebook(
-        cells=[
-            new_code_cell("look()", outputs=[error("Error", hidden), new_output("stream", text=coloured)]),
-            new_code_cell("import torch", outputs=[new_output("stream", text="import torch")]),
-            cell("pad_hidden", source, error("Error", hidden), result("2"), points=2),
-        ]
-    )
-    notebook.cells[0].outputs.append(
-        new_output("display_data", {"text/html": "<b>check(pad, on=[1, &quot;two&quot;])</b>"})
-    )
-    HideTests().preprocess(notebook, {})
-    first, second, test = notebook.cells
+    page = new_output("display_data", {"text/html": "<b>check(pad, on=[1, &quot;two&quot;])</b>"})
+    outputs = [error("Error", hidden), new_output("stream", text=coloured), page]
+    first = new_code_cell("look()", outputs=outputs)
+    second = new_code_cell("import torch", outputs=[new_output("stream", text="import torch")])
+    source = f"# A hidden test.\nimport torch\n{region}"
+    test = cell("pad_hidden", source, error("Error", hidden), result("2"), points=2)
+    HideTests().preprocess(new_notebook(cells=[first, second, test]), {})
     assert test.source == "# A hidden test.\nimport torch\n# The hidden tests are not shown."
     assert [output.output_type for output in test.outputs] == ["execute_result"]
-    assert (
-        first.outputs[0].evalue == first.outputs[0].traceback[0] == first.outputs[1].text == "(hidden test)"
-    )
+    shown = first.outputs[0]
+    assert [shown.evalue, *shown.traceback, first.outputs[1].text] == ["(hidden test)"] * 3
     assert first.outputs[2].data["text/html"] == "<b>(hidden test)</b>"
     assert second.outputs[0].text == "import torch"  # no secret: it stands in a visible cell
 
@@ -139,11 +109,13 @@ def checked(name: str, data: dict[str, object]) -> tuple[str, str, tuple[Noteboo
     return name, "check(f)", (card(**data), result(str(data["points"])))
 
 
-@pytest.mark.parametrize("name", ["pad_first", "pad_zz"])  # before it or after it: the place does not matter
-def test_a_race_counts_only_where_the_checks_of_its_exercise_found_the_answer_right(name: str) -> None:
-    for tests in [race("pad_race"), checked(name, WRONG)], [checked(name, WRONG), race("pad_race")]:
-        assert points_of(*tests) == [0, 0]
-    assert points_of(race("pad_race"), checked(name, CHECKED)) == [3, 1]
+def test_a_race_counts_only_where_the_checks_of_its_exercise_found_the_answer_right() -> None:
+    """Before it or after it, whatever their names and the race's card: a race without its device, too."""
+    for one in (race("pad_race"), race("pad_race", outcome="not available", laps=[])):
+        for name in ("pad_first", "pad_zz"):
+            for tests in [one, checked(name, WRONG)], [checked(name, WRONG), one]:
+                assert points_of(*tests) == [0, 0]
+        assert points_of(one, checked("pad_check", CHECKED)) == [3, 1]
 
 
 @pytest.mark.parametrize(
@@ -165,12 +137,6 @@ def test_what_costs_the_points_of_a_race(
     test: tuple[str, str, tuple[NotebookNode, ...]], points: float
 ) -> None:
     assert points_of(race("pad_race"), test)[0] == points
-
-
-def test_a_race_without_its_device_needs_a_right_answer_too() -> None:
-    missing = race("pad_race", outcome="not available", laps=[])
-    assert points_of(missing, checked("pad_check", WRONG)) == [0, 0]
-    assert points_of(missing, checked("pad_check", CHECKED)) == [3, 1]
 
 
 def test_the_card_says_which_test_found_a_wrong_answer() -> None:

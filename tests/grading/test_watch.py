@@ -7,131 +7,81 @@ import os
 import re
 import resource
 import shutil
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
-from itertools import count
 from pathlib import Path
 
 import pytest
-from grading_class import Instant, a_class, command, configure, half_written
-from nbformat import NotebookNode
-from nbgrader.api import Gradebook
+from grading_class import (
+    Says,
+    a_class,
+    configure,
+    gradebook,
+    graded,
+    half_written,
+    handed_in,
+    nbgrader,
+    scores,
+    small_files,
+    use_gradebook,
+)
+from nbgrader.apps import CollectApp
 from nbgrader.exchange import ExchangeError
-from nbgrader.utils import notebook_hash
 from postgres import Postgres
 from pretend_class import answered, hand_in
+from watched_class import (
+    FULL,
+    INBOUND,
+    LESS,
+    POOR,
+    START,
+    Judging,
+    code,
+    page,
+    queue,
+    send,
+    stages,
+    to_the_end,
+    trouble,
+    watched,
+    watching,
+)
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import intake, trial, watch
 from autograder.class_grading.course import Course
-from autograder.class_grading.engine import Job, Summary, grade
+from autograder.class_grading.engine import Job
 from autograder.class_grading.grader import Grader
 from autograder.class_grading.pool import PoolError
-from autograder.class_grading.queue_file import QUEUE, Queue, read_queue
 from autograder.class_grading.results import read_results
 from autograder.class_grading.watch import Watcher, main
-from autograder.judging.outcome import MIME
 from autograder.nbgrader_plugin.submissions import only_one
-
-pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
-
-POOR = "def negate(x):\n    return x  # poor"
-FULL, LESS = 16.0, 13.0  # the points of a right answer, and of a poor one
-PATIENCE = 120  # seconds: a guard against a hang, not an expectation
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
-    """A course with an exchange in which nobody has handed in anything; made once, for the tests to copy."""
-    course = a_class(tmp_path_factory.mktemp("template"), root, students=())
-    (course.folder / "exchange/fast-pytorch/inbound").mkdir(parents=True)
-    return course.folder
 
 
 @pytest.fixture
-def course(template: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
-    """A course of its own for each test, in the current folder."""
-    shutil.copytree(template, tmp_path / "class")
-    monkeypatch.chdir(tmp_path / "class")
+def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    """A course with an exchange in which nobody has handed in anything, in the current folder."""
+    made = a_class(tmp_path / "class", root, students=())
+    monkeypatch.chdir(made.folder)
     monkeypatch.setattr(intake, "SETTLED_SECONDS", 0.0)
-    return ScratchCourse(tmp_path / "class", root)
+    INBOUND.mkdir(parents=True)
+    return made
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], object]]]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
     """What happens in the pauses of a watcher, one after another; when nothing is left, it is stopped."""
     events: list[Callable[[], object]] = []
 
     def sleep(seconds: float) -> None:
-        pauses.append(seconds)
         if not events:
             raise KeyboardInterrupt
         events.pop(0)()
 
-    pauses: list[float] = []
     monkeypatch.setattr(watch, "sleep", sleep)
-    yield events
-
-
-class Judging(Instant):
-    """Gives nothing for ``negate`` where the answer says that it is poor."""
-
-    def start(self, job: Job, cells: list[dict], **settings: object) -> None:
-        super().start(job, cells, **settings)
-        _, executed = self.jobs[-1]
-        if isinstance(executed, str) or not any("# poor" in cell["source"] for cell in cells):
-            return
-        for cell in cells:
-            if cell["role"] == "test" and cell["grade_id"].startswith("negate"):
-                shown, result = executed.outputs[cell["index"]]
-                shown["data"][MIME] |= {"outcome": "failed", "points": 0.0}
-                result["data"]["text/plain"] = "0.0"
-
-    @property
-    def graded(self) -> list[str]:
-        """Whose submissions were run, in their order."""
-        return [student for _, student in self.log]
-
-
-INBOUND = Path("exchange/fast-pytorch/inbound")
-START = datetime(2027, 3, 5, 12, 0, tzinfo=timezone.utc)
-number = count()
-
-
-def send(course: ScratchCourse, student: str, moment: datetime | None = None, **answers: str) -> Path:
-    """Hand in as ``nbgrader submit`` does; gives the folder in the exchange."""
-    turn = next(number)
-    stamp = f"{moment or START + timedelta(minutes=turn):%Y-%m-%d %H:%M:%S.%f %Z}"
-    folder = INBOUND / f"{student}+traps+{stamp}+{turn:012x}"
-    folder.mkdir()
-    notebook = answered(course.released("traps"), **answers)
-    (folder / "traps.ipynb").write_text(json.dumps(notebook))
-    (folder / "timestamp.txt").write_text(stamp)
-    (folder / "submission_secret.txt").write_text(f"secret {turn}")
-    folder.chmod(0o777)
-    return folder
-
-
-@contextmanager
-def watching(pool: Callable[[bool], Instant] | None = None, **options: object) -> Iterator[Watcher]:
-    with Course("watch") as opened:
-        yield Watcher(opened, pool or Judging(), **options)
-
-
-def to_the_end(watcher: Watcher) -> None:
-    while watcher.round():
-        pass
-
-
-def watched(pool: Instant | None = None, **options: object) -> None:
-    """One watcher that is started, grades all there is, and is stopped."""
-    with watching(pool, **options) as watcher:
-        to_the_end(watcher)
+    return events
 
 
 def run(watcher: Watcher) -> None:
@@ -140,76 +90,24 @@ def run(watcher: Watcher) -> None:
         watcher.run()
 
 
-def points() -> dict[str, float]:
-    """Everybody's points, less the penalty."""
-    with Gradebook(f"sqlite:///{Path.cwd() / 'gradebook.db'}") as gradebook:
-        return {
-            one.student_id: one.score - (one.late_submission_penalty or 0.0)
-            for one in gradebook.assignment_submissions("traps")
-        }
-
-
-def code(step: str, student: str) -> str:
-    return Path(step, student, "traps", "traps.ipynb").read_text()
-
-
-def queue() -> Queue:
-    found = read_queue(QUEUE)
-    assert found is not None
-    return found
-
-
-def stages() -> dict[str, str]:
-    return {place.student: place.stage for place in queue().places}
-
-
-def errors(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """What was written, and what was written to stderr without a bar's progress."""
-    said = capsys.readouterr()
-    lines = said.err.splitlines(keepends=True)
-    return said.out, "".join(line for line in lines if not line.startswith("grading: "))
-
-
-def graded_by_hand(**options: object) -> Summary:
-    """What ``make grade`` does."""
-    with Course("traps") as opened, opened.locked():
-        return grade(opened, connect=Judging(), **options)
-
-
-def test_what_comes_in_is_graded_and_is_then_what_was_submitted(course: ScratchCourse) -> None:
+def test_what_comes_in_is_graded_and_is_then_what_was_submitted(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
     send(course, "ada")
     send(course, "bo", negate=POOR)
     watched()
-    assert points() == {"ada": FULL, "bo": LESS}
+    assert scores() == {"ada": FULL, "bo": LESS}
     assert "# poor" in code("submitted", "bo") and "# poor" in code("autograded", "bo")
     assert not list(Path(".grading/new").glob("*/traps")) and not list(Path(".grading/trial").glob("*/traps"))
     with Course("traps") as opened:
         assert read_results(opened).missing == {}
-    assert graded_by_hand().skipped == ["ada", "bo"]
-
-
-def test_they_are_graded_in_the_order_in_which_they_came(course: ScratchCourse) -> None:
-    students = ["emeka", "ada", "zoe", "bo", "chen"]
-    for student in students:
-        send(course, student, START - timedelta(days=len(student)))  # what it says of itself is no place
-        time.sleep(0.01)
-    pool = Judging()
-    watched(pool)
-    assert pool.graded == students
-
-
-def test_the_line_says_all_that_is_to_be_known(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    send(course, "ada")
-    send(course, "bo")
-    watched()
     said = capsys.readouterr().out.splitlines()
-    for line, student, waiting in zip(said, ("ada", "bo"), (1, 0), strict=True):
-        words = f"traps  {student}  16 of 16 points, \\d+ s after it was handed in; {waiting} wait"
+    for line, words, waiting in zip(said, ("ada  16", "bo  13"), (1, 0), strict=True):
         moment, rest = line.split("  ", 1)
-        assert re.fullmatch(words, rest), rest
+        wanted = f"traps  {words} of 16 points, \\d+ s after it was handed in; {waiting} wait"
+        assert re.fullmatch(wanted, rest), rest
         assert datetime.now() - datetime.fromisoformat(moment) < timedelta(days=1)
+    assert graded(Judging()).skipped == ["ada", "bo"]
 
 
 def test_fewer_points_change_nothing(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,7 +119,7 @@ def test_fewer_points_change_nothing(course: ScratchCourse, capsys: pytest.Captu
     with watching(pool) as watcher:
         to_the_end(watcher)
         to_the_end(watcher)
-    assert points() == {"ada": FULL}
+    assert scores() == {"ada": FULL}
     assert {step: code(step, "ada") for step in before} == before
     assert "# poor" in code(".grading/passed_over", "ada")
     assert "ada  13 of 16 points; the earlier submission counts, with 16, " in capsys.readouterr().out
@@ -229,60 +127,63 @@ def test_fewer_points_change_nothing(course: ScratchCourse, capsys: pytest.Captu
     again = Judging()
     watched(again)  # not after a restart either
     assert again.graded == []
-    assert graded_by_hand().skipped == ["ada"]
-    graded_by_hand(force=True)
-    assert points() == {"ada": FULL}
+    assert graded(Judging()).skipped == ["ada"]
+    graded(Judging(), force=True)
+    assert scores() == {"ada": FULL}
 
 
-def test_as_many_points_or_more_count(course: ScratchCourse) -> None:
+def test_as_many_points_or_more_count_and_fewer_if_the_instructor_wants_it(course: ScratchCourse) -> None:
     for returned in ("x  # poor", "x  # poor, too", "0 - x"):
         send(course, "ada", negate=f"def negate(x):\n    return {returned}")
         watched()
         assert f'return {returned}"' in code("autograded", "ada")
-    assert points() == {"ada": FULL}
+    assert scores() == {"ada": FULL}
     assert not Path(".grading/passed_over/ada/traps").exists()
-
-
-def test_the_last_counts_if_the_instructor_wants_it(course: ScratchCourse) -> None:
-    send(course, "ada")
-    watched(best=False)
     send(course, "ada", negate=POOR)
     watched(best=False)
-    assert points() == {"ada": LESS}
+    assert scores() == {"ada": LESS}
     assert "# poor" in code("submitted", "ada") and "# poor" in code("autograded", "ada")
 
 
 def test_being_late_costs_points_in_the_comparison(course: ScratchCourse) -> None:
     Path("late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
-    with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
-        gradebook.update_or_create_assignment("traps", duedate="2027-03-05 12:00:00 UTC")
+    with gradebook() as opened:
+        opened.update_or_create_assignment("traps", duedate="2027-03-05 12:00:00 UTC")
     send(course, "ada", START - timedelta(hours=1), negate=POOR)
     watched()
     send(course, "ada", START + timedelta(hours=1))
     watched()
-    assert points() == {"ada": LESS}  # 8 of 16 would be fewer
-    with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
-        assert gradebook.find_submission("traps", "ada").total_seconds_late == 0
+    assert scores() == {"ada": LESS}  # 8 of 16 would be fewer
+    with gradebook() as opened:
+        assert opened.find_submission("traps", "ada").total_seconds_late == 0
 
 
 def test_points_given_by_hand_stay(course: ScratchCourse) -> None:
     send(course, "ada", negate=POOR)
     watched()
-    with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
-        gradebook.find_grade("negate_hidden", "traps", "traps", "ada").manual_score = 1.5
-        gradebook.db.commit()
+    with gradebook() as opened:
+        opened.find_grade("negate_hidden", "traps", "traps", "ada").manual_score = 1.5
+        opened.db.commit()
     send(course, "ada")
     watched()
-    assert points() == {"ada": FULL - 0.5}  # in place of the two that the test gives now
+    assert scores() == {"ada": FULL - 0.5}  # in place of the two that the test gives now
 
 
-def test_of_several_that_wait_the_newest_is_graded_once(course: ScratchCourse) -> None:
+def test_of_several_the_newest_is_graded_and_one_that_comes_meanwhile_too(course: ScratchCourse) -> None:
+    class Slow(Judging):
+        def start(self, job: Job, cells: list[dict], **settings: object) -> None:
+            super().start(job, cells, **settings)
+            if len(self.log) == 1:
+                assert "x + x" in code(".grading/new", "ada")
+                send(course, "ada", double="def double(x):\n    return (x + x)")
+
+    pool = Slow()
     send(course, "ada", negate=POOR)
     send(course, "ada", double="def double(x):\n    return x + x")
-    pool = Judging()
     watched(pool)
-    assert pool.graded == ["ada"]
-    assert "x + x" in code("submitted", "ada")
+    assert pool.graded == ["ada", "ada"]
+    assert "(x + x)" in code("submitted", "ada") and "(x + x)" in code("autograded", "ada")
+    assert scores() == {"ada": FULL}
 
 
 def test_who_hands_in_again_while_waiting_keeps_the_place(course: ScratchCourse) -> None:
@@ -290,28 +191,12 @@ def test_who_hands_in_again_while_waiting_keeps_the_place(course: ScratchCourse)
     send(course, "ada")
     with watching(pool) as watcher:
         to_the_end(watcher)  # it could not be graded, and waits
-        time.sleep(0.01)
-        send(course, "bo")
-        time.sleep(0.01)
-        send(course, "ada")
+        for student in ("bo", "ada"):
+            time.sleep(0.01)
+            send(course, student)
         pool.broken.clear()
         to_the_end(watcher)
     assert pool.graded == ["ada", "ada", "bo"]
-
-
-def test_who_hands_in_while_it_is_graded_is_graded_again(course: ScratchCourse) -> None:
-    class Slow(Judging):
-        def start(self, job: Job, cells: list[dict], **settings: object) -> None:
-            super().start(job, cells, **settings)
-            if len(self.log) == 1:
-                send(course, "ada", double="def double(x):\n    return x + x")
-
-    pool = Slow()
-    send(course, "ada")
-    watched(pool)
-    assert pool.graded == ["ada", "ada"]
-    assert "x + x" in code("submitted", "ada") and "x + x" in code("autograded", "ada")
-    assert points() == {"ada": FULL}
 
 
 def test_what_is_only_there_by_half_is_left_until_all_of_it_is(course: ScratchCourse) -> None:
@@ -329,7 +214,7 @@ def test_what_is_only_there_by_half_is_left_until_all_of_it_is(course: ScratchCo
         (folder / "timestamp.txt").write_text(folder.name.split("+")[2])
         folder.chmod(0o777)
         to_the_end(watcher)
-    assert points() == {"ada": FULL, "bo": FULL}
+    assert scores() == {"ada": FULL, "bo": FULL}
 
 
 def test_a_link_leads_nowhere(course: ScratchCourse) -> None:
@@ -342,36 +227,35 @@ def test_a_link_leads_nowhere(course: ScratchCourse) -> None:
     send(course, "bo").rename(target := Path("elsewhere"))
     (INBOUND / "bo+traps+2027-03-05 12:00:00 UTC+a").symlink_to(target.resolve())
     watched()
-    assert points() == {"ada": FULL}
+    assert scores() == {"ada": FULL}
     found = {str(path.relative_to("submitted/ada/traps")) for path in Path("submitted/ada/traps").rglob("*")}
     assert found == {"traps.ipynb", "timestamp.txt", "submission_secret.txt", "mine", "mine/helpers.py"}
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("..+traps+2027-03-05 12:00:00 UTC+a", "The student id '..' is empty or begins with a dot"),
-        ("+traps+2027-03-05 12:00:00 UTC+a", "The student id '' is empty or begins with a dot"),
-        ("a<b+traps+2027-03-05 12:00:00 UTC+a", "The student id 'a<b' has characters that no id may have"),
-        ("new\nline+traps+2027-03-05 12:00:00 UTC+a", r"The student id 'new\nline' has characters"),
-        ("bo+traps+some day+a", ""),
-        ("bo+traps+9999-12-31 23:59:59 -1200+a", ""),
-        ("traps", ""),
-    ],
-)
-def test_a_name_that_no_submission_can_have_is_said_once(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str], name: str, sentence: str
+def test_names_that_no_submission_can_have_are_said_once(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    send(course, "bo").rename(INBOUND / name)
+    time_and_chance = "+traps+2027-03-05 12:00:00 UTC+a"
+    refused = {
+        "..": "The student id '..' is empty or begins with a dot",
+        "": "The student id '' is empty or begins with a dot",
+        "a<b": "The student id 'a<b' has characters that no id may have",
+        "new\nline": r"The student id 'new\nline' has characters",
+    }
+    passed_over = ["bo+traps+some day+a", "bo+traps+9999-12-31 23:59:59 -1200+a", "traps"]
+    for name in [*(student + time_and_chance for student in refused), *passed_over]:
+        send(course, "bo").rename(INBOUND / name)
     send(course, "ada")
     before = set(Path().iterdir())
     with watching() as watcher:
         for _ in range(3):
             to_the_end(watcher)
-    assert points() == {"ada": FULL}
+    assert scores() == {"ada": FULL}
     assert set(Path().iterdir()) - before <= {Path("autograded"), Path("submitted"), Path(".grading")}
-    _, said = errors(capsys)
-    assert said.count(sentence) == 1 if sentence else said == ""
+    said = capsys.readouterr().err
+    said = "".join(line for line in said.splitlines(keepends=True) if not line.startswith("grading: "))
+    assert [said.count(sentence) for sentence in refused.values()] == [1] * len(refused)
+    assert len(said.splitlines()) == len(refused)
 
 
 def test_a_folder_of_another_account_is_left_there(
@@ -386,14 +270,15 @@ def test_a_folder_of_another_account_is_left_there(
     with watching(best=False) as watcher:
         to_the_end(watcher)
         to_the_end(watcher)
-    assert points() == {"bo": FULL}
+    assert scores() == {"bo": FULL}
     said = capsys.readouterr().err
     assert said.count("It says that it is of bo, but the account nobody put it there") == 1
     assert "# poor" not in code("submitted", "bo")
-    assert course.nbgrader("collect", "traps", "--update") and "# poor" not in code("submitted", "bo")
+    nbgrader(course, CollectApp, "traps", "--update")
+    assert "# poor" not in code("submitted", "bo")
     configure(course, "c.ExchangeCollect.check_owner = False")
     watched(best=False)
-    assert points() == {"bo": LESS}
+    assert scores() == {"bo": LESS}
 
 
 def test_who_is_not_enrolled_is_added_unless_the_course_says_otherwise(
@@ -401,7 +286,7 @@ def test_who_is_not_enrolled_is_added_unless_the_course_says_otherwise(
 ) -> None:
     send(course, "ada")
     watched()
-    assert points() == {"ada": FULL}
+    assert scores() == {"ada": FULL}
     configure(course, "c.Autograde.create_student = False")
     send(course, "bo")
     send(course, "ada")
@@ -411,10 +296,10 @@ def test_who_is_not_enrolled_is_added_unless_the_course_says_otherwise(
         to_the_end(watcher)
         assert pool.graded == ["ada"]
         assert capsys.readouterr().err.count("'bo' has handed in, but is not in the gradebook") == 1
-        with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
-            gradebook.add_student("bo")
+        with gradebook() as opened:
+            opened.add_student("bo")
         to_the_end(watcher)
-    assert points() == {"ada": FULL, "bo": FULL}
+    assert scores() == {"ada": FULL, "bo": FULL}
 
 
 def test_one_that_cannot_be_graded_is_tried_three_times_and_left_to_the_instructor(
@@ -431,12 +316,12 @@ def test_one_that_cannot_be_graded_is_tried_three_times_and_left_to_the_instruct
         watcher._not_before.clear()
         to_the_end(watcher)
     assert pool.graded.count("ada") == 3
-    assert points() == {"bo": FULL}
+    assert scores() == {"bo": FULL}
     said = capsys.readouterr().out
     assert said.count("ada  not graded: it broke It is tried again in a minute.") == 2
     assert said.count("python -m autograder grade traps --student ada") == 1
     assert stages() == {"ada": "failed", "bo": "graded"}
-    assert graded_by_hand().graded == ["ada"]
+    assert graded(Judging()).graded == ["ada"]
 
 
 def test_it_keeps_out_of_the_way_of_other_commands(
@@ -452,52 +337,29 @@ def test_it_keeps_out_of_the_way_of_other_commands(
         assert pool.graded == [] and not Path("submitted").exists()
         assert stages() == {"ada": "waiting"}
         to_the_end(watcher)
-        assert graded_by_hand().skipped == ["ada"]  # it keeps nobody out while it waits
-    assert points() == {"ada": FULL}
+        assert graded(Judging()).skipped == ["ada"]  # it keeps nobody out while it waits
+    assert scores() == {"ada": FULL}
 
 
-def test_a_second_watcher_is_refused(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_it_cannot_start_with(course: ScratchCourse, says: Says) -> None:
+    assert "has no assignment 'trap'. Did you mean traps?" in says(main, "trap", status=1)
+    assert "There is no gradebook at nowhere.db." in says(main, "--db", "sqlite:///nowhere.db", status=1)
     with only_one(course.folder, "watch.lock"):
-        assert main([]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("error: Another watch command is at work in ") and len(said.splitlines()) == 1
+        assert "error: Another watch command is at work in " in says(main, status=1)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["trap"], "has no assignment 'trap'. Did you mean traps?"),
-        (["--db", "sqlite:///nowhere.db"], "There is no gradebook at nowhere.db."),
-    ],
-)
-def test_what_it_cannot_start_with(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
-) -> None:
-    assert main(arguments) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("error: ") and sentence in said and len(said.splitlines()) == 1
-
-
-@pytest.mark.parametrize("full_for", ["what is taken in", "the gradebook"])
+@pytest.mark.parametrize("size", [1000, 40_000], ids=["what is taken in", "the gradebook"])
 def test_a_full_disk(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str], clock: list, full_for: str
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str], clock: list, size: int
 ) -> None:
-    """Files that cannot grow behave as on a full disk."""
     send(course, "ada")
-    size = 1000 if full_for == "what is taken in" else 40_000
     assert Path("gradebook.db").stat().st_size > 2 * 40_000
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    clock += [lambda: None, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, before)]
-    with watching() as watcher:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-        try:
-            run(watcher)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    out, err = errors(capsys)
-    assert len(err.splitlines()) == 1 and "What is handed in waits" in err, err
-    assert out.count("All is well again.") == 1
-    assert points() == {"ada": FULL}
+    with watching() as watcher, small_files(size):
+        full = resource.getrlimit(resource.RLIMIT_FSIZE)
+        clock += [lambda: None, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (full[1], full[1]))]
+        run(watcher)
+    assert "What is handed in waits" in trouble(capsys)
+    assert scores() == {"ada": FULL}
     assert half_written(course) == 0
 
 
@@ -521,10 +383,8 @@ def test_trouble_is_tried_again_more_and_more_seldom(
         inbound = INBOUND.rename("away")
         run(watcher)
     assert pauses == [10, 20, 40, 80, 160, 300, 300, 300, watch.EVERY_SECONDS]
-    out, err = errors(capsys)
-    assert len(err.splitlines()) == 1 and "No such file or directory" in err, err
-    assert out.count("All is well again.") == 1
-    assert points() == {"ada": FULL, "bo": FULL}
+    assert "No such file or directory" in trouble(capsys)
+    assert scores() == {"ada": FULL, "bo": FULL}
 
 
 def test_after_trouble_there_is_another_pool(
@@ -548,28 +408,9 @@ def test_after_trouble_there_is_another_pool(
         run(watcher)
         send(course, "bo")
         to_the_end(watcher)
-    assert points() == {"ada": FULL, "bo": FULL}
-    assert "The Dask scheduler is gone. Start it. What is handed in waits" in capsys.readouterr().err
+    assert scores() == {"ada": FULL, "bo": FULL}
+    assert "The Dask scheduler is gone. Start it. What is handed in waits" in trouble(capsys)
     assert len(made) == 3 and not made[0].jobs  # a watcher that ended has closed its pool, too
-
-
-def test_a_watcher_that_was_killed_goes_on(course: ScratchCourse) -> None:
-    class Deadly(Judging):
-        def wait(self) -> tuple[Job, object]:
-            if len(self.log) > 2:
-                raise KeyboardInterrupt
-            return super().wait()
-
-    for student in ("ada", "bo", "chen", "dalia"):
-        send(course, student)
-    with pytest.raises(KeyboardInterrupt):
-        watched(Deadly())
-    first = set(points())
-    assert 0 < len(first) < 4 and half_written(course) == 0
-    pool = Judging()
-    watched(pool)
-    assert points() == dict.fromkeys(("ada", "bo", "chen", "dalia"), FULL)
-    assert sorted([*first, *pool.graded]) == ["ada", "bo", "chen", "dalia"]
 
 
 @pytest.mark.parametrize("better", [True, False])
@@ -590,70 +431,62 @@ def test_a_crash_leaves_the_old_grade_or_the_new_one(
 
     send(course, "ada", **({"negate": POOR} if better else {}))
     watched()
-    old = points()
+    old = scores()
     send(course, "ada", **({} if better else {"negate": POOR}))
+    send(course, "bo")
     with monkeypatch.context() as patched:
         patched.setattr(place, moment, crash)
         with suppress(KeyboardInterrupt):
             watched()
     assert half_written(course) == 0
-    assert points()["ada"] in (old["ada"], FULL)
+    assert scores()["ada"] in (old["ada"], FULL)
     watched()
-    assert points() == {"ada": FULL}
+    assert scores() == {"ada": FULL, "bo": FULL}
     assert "# poor" not in code("autograded", "ada") and "# poor" not in code("submitted", "ada")
-    assert graded_by_hand().skipped == ["ada"]
+    assert graded(Judging()).skipped == ["ada", "bo"]
 
 
-def test_without_an_exchange_submitted_is_watched(course: ScratchCourse) -> None:
+def test_without_an_exchange_submitted_is_watched(
+    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.rmtree("exchange")
     hand_in(course, "traps", "ada", answered(course.released("traps"), negate=POOR))
     pool = Judging()
     with watching(pool) as watcher:
+        with monkeypatch.context() as patched:
+            patched.setattr(intake, "SETTLED_SECONDS", 3600.0)  # it may still be written to
+            to_the_end(watcher)
+        assert scores() == {}
         to_the_end(watcher)
-        assert points() == {"ada": LESS}
+        assert scores() == {"ada": LESS}
         to_the_end(watcher)
         assert pool.graded == ["ada"]
-        again = answered(course.released("traps"))
-        Path("submitted/ada/traps/traps.ipynb").write_text(json.dumps(again))
+        handed_in("ada").write_text(json.dumps(answered(course.released("traps"))))
         to_the_end(watcher)
-        assert points() == {"ada": FULL}
-        worse = answered(course.released("traps"), negate=POOR)
-        Path("submitted/ada/traps/traps.ipynb").write_text(json.dumps(worse))
+        assert scores() == {"ada": FULL}
+        handed_in("ada").write_text(json.dumps(answered(course.released("traps"), negate=POOR)))
         to_the_end(watcher)
         to_the_end(watcher)
-    assert points() == {"ada": FULL}
+    assert scores() == {"ada": FULL}
     assert pool.graded == ["ada"] * 3
     assert "# poor" not in code("autograded", "ada")
 
 
-def test_a_folder_that_is_written_to_is_left_until_it_is_not(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(intake, "SETTLED_SECONDS", 3600.0)
-    hand_in(course, "traps", "ada", answered(course.released("traps")))
-    with watching() as watcher:
-        to_the_end(watcher)
-        assert points() == {}
-        monkeypatch.setattr(intake, "SETTLED_SECONDS", 0.0)
-        to_the_end(watcher)
-    assert points() == {"ada": FULL}
-
-
 def test_where_nothing_is_new_nothing_is_read(course: ScratchCourse, monkeypatch: pytest.MonkeyPatch) -> None:
-    for student in ("ada", "bo"):
-        send(course, student)
+    send(course, "ada")
     with watching() as watcher:
         to_the_end(watcher)
         to_the_end(watcher)
         read: list[object] = []
-        monkeypatch.setattr(intake, "unfinished", lambda *given: read.append(given))
-        monkeypatch.setattr(intake.os, "listdir", lambda *given: read.append(given) or [])
-        monkeypatch.setattr(watch, "only_one", lambda *given: read.append(given))
-        assert not watcher.round()
+        with monkeypatch.context() as patched:
+            for place, name in ((intake, "unfinished"), (intake.os, "listdir"), (watch, "only_one")):
+                patched.setattr(place, name, lambda *given: read.append(given) or [])
+            assert not watcher.round()
     assert read == []
 
 
 def test_the_queue_shows_places_and_then_what_became_of_each(course: ScratchCourse) -> None:
+    """They are graded in the order in which they came; what they say of their time is no place."""
     seen: list[dict[str, str]] = []
 
     class Looking(Judging):
@@ -663,56 +496,44 @@ def test_the_queue_shows_places_and_then_what_became_of_each(course: ScratchCour
             seen.append(stages())
             return super().wait()
 
-    for student in ("ada", "bo", "chen"):
-        send(course, student)
+    students = ["chen", "ada", "bo"]
+    for days, student in enumerate(students):
+        send(course, student, START - timedelta(days=days))
         time.sleep(0.01)
-    with watching(Looking()) as watcher:
+    pool = Looking()
+    with watching(pool) as watcher:
         assert watcher.round()
         now = queue()
         assert now.at_work and not now.trouble and now.alive(datetime.now(timezone.utc))
         assert not now.alive(datetime.now(timezone.utc) + timedelta(hours=1))
         to_the_end(watcher)
-    assert seen[0] == {"ada": "grading", "bo": "waiting", "chen": "waiting"}
-    assert {"ada": "graded", "bo": "grading", "chen": "waiting"} in seen
-    assert {"ada": "graded", "bo": "graded", "chen": "grading", "dalia": "waiting"} in seen
-    assert stages() == dict.fromkeys(("ada", "bo", "chen", "dalia"), "graded")
+    assert pool.graded == [*students, "dalia"]
+    assert seen[0] == {"chen": "grading", "ada": "waiting", "bo": "waiting"}
+    assert {"chen": "graded", "ada": "grading", "bo": "waiting"} in seen
+    assert {"chen": "graded", "ada": "graded", "bo": "grading", "dalia": "waiting"} in seen
+    assert stages() == dict.fromkeys([*students, "dalia"], "graded")
 
 
-def test_students_see_their_own_and_points_when_they_are_handed_back(course: ScratchCourse) -> None:
-    send(course, "ada")
-    send(course, "bo")
+def test_who_was_graded_sees_points_and_feedback_when_they_are_handed_back(course: ScratchCourse) -> None:
+    first = send(course, "ada", negate=POOR)
     watched()
     ((place, before),) = queue().of("ada")
     assert (place.student, place.stage, place.points, place.most, before) == ("ada", "graded", None, None, 0)
     assert queue().of("nobody") == []
-    watched(release=True)  # hands back what the other did not
-    assert {one: queue().of(one)[0][0].points for one in ("ada", "bo")} == {"ada": FULL, "bo": FULL}
-    send(course, "ada", negate=POOR)
-    watched(release=True)
-    ((place, _),) = queue().of("ada")
-    assert (place.stage, place.points, place.before) == ("passed over", LESS, FULL)
-
-
-def page(folder: Path) -> Path:
-    """Where the page about a submission is released."""
-    secret = (folder / "submission_secret.txt").read_text()
-    return Path("exchange/fast-pytorch/feedback", f"{notebook_hash(secret=secret, notebook_id='traps')}.html")
-
-
-def test_feedback_goes_to_those_who_were_graded(course: ScratchCourse) -> None:
-    first = send(course, "ada", negate=POOR)
-    watched()
     assert not Path("feedback").exists()
     second, other = send(course, "ada"), send(course, "bo")
     hand_in(course, "traps", "chen", answered(course.released("traps")))
-    graded_by_hand(students=["chen"])
+    graded(Judging(), students=["chen"])
     watched(release=True)
+    assert {one: queue().of(one)[0][0].points for one in ("ada", "bo")} == {"ada": FULL, "bo": FULL}
     assert page(second).exists() and page(other).exists() and not page(first).exists()
     assert {path.name for path in Path("feedback").iterdir()} == {"ada", "bo"}
     written = page(second).read_text()
     third = send(course, "ada", negate=POOR)
     watched(release=True)
     assert page(second).read_text() == written and not page(third).exists()
+    ((place, _),) = queue().of("ada")
+    assert (place.stage, place.points, place.before) == ("passed over", LESS, FULL)
 
 
 def test_a_page_that_cannot_be_handed_back_is_tried_again(
@@ -731,7 +552,7 @@ def test_a_page_that_cannot_be_handed_back_is_tried_again(
     assert (
         capsys.readouterr().err.count("The page of ada for traps could not be handed back: Unwritable") == 1
     )
-    assert points() == {"ada": FULL} and not page(folder).exists()
+    assert scores() == {"ada": FULL} and not page(folder).exists()
     with watching(release=True) as watcher:  # a watcher that is started later knows of it
         watcher.round()
         watcher.round()
@@ -745,178 +566,25 @@ def test_a_class_is_graded_in_parts_between_which_others_get_in(
     monkeypatch.setattr(watch, "AT_ONCE", 2)
     for student in ("ada", "bo", "chen"):
         send(course, student)
+    with gradebook() as opened:
+        opened.update_or_create_assignment("other")
+    with watching(names=["other"]) as watcher:
+        assert not watcher.round(), "only the given assignments are watched"
     with watching() as watcher:
         assert watcher.round()
-        assert len(points()) == 2
+        assert len(scores()) == 2
         with only_one(course.folder) as alone:
             assert alone
         assert watcher.round() and not watcher.round()
-    assert len(points()) == 3
-
-
-def test_only_the_given_assignments_are_watched(course: ScratchCourse) -> None:
-    with Gradebook(f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
-        gradebook.update_or_create_assignment("other")
-    pool = Judging()
-    with watching(pool, names=["other"]) as watcher:
-        send(course, "ada")
-        to_the_end(watcher)
-        assert pool.graded == []
-    with watching(pool) as watcher:
-        to_the_end(watcher)
-    assert pool.graded == ["ada"]
-
-
-def test_plain_collect_takes_the_newest_and_no_links(course: ScratchCourse) -> None:
-    send(course, "ada", negate=POOR)
-    folder = send(course, "ada")
-    (folder / "grades.txt").symlink_to(Path("gradebook.db").resolve())
-    (INBOUND / "bo+traps+some day+a").mkdir(mode=0o777)
-    course.nbgrader("collect", "traps")
-    assert "# poor" not in code("submitted", "ada")
-    assert not Path("submitted/ada/traps/grades.txt").exists()
-    send(course, "ada", negate=POOR)
-    course.nbgrader("collect", "traps")
-    assert "# poor" not in code("submitted", "ada")
-    course.nbgrader("collect", "traps", "--update")
-    assert "# poor" in code("submitted", "ada")
-    assert [path.name for path in Path("submitted").iterdir()] == ["ada"]
-
-
-# The real command, with nbgrader's own commands for students, in the sandbox.
-
-
-class Command:
-    """A watch command that runs; ``lines`` are those that it has written so far."""
-
-    def __init__(self, course: ScratchCourse, *arguments: str) -> None:
-        self.log = course.folder / "watch.log"
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "autograder", "watch", "--workers", "2", *arguments],
-                cwd=course.folder,
-                env={**os.environ, **course.environment},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-
-    def __enter__(self) -> Command:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def says(self, words: str) -> str:
-        """Wait for a line with these words."""
-        end = time.monotonic() + PATIENCE
-        while not (found := [line for line in self.log.read_text().splitlines() if words in line]):
-            assert self.process.poll() is None and time.monotonic() < end, self.log.read_text()
-            time.sleep(0.1)
-        return found[0]
-
-    def stop(self, way: signal.Signals = signal.SIGINT) -> int:
-        """Stop it; gives its exit status when all its processes are gone."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        self.process.send_signal(way)
-        status = self.process.wait(PATIENCE)
-        end = time.monotonic() + PATIENCE
-        while any(Path("/proc", child).exists() for child in children):
-            assert time.monotonic() < end
-            time.sleep(0.1)
-        return status
-
-
-class Student:
-    """Somebody who works with nbgrader's commands in a folder of their own."""
-
-    def __init__(self, course: ScratchCourse, name: str) -> None:
-        self.course, self.name = course, name
-        self.folder = course.folder / "homes" / name
-        self.folder.mkdir(parents=True)
-        (self.folder / "nbgrader_config.py").write_text(
-            "c = get_config()\n"
-            f"c.Exchange.root = {str(course.folder / 'exchange')!r}\n"
-            f"c.Exchange.cache = {str(self.folder / 'cache')!r}\n"
-        )
-        self.nbgrader("fetch_assignment", "traps")
-
-    def nbgrader(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "nbgrader", *arguments, "--course=fast-pytorch", f"--student={self.name}"],
-            cwd=self.folder,
-            env={**os.environ, "JUPYTER_CONFIG_DIR": str(self.folder / "jupyter")},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stderr
-
-    def submits(self, **answers: str) -> None:
-        notebook: NotebookNode = answered(self.course.released("traps"), **answers)
-        (self.folder / "traps" / "traps.ipynb").write_text(json.dumps(notebook))
-        self.nbgrader("submit", "traps")
-
-    def page(self) -> str:
-        """The newest page, as fetched from the exchange."""
-        self.nbgrader("fetch_feedback", "traps")
-        (newest,) = sorted(self.folder.glob("traps/feedback/*/traps.html"))[-1:]
-        return newest.read_text()
-
-
-@pytest.fixture
-def released(course: ScratchCourse) -> ScratchCourse:
-    """The course, with the assignment in its exchange."""
-    shutil.rmtree("exchange/fast-pytorch")
-    course.nbgrader("release_assignment", "traps")
-    return course
-
-
-@pytest.mark.slow
-def test_a_class_hands_in_and_gets_it_back_at_once(released: ScratchCourse) -> None:
-    ada, bo = Student(released, "ada"), Student(released, "bo")
-    with Command(released, "traps", "--release") as watcher:
-        watcher.says("Watching submitted/ and ")
-        second = command(released, "watch")
-        assert second.returncode == 1 and "Another watch command is at work" in second.stderr
-        ada.submits()
-        first = watcher.says("traps  ada  ")
-        assert "9.5 of 16 points" in first and first.endswith("; 0 wait"), first
-        assert "(Score: 9.5 / 16.0)" in " ".join(ada.page().split())
-        bo.submits(negate="def negate(x):\n    return x")
-        watcher.says("traps  bo  6.5 of 16 points")
-        ada.submits(negate="def negate(x):\n    return x")
-        watcher.says("ada  6.5 of 16 points; the earlier submission counts, with 9.5")
-        assert command(released, "grade", "traps").returncode == 0
-        assert command(released, "late", "traps").returncode == 1  # there is no table; it was not refused
-        bo.submits()
-        watcher.says("traps  bo  9.5 of 16 points")
-        assert "(Score: 9.5 / 16.0)" in " ".join(bo.page().split())
-        assert watcher.stop() == 0
-    assert points() == {"ada": 9.5, "bo": 9.5}
-    assert not queue().at_work
-    with Command(released, "traps", "--release") as watcher:
-        watcher.says("Watching")
-        bo.submits(double="def double(x):\n    return x + x")
-        watcher.says("traps  bo  9.5 of 16 points")
-        assert watcher.stop(signal.SIGTERM) == 0
-        assert watcher.log.read_text().count("  traps  ") == 1
+    assert len(scores()) == 3
 
 
 @pytest.mark.slow
 def test_a_database_that_goes_away_and_comes_back(
-    postgres: Postgres,
-    tmp_path: Path,
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    clock: list,
+    course: ScratchCourse, postgres: Postgres, capsys: pytest.CaptureFixture[str], clock: list
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(intake, "SETTLED_SECONDS", 0.0)
     url = postgres.database("watched")
-    course = a_class(tmp_path, root, students=(), db_url=url)
-    INBOUND.mkdir(parents=True)
+    use_gradebook(course, url)
     send(course, "ada")
     with watching() as watcher:
         to_the_end(watcher)
@@ -924,9 +592,6 @@ def test_a_database_that_goes_away_and_comes_back(
         postgres.kill()
         clock += [lambda: None, postgres.start]
         run(watcher)
-    out, err = errors(capsys)
-    assert len(err.splitlines()) == 1 and "See that the database runs" in err, err
-    assert "then start again" not in err and out.count("All is well again.") == 1
-    with Gradebook(url) as gradebook:
-        found = {one.student_id: one.score for one in gradebook.assignment_submissions("traps")}
-    assert found == {"ada": FULL, "bo": FULL}
+    said = trouble(capsys)
+    assert "See that the database runs" in said and "then start again" not in said
+    assert scores(url) == {"ada": FULL, "bo": FULL}
