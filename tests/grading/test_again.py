@@ -52,6 +52,9 @@ class Pretended:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def begin(self) -> None:
+        pass
+
     def run(self, cells: list[dict], *, races: str, only: list[int], **settings: object) -> Executed:
         assert settings["assignment"] == "traps" and settings["cell_seconds"]
         self.ran.append((races, [cell["grade_id"] for cell in cells if cell["index"] in only]))

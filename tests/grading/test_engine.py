@@ -19,7 +19,6 @@ from grading_class import (
     Instant,
     Says,
     autograded,
-    configure,
     graded,
     grades,
     half_written,
@@ -311,27 +310,6 @@ def test_a_full_disk(
     assert not autograded("ada").exists()
     assert "ada" in graded().graded
     assert grades(course) == dict.fromkeys(STUDENTS, FULL)
-
-
-def test_the_sandbox_is_required(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, refused: Says
-) -> None:
-    asked: list[bool] = []
-
-    class Refusing(Instant):
-        def __init__(self, *_: object, require: bool, **__: object) -> None:
-            asked.append(require)
-            super().__init__()
-
-    with monkeypatch.context() as patched:
-        patched.setattr(command, "LocalPool", Refusing)
-        assert main(["traps", "--student", "ada", "--require-sandbox"]) == 0
-        configure(course, "c.RunEveryCell.require_sandbox = True")
-        assert main(["traps", "--student", "bo"]) == 0
-    assert asked == [True, True]
-    monkeypatch.setenv("PATH", "/nowhere")
-    said = refused("traps", "--workers", "1")
-    assert "This machine cannot run submissions: bubblewrap was not found" in said
 
 
 WITHOUT_DASK = """

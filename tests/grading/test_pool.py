@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ class Watched:
     def __init__(self, act: Callable[[str], None] = lambda job: None, warning: str | None = None) -> None:
         self.act, self.warning, self.ran = act, warning, list[str]()
         self.notice: str | None = None
+        self.refusal: str | None = None
         self.stopped = threading.Event()
 
     def run(self, cells: list[dict], *, name: str) -> Executed:
@@ -83,15 +83,13 @@ def test_closing_stops_what_runs() -> None:
 
 
 def test_what_a_sandbox_lacks_is_a_warning_or_an_error() -> None:
-    lacking = Watched(warning="bubblewrap was not found")
-    with pool(lacking, Watched(), lacking) as made:
-        assert made.warnings == ["bubblewrap was not found"]
-    unbounded = Watched()
-    unbounded.notice = "there is no control group"
-    with contextlib.closing(LocalPool([unbounded], require=True)) as made:
-        assert made.warnings == ["there is no control group"]
+    unconfined, lacking = Watched(warning="it runs without a sandbox"), Watched()
+    lacking.notice = "there is no control group"
+    with pool(unconfined, lacking, unconfined) as made:
+        assert made.warnings == ["it runs without a sandbox", "there is no control group"]
+    lacking.refusal = "bubblewrap was not found"
     with pytest.raises(PoolError, match="This machine cannot run submissions: bubblewrap was not found"):
-        LocalPool([lacking], require=True)
+        LocalPool([Watched(), lacking])
 
 
 # What is said about a run while it lasts: who is at what, and how long the rest will take.
