@@ -49,6 +49,12 @@ class Lent:
         pass
 
 
+@pytest.fixture(scope="module")
+def box() -> Iterator[Sandbox]:
+    with Sandbox() as box:
+        yield box
+
+
 @pytest.fixture(scope="session")
 def one_sandbox(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Callable[[bool], Pool]]:
     """A pool of one sandbox, which all tests of this process share: it takes long to start."""
@@ -75,14 +81,9 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
-def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Graded]:
+def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Graded:
     """All kinds of bad input, one student each, graded in one run."""
-    with not_waiting_for(tmp_path_factory.mktemp("locks")):
-        yield graded_traps(tmp_path_factory, root)
-
-
-def graded_traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Graded:
-    course = ScratchCourse(tmp_path_factory.mktemp("course"), root)
+    course, failure = ScratchCourse(tmp_path_factory.mktemp("course"), root), None
     assignment = course.add_assignment(Path(__file__).parent / "traps.py")
     (course.folder / "solutions" / assignment / f"{assignment}.py").write_text("# the solutions' script")
     course.nbgrader("generate_assignment", assignment)
@@ -90,10 +91,10 @@ def graded_traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Graded
         hand_in(course, assignment, student, content)
     renamed = course.folder / "submitted" / "renamed" / assignment / "my copy.ipynb"
     nbformat.write(answered(course.released(assignment)), renamed)
-    failure = None
-    try:
-        course.nbgrader("autograde", assignment, f"--RunEveryCell.timeout={TIME_LIMIT}")
-    except CommandFailed as error:  # for one test to tell; the others look at the students
-        failure = error
+    with not_waiting_for(tmp_path_factory.mktemp("locks")):
+        try:
+            course.nbgrader("autograde", assignment, f"--RunEveryCell.timeout={TIME_LIMIT}")
+        except CommandFailed as error:  # for one test to tell; the others look at the students
+            failure = error
     course.nbgrader("generate_feedback", assignment)
     return Graded(course, assignment, failure)
