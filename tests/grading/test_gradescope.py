@@ -82,7 +82,7 @@ for folder, _, names in os.walk({place!r}):
             found += [name] if b"TOKEN-" + b"HIDDEN" in pathlib.Path(folder, name).read_bytes() else []
         except OSError:
             pass
-for folder in pathlib.Path({place!r}).iterdir():
+for folder in pathlib.Path({place!r}).glob("*"):
     for name in ("results/results.json", "results/more.json", "source/gradebook.db"):
         try:
             (folder / name).write_text("{{}}")
