@@ -78,16 +78,16 @@ class ScratchCourse:
             raise CommandFailed(f"nbgrader {' '.join(arguments)} failed; its last lines are:\n{end}")
         return done.stdout
 
-    def grade(self, assignment: str) -> None:
+    def grade(self, assignment: str, *options: str) -> None:
         """Grade a class with the course's own command; its progress stays in sight.
 
         Raises CommandFailed if it fails.
         """
-        command = [sys.executable, "-m", "autograder", "grade", assignment]
+        command = [sys.executable, "-m", "autograder", "grade", assignment, *options]
         environment = {**os.environ, **self.environment}
         done = subprocess.run(command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, text=True)
         with self.log.open("a", encoding="utf-8") as log:
-            log.write(f"$ python -m autograder grade {assignment}\n{done.stdout}\n")
+            log.write(f"$ python -m {' '.join(command[2:])}\n{done.stdout}\n")
         if done.returncode:
             raise CommandFailed(f"python -m autograder grade {assignment} failed:\n{done.stdout}")
 

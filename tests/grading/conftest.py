@@ -85,6 +85,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore::sqlalchemy.exc.SAWarning")  # of nbgrader's gradebook
 
 
+@pytest.fixture(scope="module")
+def box() -> Iterator[Sandbox]:
+    with Sandbox() as box:
+        yield box
+
+
 @pytest.fixture(scope="session")
 def one_sandbox(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Callable[[bool], Pool]]:
     """A pool of one sandbox, which all tests of this process share: it takes long to start."""

@@ -9,8 +9,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 from lab_server import PATIENCE, environment, stop
 from playwright.sync_api import BrowserContext
@@ -38,6 +38,7 @@ LOOK = """() => {
         links: students.filter(each => each.href !== undefined).map(each => each.getAttribute('href')),
         pictures: students.filter(each => each.src).map(each => each.getAttribute('src').slice(0, 40)),
         covered: heads.filter(each => each.checkVisibility() && !inOpen(each)).map(each => each.innerText),
+        // What a text in there draws can leave its box.
         unclipped: [...document.querySelectorAll('.output_subarea, .text_cell_render')].filter(each =>
             [getComputedStyle(each).overflowX, getComputedStyle(each).overflowY].includes('visible')
         ).map(each => each.innerText.slice(0, 200)),
@@ -49,25 +50,10 @@ LOOK = """() => {
 }"""
 
 
-@dataclass
-class Seen:
-    """A page after it was opened."""
-
-    asked: list[str]  # the addresses that it asked for, but for its own
-    ran: bool
-    odd: list[str]
-    kinds: list[str]
-    links: list[str]
-    pictures: list[str]
-    covered: list[str]
-    unclipped: list[str]  # what a text in there draws can leave its box
-    cards: list[str]
-    labelled: list[str]
-    formulas: int
-    text: str
+Seen = SimpleNamespace  # what LOOK says of a page, and what it asked for, but for itself
 
 
-def see(context: BrowserContext, address: str, picture: Path | None = None) -> Seen:
+def see(context: BrowserContext, address: str) -> Seen:
     """Open a page, wait until it asks for nothing more, and look at it."""
     page = context.new_page()
     asked: list[str] = []
@@ -75,8 +61,6 @@ def see(context: BrowserContext, address: str, picture: Path | None = None) -> S
     page.on("dialog", lambda dialog: dialog.dismiss())
     page.goto(address, wait_until="networkidle")
     seen = Seen(asked=[one for one in asked if one != address], **page.evaluate(LOOK))
-    if picture:
-        page.screenshot(path=picture, full_page=True)
     page.close()
     return seen
 

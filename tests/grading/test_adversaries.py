@@ -1,50 +1,81 @@
 """Hostile submissions get no points that they did not earn and hurt nobody; innocent ones lose none.
 
-All files of tests/adversaries are handed in as one class and graded by one real ``nbgrader autograde``.
+All files of tests/adversaries that the selected tests ask for are handed in as one class and graded by the
+course's own command; of each kind one is graded by plain ``nbgrader autograde``, too.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from hostile_class import LAST, Adversary, Aftermath, catalogue, grade
+from hostile_class import HONEST, Adversary, Aftermath, catalogue, grade
 from page_readers import Seen, formgrader, see
 from playwright.sync_api import Browser, BrowserContext, expect
 
+from autograder.__main__ import main
+
 ROOT = Path(__file__).resolve().parents[2]
 ADVERSARIES = catalogue()
+CANARIES = ("exhausts_processes", "innocent_files", "page_scripts")
 NEAR = 0.05
 PAGES = [name for name in ADVERSARIES if name.startswith(("page_", "innocent_page"))]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
 
 
-@pytest.fixture(scope="module")
-def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
-    """The graded class, with secrets wherever an adversary could want to look."""
+def handed_in_and_graded(request: pytest.FixtureRequest, folder: Path, *, plain: bool) -> Aftermath:
+    """A graded class, with secrets wherever an adversary could want to look.
+
+    In it are those that a selected test is about; all, if none is about a single one.
+    """
+    tests = [item for item in request.session.items if item.path == request.path]
+    about = {item.callspec.params.get("name") for item in tests if hasattr(item, "callspec")}
+    names = CANARIES if plain else list(ADVERSARIES)
+    chosen = {name: ADVERSARIES[name] for name in [name for name in names if name in about] or names}
     kinds = ("solution", "hidden", "gradebook", "submission", "environment")
     tokens = {kind: f"token-{kind}-{secrets.token_hex(8)}" for kind in kinds}
     tokens["module"] = f"token_module_{secrets.token_hex(8)}"  # what a hidden test imports
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADING_SECRET", tokens["environment"])
-        return grade(tmp_path_factory.mktemp("adversaries"), ROOT, ADVERSARIES, tokens)
+        return grade(folder, ROOT, chosen, tokens, plain=plain)
 
 
 @pytest.fixture(scope="module")
-def report(aftermath: Aftermath) -> str:
-    """The report for the instructor, as HTML."""
-    course, assignment = aftermath.graded.course, aftermath.graded.assignment
-    subprocess.run(
-        [sys.executable, "-m", "autograder", "report", assignment], cwd=course.folder, check=True, timeout=120
-    )
-    return max(course.folder.rglob("*.html"), key=lambda path: path.stat().st_mtime).read_text()
+def by_the_engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
+    return handed_in_and_graded(request, tmp_path_factory.mktemp("engine"), plain=False)
+
+
+@pytest.fixture(scope="module")
+def by_nbgrader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
+    return handed_in_and_graded(request, tmp_path_factory.mktemp("nbgrader"), plain=True)
+
+
+@pytest.fixture
+def aftermath(graded: str, request: pytest.FixtureRequest) -> Aftermath:
+    """What was left of the class that was graded so."""
+    return request.getfixturevalue(graded)
+
+
+def of(*names: str) -> pytest.MarkDecorator:
+    """Of these adversaries: they are in the class where such a test is selected."""
+    return pytest.mark.parametrize("name", names)
+
+
+def handed_in(names: Iterable[str]) -> pytest.MarkDecorator:
+    """For each of these adversaries: by the engine, and the canaries by nbgrader, too."""
+    places = [("by_the_engine", name) for name in names]
+    places += [("by_nbgrader", name) for name in names if name in CANARIES]
+    return pytest.mark.parametrize(("graded", "name"), places)
+
+
+each_class = pytest.mark.parametrize("graded", ["by_the_engine", "by_nbgrader"])
+each = handed_in(ADVERSARIES)
 
 
 def cards(aftermath: Aftermath, student: str) -> str:
@@ -57,11 +88,12 @@ def cards(aftermath: Aftermath, student: str) -> str:
     )
 
 
+@each_class
 def test_the_command_succeeds(aftermath: Aftermath) -> None:
     assert aftermath.failure is None
 
 
-@pytest.mark.parametrize("name", ADVERSARIES)
+@each
 def test_points(name: str, aftermath: Aftermath) -> None:
     adversary = ADVERSARIES[name]
     got = aftermath.graded.points[name]
@@ -73,32 +105,46 @@ def test_points(name: str, aftermath: Aftermath) -> None:
     assert not wrong, cards(aftermath, name)
 
 
-@pytest.mark.parametrize("name", [name for name, one in ADVERSARIES.items() if one.suspicious is not None])
+@handed_in([name for name, one in ADVERSARIES.items() if one.suspicious is not None])
 def test_suspicious_events(name: str, aftermath: Aftermath) -> None:
     events = aftermath.graded.autograded(name).metadata.autograder.events
     assert bool(events) == ADVERSARIES[name].suspicious, events
 
 
-def test_the_report_names_them(report: str) -> None:
-    for name, adversary in ADVERSARIES.items():
-        if adversary.suspicious:
-            assert name in report
+@pytest.fixture(scope="module")
+def report(by_the_engine: Aftermath) -> str:
+    """The report for the instructor, as HTML."""
+    course, assignment = by_the_engine.graded.course, by_the_engine.graded.assignment
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        for variable, value in course.environment.items():
+            patch.setenv(variable, value)
+        assert main(["report", assignment]) == 0
+    return max(course.folder.rglob("*.html"), key=lambda path: path.stat().st_mtime).read_text()
 
 
-@pytest.mark.parametrize("student", ["aa_honest", LAST])
-def test_the_honest_before_and_after_them_get_everything(student: str, aftermath: Aftermath) -> None:
+@of(*[name for name, one in ADVERSARIES.items() if one.suspicious])
+def test_the_report_names_it(name: str, report: str) -> None:
+    assert name in report
+
+
+@each_class
+@pytest.mark.parametrize("student", HONEST)
+def test_the_honest_beside_them_get_everything(student: str, aftermath: Aftermath) -> None:
     assert aftermath.graded.points[student] == aftermath.most, cards(aftermath, student)
 
 
+@each_class
 def test_no_process_lives_on(aftermath: Aftermath) -> None:
     assert aftermath.processes == []
 
 
+@each_class
 def test_no_file_was_changed(aftermath: Aftermath) -> None:
     assert aftermath.changed == []
 
 
-@pytest.mark.parametrize("name", ADVERSARIES)
+@each
 def test_no_secret_is_shown(name: str, aftermath: Aftermath) -> None:
     graded = aftermath.graded
     folder = graded.course.folder / "feedback" / name
@@ -108,7 +154,7 @@ def test_no_secret_is_shown(name: str, aftermath: Aftermath) -> None:
     assert [kind for kind, token in aftermath.secrets.items() if token in shown] == []
 
 
-@pytest.mark.parametrize("name", ADVERSARIES)
+@each
 def test_no_cell_shows_more_than_a_page_can_hold(name: str, aftermath: Aftermath) -> None:
     outputs = [cell.get("outputs", []) for cell in aftermath.graded.autograded(name).cells]
     assert max(map(len, outputs)) <= 1000
@@ -118,163 +164,147 @@ def test_no_cell_shows_more_than_a_page_can_hold(name: str, aftermath: Aftermath
 # What opening a page does. The names of the parameters: "feedback", or "formgrader".
 
 
-@pytest.fixture(scope="module")
-def server(aftermath: Aftermath, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """The instructor's own server: its address, and its token."""
-    with formgrader(aftermath.graded.course.folder, tmp_path_factory.mktemp("home")) as found:
-        yield found
+class Instructor:
+    """Somebody who is logged in to the instructor's own server at ``address``, with a browser."""
+
+    def __init__(self, aftermath: Aftermath, context: BrowserContext, address: str, token: str) -> None:
+        self.graded, self.most = aftermath.graded, aftermath.most
+        self.context, self.address = context, address
+        page = context.new_page()
+        page.goto(f"{address}/formgrader/manage_assignments?token={token}", wait_until="networkidle")
+        expect(page.get_by_role("link", name="assignment", exact=True)).to_be_visible()  # its own scripts ran
+        page.close()
+        name = self.graded.assignment
+        listed = context.request.get(f"{address}/formgrader/api/submitted_notebooks/{name}/{name}").json()
+        self.pages = {one["student"]: f"{address}/formgrader/submissions/{one['id']}/" for one in listed}
+        self.look = cache(self._open)
+
+    def _open(self, page: str, name: str) -> Seen:
+        """What this page about a notebook is like, once it was opened."""
+        feedback = self.graded.course.page(name, self.graded.assignment).as_uri()
+        return see(self.context, feedback if page == "feedback" else self.pages[name])
+
+    def points(self, name: str) -> dict[str, float | None]:
+        """What the gradebook says now."""
+        return self.graded.course.points(self.graded.assignment)[name]
 
 
 @pytest.fixture(scope="module")
-def instructor(browser: Browser, server: tuple[str, str]) -> Iterator[BrowserContext]:
-    """The browser of somebody who is logged in there."""
+def instructor(
+    browser: Browser, by_the_engine: Aftermath, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Instructor]:
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     context.set_default_timeout(120_000)
-    page = context.new_page()
-    page.goto(f"{server[0]}/formgrader/manage_assignments?token={server[1]}", wait_until="networkidle")
-    expect(page.get_by_role("link", name="assignment", exact=True)).to_be_visible()  # its own scripts ran
-    page.close()
-    yield context
-    context.close()
+    with formgrader(by_the_engine.graded.course.folder, tmp_path_factory.mktemp("home")) as server:
+        yield Instructor(by_the_engine, context, *server)
+        context.close()
 
 
-@pytest.fixture(scope="module")
-def addresses(aftermath: Aftermath, server: tuple[str, str], instructor: BrowserContext) -> dict[str, str]:
-    """The formgrader's page of each student."""
-    name = aftermath.graded.assignment
-    listed = instructor.request.get(f"{server[0]}/formgrader/api/submitted_notebooks/{name}/{name}").json()
-    return {one["student"]: f"{server[0]}/formgrader/submissions/{one['id']}/" for one in listed}
+both_pages = pytest.mark.parametrize("page", ["feedback", "formgrader"])
 
 
-@pytest.fixture(scope="module")
-def seen(
-    aftermath: Aftermath, instructor: BrowserContext, addresses: dict[str, str]
-) -> dict[tuple[str, str], Seen]:
-    """Both pages about each hostile notebook, after they were opened in that browser."""
-    course, assignment = aftermath.graded.course, aftermath.graded.assignment
-    found = {}
-    for name in PAGES:
-        found["feedback", name] = see(instructor, course.page(name, assignment).as_uri())
-        found["formgrader", name] = see(instructor, addresses[name])
-    return found
-
-
-each_page = pytest.mark.parametrize(
-    ("page", "name"), [(page, name) for name in PAGES for page in ("feedback", "formgrader")]
-)
-
-
-@each_page
-def test_nothing_in_a_page_runs_or_loads(
-    page: str, name: str, seen: dict[tuple[str, str], Seen], server: tuple[str, str]
-) -> None:
-    found = seen[page, name]
-    own = (f"{server[0]}/formgrader/static/", f"{server[0]}/formgrader/api/", "data:")
+@both_pages
+@of(*PAGES)
+def test_nothing_in_a_page_runs_or_loads(page: str, name: str, instructor: Instructor) -> None:
+    found = instructor.look(page, name)
+    own = (f"{instructor.address}/formgrader/static/", f"{instructor.address}/formgrader/api/", "data:")
     assert not found.ran
     assert [one for one in found.asked if page == "feedback" or not one.startswith(own)] == []
 
 
-@each_page
-def test_what_is_written_is_only_there_to_be_read(
-    page: str, name: str, seen: dict[tuple[str, str], Seen]
-) -> None:
-    found = seen[page, name]
+@both_pages
+@of(*PAGES)
+def test_what_is_written_is_only_there_to_be_read(page: str, name: str, instructor: Instructor) -> None:
+    found = instructor.look(page, name)
+    kinds = {"script", "style", "svg", "math", "iframe", "object", "form", "input", "button"}
+    pictures = "data:image/(png|jpeg|gif|webp);base64,"
     assert found.odd == []
-    assert {"script", "style", "svg", "math", "iframe", "object", "form", "input", "button"}.isdisjoint(
-        found.kinds
-    )
+    assert kinds.isdisjoint(found.kinds)
     assert [link for link in found.links if link and not re.match("https?://|mailto:|#", link)] == []
-    assert [
-        one for one in found.pictures if not re.match("data:image/(png|jpeg|gif|webp);base64,", one)
-    ] == []
+    assert [one for one in found.pictures if not re.match(pictures, one)] == []
     assert found.formulas == 0
     assert "raw-cell-was-here" not in found.text
 
 
-@each_page
-def test_nothing_lies_over_results(page: str, name: str, seen: dict[tuple[str, str], Seen]) -> None:
-    assert seen[page, name].covered == []
-    assert seen[page, name].unclipped == []
+@both_pages
+@of(*PAGES)
+def test_cards_are_those_of_the_tests(page: str, name: str, instructor: Instructor) -> None:
+    found = instructor.look(page, name)
+    assert len(found.cards) == len(instructor.most)
+    odd = [card for card in found.cards if card.startswith("✓") or not card.replace("\n", "").isprintable()]
+    assert odd == []
+    # Nothing lies over them.
+    assert found.covered == []
+    assert found.unclipped == []
 
 
-@each_page
-def test_cards_are_those_of_the_tests(
-    page: str, name: str, seen: dict[tuple[str, str], Seen], aftermath: Aftermath
-) -> None:
-    cards = seen[page, name].cards
-    assert len(cards) == len(aftermath.most)
-    assert [card for card in cards if card.startswith("✓") or not card.replace("\n", "").isprintable()] == []
-
-
-def test_looking_at_pages_gives_no_points(seen: dict[tuple[str, str], Seen], aftermath: Aftermath) -> None:
-    points = aftermath.graded.course.points(aftermath.graded.assignment)
-    assert {name: sum(filter(None, points[name].values())) for name in PAGES} == dict.fromkeys(PAGES, 0)
-
-
-def test_what_an_answer_printed_says_so(seen: dict[tuple[str, str], Seen]) -> None:
+@of(*PAGES)
+def test_looking_at_pages_gives_no_points(name: str, instructor: Instructor) -> None:
     for page in ("feedback", "formgrader"):
-        said = [text for text in seen[page, "page_prints_cards"].labelled if "✓ passed" in text]
-        assert said
-        assert {text.split("\n")[0] for text in said} == {"Printed while the test ran", "Output of this cell"}
+        instructor.look(page, name)
+    assert not any(instructor.points(name).values())
 
 
-def test_what_was_handed_in_beside_the_notebook_is_not_served(
-    addresses: dict[str, str], instructor: BrowserContext, aftermath: Aftermath
-) -> None:
-    handed_in = [path.name for path in aftermath.graded.submitted("page_files").parent.iterdir()]
+@both_pages
+@of("page_prints_cards")
+def test_what_an_answer_printed_says_so(page: str, name: str, instructor: Instructor) -> None:
+    said = [text for text in instructor.look(page, name).labelled if "✓ passed" in text]
+    assert said
+    assert {text.split("\n")[0] for text in said} == {"Printed while the test ran", "Output of this cell"}
+
+
+@of("page_files")
+def test_what_was_handed_in_beside_the_notebook_is_not_served(name: str, instructor: Instructor) -> None:
+    handed_in = [path.name for path in instructor.graded.submitted(name).parent.iterdir()]
     assert "look.html" in handed_in
-    for name in handed_in:
-        assert instructor.request.get(addresses["page_files"] + quote(name)).status == 404
+    for file in handed_in:
+        assert instructor.context.request.get(instructor.pages[name] + quote(file)).status == 404
 
 
-def test_no_link_makes_the_formgrader_run_what_was_handed_in(
-    server: tuple[str, str], instructor: BrowserContext, aftermath: Aftermath
-) -> None:
-    folder = aftermath.graded.submitted("page_files").parent
+@of("page_files")
+def test_no_link_makes_the_formgrader_run_what_was_handed_in(name: str, instructor: Instructor) -> None:
+    folder = instructor.graded.submitted(name).parent
     assert (folder / "nbgrader_config.py").exists()
-    answer = instructor.request.get(f"{server[0]}/formgrader?path={quote(str(folder), safe='')}")
-    assert answer.status == 403
-    assert list(aftermath.graded.course.folder.rglob("adversary-was-here")) == []
+    address = f"{instructor.address}/formgrader?path={quote(str(folder), safe='')}"
+    assert instructor.context.request.get(address).status == 403
+    assert list(instructor.graded.course.folder.rglob("adversary-was-here")) == []
 
 
-def test_a_broken_file_is_quoted(seen: dict[tuple[str, str], Seen]) -> None:
-    for page in ("feedback", "formgrader"):
-        found = seen[page, "page_unreadable"]
-        assert "img" not in found.kinds
-        assert "` <img src=x onerror='adversary=true'> **30 of 30**" in found.text
+@both_pages
+@of("page_unreadable")
+def test_a_broken_file_is_quoted(page: str, name: str, instructor: Instructor) -> None:
+    found = instructor.look(page, name)
+    assert "img" not in found.kinds
+    assert "` <img src=x onerror='adversary=true'> **30 of 30**" in found.text
 
 
-def test_no_student_has_markup_for_a_name(aftermath: Aftermath, addresses: dict[str, str]) -> None:
-    assert [name for name in aftermath.graded.points if not name.isidentifier()] == []
-    assert addresses.keys() == aftermath.graded.points.keys()
-    folder = aftermath.graded.course.folder / "autograded"
-    assert {path.name for path in folder.iterdir()} == aftermath.graded.points.keys()
-    assert (
-        r"The student id 'ada\u202e\u200b' has characters that no id may have"
-        in aftermath.graded.course.log.read_text()
-    )
+@of("page_student_id")
+def test_no_student_has_markup_for_a_name(name: str, instructor: Instructor) -> None:
+    students = instructor.graded.points.keys()
+    assert name in students
+    assert [student for student in students if not student.isidentifier()] == []
+    assert instructor.pages.keys() == students
+    folder = instructor.graded.course.folder / "autograded"
+    assert {path.name for path in folder.iterdir()} == students
+    said = r"The student id 'ada\u202e\u200b' has characters that no id may have"
+    assert said in instructor.graded.course.log.read_text()
 
 
+@of("page_student_id")
 @pytest.mark.parametrize("path", ["manage_students/{}", "gradebook/x/{}", "manage_students/%5C/{}"])
-def test_an_address_does_not_end_up_in_a_script(
-    path: str, server: tuple[str, str], instructor: BrowserContext
-) -> None:
-    page = instructor.new_page()
-    for attack in (
-        '";window.adversary=1;"',
-        "</script><script>window.adversary=1</script>",
-        ";window.adversary=1//",
-    ):
-        page.goto(f"{server[0]}/formgrader/{path.format(quote(attack, safe=''))}")
+def test_an_address_does_not_end_up_in_a_script(path: str, name: str, instructor: Instructor) -> None:
+    script = "window.adversary=1"
+    page = instructor.context.new_page()
+    for attack in (f'";{script};"', f"</script><script>{script}</script>", f";{script}//"):
+        page.goto(f"{instructor.address}/formgrader/{path.format(quote(attack, safe=''))}")
         assert page.evaluate("window.adversary") is None
     page.close()
 
 
-def test_the_formgrader_still_works(
-    addresses: dict[str, str], instructor: BrowserContext, aftermath: Aftermath
-) -> None:
-    page = instructor.new_page()
-    page.goto(addresses["page_takes_names"], wait_until="networkidle")
+@of("page_takes_names")
+def test_the_formgrader_still_works(name: str, instructor: Instructor) -> None:
+    page = instructor.context.new_page()
+    page.goto(instructor.pages[name], wait_until="networkidle")
     score = page.locator("#shift_check")
     panel = page.locator(".nbgrader_cell", has=score)
     with page.expect_response(lambda answer: answer.request.method == "PUT"):
@@ -287,18 +317,18 @@ def test_the_formgrader_still_works(
     page.get_by_role("link", name="Next").click()
     page.wait_for_url(re.compile("/formgrader/submissions/(?!.*next)"))
     page.close()
-    name = aftermath.graded.assignment
-    assert aftermath.graded.course.points(name)["page_takes_names"]["shift_check"] == 1
+    assert instructor.points(name)["shift_check"] == 1
 
 
-def test_an_innocent_page_looks_as_it_was_written(seen: dict[tuple[str, str], Seen]) -> None:
-    for page in ("feedback", "formgrader"):
-        found = seen[page, "innocent_page"]
-        wanted = "h2 details summary strong em a table th td div span img blockquote ol li sub sup kbd"
-        assert set(wanted.split()) <= set(found.kinds)
-        assert {"https://pytorch.org/docs", "#end"} <= set(found.links)
-        assert len(found.pictures) == 2
-        assert "Euler: $e^{i\\pi} + 1 = 0$" in found.text
+@both_pages
+@of("innocent_page")
+def test_an_innocent_page_looks_as_it_was_written(page: str, name: str, instructor: Instructor) -> None:
+    found = instructor.look(page, name)
+    wanted = "h2 details summary strong em a table th td div span img blockquote ol li sub sup kbd"
+    assert set(wanted.split()) <= set(found.kinds)
+    assert {"https://pytorch.org/docs", "#end"} <= set(found.links)
+    assert len(found.pictures) == 2
+    assert "Euler: $e^{i\\pi} + 1 = 0$" in found.text
 
 
 def test_the_catalogue_is_complete() -> None:

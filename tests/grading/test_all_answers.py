@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pretend_class import hand_in
+from pretend_class import api, hand_in
 
 from autograder.authoring.answers import Answers, answers_to, expected_points, submission
 from autograder.authoring.builder import solution_sources
@@ -45,7 +45,7 @@ def grade(chapter: str, folder: Path, connect: Callable[[bool], Pool], root: Pat
     """
     course = ScratchCourse(folder, root)
     course.add_assignment(root / "solutions" / chapter / f"{chapter}.py")
-    course.nbgrader("generate_assignment", chapter)
+    assert api(course).generate_assignment(chapter)["success"]
     answers = answers_to(chapter, root)
     students = class_of(answers)
     for student, kinds in students.items():

@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 
 import pytest
+from boxed import cells
 
 from autograder.judging.outcome import MIME
-from autograder.sandbox import Executed, Sandbox, supervisor
+from autograder.sandbox import Executed, Sandbox, SandboxError, supervisor
 from autograder.sandbox.channel import Channel
 from autograder.sandbox.machine_lock import MachineLock, cores
 
@@ -22,38 +22,19 @@ import numpy as np
 import torch
 from autograder import check, costs, race
 
-
 def numbers(generator, device):
     return torch.rand(int(torch.randint(300, 400, (), generator=generator)), 40, generator=generator)
 
-
-def double(x):
-    return 2 * x
-
-
-def sums_slow(rows):
-    return torch.stack([row.sum() for row in rows])
-
-
-def copied_slow(rows):
-    return torch.stack([row.clone() for row in rows])
+def double(x): return 2 * x
+def sums_slow(rows): return torch.stack([row.sum() for row in rows])
+def copied_slow(rows): return torch.stack([row.clone() for row in rows])
 """
-
-
-@pytest.fixture(scope="module")
-def box() -> Iterator[Sandbox]:
-    with Sandbox() as box:
-        yield box
 
 
 def run(box: Sandbox, student: str, *tests: str, **options: object) -> Executed:
     """A notebook: the given cell, one of the student's, and tests."""
-    roles = [("given", GIVEN), ("student", student), *(("test", test) for test in tests)]
-    cells = [
-        {"index": i, "role": role, "source": source, "grade_id": f"t{i}", "exercise": f"e{i}"}
-        for i, (role, source) in enumerate(roles)
-    ]
-    return box.run(cells, assignment="here", **options)
+    work = cells(("given", GIVEN), ("student", student), *(("test", test) for test in tests))
+    return box.run(work, assignment="here", **options)
 
 
 def results(executed: Executed) -> list[str]:
@@ -90,12 +71,7 @@ def equal(a, b):
     assert results(run(box, "def same(x): return x", compare)) == ["[]"]
 
 
-def test_a_single_item_may_have_any_stride(box: Sandbox) -> None:
-    student = "def ones(): return torch.ones((1, 4), dtype=torch.int64)[:, 1], np.ones((1, 4))[:, 1]"
-    assert results(run(box, student, "[one.tolist() for one in ones()]")) == ["[[1], [1.0]]"]
-
-
-def test_classes_objects_methods_and_attributes(box: Sandbox) -> None:
+def test_objects_are_used_as_in_python(box: Sandbox) -> None:
     student = """
 class Counter:
     start = 10
@@ -104,10 +80,25 @@ class Counter:
     def merged(self, other): return self.n + other.n
     def __len__(self): return self.n
     def __getitem__(self, i): return i * self.n
+class Items:
+    def __init__(self, *items): self.items = items
+    def __getitem__(self, number): return self.items[number]
+class Empty:
+    def __len__(self): return 0
+class Steps:
+    def __iter__(self): yield 1; yield 2
+    def __contains__(self, item): return item == 'all'
 """
-    test = "a, b = Counter(), Counter(step=5)\na(); b(); b()\n"
-    values = "(a.merged(b), len(b), b[3], a.start, a.step, type(a).__name__)"
-    assert results(run(box, student, test + values)) == ["(11, 10, 30, 10, 1, 'Counter')"]
+    counters = "a, b = Counter(), Counter(step=5)\na(); b(); b()\n"
+    counters += "(a.merged(b), len(b), b[3], a.start, a.step, type(a).__name__)"
+    items = "i, e, s = Items(3, 4), Empty(), Steps()\n"
+    items += "(list(i), 4 in i, 5 in i, bool(i), bool(e), list(s), 'all' in s, 1 in s, list(iter(s)), i[1])"
+    executed = run(box, student, counters, items, "len(i)")
+    assert results(executed) == [
+        "(11, 10, 30, 10, 1, 'Counter')",
+        "([3, 4], True, False, True, False, [1, 2], True, False, [1, 2], 4)",
+        "TypeError: object of type 'Items' has no len()",
+    ]
 
 
 def test_results_of_special_kinds_are_what_they_are_in_a_notebook(box: Sandbox) -> None:
@@ -123,49 +114,28 @@ def tuples(): return [Pair(1, 2), torch.tensor([[3, 4]]).max(dim=1)[:], torch.on
 def numbers_(): return [Size.LARGE, Name.ADA, np.float32(0.5), np.bool_(True), np.str_('x'), True]
 def arrays(): return [torch.arange(3).as_subclass(Mine), np.matrix([[1, 2]]), np.ma.array([1, 2])]
 def parameter(): return torch.nn.Parameter(torch.ones(2))
+def single(): return torch.ones((1, 4), dtype=torch.int64)[:, 1], np.ones((1, 4))[:, 1]  # of any stride
 """
-    tests = [
-        "mappings() == [{'a': 2, 'b': 1}, {'b': 1, 'a': 2}, {'a': [1]}], list(mappings()[1])",
-        "tuples()[0], tuples()[1][1].tolist(), tuples()[2], type(tuples()[2]).__name__",
-        "numbers_()",
-        "[type(value).__name__ for value in arrays()], arrays()[0].tolist(), arrays()[1].tolist()",
-        "parameter().requires_grad, type(parameter()).__name__",
-    ]
-    assert results(run(box, student, *tests)) == [
-        "(True, ['b', 'a'])",
-        "((1, 2), [1], torch.Size([2, 3]), 'Size')",
-        "[3, 'ada', np.float32(0.5), np.True_, 'x', True]",
-        "(['Tensor', 'ndarray', 'ndarray'], [0, 1, 2], [[1, 2]])",
-        "(False, 'Tensor')",
-    ]
-
-
-def test_objects_keep_to_the_protocols_of_python(box: Sandbox) -> None:
-    student = """
-class Items:
-    def __init__(self, *items): self.items = items
-    def __getitem__(self, number): return self.items[number]
-class Empty:
-    def __len__(self): return 0
-class Steps:
-    def __iter__(self): yield 1; yield 2
-    def __contains__(self, item): return item == 'all'
-"""
-    test = "i, e, s = Items(3, 4), Empty(), Steps()\n"
-    values = "(list(i), 4 in i, 5 in i, bool(i), bool(e), list(s), 'all' in s, 1 in s, list(iter(s)), i[1])"
-    without = "try: len(i)\nexcept TypeError as error: print(error)"
-    executed = run(box, student, test + values, without)
-    assert results(executed)[0] == "([3, 4], True, False, True, False, [1, 2], True, False, [1, 2], 4)"
-    assert "object of type 'Items' has no len()" in str(executed.outputs[3])
+    wanted = {
+        "mappings() == [{'a': 2, 'b': 1}, {'b': 1, 'a': 2}, {'a': [1]}]": "True",
+        "list(mappings()[1])": "['b', 'a']",
+        "tuples()[0], tuples()[1][1].tolist(), tuples()[2]": "((1, 2), [1], torch.Size([2, 3]))",
+        "numbers_()": "[3, 'ada', np.float32(0.5), np.True_, 'x', True]",
+        "[type(value).__name__ for value in arrays()]": "['Tensor', 'ndarray', 'ndarray']",
+        "arrays()[0].tolist(), arrays()[1].tolist()": "([0, 1, 2], [[1, 2]])",
+        "[one.tolist() for one in single()]": "[[1], [1.0]]",
+        "parameter().requires_grad, type(parameter()).__name__": "(False, 'Tensor')",
+    }
+    assert results(run(box, student, *wanted)) == list(wanted.values())
 
 
 def test_files_are_put_beside_the_cells_and_only_there(box: Sandbox) -> None:
     student = """
-import helpers, parts.more
+import os, helpers, parts.more
 try: import large
 except ImportError: pass
-def double(x): return helpers.double(x)
-def known(): return sorted(path.name for path in __import__('pathlib').Path().iterdir() if path.is_file())
+def die(): os._exit(1)
+def eight(): import helpers; return helpers.double(4)
 """
     files = {
         "helpers.py": b"def double(x): return 2 * x",
@@ -173,21 +143,22 @@ def known(): return sorted(path.name for path in __import__('pathlib').Path().it
         "parts/more.py": b"import ctypes",
         "large.py": None,
         "torch.py": b"raise SystemExit",
-        "json.py": b"mine = True",
     }
     judge = "import importlib.util, os\nos.listdir(), importlib.util.find_spec('helpers')"
-    executed = run(box, student, "check(double, like=double, on=numbers, points=1)", judge, files=files)
-    # `double` is the student's here: the given cells define none
-    assert results(executed) == ["1", "([], None)"]
+    executed = run(box, student, "eight()", judge, "die()", "eight()", files=files)
+    assert results(executed)[:2] == ["8", "([], None)"]
+    assert results(executed)[3] == "8"
     assert "Not there when this was graded: large.py." in executed.outputs[0][0]["text"]
     assert "The file `parts/more.py` mentions `ctypes`." in [event["what"] for event in executed.events]
-    die = "import os\ndef die(): os._exit(1)\ndef again(): import helpers; return helpers.double(4)"
-    assert results(run(box, die, "die()", "again()", files=files))[1] == "8"
 
 
-def test_a_process_that_a_test_costs_is_brought_back_to_the_state_after_the_cells(box: Sandbox) -> None:
-    student = "import os\nn = 0\ndef count():\n    global n\n    n += 1\n    return n\ndef die(): os._exit(1)"
-    assert results(run(box, student, "count(); count()", "die()", "count()"))[::2] == ["2", "1"]
+def test_a_process_that_dies_costs_one_test_and_comes_back_as_it_was_after_the_cells(box: Sandbox) -> None:
+    student = "import os\nn = 0\ndef count():\n    global n\n    n += 1\n    return n\n"
+    student += "def dies(x): os._exit(1)\ndef lives(x): return 2 * x"
+    checks = [f"check({name}, like=double, on=numbers, points=1)" for name in ("dies", "lives")]
+    executed = run(box, student, "count(); count()", *checks, "count()")
+    assert results(executed) == ["2", "0", "1", "1"]
+    assert "ended the Python process" in card(executed, 3)["message"]
 
 
 def test_a_cell_is_not_left_out_because_there_was_no_time_to_run_it_again(box: Sandbox) -> None:
@@ -220,27 +191,14 @@ count()
     assert (busy.outputs[1], results(busy)) == (alone.outputs[1], ["3"])
 
 
-def test_gradients_aliasing_changes_and_layout_are_seen(box: Sandbox) -> None:
-    student = """
-def cube(x): return x ** 3
-def detached(x): return (x ** 3).detach()
-def view(x): return x[1:]
-def copy(x): return x[1:].clone()
-def spoil(x): x += 1; return x - 1
-def turned(x): return x.contiguous(memory_format=torch.channels_last)
-"""
-    tests = [
-        "check(cube, like=lambda x: x ** 3, on=numbers, gradients=True, points=1)",
-        "check(detached, like=lambda x: x ** 3, on=numbers, gradients=True, points=1)",
-        "check(view, like=lambda x: x[1:], on=numbers, shares=True, points=1)",
-        "check(copy, like=lambda x: x[1:], on=numbers, shares=True, points=1)",
-        "check(spoil, like=lambda x: x, on=numbers, points=1)",
-        "turned(torch.rand(2, 3, 4, 5)).stride()",
-    ]
+def test_gradients_and_layout_come_across(box: Sandbox) -> None:
+    student = "def cube(x): return x ** 3\ndef detached(x): return (x ** 3).detach()\n"
+    student += "def turned(x): return x.contiguous(memory_format=torch.channels_last)"
+    asked = "check({}, like=lambda x: x ** 3, on=numbers, gradients=True, points=1)"
+    tests = [asked.format("cube"), asked.format("detached"), "turned(torch.rand(2, 3, 4, 5)).stride()"]
     executed = run(box, student, *tests)
-    assert results(executed) == ["1", "0", "1", "0", "0", "(60, 1, 15, 3)"]
+    assert results(executed) == ["1", "0", "(60, 1, 15, 3)"]
     assert "no gradient reaches the inputs" in card(executed, 3)["message"]
-    assert "changed its input" in card(executed, 6)["message"]
 
 
 def test_what_a_call_does_to_its_inputs_is_seen(box: Sandbox) -> None:
@@ -263,27 +221,22 @@ def case(generator, device):
     return {"rows": [torch.rand(3, generator=generator)]}, torch.rand(4, generator=generator)
 def grown_slow(bag, x): bag["rows"].append(torch.ones(2)); bag["more"] = x; return total_slow(bag, x)
 """
-    names = ("total", "grown", "rebound", "added", "marked", "held", "turned")
-    tests = [f"{given}\ncheck({name}, like=total_slow, on=case, points=1)" for name in names]
+    changed = {
+        "grown": "bag['rows'] has 2 items, expected 1",
+        "rebound": "bag['rows'][0][0] is",
+        "added": "bag has the keys ['more', 'rows'], expected ['rows']",
+        "marked": "a tensor in x requires a gradient now",
+        "held": "a tensor in bag holds a .grad now",
+        "turned": "x has the shape (1, 4), expected (4,)",
+    }
+    tests = [f"{given}\ncheck({name}, like=total_slow, on=case, points=1)" for name in ("total", *changed)]
     tests.append("check(backward, like=total_slow, on=case, gradients=True, points=1)")
     tests.append("check(grown, like=grown_slow, on=case, points=1)")
     executed = run(box, student, *tests)
     assert results(executed) == ["1"] + 8 * ["0"]
-    said = [card(executed, index)["message"] for index in range(3, 11)]
-    assert all("the call changed its input" in one for one in said)
-    for index, wanted in enumerate(
-        (
-            "bag['rows'] has 2 items, expected 1",
-            "bag['rows'][0][0] is",
-            "bag has the keys ['more', 'rows'], expected ['rows']",
-            "a tensor in x requires a gradient now",
-            "a tensor in bag holds a .grad now",
-            "x has the shape (1, 4), expected (4,)",
-            "holds a .grad now",
-            "bag has the keys ['rows'], expected ['more', 'rows']",
-        ),
-        start=3,
-    ):
+    said = [*changed.values(), "holds a .grad now", "bag has the keys ['rows'], expected ['more', 'rows']"]
+    for index, wanted in enumerate(said, start=3):
+        assert "the call changed its input" in card(executed, index)["message"]
         assert wanted in card(executed, index)["text/plain"]
 
 
@@ -291,8 +244,7 @@ def test_an_answer_beyond_the_limit_of_the_machine_is_reported(box: Sandbox) -> 
     student = "def double(x): return x + x"
     given = "def slow(x): return torch.stack([one * 2 for one in x])"
     race = "race(double, against=slow, on=lambda g, d: torch.rand(200, generator=g), points=1"
-    tests = [f"{given}\n{race}, at_least={{'cpu': 2}}, bytes=1e9)"]
-    executed = run(box, student, *tests)
+    executed = run(box, student, f"{given}\n{race}, at_least={{'cpu': 2}}, bytes=1e9)")
     assert results(executed) == ["0"]
     assert card(executed)["outcome"] == "undecided"
     assert [event["what"] for event in executed.events] == ["The answer was faster than this machine can be."]
@@ -306,43 +258,6 @@ def test_costs_are_counted_where_the_work_is_done(box: Sandbox) -> None:
         "costs(lambda x: wasteful(wasteful(x)).neg(), torch.rand(8)).figure('operations')",
     ]
     assert results(run(box, student, *tests)) == ["'4'", "0", "9"]
-
-
-def test_result_and_costs_are_those_of_one_call(box: Sandbox) -> None:
-    student = """
-seen = []
-def double(x):
-    seen.append(x.numpy().tobytes())
-    return 2 * x if seen.count(seen[-1]) == 1 else x
-def wasteful(x):
-    seen.append(x.numpy().tobytes())
-    return (x.clone() + x.clone()) * 1 if seen.count(seen[-1]) == 1 else x
-"""
-    tests = [
-        "check(double, like=lambda x: 2 * x, on=numbers, at_most={'operations': 1}, shares=False, points=1)",
-        "check(wasteful, like=lambda x: 2 * x, on=numbers, at_most={'operations': 1}, points=1)",
-        "len(seen) - len(set(seen))",
-    ]
-    assert results(run(box, student, *tests)) == ["1", "0", "0"]
-
-
-def test_the_work_of_threads_is_counted(box: Sandbox) -> None:
-    student = """
-import queue, threading
-from concurrent.futures import ThreadPoolExecutor
-pool = ThreadPoolExecutor(1)
-pool.submit(print).result()
-todo, done = queue.Queue(), queue.Queue()
-def work():
-    while True: done.put(todo.get().clone().clone())
-threading.Thread(target=work, daemon=True).start()
-def pooled(x): return pool.submit(lambda: x.clone() + 1).result()
-def queued(x):
-    todo.put(x)
-    return done.get()
-"""
-    tests = [f"costs({name}, torch.rand(8)).operations.total()" for name in ("pooled", "queued")]
-    assert results(run(box, student, *tests)) == ["2", "2"]
 
 
 FORGING_COSTS = [
@@ -369,68 +284,23 @@ def test_costs_and_sharing_need_a_look_where_code_could_forge_them(box: Sandbox,
 
 
 def test_tests_look_up_the_names_of_the_release_and_no_others(box: Sandbox) -> None:
-    student = (
-        "def answer(x): return 2 * x\ndef check(*_, points, **__): return points\nlike = on = helper = print"
-    )
-    sources = [
+    student = "def answer(x): return 2 * x\nlike = on = helper = print\n"
+    student += "def check(*_, points, **__): return points"
+    work = cells(
+        ("student", student),
         ("test", "check(answer, like=1, on=2, points=1)"),
         ("given", GIVEN),
         ("test", "check(answer, like=lambda x: 2 * x, on=numbers, points=1)"),
         ("test", "helper(1)"),
         ("test", "print(repr('x')) or 3"),
-    ]
-    cells = [
-        {"index": i, "role": role, "source": source, "grade_id": f"t{i}", "exercise": "e"}
-        | {"names": ["answer", "print"] if role == "test" else []}
-        for i, (role, source) in enumerate([("student", student), *sources])
-    ]
-    outputs = box.run(cells, assignment="here").outputs
+        exercise="e",
+        names=["answer", "print"],
+    )
+    outputs = box.run(work, assignment="here").outputs
     assert outputs[1][-1]["evalue"] == "name 'check' is not defined"
     assert outputs[3][-1]["data"]["text/plain"] == "1"
     assert outputs[4][-1]["evalue"] == "name 'helper' is not defined"
     assert [outputs[5][0]["text"], outputs[5][-1]["data"]["text/plain"]] == ["'x'\n", "3"]
-
-
-def test_errors_warnings_and_prints_come_across(box: Sandbox) -> None:
-    student = """
-import warnings
-class Own(ValueError): pass
-def bad(x): raise Own('no such thing')
-def todo(x): raise NotImplementedError
-def chatty(x): warnings.warn('careful'); print('hello'); return 2 * x
-"""
-    tests = [
-        "check(bad, like=double, on=numbers, raises=ValueError, points=1)",
-        "check(bad, like=double, on=numbers, points=1)",
-        "check(todo, like=double, on=numbers, points=1)",
-        "check(chatty, like=double, on=numbers, points=1)",
-        "check(missing, like=double, on=numbers, points=1)",
-    ]
-    executed = run(box, student, *tests)
-    assert results(executed)[:4] == ["1", "0", "0", "1"]
-    assert "Own: no such thing" in card(executed, 3)["message"]
-    assert card(executed, 4)["outcome"] == "not attempted"
-    shown = str(executed.outputs[5])
-    assert "UserWarning: careful" in shown and "hello" in shown
-    assert results(executed)[4] == "NameError: name 'missing' is not defined"
-
-
-def test_a_process_that_dies_costs_one_test(box: Sandbox) -> None:
-    student = "import os\ndef dies(x): os._exit(1)\ndef lives(x): return 2 * x"
-    tests = [f"check({name}, like=double, on=numbers, points=1)" for name in ("dies", "lives")]
-    executed = run(box, student, *tests)
-    assert results(executed) == ["0", "1"]
-    assert "ended the Python process" in card(executed)["message"]
-
-
-def test_threads_that_an_earlier_cell_started_go_on_working(box: Sandbox) -> None:
-    student = """
-from concurrent.futures import ThreadPoolExecutor
-pool = ThreadPoolExecutor(2)
-print(list(pool.map(abs, [-1, -2])))
-def double(x): return sum(pool.map(lambda part: part, [x, x]))
-"""
-    assert results(run(box, student, "check(double, like=lambda x: 2 * x, on=numbers, points=1)")) == ["1"]
 
 
 def forged(**fields: object) -> dict:
@@ -444,18 +314,34 @@ def returned(result: object, **fields: object) -> dict:
     return {"message": "Returned", "result": result} | fields
 
 
+# Functions whose process sends something else in place of what they return, by their number.
 SENDS = """
 from autograder.sandbox.channel import Channel
-real = Channel.send
+nonsense = {nonsense!r}
+real, chosen = Channel.send, None
 def send(self, message, *rest):
-    return real(self, {nonsense!r} if hasattr(message, 'result') else message)
+    if chosen is None or {unless}: return real(self, message, *rest)
+    return real(self, nonsense[chosen])
+Channel.send = send
+def lying(number):
+    def answer(x):
+        global chosen
+        chosen = number
+        return x
+    return answer
 """
-LIES = "Channel.send = send\ndef answer(x): return x\n"
 
 
-@pytest.mark.parametrize(
-    "nonsense",
-    [
+def lies(nonsense: list[object], unless: str) -> tuple[str, list[str]]:
+    """A cell with such functions, and a check of each."""
+    student = SENDS.format(nonsense=nonsense, unless=unless)
+    student += "".join(f"answer{number} = lying({number})\n" for number in range(len(nonsense)))
+    check = "check(answer{}, like=double, on=numbers, at_most={{'copies': 9}}, points=1)"
+    return student, [check.format(number) for number in range(len(nonsense))]
+
+
+def test_an_answer_that_is_no_answer_costs_its_points_only(box: Sandbox) -> None:
+    nonsense = [
         forged(shape=[1 << 40], buffer=[0, 4 << 40]),
         forged(strides=[1 << 50], buffer=[0, 8]),
         forged(storage=0, offset=1 << 40),
@@ -467,162 +353,95 @@ LIES = "Channel.send = send\ndef answer(x): return x\n"
         returned({"node": "setting", "kind": "dtype", "name": "load"}),
         returned({"node": "integer", "digits": "no number"}),
         returned("right", costs={"operations": {}, "views": {}, "bytes": -5}),
-    ],
-)
-def test_an_answer_that_is_no_answer_costs_its_points_only(box: Sandbox, nonsense: object) -> None:
-    student = SENDS.format(nonsense=nonsense) + LIES
-    tests = ["check(answer, like=double, on=numbers, at_most={'copies': 9}, points=1)", "1 + 1"]
-    assert results(run(box, student, *tests)) == ["0", "2"]
+    ]
+    student, checks = lies(nonsense, unless="not hasattr(message, 'result')")
+    assert results(run(box, student, *checks, "1 + 1")) == [*["0"] * len(nonsense), "2"]
 
 
-@pytest.mark.parametrize(
-    ("nonsense", "why"),
-    [
-        ({"message": "Returned"}, "Object missing required field `result`"),
-        (returned(1, points=2), "Object contains unknown field `points`"),
-        (returned(1, graph="first"), "Expected `int | null`, got `str`"),
-        (returned({"node": "tensor", "dtype": 3}), "Expected `str`, got `int`"),
-        (returned({"node": "pickle", "v": "gASV"}), "Invalid value 'pickle'"),
-        (returned({"node": "sequence", "kind": "list", "items": 7}), "Expected `array`, got `int`"),
-        ({"message": "Finished", "seconds": {}}, "Invalid value 'Finished'"),
-        ({}, "Object missing required field `message`"),
-        ([1, 2], "Expected `object`, got `array`"),
-        (7, "Expected `object`, got `int`"),
-    ],
-)
-def test_a_message_without_its_schema_ends_that_process_and_costs_no_other_exercise(
-    box: Sandbox, nonsense: object, why: str
-) -> None:
-    student = f"""{SENDS.format(nonsense=nonsense)}
-def answer(x):
-    Channel.send = send
-    return x
-def honest(x): return 2 * x
+def test_a_message_without_its_schema_ends_that_process_and_costs_no_other_exercise(box: Sandbox) -> None:
+    why = {
+        "Object missing required field `result`": {"message": "Returned"},
+        "Object contains unknown field `points`": returned(1, points=2),
+        "Expected `int | null`, got `str`": returned(1, graph="first"),
+        "Expected `str`, got `int`": returned({"node": "tensor", "dtype": 3}),
+        "Invalid value 'pickle'": returned({"node": "pickle", "v": "gASV"}),
+        "Expected `array`, got `int`": returned({"node": "sequence", "kind": "list", "items": 7}),
+        "Invalid value 'Finished'": {"message": "Finished", "seconds": {}},
+        "Object missing required field `message`": {},
+        "Expected `object`, got `array`": [1, 2],
+        "Expected `object`, got `int`": 7,
+    }
+    student, checks = lies(list(why.values()), unless="False")
+    student += "def honest(x): return 2 * x"
+    executed = run(box, student, *checks, "check(honest, like=double, on=numbers, points=1)")
+    assert results(executed) == [*["0"] * len(why), "1"]
+    for index, reason in enumerate(why, start=2):
+        said = card(executed, index)["message"]
+        assert "ended the Python process that it ran in: it sent a message that does not fit its" in said
+        assert reason in said
+        seen = [event["what"] for event in executed.events if event["cell"] == f"t{index}"]
+        assert len(seen) == 1 and reason in seen[0]
+    assert f"t{2 + len(why)}" not in [event["cell"] for event in executed.events]
+
+
+def test_the_decoder_has_limits(box: Sandbox) -> None:
+    answers = [
+        ("return [0] * 600_000", "Expected `array` of length <= 500000"),
+        ("return [[0] * 300_000] * 2", "too many or too deeply nested parts"),
+        ("r = 1\n    for _ in range(60): r = [r]\n    return r", "too many or too deeply nested parts"),
+        ("return [torch.zeros(1000, 1000)] * 70", "which is too much"),
+        ("return [torch.zeros(1, 1, device='meta').expand(2, 2), 'x' * (17 << 20)]", "too much"),
+    ]
+    student = "".join(f"def answer{i}(x):\n    {body}\n" for i, (body, _) in enumerate(answers))
+    checks = [f"check(answer{i}, like=double, on=numbers, points=1)" for i in range(len(answers))]
+    executed = run(box, student, *checks, "1 + 1")
+    assert results(executed) == [*["0"] * len(answers), "2"]
+    for index, (_, why) in enumerate(answers, start=2):
+        events = [event["what"] for event in executed.events if event["cell"] == f"t{index}"]
+        assert why in str(events) + str(executed.outputs[index])
+
+
+RACE = "race({}, against={}_slow, on=numbers, at_least={{'cpu': 4}}, points=2)"
+SUMS = RACE.format("sums", "sums")
+FAST = "def sums(rows): return rows.sum(1)\n"
+
+
+def test_a_race_tells_fast_from_slow_and_sees_what_a_result_shares(box: Sandbox) -> None:
+    student = f"""{FAST}import sys
+def slow(rows): return torch.stack([row.sum() for row in rows])
+def same(rows): return rows
+def cloned(rows): return rows.clone()
+def tricky(rows): return rows if sys._getframe(1).f_code.co_name == 'on_race_call' else rows.clone()
 """
-    tests = [f"check({name}, like=double, on=numbers, points=1)" for name in ("answer", "honest")]
-    executed = run(box, student, *tests)
-    assert results(executed) == ["0", "1"]
-    said = card(executed)["message"]
-    assert "ended the Python process that it ran in: it sent a message that does not fit its schema" in said
-    assert why in said
-    assert any(why in event["what"] for event in executed.events if event["cell"] == "t2")
-    assert not any(event["cell"] == "t3" for event in executed.events)
-
-
-DEEP = "def answer(x):\n    r = 1\n    for _ in range({depth}): r = [r]\n    return r\n"
-
-
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        ("def answer(x): return [0] * 600_000", "Expected `array` of length <= 500000"),
-        ("def answer(x): return [[0] * 300_000] * 2", "too many or too deeply nested parts"),
-        (DEEP.format(depth=60), "too many or too deeply nested parts"),
-        ("def answer(x): return [torch.zeros(1000, 1000)] * 70", "which is too much"),
-        (
-            "def answer(x): return [torch.zeros(1, 1, device='meta').expand(2, 2), 'x' * (17 << 20)]",
-            "too much",
-        ),
-    ],
-)
-def test_the_decoder_has_limits(box: Sandbox, answer: str, why: str) -> None:
-    executed = run(box, answer, "check(answer, like=double, on=numbers, points=1)", "1 + 1")
-    assert results(executed) == ["0", "2"]
-    assert why in str(executed.events) + str(executed.outputs[2])
-
-
-SUMS = "race(sums, against=sums_slow, on=numbers, at_least={'cpu': 4}, points=2)"
-
-
-def test_a_race_tells_fast_from_slow(box: Sandbox) -> None:
-    fast = run(box, "def sums(rows): return rows.sum(1)", SUMS)
-    slow = run(box, "def sums(rows): return torch.stack([row.sum() for row in rows])", SUMS)
-    assert (card(fast)["outcome"], results(fast)) == ("passed", ["2"])
-    assert (card(slow)["outcome"], results(slow)) == ("failed", ["0"])
-    assert len(card(fast)["laps"][0]["logs"]) >= 3
-    assert "laps" in card(slow), card(slow)["message"]
-    assert 0.6 < card(slow)["laps"][0]["ratio"] < 1.4
-    assert fast.noise["samples"] > 0
+    races = [SUMS, RACE.format("slow", "sums")]
+    races += [RACE.format(name, "copied") for name in ("same", "cloned", "tricky")]
+    executed = run(box, student, *races)
+    outcomes = [card(executed, index)["outcome"] for index in range(2, 7)]
+    assert outcomes == ["passed", "failed", "passed", "passed", "failed"]
+    assert results(executed)[:2] == ["2", "0"]
+    assert len(card(executed)["laps"][0]["logs"]) >= 3
+    assert "laps" in card(executed, 3), card(executed, 3)["message"]
+    assert 0.6 < card(executed, 3)["laps"][0]["ratio"] < 1.4
+    assert "shares memory with its input" in card(executed, 6)["message"]
+    assert executed.noise["samples"] > 0
 
 
 def test_where_launches_stray_only_their_signs_count(box: Sandbox) -> None:
     box.strays.add([1.0] * 10, true=0.0)
-    fast = run(box, "def sums(rows): return rows.sum(1)", SUMS)
+    fast = run(box, FAST, SUMS)
     assert card(fast)["outcome"] == "passed"
     assert len(card(fast)["laps"][0]["logs"]) >= 11
     assert "only their signs count" in card(fast)["message"]
     assert fast.noise["signs_only"] and fast.noise["strays"] > 0.05
     box.strays.add([0.0] * 200, true=0.0)
-    fast = run(box, "def sums(rows): return rows.sum(1)", SUMS)
+    fast = run(box, FAST, SUMS)
     assert 3 <= len(card(fast)["laps"][0]["logs"]) < 11
     assert "only their signs count" not in card(fast)["message"]
     assert not fast.noise["signs_only"]
 
 
-TRICKS = {
-    "a cache of contents": """
-seen = {}
-def sums(rows):
-    key = rows.shape[0], float(rows[0, 0])
-    if key not in seen: seen[key] = torch.stack([row.sum() for row in rows])
-    return seen[key]
-""",
-    "work put off until somebody looks": """
-from autograder.sandbox import student
-real = student.Results.node
-def node(self, value):
-    return real(self, value() if callable(value) else value)
-student.Results.node = node
-def sums(rows):
-    return lambda: torch.stack([row.sum() for row in rows])
-""",
-    "work done while the inputs are unpacked": """
-from autograder.sandbox import student
-real = student.Arguments.value
-ready = {}
-def value(self, node):
-    made = real(self, node)
-    if isinstance(made, torch.Tensor): ready[made.data_ptr()] = torch.stack([row.sum() for row in made])
-    return made
-student.Arguments.value = value
-def sums(rows): return ready[rows.data_ptr()]
-""",
-    "a helper process": """
-import os, threading
-from multiprocessing import get_context
-def work(pipe):
-    while True: pipe.send(torch.stack([row.sum() for row in pipe.recv()]))
-here, there = get_context('fork').Pipe()
-def sums(rows):
-    global helper
-    if 'helper' not in globals():
-        helper = get_context('fork').Process(target=work, args=(there,), daemon=True)
-        helper.start()
-    here.send(rows)
-    return here.recv()
-""",
-}
-
-
-@pytest.mark.parametrize("trick", TRICKS)
-def test_a_race_is_not_won_by(box: Sandbox, trick: str) -> None:
-    executed = run(box, TRICKS[trick], SUMS)
-    assert card(executed)["outcome"] in ("failed", "error")
-    assert float(results(executed)[0]) <= 0.2
-
-
-def test_what_a_result_shares_in_a_race_is_what_it_shares_in_a_check(box: Sandbox) -> None:
-    copied = "race(copied, against=copied_slow, on=numbers, at_least={'cpu': 4}, points=2)"
-    only_timed = "rows if sys._getframe(1).f_code.co_name == 'on_race_call' else rows.clone()"
-    always = run(box, "def copied(rows): return rows", copied)
-    never = run(box, "def copied(rows): return rows.clone()", copied)
-    trick = run(box, f"import sys\n\ndef copied(rows): return {only_timed}", copied)
-    assert [card(done)["outcome"] for done in (always, never, trick)] == ["passed", "passed", "failed"]
-    assert "shares memory with its input" in card(trick)["message"]
-
-
 class Noisy(Sandbox):
-    """A machine that finds itself too noisy when it looks for the first time."""
+    """A machine that finds itself too noisy so many times."""
 
     times = 1
 
@@ -633,25 +452,21 @@ class Noisy(Sandbox):
             self._noisy = "this machine is too noisy to judge."
 
 
-def test_races_wait_until_a_noisy_machine_is_quiet(
+def test_races_wait_for_a_quiet_machine_but_not_for_ever(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(supervisor, "AGAIN_SECONDS", 0.1)
-    with Noisy() as box:
-        executed = run(box, "def sums(rows): return rows.sum(1)", SUMS)
-    assert (card(executed)["outcome"], results(executed)) == ("passed", ["2"])
-    assert caplog.text.count("Races wait: this machine is too noisy to judge.") == 1
-
-
-def test_races_do_not_wait_for_ever_but_the_next_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "QUIET_SECONDS", 0)
-    student = "def sums(rows): return rows.sum(1)"
     with Noisy() as box:
-        first, second = run(box, student, SUMS, "1"), run(box, student, SUMS, only=[2], races="again")
-    assert (card(first)["outcome"], first.undecided) == ("undecided", [2])
-    assert card(second)["outcome"] == "passed"
-    both = first.merged(second)
-    assert (both.undecided, results(both)) == ([], ["2", "1"])
+        first, again = run(box, FAST, SUMS, "1"), run(box, FAST, SUMS, only=[2], races="again")
+        assert (card(first)["outcome"], first.undecided) == ("undecided", [2])
+        both = first.merged(again)
+        assert (card(both)["outcome"], both.undecided, results(both)) == ("passed", [], ["2", "1"])
+
+        caplog.clear()
+        box.times, box._noisy, box._may_wait = 1, "so it was when it looked last", 600
+        monkeypatch.setattr(supervisor, "AGAIN_SECONDS", 0.1)
+        assert results(run(box, FAST, SUMS)) == ["2"]
+    assert caplog.text.count("Races wait: this machine is too noisy to judge.") == 1
 
 
 def test_waiting_for_the_machine_is_not_the_time_of_a_submission(box: Sandbox) -> None:
@@ -665,12 +480,11 @@ def sums(rows):
     return rows.sum(1)
 """
     run(box, student, SUMS)  # the machine has measured itself, which would wait too
-    limits = {"cell_seconds": 6, "notebook_seconds": 6}
     others = MachineLock()
     others.take(len(cores()) - 1)  # one is left, on which answers can be checked, but nobody can time
     release = threading.Timer(8, others.release)
     release.start()
-    executed = run(box, student, SUMS, "1", **limits)
+    executed = run(box, student, SUMS, "1", cell_seconds=6, notebook_seconds=6)
     release.join()
     assert results(executed) == ["0", "1"]
     assert "your function raised ValueError: enough" in card(executed)["message"]
@@ -695,19 +509,16 @@ def nice(): return os.getpriority(os.PRIO_PROCESS, 0)
 """
     run(box, leave, "double(1)")
     executed = run(box, look, "found()", "any('sleep' in text for text in others())", "nice()")
-    mine = os.getpriority(os.PRIO_PROCESS, 0)
-    assert results(executed) == ["[False, False]", "False", str(mine)]
+    assert results(executed) == ["[False, False]", "False", str(os.getpriority(os.PRIO_PROCESS, 0))]
 
 
 def test_without_bubblewrap_it_says_so_and_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     with Sandbox() as box:
         assert "bubblewrap was not found" in box.warning
-        executed = run(box, "def sums(rows): return rows.sum(1)", SUMS)
+        executed = run(box, FAST, SUMS)
         assert results(executed) == ["2"]
         assert not executed.sandboxed
-    from autograder.sandbox import SandboxError
-
     with pytest.raises(SandboxError, match="apt install bubblewrap"):
         Sandbox(require=True)
 
@@ -734,7 +545,7 @@ Channel.send = send
 
 def test_from_a_test_to_the_other_process_it_is_five_calls_at_most(box: Sandbox) -> None:
     """An auditor follows five calls from a line of a test cell to where the judge talks to the answer."""
-    student = f"def sums(rows): return rows.sum(1)\ndef cube(x): return x ** 3\nif 0:\n    {SUMS}"
+    student = f"{FAST}def cube(x): return x ** 3\nif 0:\n    {SUMS}"
     tests = [
         DEPTHS,
         "check(cube, like=lambda x: x ** 3, on=numbers, gradients=True, points=1)",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+from boxed import cells
 
 from autograder.sandbox import Executed, Sandbox
 
@@ -21,16 +23,19 @@ from autograder import check
 def double(x): return 2 * x
 def numbers(generator, device): return torch.rand(5, generator=generator)
 """
-# Reads all memory that its process can read, in pieces. The pattern does not find itself.
+# Reads all memory that its process can read, or another one's, in pieces. The pattern does not find itself.
 SEARCH = """
 import re
 planted = re.compile(rb"plant[-_]([a-z]+)[-_][0-9a-f]{16}")
 
-def found():
+def found(pid="self"):
     words = set()
-    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps.readlines():
-            start, end = (int(place, 16) for place in line.split()[0].split("-"))
+            place, permissions, _, _, file_number = line.split()[:5]
+            if pid != "self" and "w" not in permissions and file_number != "0":
+                continue  # what a library holds, and nobody may write to
+            start, end = (int(part, 16) for part in place.split("-"))
             while start < end:
                 size = min(end - start, 1 << 24)
                 try:
@@ -76,13 +81,10 @@ check(twice, like=double, on=numbers, points=1)
     roles = [("given", given), ("student", student), ("test", hidden)]
     if "def found" in student:
         roles += [("test", "found()")]
-    cells = [
-        {"index": i, "role": role, "source": source, "exercise": "twice"}
-        | {"grade_id": words["name"] if role == "test" else f"c{i}"}
-        | {"names": ["twice", "found"] if role == "test" else []}
-        for i, (role, source) in enumerate(roles)
-    ]
-    return box.run(cells, assignment="memory")
+    work = cells(*roles, exercise="twice", names=["twice", "found"])
+    for test in work[2:]:
+        test["grade_id"] = words["name"]
+    return box.run(work, assignment="memory")
 
 
 def result(executed: Executed) -> str:
@@ -126,24 +128,10 @@ def test_from_outside_only_the_judge_is_seen_to_know(box: Sandbox, words: dict[s
 
 def searched(pid: int) -> set[str] | None:
     """The places whose words are in a process's memory, its command line or its environment."""
-    planted = re.compile(rb"plant[-_]([a-z]+)[-_][0-9a-f]{16}")
-    found: set[str] = set()
+    search: dict[str, Any] = {}
+    exec(SEARCH, search)
     try:
-        for name in ("cmdline", "environ"):
-            with open(f"/proc/{pid}/{name}", "rb") as file:
-                found |= {match[1].decode() for match in planted.finditer(file.read())}
-        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
-            for line in maps.readlines():
-                place, permissions, _, _, file_number = line.split()[:5]
-                if "w" not in permissions and file_number != "0":
-                    continue  # what a library holds, and nobody may write to
-                start, end = (int(part, 16) for part in place.split("-"))
-                try:
-                    memory.seek(start)
-                    content = memory.read(end - start)
-                except (OSError, OverflowError, ValueError):
-                    continue
-                found |= {match[1].decode() for match in planted.finditer(content)}
+        read = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
+        return {match[1].decode() for match in search["planted"].finditer(read)} | {*search["found"](pid)}
     except OSError:
         return None
-    return found

@@ -25,13 +25,9 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A course with one chapter, and the current folder."""
     for folder in ("course", "solutions/01_one", "tests/answers"):
         (tmp_path / folder).mkdir(parents=True)
-    for file in (
-        "pyproject.toml",
-        "course/01_one.py",
-        "solutions/01_one/01_one.py",
-        "tests/answers/01_one.py",
-    ):
+    for file in ("course/01_one.py", "solutions/01_one/01_one.py", "tests/answers/01_one.py"):
         (tmp_path / file).touch()
+    (tmp_path / "pyproject.toml").touch()
     (tmp_path / "course/index.py").write_text(MAP)
     monkeypatch.chdir(tmp_path / "course")
     return tmp_path
@@ -52,37 +48,29 @@ def test_name_and_title_are_filled_in(course, capsys):
     assert all(script in shown for script in SCRIPTS) and "make notebooks" in shown
     added = (course / "course/index.py").read_text(encoding="utf-8")
     assert added == MAP.replace("    }", f'        "{NAME}": "what it is about",\n    }}')
-    for script in SCRIPTS:
-        text = (course / script).read_text(encoding="utf-8")
-        assert "NN" not in text and "New topic" not in text
-    assert (
-        (course / SCRIPTS[0])
-        .read_text(encoding="utf-8")
-        .startswith("# %% [markdown]\n# # 77 · Sparse rows\n")
-    )
-    assert f"../exercises/{NAME}/{NAME}.ipynb" in (course / SCRIPTS[0]).read_text(encoding="utf-8")
+    texts = [(course / script).read_text(encoding="utf-8") for script in SCRIPTS]
+    assert not any("NN" in text or "New topic" in text for text in texts)
+    assert texts[0].startswith("# %% [markdown]\n# # 77 · Sparse rows\n")
+    assert f"../exercises/{NAME}/{NAME}.ipynb" in texts[0]
+
+
+ODD = ("", "topic", "15", "1_topic", "15_", "15_Topic", "15-topic", "15_a__b", "15_topic.py", "../15_topic")
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["", "topic", "15", "1_topic", "15_", "15_Topic", "15-topic", "15_a__b", "15_topic.py", "../15_topic"],
+    ("name", "why"),
+    [
+        *((name, f"{name!r} is no name for a chapter") for name in ODD),
+        ("01_two", "01_two cannot be added: there is course/01_one.py"),
+        ("15_one", "15_one cannot be added: there is course/01_one.py"),
+        ("02_two", "02_two cannot be added: there is tests/answers/02_other.py"),
+    ],
 )
-def test_a_name_of_another_form_is_refused(course, capsys, name):
-    before = files(course)
-    assert main(["new-chapter", name]) == 1
-    assert f"error: {name!r} is no name for a chapter" in capsys.readouterr().err
-    assert files(course) == before
-
-
-@pytest.mark.parametrize(
-    ("name", "there"),
-    [("01_two", "course/01_one.py"), ("15_one", "course/01_one.py"), ("02_two", "tests/answers/02_other.py")],
-)
-def test_a_number_or_topic_that_exists_is_refused(course, capsys, name, there):
+def test_a_name_of_another_form_or_one_that_exists_is_refused(course, capsys, name, why):
     (course / "tests/answers/02_other.py").touch()
     before = files(course)
     assert main(["new-chapter", name]) == 1
-    assert f"error: {name} cannot be added: there is {there}" in capsys.readouterr().err
+    assert f"error: {why}" in capsys.readouterr().err
     assert files(course) == before
 
 
@@ -128,17 +116,16 @@ def test_a_new_chapter_builds_and_passes_the_tests(tmp_path, root):
     run(sys.executable, "-m", "ruff", "format", "--check", *SCRIPTS)
     run(sys.executable, "-m", "ruff", "check", *SCRIPTS)
     looks = f"{NAME} or test_every or test_nothing_leaks or (test_notebooks and not links)"
-    test_files = ("tests/test_notebooks.py", "tests/test_leaks.py", "tests/grading/test_answers.py")
-    test_files += ("tests/test_frontpage.py",)
-    run(sys.executable, "-m", "pytest", "-m", "not slow", "-k", looks, "-p", "no:cacheprovider", *test_files)
+    looked_at = ("test_notebooks.py", "test_leaks.py", "grading/test_answers.py", "test_frontpage.py")
+    tests = ("pytest", "-m", "not slow", "-k", looks, "-p", "no:cacheprovider")
+    run(sys.executable, "-m", *tests, *(f"tests/{file}" for file in looked_at))
 
 
 @pytest.mark.slow
 def test_its_answers_get_what_they_are_worth(tmp_path, root, one_sandbox):
-    shutil.copy(root / "pyproject.toml", tmp_path)
     for folder in ("course", "solutions", "tests/answers"):
         (tmp_path / folder).mkdir(parents=True)
-    shutil.copy(root / "course/index.py", tmp_path / "course")
-    shutil.copy(root / "nbgrader_config.py", tmp_path)
+    for file in ("pyproject.toml", "nbgrader_config.py", "course/index.py"):
+        shutil.copy(root / file, tmp_path / file)
     new_chapter(tmp_path, NAME)
     assert grade(NAME, tmp_path / "class", one_sandbox, tmp_path) == []
