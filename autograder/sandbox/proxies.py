@@ -51,7 +51,7 @@ class Proxy:
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Send the inputs, take over what the call changed in them, and read the result."""
         link, cost, inputs = self._link, counted_now(), Inputs(number_of)
-        probes = None if cost is None else link.random.randint(3, 20)
+        probes = None if cost is None else link.random.randrange(1, 1 << len(decode.PROBES))
         nodes = [inputs.node(value) for value in args]
         named = {name: inputs.node(value) for name, value in kwargs.items()}
         with _disable_current_modes(), torch._C.DisableTorchFunction():
