@@ -51,9 +51,10 @@ class Countdown:
 
     def left(self) -> float:
         """Seconds until the end, as far as is known now; 0 when it is over."""
-        ran, waited = (a - b for a, b in zip(self._core_time.seconds(), self._before, strict=True))
+        found = self._core_time.seconds()  # also while there is no need: processes may end before there is
         now = time.monotonic()
         if now >= self._end:
+            ran, waited = (a - b for a, b in zip(found, self._before, strict=True))
             passed = now - self._start
             used = max(ran, passed - waited, passed / MOST_STRETCH)
             self._end = max(self._end, now + self.seconds - used)

@@ -171,11 +171,9 @@ class Reader:
             self.aliases.add(node.storage)
             if node.offset % dtype.itemsize:
                 raise Malformed("a tensor that starts within a number")
-            flat = torch.from_numpy(base.memory) if base.tensor is None else base.tensor
+            memory = base.tensor.untyped_storage() if base.owner is None else base.owner
             # torch checks that shape and strides stay within this memory
-            made = torch.empty(0, dtype=dtype).set_(
-                flat.untyped_storage(), node.offset // dtype.itemsize, shape, strides
-            )
+            made = torch.empty(0, dtype=dtype).set_(memory, node.offset // dtype.itemsize, shape, strides)
         else:
             made = self._own_memory(node.buffer, dtype, shape, strides)
         if node.grad is not None:
@@ -191,6 +189,8 @@ class Reader:
             raise Malformed("a tensor without values")
         sent = [1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True)]
         data = self._data(buffer, math.prod(sent) * dtype.itemsize)
+        if _is_contiguous(shape, strides):
+            return torch.frombuffer(data, dtype=dtype).as_strided(shape, strides)
         flat = torch.frombuffer(data, dtype=torch.uint8) if len(data) else torch.empty(0, dtype=torch.uint8)
         order = memory_order(strides)
         values = flat.clone().view(dtype).view([sent[dim] for dim in order])
@@ -215,6 +215,16 @@ class Reader:
         if len(data) != size:
             raise Malformed("a tensor whose values are not all there")
         return data
+
+
+def _is_contiguous(shape: list[int], strides: list[int]) -> bool:
+    """Whether a tensor's values lie in memory in their order, with nothing between them."""
+    expected = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
 
 
 class ProcessMemory:

@@ -93,12 +93,15 @@ class Proxy:
 
 
 class ProxyObject(Proxy):
-    """An object that an answer made. Its attributes and methods are asked for when they are used."""
+    """An object that an answer made. Its attributes are asked for when they are used, its methods once."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return look_up(self._link, self._duel, Look(name, self._target.of))
+        found = look_up(self._link, self._duel, Look(name, self._target.of))
+        if isinstance(found, Proxy) and not isinstance(found, ProxyObject):
+            self.__dict__[name] = found  # calls go by the name, so whatever bears it then is called
+        return found
 
     def _method(self, name: str, *args: object) -> Any:
         return Proxy(self._link, self._duel, Target(name, self._target.of))(*args)
