@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 MOST_DEPTH = 50
 MOST_KEYS = 20_000  # of all dicts and sets in a message: keys can be made to collide
 MOST_OBJECTS = 20_000
-# Operations of the judge's own, some of which are counted beside a call's. Which ones, the bits of a number say.
+# Operations of the judge's own, counted beside a call's: those whose bits are set in a number.
 PROBES = ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0")
 
 M = TypeVar("M")

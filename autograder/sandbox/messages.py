@@ -206,7 +206,9 @@ class Call(Message, frozen=True):
     args: list[Value]
     kwargs: dict[str, Value]
     places: list[Place]
-    probes: int | None  # count what the call costs, and operations of the judge's beside (see `decode.PROBES`)
+    probes: (
+        int | None
+    )  # count what the call costs, and operations of the judge's beside (see `decode.PROBES`)
 
 
 class Backward(Message, frozen=True):

@@ -52,17 +52,20 @@ class Proxy:
         """Send the inputs, take over what the call changed in them, and read the result."""
         link, cost, inputs = self._link, counted_now(), Inputs(number_of)
         probes = None if cost is None else link.random.randrange(1, 1 << len(decode.PROBES))
-        nodes = [inputs.node(value) for value in args]
-        named = {name: inputs.node(value) for name, value in kwargs.items()}
         with _disable_current_modes(), torch._C.DisableTorchFunction():
-            shared = SharedMemory(inputs.size)
-            try:
-                inputs.fill(shared)
-                request = Call(self._target, nodes, named, inputs.places(), probes)
-                reply, frame = link.ask(request, Returned | Raised, files=[shared.file])
-                inputs.take_changes(shared)
-            finally:
-                shared.close()
+            nodes = [inputs.node(value) for value in args]
+            named = {name: inputs.node(value) for name, value in kwargs.items()}
+            request = Call(self._target, nodes, named, inputs.places(), probes)
+            if inputs.storages:
+                shared = SharedMemory(inputs.size)
+                try:
+                    inputs.fill(shared)
+                    reply, frame = link.ask(request, Returned | Raised, files=[shared.file])
+                    inputs.take_changes(shared)
+                finally:
+                    shared.close()
+            else:
+                reply, frame = link.ask(request, Returned | Raised)
             link.pass_on(reply.said)
             if isinstance(reply, Raised):
                 raise decode.error(reply)
@@ -186,7 +189,8 @@ class _Step(torch.autograd.Function):
         if ctx.graph is None or ctx.link.connection is not ctx.connection:
             return (None,) * (ctx.number + 1)
         inputs = Inputs(number_of)
-        nodes = [inputs.node(None if g is None else g.detach()) for g in gradients]
+        with _disable_current_modes():
+            nodes = [inputs.node(None if g is None else g.detach()) for g in gradients]
         shared = SharedMemory(inputs.size)
         try:
             inputs.fill(shared)

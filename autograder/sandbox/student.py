@@ -328,8 +328,11 @@ def no_function(*_: object) -> None:
 
 
 @contextmanager
-def mapped(frame: Frame) -> Iterator[mmap.mmap]:
-    """The memory whose file came with a frame."""
+def mapped(frame: Frame) -> Iterator[mmap.mmap | bytes]:
+    """The memory whose file came with a frame; none where none was needed."""
+    if not frame.files:
+        yield b""
+        return
     (file,) = frame.files
     memory = mmap.mmap(file, 0)
     os.close(file)
