@@ -187,7 +187,7 @@ def is_read(sent: tuple[bytes, bytes]) -> None:
         match message:
             case Returned(result=value, costs=counted):
                 if counted is not None:
-                    decode.costs_without_probes(counted, 3)
+                    decode.costs_without_probe(counted, 3)
                 use(decode.Reader(bytearray(payload), given.storages, made).value(value))
             case Found(value=value):
                 use(decode.Reader(bytearray(payload), given.storages, made).value(value))
@@ -296,7 +296,7 @@ RESULTS = st.one_of(fitting(), st.lists(fitting(), max_size=3).map(sequence), VA
 COUNTS = st.dictionaries(NAMES, SIZES, max_size=3)
 COSTS = st.none() | st.fixed_dictionaries(
     {
-        "operations": COUNTS | st.just({f"aten.special_{name}": 1 for name in decode.PROBES[:2]}), "views": COUNTS,
+        "operations": COUNTS | st.just({f"aten.{decode.PROBES[3]}": 1}), "views": COUNTS,
         **dict.fromkeys(("bytes", "peak_bytes", "copies", "transfers", "syncs"), SIZES),
     }
 )  # fmt: skip

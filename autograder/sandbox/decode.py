@@ -52,11 +52,21 @@ if TYPE_CHECKING:
 MOST_DEPTH = 50
 MOST_KEYS = 20_000  # of all dicts and sets in a message: keys can be made to collide
 MOST_OBJECTS = 20_000
-# Operations of the judge's own, counted beside a call's: those whose bits are set in a number.
-PROBES = ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0")
+# Operations of the judge's own, one of which is counted beside a call's: nobody else has a use for them.
+PROBES = [
+    f"special_{name}"
+    for name in (
+        *("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_bessel_j0"),
+        *(f"modified_bessel_{name}" for name in ("i0", "i1", "k0", "k1")),
+        *(f"scaled_modified_bessel_{name}" for name in ("k0", "k1")),
+        *(f"{kind}chebyshev_polynomial_{name}" for kind in ("", "shifted_") for name in "tuvw"),
+        *("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"),
+    )
+]
 
 M = TypeVar("M")
 
+_ALL_PROBES = {f"aten.{name}" for name in PROBES}
 _DTYPES = {name: value for name, value in vars(torch).items() if isinstance(value, torch.dtype)}
 _MEMORY_FORMATS = {
     name: value for name, value in vars(torch).items() if isinstance(value, torch.memory_format)
@@ -294,17 +304,17 @@ def error(raised: Raised) -> Exception:
     return found
 
 
-def costs_without_probes(counted: CountedCosts | None, probes: int) -> Costs | None:
-    """Counted costs without the judge's ``probes``; None where these, and no others, are not there."""
+def costs_without_probe(counted: CountedCosts | None, probe: int) -> Costs | None:
+    """Counted costs without the judge's probe of this number; None where it is not the only one there."""
     if counted is None:
         return None
     operations = Counter(counted.operations)
-    if any(operations.pop(f"aten.special_{name}", 0) != probes >> bit & 1 for bit, name in enumerate(PROBES)):
+    if operations.pop(f"aten.{PROBES[probe]}", 0) != 1 or not operations.keys().isdisjoint(_ALL_PROBES):
         return None
     return Costs(
         operations,
         Counter(counted.views),
-        counted.bytes - 4 * probes.bit_count(),
+        counted.bytes - 4,
         counted.peak_bytes,
         counted.copies,
         counted.transfers,

@@ -51,11 +51,11 @@ class Proxy:
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Send the inputs, take over what the call changed in them, and read the result."""
         link, cost, inputs = self._link, counted_now(), Inputs(number_of)
-        probes = None if cost is None else link.random.randrange(1, 1 << len(decode.PROBES))
+        probe = None if cost is None else link.random.randrange(len(decode.PROBES))
         with _disable_current_modes(), torch._C.DisableTorchFunction():
             nodes = [inputs.node(value) for value in args]
             named = {name: inputs.node(value) for name, value in kwargs.items()}
-            request = Call(self._target, nodes, named, inputs.places(), probes)
+            request = Call(self._target, nodes, named, inputs.places(), probe)
             if inputs.storages:
                 shared = SharedMemory(inputs.size)
                 try:
@@ -76,8 +76,8 @@ class Proxy:
                 link.process.shares.add(self._target.name)
             if inputs.tensors and torch.is_grad_enabled():
                 result = _with_graph(link, reply.graph, inputs.tensors, result, reader.differentiable)
-        if cost is not None and probes is not None:
-            cost.add(link.costs(reply.costs, probes))
+        if cost is not None and probe is not None:
+            cost.add(link.costs(reply.costs, probe))
         return result
 
     def _take_over(self, given: list[Any], changed: ChangedInputs, frame: Frame, inputs: Inputs) -> None:

@@ -77,8 +77,8 @@ PROTOCOLS: dict[str, Callable[..., Any]] = {
 }
 
 _NOTHING = object()
+_PROBES = [getattr(torch.ops.aten, name).default for name in PROBES]
 _PROBED = torch.ones(())
-_PROBES = [getattr(torch.special, name) for name in PROBES]
 _SHOWN = ("text/plain", "image/png", "image/jpeg")
 
 
@@ -175,13 +175,11 @@ class Agent:
                 named = {name: arguments.value(node) for name, node in request.kwargs.items()}
                 watched = Watched([*given, *named.values()])
                 function = self.target(request.target)
-                if request.probes is None:
+                if request.probe is None:
                     result = function(*given, **named)
                 else:
                     with counting(given, named) as cost:
-                        for bit, probe in enumerate(_PROBES):
-                            if request.probes >> bit & 1:
-                                probe(_PROBED)
+                        probe(request.probe)
                         result = function(*given, **named)
                     counted = CountedCosts(
                         {name[:100]: number for name, number in cost.operations.items()},
@@ -320,6 +318,13 @@ def seed_anew() -> None:
     random.seed(seed)
     np.random.seed(seed)
     torch.default_generator.manual_seed(seed)
+
+
+def probe(number: int) -> None:
+    """Do one operation of the judge's, which must be among those that are counted."""
+    operation = _PROBES[number]
+    with torch._C.DisableTorchFunction():  # it would only be slower
+        operation(*[_PROBED] * len(operation._schema.arguments))
 
 
 def no_function(*_: object) -> None:
