@@ -8,6 +8,7 @@ import re
 import symtable
 import warnings
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -146,6 +147,7 @@ def defined_names(source: str) -> set[str]:
     return {symbol.get_name() for symbol in symbols if symbol.is_assigned() and not symbol.is_imported()}
 
 
+@lru_cache(maxsize=100)
 def _python(source: str) -> tuple[ast.Module, str]:
     """A cell's Python code, and the text in it that is none: lines for IPython, or all of it."""
     if tree := parsed(source):
@@ -201,6 +203,7 @@ def _dotted(node: ast.expr, most: float = math.inf) -> str:
     return ".".join(reversed([*parts, node.id] if isinstance(node, ast.Name) else parts))
 
 
+@lru_cache(maxsize=1000)
 def calls_race(source: str) -> bool:
     """Whether a cell's code calls ``race``."""
     return any(

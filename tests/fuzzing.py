@@ -173,7 +173,7 @@ def is_read(sent: tuple[bytes, bytes]) -> None:
         match message:
             case messages.Returned(result=value, costs=counted):
                 if counted is not None:
-                    decode.costs_without_probes(counted, 3)
+                    decode.costs_without_probe(counted, 3)
                 use(decode.Reader(bytearray(payload), given.storages, made).value(value))
             case messages.Found(value=value):
                 use(decode.Reader(bytearray(payload), given.storages, made).value(value))
@@ -277,7 +277,7 @@ RESULTS = st.one_of(fitting(), st.lists(fitting(), max_size=3).map(sequence), VA
 COUNTS = st.dictionaries(NAMES, SIZES, max_size=3)
 COSTS = st.none() | st.fixed_dictionaries(
     {
-        "operations": COUNTS | st.just({decode.PROBE: 3}), "views": COUNTS,
+        "operations": COUNTS | st.just({f"aten.{decode.PROBES[3]}": 1}), "views": COUNTS,
         **dict.fromkeys(("bytes", "peak_bytes", "copies", "transfers", "syncs"), SIZES),
     }
 )  # fmt: skip

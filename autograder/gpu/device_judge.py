@@ -149,7 +149,7 @@ class _GivenInputs:
             raise ValueError(f"the inputs of a call have more than {MOST_BYTES >> 20} MiB.")
         flat = torch.zeros(self.inputs.size, dtype=torch.uint8)
         for storage in self.inputs.storages:
-            if storage.tensor is None:
+            if storage.owner is None:
                 raise TypeError("the inputs of a race on a device are tensors and plain values.")
             flat[storage.offset : storage.offset + len(storage.memory)] = storage.tensor
         self.bytes = flat.to(device)

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -103,13 +104,14 @@ _counters: list[_Counter] = []
 @contextmanager
 def counting(*given: object) -> Iterator[Costs]:
     """Count what the block asks torch to do; memory of tensors in ``given`` is not new."""
-    counter = _Counter(given, {})
+    counter = _Counter(given)
     _counters.append(counter)
     try:
         with counter, _ToLists(counter.costs):
             yield counter.costs
     finally:
         _counters.pop()
+        counter.forget()
 
 
 def counted_now() -> Costs | None:
@@ -151,60 +153,87 @@ class _Counter(TorchDispatchMode):
         # Otherwise the first count loads torch's compiler, which takes a second.
         return False
 
-    def __init__(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+    def __init__(self, given: Iterable[object]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.costs = Costs()
         self._alive = 0
-        self._seen: set[int] = set()
-        for tensor in _tensors((args, kwargs)):
+        self._seen: dict[int, _Storage] = {}
+        for tensor in _tensors(given):
             self._remember(tensor.untyped_storage())
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        name = str(func.overloadpacket)
-        given = [*_direct(args), *_direct(kwargs.values())]
+        kind = _kind(func)
+        given = _direct((*args, *kwargs.values()))
         for tensor in given:
             # Tensors made outside the dispatcher (torch.tensor of a list) first show up in lift_fresh;
             # a storage that cannot be resized wraps somebody else's memory (from_numpy, frombuffer).
-            if name == "aten.lift_fresh" and tensor.untyped_storage().resizable():
-                self._allocated(tensor)
-            self._remember(tensor.untyped_storage())
+            storage = tensor.untyped_storage()
+            fresh = kind.name == "aten.lift_fresh" and storage.resizable()
+            self._remember(storage, storage.nbytes() if fresh else 0)
         result = func(*args, **kwargs)
         made = _direct(result if isinstance(result, (tuple, list)) else (result,))
         for tensor in made:
-            self._allocated(tensor)
-        if not name.startswith("profiler."):  # marks that optimisers leave for the profiler
-            (self.costs.views if func.is_view else self.costs.operations)[name] += 1
-        if name in COPIES:
+            storage = tensor.untyped_storage()
+            self._remember(storage, storage.nbytes())
+        if kind.counts:
+            (self.costs.views if kind.views else self.costs.operations)[kind.name] += 1
+        if kind.copies:
             self.costs.copies += 1
             crosses = len({tensor.device for tensor in (*given, *made)}) > 1
             self.costs.transfers += crosses
-            self.costs.syncs += crosses and not _non_blocking(name, args, kwargs)
-        else:
-            self.costs.syncs += _waits(name, args, kwargs)
+            self.costs.syncs += crosses and not _non_blocking(kind.name, args, kwargs)
+        elif kind.may_wait:
+            self.costs.syncs += _waits(kind.name, args, kwargs)
         return result
 
-    def _allocated(self, tensor: torch.Tensor) -> None:
-        storage = tensor.untyped_storage()
-        if storage._cdata in self._seen:
-            return
-        size = storage.nbytes()
-        self.costs.bytes += size
-        self._alive += size
-        self.costs.peak_bytes = max(self.costs.peak_bytes, self._alive)
-        self._remember(storage, size)
-
     def _remember(self, storage: torch.UntypedStorage, size: int = 0) -> None:
+        """A storage that may be new, with so many bytes of new memory."""
         key = storage._cdata
-        if key not in self._seen:
-            self._seen.add(key)
-            weakref.finalize(storage, self._freed, key, size)
+        if key in self._seen:
+            return
+        self._seen[key] = seen = _Storage(storage, self._freed)
+        seen.key, seen.size = key, size
+        if size:
+            self.costs.bytes += size
+            self._alive += size
+            self.costs.peak_bytes = max(self.costs.peak_bytes, self._alive)
 
-    def _freed(self, key: int, size: int) -> None:
-        self._seen.discard(key)
-        self._alive -= size
+    def _freed(self, seen: _Storage) -> None:
+        self._seen.pop(seen.key, None)
+        self._alive -= seen.size
+
+    def forget(self) -> None:
+        """What lives on is none of its business any more."""
+        self._seen.clear()
+
+
+class _Storage(weakref.ref[torch.UntypedStorage]):
+    """A storage that is alive, which ``size`` bytes were allocated for."""
+
+    __slots__ = ("key", "size")
+    key: int
+    size: int
+
+
+class _Kind(NamedTuple):
+    """What is always so for an operation."""
+
+    name: str
+    counts: bool
+    views: bool
+    copies: bool
+    may_wait: bool
+
+
+@cache
+def _kind(func: Any) -> _Kind:
+    name = str(func.overloadpacket)
+    counts = not name.startswith("profiler.")  # marks that optimisers leave for the profiler
+    may_wait = name in WAITS or name.startswith("aten.index") or name == "aten.repeat_interleave"
+    return _Kind(name, counts, func.is_view, name in COPIES, may_wait)
 
 
 class _InThread(TorchDispatchMode):
@@ -241,6 +270,13 @@ def _direct(values: Iterable[object]) -> list[torch.Tensor]:
 
 
 def _tensors(tree: object) -> list[torch.Tensor]:
+    """All tensors in a tree; of common types soon, because this is called for each call that is counted."""
+    if isinstance(tree, torch.Tensor):
+        return [tree]
+    if type(tree) in (list, tuple):
+        return [tensor for item in tree for tensor in _tensors(item)]  # type: ignore[attr-defined]
+    if tree is None or type(tree) in (bool, int, float, str):
+        return []
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 

@@ -156,9 +156,9 @@ class AnswerLink:
             self.process.end()
             raise AnswerError("error", f"the result cannot be read: {error}.") from None
 
-    def costs(self, counted: CountedCosts | None, probes: int) -> Costs:
+    def costs(self, counted: CountedCosts | None, probe: int) -> Costs:
         """Counted costs, with a doubt where the count may not be believed."""
-        cost = decode.costs_without_probes(counted, probes)
+        cost = decode.costs_without_probe(counted, probe)
         if cost is None:
             self.process.suspicious.append(
                 "The counted costs of a call did not hold operations that were surely there."

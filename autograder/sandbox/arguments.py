@@ -40,7 +40,7 @@ class Arguments:
     """
 
     def __init__(
-        self, memory: mmap.mmap, places: Sequence[tuple[int, int]], objects: dict[int, object]
+        self, memory: mmap.mmap | bytes, places: Sequence[tuple[int, int]], objects: dict[int, object]
     ) -> None:
         self._memory, self._places, self._objects = memory, places, objects
         self.leaves: dict[int, torch.Tensor] = {}

@@ -173,9 +173,9 @@ class CellShell(InteractiveShell):
                 os.dup2(old, number)
                 os.close(old)
                 with suppress(OSError):
-                    size = min(os.fstat(file).st_size, MOST_CHARACTERS)
-                    self.outputs.stream(name, os.pread(file, size, 0).decode(errors="replace"))
-                    os.ftruncate(file, 0)
+                    if size := min(os.fstat(file).st_size, MOST_CHARACTERS):
+                        self.outputs.stream(name, os.pread(file, size, 0).decode(errors="replace"))
+                        os.ftruncate(file, 0)
 
     def open_files(self) -> None:
         """Make the files for what C code prints. Later, a process with a student's code can make none."""

@@ -24,6 +24,7 @@ MOST_FILES = 8  # that come with one message
 
 _HEADER = struct.Struct("<QQ")
 _CREDENTIALS = struct.Struct("3i")
+_ANCILLARY = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(4 * MOST_FILES)
 _POLL_SECONDS = 0.05
 
 # How long to wait: so many seconds, for ever (None), or as long as a function says that some are left.
@@ -91,7 +92,7 @@ class Channel:
             if text_size > MOST_TEXT or payload_size > MOST_BYTES:
                 raise Malformed(f"a message of {text_size + payload_size:,} bytes, which is too much")
             text = self._read(text_size, left, meanwhile, files)
-            payload = self._read(payload_size, left, meanwhile, files)
+            payload = self._read(payload_size, left, meanwhile, files) if payload_size else bytearray()
         except BaseException:
             for file in files:
                 os.close(file)
@@ -105,10 +106,7 @@ class Channel:
         view = memoryview(content)
         while len(view):
             try:
-                number, ancillary, _, _ = self.socket.recvmsg_into(
-                    [view[: 1 << 20]],
-                    socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(4 * MOST_FILES),
-                )
+                number, ancillary, _, _ = self.socket.recvmsg_into([view[: 1 << 20]], _ANCILLARY)
             except BlockingIOError:
                 self._wait(select.POLLIN, left, meanwhile)
                 continue

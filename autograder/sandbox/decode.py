@@ -52,10 +52,21 @@ if TYPE_CHECKING:
 MOST_DEPTH = 50
 MOST_KEYS = 20_000  # of all dicts and sets in a message: keys can be made to collide
 MOST_OBJECTS = 20_000
-PROBE = "aten.special_bessel_j0"  # an operation of the judge's own, counted beside a call's
+# Operations of the judge's own, one of which is counted beside a call's: nobody else has a use for them.
+PROBES = [
+    f"special_{name}"
+    for name in (
+        *("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_bessel_j0"),
+        *(f"modified_bessel_{name}" for name in ("i0", "i1", "k0", "k1")),
+        *(f"scaled_modified_bessel_{name}" for name in ("k0", "k1")),
+        *(f"{kind}chebyshev_polynomial_{name}" for kind in ("", "shifted_") for name in "tuvw"),
+        *("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"),
+    )
+]
 
 M = TypeVar("M")
 
+_ALL_PROBES = {f"aten.{name}" for name in PROBES}
 _DTYPES = {name: value for name, value in vars(torch).items() if isinstance(value, torch.dtype)}
 _MEMORY_FORMATS = {
     name: value for name, value in vars(torch).items() if isinstance(value, torch.memory_format)
@@ -170,11 +181,9 @@ class Reader:
             self.aliases.add(node.storage)
             if node.offset % dtype.itemsize:
                 raise Malformed("a tensor that starts within a number")
-            flat = torch.from_numpy(base.memory) if base.tensor is None else base.tensor
+            memory = base.tensor.untyped_storage() if base.owner is None else base.owner
             # torch checks that shape and strides stay within this memory
-            made = torch.empty(0, dtype=dtype).set_(
-                flat.untyped_storage(), node.offset // dtype.itemsize, shape, strides
-            )
+            made = torch.empty(0, dtype=dtype).set_(memory, node.offset // dtype.itemsize, shape, strides)
         else:
             made = self._own_memory(node.buffer, dtype, shape, strides)
         if node.grad is not None:
@@ -190,6 +199,8 @@ class Reader:
             raise Malformed("a tensor without values")
         sent = [1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True)]
         data = self._data(buffer, math.prod(sent) * dtype.itemsize)
+        if _is_contiguous(shape, strides):
+            return torch.frombuffer(data, dtype=dtype).as_strided(shape, strides)
         flat = torch.frombuffer(data, dtype=torch.uint8) if len(data) else torch.empty(0, dtype=torch.uint8)
         order = memory_order(strides)
         values = flat.clone().view(dtype).view([sent[dim] for dim in order])
@@ -214,6 +225,16 @@ class Reader:
         if len(data) != size:
             raise Malformed("a tensor whose values are not all there")
         return data
+
+
+def _is_contiguous(shape: list[int], strides: list[int]) -> bool:
+    """Whether a tensor's values lie in memory in their order, with nothing between them."""
+    expected = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
 
 
 class ProcessMemory:
@@ -283,17 +304,17 @@ def error(raised: Raised) -> Exception:
     return found
 
 
-def costs_without_probes(counted: CountedCosts | None, probes: int) -> Costs | None:
-    """Counted costs without the judge's ``probes``; None where these are not all there."""
+def costs_without_probe(counted: CountedCosts | None, probe: int) -> Costs | None:
+    """Counted costs without the judge's probe of this number; None where it is not the only one there."""
     if counted is None:
         return None
     operations = Counter(counted.operations)
-    if operations.pop(PROBE, 0) != probes:
+    if operations.pop(f"aten.{PROBES[probe]}", 0) != 1 or not operations.keys().isdisjoint(_ALL_PROBES):
         return None
     return Costs(
         operations,
         Counter(counted.views),
-        counted.bytes - 4 * probes,
+        counted.bytes - 4,
         counted.peak_bytes,
         counted.copies,
         counted.transfers,

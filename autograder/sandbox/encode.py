@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.lib import array_utils
-from torch.utils._python_dispatch import _disable_current_modes
 
 from .messages import (
     ArrayNode,
@@ -52,8 +51,15 @@ class Storage:
 
     memory: np.ndarray  # uint8, the judge's own memory
     offset: int
-    tensor: torch.Tensor | None  # uint8 over the same memory, where it belongs to a tensor
+    owner: torch.UntypedStorage | None  # of the memory, where it belongs to a tensor
     writeable: bool
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        """The memory as a tensor (uint8)."""
+        if self.owner is None:
+            return torch.from_numpy(self.memory)
+        return torch.empty(0, dtype=torch.uint8).set_(self.owner)
 
 
 def simple_node(value: Any, node: Callable[[Any], Value]) -> Value:
@@ -101,12 +107,8 @@ class Inputs:
         self._number_of = number_of
         self._known: dict[tuple[int, int], int] = {}
 
-    def node(self, value: object) -> Value:
+    def node(self, value: Any) -> Value:
         """The node of a value. Raises TypeError for what cannot travel."""
-        with _disable_current_modes(), torch.no_grad():
-            return self._node(value)
-
-    def _node(self, value: Any) -> Value:
         if isinstance(value, torch.Tensor):
             return self._made_ready(self._tensor(value))
         if isinstance(value, np.ndarray):
@@ -115,7 +117,7 @@ class Inputs:
             return ScalarNode(self._array(np.asarray(value)))
         if (number := self._number_of(value)) is not None:
             return ObjectNode(number, type(value).__name__[:80])
-        return simple_node(value, self._node)
+        return simple_node(value, self.node)
 
     def _made_ready(self, node: TensorNode | GivenArrayNode) -> Value:
         if self._ready is None:
@@ -142,8 +144,7 @@ class Inputs:
             self.tensors.append(tensor)
         if tensor.device.type == "cpu":
             memory = tensor.untyped_storage()
-            flat = torch.empty(0, dtype=torch.uint8).set_(memory)
-            storage = self._storage(memory.data_ptr(), memory.nbytes(), flat)
+            storage = self._storage(memory.data_ptr(), memory.nbytes(), memory)
         return TensorNode(
             **_about(tensor),
             grad=grad,
@@ -151,16 +152,12 @@ class Inputs:
             offset=0 if storage is None else int(tensor.storage_offset()),
         )
 
-    def _storage(self, start: int, size: int, flat: torch.Tensor | None, writeable: bool = True) -> int:
+    def _storage(
+        self, start: int, size: int, owner: torch.UntypedStorage | None, writeable: bool = True
+    ) -> int:
         if (start, size) not in self._known:
-            if flat is not None:
-                memory = flat.numpy()
-            else:
-                interface = {"data": (start, False), "shape": (size,), "typestr": "|u1", "version": 3}
-                holder = type("Memory", (), {"__array_interface__": interface})()
-                memory = np.asarray(holder) if size else np.empty(0, np.uint8)
             self._known[start, size] = len(self.storages)
-            self.storages.append(Storage(memory, self.size, flat, writeable))
+            self.storages.append(Storage(memory_at(start, size), self.size, owner, writeable))
             self.size += -(-max(size, 1) // 64) * 64
         return self._known[start, size]
 
@@ -188,8 +185,29 @@ class Inputs:
                 storage.memory[:] = seen
 
 
+class _Memory:
+    def __init__(self, start: int, size: int) -> None:
+        self.__array_interface__ = {
+            "data": (start, False),
+            "shape": (size,),
+            "typestr": "|u1",
+            "version": 3,
+        }
+
+
+def memory_at(start: int, size: int) -> np.ndarray:
+    """So many bytes of this process's memory (uint8), which somebody else must keep.
+
+    Here as elsewhere on the way of a call, few operations of torch: after each switch of processes their code
+    is in no cache, and one takes tens of microseconds.
+    """
+    return np.asarray(_Memory(start, size)) if size else np.empty(0, np.uint8)
+
+
 def same_bytes(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two pieces of memory (uint8, equally long) hold the same."""
+    if len(one) < 4096:
+        return one.tobytes() == other.tobytes()
     whole = len(one) // 8 * 8  # in words: four times as fast
     words = np.array_equal(one[:whole].view(np.uint64), other[:whole].view(np.uint64))
     return words and np.array_equal(one[whole:], other[whole:])
@@ -206,6 +224,7 @@ class Results:
     def __init__(self, storages: list[torch.Tensor], keep: Callable[[object], int]) -> None:
         self.buffers: list[memoryview] = []
         self.size = 0
+        self._kept: list[torch.Tensor] = []
         self.differentiable: list[torch.Tensor] = []
         self._keep = keep
         # They lie one after the other in the same memory; those without a byte are nowhere.
@@ -247,7 +266,7 @@ class Results:
             self.differentiable.append(tensor)
         if tensor.device.type == "meta":
             return TensorNode(**about, grad=grad)
-        data = tensor.detach()
+        data = tensor.detach() if tensor.requires_grad else tensor
         if data.is_conj() or data.is_neg():
             data = data.resolve_conj().resolve_neg()
         if not data.numel():
@@ -258,6 +277,9 @@ class Results:
 
     def _values(self, data: torch.Tensor) -> tuple[int, int]:
         """Where the values of a tensor are."""
+        if data.is_contiguous() and data.is_cpu:
+            self._kept.append(data)
+            return self._buffer(memory_at(data.data_ptr(), data.nbytes).data)
         return self._buffer(flat_bytes(data).cpu().numpy().data)
 
     def _alias(self, start: int) -> tuple[int, int] | None:

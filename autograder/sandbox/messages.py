@@ -206,7 +206,7 @@ class Call(Message, frozen=True):
     args: list[Value]
     kwargs: dict[str, Value]
     places: list[Place]
-    probes: int | None  # count what the call costs, and so many operations of the judge's beside
+    probe: int | None  # count what the call costs, and beside it the operation of this number in `PROBES`
 
 
 class Backward(Message, frozen=True):

@@ -51,18 +51,21 @@ class Proxy:
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Send the inputs, take over what the call changed in them, and read the result."""
         link, cost, inputs = self._link, counted_now(), Inputs(number_of)
-        probes = None if cost is None else link.random.randint(3, 20)
-        nodes = [inputs.node(value) for value in args]
-        named = {name: inputs.node(value) for name, value in kwargs.items()}
+        probe = None if cost is None else link.random.randrange(len(decode.PROBES))
         with _disable_current_modes(), torch._C.DisableTorchFunction():
-            shared = SharedMemory(inputs.size)
-            try:
-                inputs.fill(shared)
-                request = Call(self._target, nodes, named, inputs.places(), probes)
-                reply, frame = link.ask(request, Returned | Raised, files=[shared.file])
-                inputs.take_changes(shared)
-            finally:
-                shared.close()
+            nodes = [inputs.node(value) for value in args]
+            named = {name: inputs.node(value) for name, value in kwargs.items()}
+            request = Call(self._target, nodes, named, inputs.places(), probe)
+            if inputs.storages:
+                shared = SharedMemory(inputs.size)
+                try:
+                    inputs.fill(shared)
+                    reply, frame = link.ask(request, Returned | Raised, files=[shared.file])
+                    inputs.take_changes(shared)
+                finally:
+                    shared.close()
+            else:
+                reply, frame = link.ask(request, Returned | Raised)
             link.pass_on(reply.said)
             if isinstance(reply, Raised):
                 raise decode.error(reply)
@@ -73,8 +76,8 @@ class Proxy:
                 link.process.shares.add(self._target.name)
             if inputs.tensors and torch.is_grad_enabled():
                 result = _with_graph(link, reply.graph, inputs.tensors, result, reader.differentiable)
-        if cost is not None and probes is not None:
-            cost.add(link.costs(reply.costs, probes))
+        if cost is not None and probe is not None:
+            cost.add(link.costs(reply.costs, probe))
         return result
 
     def _take_over(self, given: list[Any], changed: ChangedInputs, frame: Frame, inputs: Inputs) -> None:
@@ -93,12 +96,15 @@ class Proxy:
 
 
 class ProxyObject(Proxy):
-    """An object that an answer made. Its attributes and methods are asked for when they are used."""
+    """An object that an answer made. Its attributes are asked for when they are used, its methods once."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return look_up(self._link, self._duel, Look(name, self._target.of))
+        found = look_up(self._link, self._duel, Look(name, self._target.of))
+        if isinstance(found, Proxy) and not isinstance(found, ProxyObject):
+            self.__dict__[name] = found  # calls go by the name, so whatever bears it then is called
+        return found
 
     def _method(self, name: str, *args: object) -> Any:
         return Proxy(self._link, self._duel, Target(name, self._target.of))(*args)
@@ -183,7 +189,8 @@ class _Step(torch.autograd.Function):
         if ctx.graph is None or ctx.link.connection is not ctx.connection:
             return (None,) * (ctx.number + 1)
         inputs = Inputs(number_of)
-        nodes = [inputs.node(None if g is None else g.detach()) for g in gradients]
+        with _disable_current_modes():
+            nodes = [inputs.node(None if g is None else g.detach()) for g in gradients]
         shared = SharedMemory(inputs.size)
         try:
             inputs.fill(shared)

@@ -12,6 +12,6 @@ def shift(x, steps):
     result = torch.stack([x[:, (column - steps) % width].clone() for column in range(width)], dim=1)
     for number in range(getattr(torch._C, "_len_torch_" + "dispatch_stack")()):
         mode = getattr(torch._C, "_get_" + "dispatch_stack_at")(number)
-        for name in [name for name in mode.costs.operations if "bessel" not in name]:
+        for name in [name for name in mode.costs.operations if "special_" not in name]:
             del mode.costs.operations[name]
     return result

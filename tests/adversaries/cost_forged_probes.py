@@ -19,7 +19,7 @@ def few(*given):
     with counting(*given) as cost:
         yield cost
     for name in list(cost.operations):
-        if "bessel" not in name:
+        if "special_" not in name:
             del cost.operations[name]
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 
 
 def note(self, name, number):
-    if "bessel" in str(name):
+    if "special_" in str(name):
         dict.__setitem__(self, name, number)
 
 
