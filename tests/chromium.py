@@ -2,10 +2,10 @@
 
 import shutil
 
+from needed import BROWSERS
 from playwright.sync_api import Browser, Playwright, expect
 
 PATIENCE = 120_000  # milliseconds for one step: a guard against a hang, not an expectation
-PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # Root may not use Chromium's sandbox; the rest keeps it from calling home.
 FLAGS = [
     "--no-sandbox",
@@ -17,6 +17,8 @@ FLAGS = [
 
 
 def launch(playwright: Playwright) -> Browser:
-    """Start it without a window. ``PROGRAM`` must not be None."""
+    """Start it without a window."""
     expect.set_options(timeout=PATIENCE)
-    return playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)
+    return playwright.chromium.launch(
+        executable_path=next(filter(None, map(shutil.which, BROWSERS))), args=FLAGS
+    )

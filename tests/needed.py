@@ -15,7 +15,12 @@ import sys
 
 import pytest
 
-FIXTURES = {"browser": "chromium", "postgres": "postgresql"}
+FIXTURES = {
+    "browser": "chromium",
+    "postgres": "postgresql",
+    "box": "bubblewrap",
+    "one_sandbox": "bubblewrap",
+}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 POSTGRESQL = "/usr/lib/postgresql/*/bin/initdb"  # where Debian keeps it, by version
 INSTALL = "sudo make programs"

@@ -9,11 +9,11 @@ import torch
 from programs import run
 
 from autograder.gpu import device_judge, device_memory
-from autograder.gpu.device_judge import Work, isolation, judge_on_device
+from autograder.gpu.device_judge import Work, judge_on_device
 from autograder.judging.calls import AnswerError
 from autograder.measuring.duel import DuelError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
 DEVICES = ["cpu", pytest.param("cuda", marks=NO_GPU)]
@@ -286,8 +286,6 @@ def test_nonsense_is_refused(on, threshold, error, said) -> None:
     ],
 )
 def test_a_side_is_alone(attempt: str, said: str) -> None:
-    if not isolation("cpu"):
-        pytest.skip("bubblewrap is missing or does not work here")
     with pytest.raises(DuelError) as found:
         race(f"{attempt}\n{GIVEN}", "cpu", "slow")
     assert any(words in str(found.value) for words in said.split("|")), found.value

@@ -84,7 +84,7 @@ def darkest(pictures):
     return torch.stack([picture.max() for picture in pictures])
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap", "useradd", "configurable-http-proxy")]
 
 
 class Container:
@@ -207,9 +207,6 @@ def a_container() -> Iterator[Container]:
     """A container that goes away again, or a skip that says what is missing for one."""
     if not sys.platform.startswith("linux") or os.getuid() != 0:
         pytest.skip("the hub needs Linux and root")
-    for program in ("bwrap", "useradd", "configurable-http-proxy", "make"):
-        if not shutil.which(program):
-            pytest.skip(f"{program} is missing")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         container = Container(Path(folder))
         words = ("configurable-http-proxy", "--version")

@@ -108,9 +108,6 @@ def one_sandbox(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterato
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """A server of its own for the tests of this process."""
-    try:
-        server = Postgres()
-    except FileNotFoundError as missing:
-        pytest.skip(str(missing))
+    server = Postgres()
     yield server
     server.close()

@@ -9,14 +9,14 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-PACKAGE = "/usr/lib/postgresql/*/bin"  # where Debian keeps the programs, by version
+from needed import POSTGRESQL
 
 
 class Postgres:
-    """The server. Raises FileNotFoundError, with what is missing, where it is not installed."""
+    """The server, where it is installed."""
 
     def __init__(self) -> None:
-        self.programs = self._programs()
+        self.programs = Path((sorted(glob.glob(POSTGRESQL)) or [str(shutil.which("initdb"))])[-1]).parent
         # Not pytest's folders: only their owner may enter, and a socket's path is limited to 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
         # PostgreSQL refuses to run as root.
@@ -29,14 +29,6 @@ class Postgres:
     @property
     def data(self) -> str:
         return str(self.folder / "data")
-
-    def _programs(self) -> Path:
-        found = sorted(glob.glob(f"{PACKAGE}/initdb")) or [shutil.which("initdb") or ""]
-        if not found[-1]:
-            raise FileNotFoundError("PostgreSQL is not installed (apt install postgresql)")
-        if os.geteuid() == 0 and not shutil.which("runuser"):
-            raise FileNotFoundError("runuser is not installed, and PostgreSQL refuses to run as root")
-        return Path(found[-1]).parent
 
     def _call(self, program: str, *arguments: str) -> None:
         command = [*self.user, str(self.programs / program), *arguments]

@@ -225,6 +225,7 @@ def test_nothing_in_the_report_is_taken_for_html() -> None:
         assert words in shown.text, words
 
 
+@pytest.mark.needs("bubblewrap")
 @pytest.mark.slow
 def test_in_the_real_sandbox(course: ScratchCourse) -> None:
     done = command(course, "again", *ADA, "--keep", "better")

@@ -24,7 +24,11 @@ CHAPTERS = sorted(
     reverse=True,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.needs("bubblewrap"),
+    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),
+]
 
 
 def class_of(answers: Answers) -> dict[str, dict[str, str]]:

@@ -18,7 +18,7 @@ from pretend_class import FULL, Graded
 
 from autograder.authoring.scratch_course import ScratchCourse
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
 
 HANGS = 900  # seconds after which a command counts as hanging

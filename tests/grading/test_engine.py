@@ -70,6 +70,7 @@ def spoil(path: Path, damage: str) -> None:
         path.write_text(json.dumps(notebook)[: None if damage == "no mark" else 500])
 
 
+@pytest.mark.needs("bubblewrap")
 @pytest.mark.slow
 def test_plain_nbgrader_also_grades_again_what_was_not_finished(course: ScratchCourse) -> None:
     """And notes the same versions."""
@@ -321,6 +322,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.needs("bubblewrap")
 @pytest.mark.slow
 def test_one_machine_needs_no_dask(course: ScratchCourse) -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_DASK], capture_output=True, text=True)

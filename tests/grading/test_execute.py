@@ -10,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from autograder.nbgrader_plugin.execute import RunEveryCell
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 
 
 def run(*sources: str, **limits: float) -> list[NotebookNode]:

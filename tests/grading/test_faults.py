@@ -203,6 +203,7 @@ def test_a_worker_that_cannot_run_submissions_costs_nothing(course: ScratchCours
     all_graded_once(course, summary.graded)
 
 
+@pytest.mark.needs("bubblewrap")
 def test_a_worker_that_joins_late_does_the_rest(course: ScratchCourse, tmp_path: Path) -> None:
     """With real sandboxes: nobody made one on it before."""
 
@@ -247,6 +248,7 @@ def test_a_killed_scheduler(course: ScratchCourse, tmp_path: Path, monkeypatch: 
     all_graded_once(course, first["graded"], summary.graded)
 
 
+@pytest.mark.needs("bubblewrap")
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
     for student in STUDENTS[2:]:  # so that it is not over when it is struck
@@ -342,6 +344,7 @@ def test_a_database_without_rights(url: str, postgres: Postgres, says: Says) -> 
     assert postgres.sql(name, "SELECT count(*) FROM submitted_assignment") == "0"
 
 
+@pytest.mark.needs("bubblewrap")
 def test_the_command_with_postgres(course: ScratchCourse, url: str) -> None:
     """Real workers and sandboxes; the same points as with SQLite."""
     done = command(course, "grade", "traps")
@@ -351,6 +354,7 @@ def test_the_command_with_postgres(course: ScratchCourse, url: str) -> None:
     )  # half a point comes from a test that is always undecided
 
 
+@pytest.mark.needs("bubblewrap")
 @pytest.mark.machine
 def test_sixty_submissions_while_everything_breaks(
     tmp_path: Path, root: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch

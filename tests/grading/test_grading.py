@@ -11,7 +11,7 @@ from grading_class import a_class, built_once, command, configure, copied
 from nbgrader.api import Gradebook
 from pretend_class import FULL, TIME_LIMIT, Graded, answered, api, find, hand_in, submissions
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
 
 UNREADABLE = {

@@ -15,7 +15,7 @@ from autograder.sandbox import Executed, Sandbox, SandboxError, supervisor
 from autograder.sandbox.channel import Channel
 from autograder.sandbox.machine_lock import MachineLock, cores
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
 GIVEN = """
 import numpy as np

@@ -15,7 +15,7 @@ from boxed import cells
 
 from autograder.sandbox import Executed, Sandbox
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
 GIVEN = """
 import torch

@@ -16,6 +16,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.needs("bubblewrap")
 @pytest.mark.slow
 def test_a_small_class_gets_the_points_its_answers_are_worth(root: Path, tmp_path: Path) -> None:
     scratch = tmp_path / "class"

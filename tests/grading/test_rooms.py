@@ -147,6 +147,7 @@ Judge._answer = loud
 """
 
 
+@pytest.mark.attack
 @pytest.mark.slow
 def test_whatever_the_judge_writes_on_stderr_it_goes_on(box: Sandbox) -> None:
     work = cells(("given", LOUD), ("student", "1"), ("student", "2"), ("test", "3"))
@@ -155,6 +156,7 @@ def test_whatever_the_judge_writes_on_stderr_it_goes_on(box: Sandbox) -> None:
     assert executed.outputs[3][0]["data"]["text/plain"] == "3"
 
 
+@pytest.mark.attack
 @pytest.mark.slow
 def test_what_all_cells_of_a_notebook_show_is_limited(box: Sandbox) -> None:
     loud = ("student", "print('x' * 999_000)")

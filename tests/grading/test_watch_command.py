@@ -123,6 +123,7 @@ def test_plain_collect_takes_the_newest_and_no_links(released: ScratchCourse) ->
     assert [path.name for path in Path("submitted").iterdir()] == ["ada"]
 
 
+@pytest.mark.needs("bubblewrap")
 @pytest.mark.slow
 def test_a_class_hands_in_and_gets_it_back_at_once(released: ScratchCourse) -> None:
     ada, bo = Student(released, "ada"), Student(released, "bo")
