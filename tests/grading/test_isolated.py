@@ -11,7 +11,7 @@ import pytest
 from boxed import cells
 
 from autograder.judging.outcome import MIME
-from autograder.sandbox import Executed, Sandbox, SandboxError, supervisor
+from autograder.sandbox import Executed, Sandbox, supervisor
 from autograder.sandbox.channel import Channel
 from autograder.sandbox.machine_lock import MachineLock, cores
 
@@ -510,17 +510,6 @@ def nice(): return os.getpriority(os.PRIO_PROCESS, 0)
     run(box, leave, "double(1)")
     executed = run(box, look, "found()", "any('sleep' in text for text in others())", "nice()")
     assert results(executed) == ["[False, False]", "False", str(os.getpriority(os.PRIO_PROCESS, 0))]
-
-
-def test_without_bubblewrap_it_says_so_and_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    with Sandbox() as box:
-        assert "bubblewrap was not found" in box.warning
-        executed = run(box, FAST, SUMS)
-        assert results(executed) == ["2"]
-        assert not executed.sandboxed
-    with pytest.raises(SandboxError, match="apt install bubblewrap"):
-        Sandbox(require=True)
 
 
 DEPTHS = """
