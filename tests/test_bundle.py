@@ -134,6 +134,7 @@ def test_a_bundle_holds_what_git_knows_of_the_course(checkout, tmp_path):
 # What goes wrong leaves nothing behind.
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_noticed_before(checkout, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9e9, 9e9 - 1e3, 1e3))
     with pytest.raises(bundle.BundleError, match=r"takes about [\d.]+ [GM]B of disk, and .* has 0.0 MB left"):

@@ -71,6 +71,7 @@ def test_what_a_device_lacks_is_counted_by_chapter() -> None:
     assert "13_cpu" in on_cpu and "13_cpu" not in lacks
 
 
+@pytest.mark.slow
 def test_the_command_says_what_a_file_is(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(ROOT)
     whole = record()

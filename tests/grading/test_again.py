@@ -32,6 +32,7 @@ from autograder.class_grading.results import ClassResults, Graded, GradedTest, r
 from autograder.nbgrader_plugin.submissions import only_one
 from autograder.sandbox import Executed
 
+pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
 ADA = ("traps", "--student", "ada", "--exercise", "square")
 PAGE = Path("autograded/ada/traps/traps.ipynb")
 

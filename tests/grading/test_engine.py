@@ -292,6 +292,7 @@ def test_no_scheduler(course: ScratchCourse, refused: Says, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("full_for", ["the gradebook", "the notebooks"])
+@pytest.mark.slow
 def test_a_full_disk(
     course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, says: Says, full_for: str
 ) -> None:

@@ -17,6 +17,7 @@ from autograder.class_grading.late import main
 from autograder.nbgrader_plugin.entries import comma_separated, utc
 from autograder.nbgrader_plugin.late import LateTableError, Rule, read_table
 
+pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
 DUE = "2027-03-05 12:00:00 UTC"
 # All have 16 points. Student -> when it was handed in, and the penalty by TABLE.
 HANDED_IN = {

@@ -111,6 +111,7 @@ class Undecided(Instant):
         return job, executed
 
 
+@pytest.mark.slow
 def test_its_format_says_points_what_is_open_and_to_instructors_alone_what_was_seen(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -300,6 +300,7 @@ def test_moodles_archive(course: ScratchCourse, folders: bool) -> None:
     assert "Put it into submitted/ID/traps/ yourself" in said
 
 
+@pytest.mark.slow
 def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCourse) -> None:
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as inner, inner.open("zeros", "w") as zeros:

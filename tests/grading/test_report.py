@@ -174,6 +174,7 @@ def test_nothing_in_the_page_is_taken_for_html() -> None:
     assert f"{odd}: On {odd}, 1 of 1" in shown.alternatives[-1]
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page(course: ScratchCourse, says: Says) -> None:
     said = says(report.main, "traps", status=1)
     assert "Nothing of traps is graded yet. Run `python -m autograder grade traps`" in said

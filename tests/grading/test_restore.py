@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from pathlib import Path
 
+import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
@@ -166,6 +167,7 @@ def test_names_of_a_cell() -> None:
     assert defined_names("no code at all") == set()
 
 
+@pytest.mark.slow
 def test_the_gradebook_keeps_the_order_also_when_the_assignment_is_made_again(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'gradebook.db'}"
     resources = {"nbgrader": {"notebook": "n", "assignment": "h", "db_url": url}}

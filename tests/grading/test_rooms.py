@@ -89,6 +89,7 @@ print(os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)[1])
 
 
 @pytest.mark.skipif(not seccomp.is_supported(), reason=f"no filter for {platform.machine()}")
+@pytest.mark.slow
 def test_the_kernel_takes_the_filter() -> None:
     done = subprocess.run([sys.executable, "-c", TRY], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["38", "95", "97", "97", "-1", "38", "-1", "38", "0"]
@@ -166,6 +167,7 @@ def test_what_all_cells_of_a_notebook_show_is_limited(box: Sandbox) -> None:
     assert executed.outputs[30][0]["data"]["text/plain"] == "3"
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_sandbox_that_is_closed_while_it_starts() -> None:
     """bubblewrap in two: its second process waits for the first, which may be killed before it says go."""
     with adopted() as left:

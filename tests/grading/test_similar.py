@@ -29,6 +29,7 @@ from autograder.class_grading.similar import (
 )
 from autograder.roles import solution_cells
 
+pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTER = "01_tensor_creation"
 ATTEMPT = re.compile(r"(?m)^# %% (\w+) [0-9a-f]{10}\n")

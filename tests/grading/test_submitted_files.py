@@ -120,6 +120,7 @@ for mode in (0o700, stat.S_IRUSR):  # with the second, its names can be listed, 
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="capabilities are Linux's")
+@pytest.mark.slow
 def test_what_may_not_be_read_is_explained(path: Path, release: NotebookNode) -> None:
     """In a process without the rights to read everything, which root has."""
     path.write_text(nbformat.writes(answered(release)))

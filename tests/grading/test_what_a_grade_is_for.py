@@ -23,6 +23,7 @@ from autograder.class_grading.results import read_results
 from autograder.nbgrader_plugin.restore import original_cells
 from autograder.nbgrader_plugin.versions import changed_cells
 
+pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
 ALL = sorted(STUDENTS)
 
 

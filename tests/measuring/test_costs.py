@@ -97,6 +97,7 @@ def test_the_text_names_what_was_done_most():
     assert "120 kB allocated" in text
 
 
+@pytest.mark.slow
 def test_operations_of_threads_count_where_threads_are_watched():
     """In a process that sees also what importing the package and counting load: each takes a second."""
     done = python("""
