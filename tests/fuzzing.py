@@ -37,7 +37,7 @@ from autograder.sandbox import Executed, decode, messages, plan
 from autograder.sandbox.channel import Channel, Frame, Gone, Malformed, TooLate
 from autograder.sandbox.encode import Inputs
 
-TRAPS = Path(__file__).resolve().parent / "grading" / "traps.py"
+TRAPS = Path(__file__).resolve().parent / "adversaries" / "traps.py"
 REPLIES = messages.Returned | messages.Raised | messages.Found | messages.Function
 REPLIES |= messages.Missing | messages.CellShown | messages.Hello | messages.RaceReady
 LOG = logging.getLogger("fuzzing")

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from programs import run
+from repository import ROOT
 
 from autograder.gpu import device_judge, device_memory
 from autograder.gpu.device_judge import Work, judge_on_device
@@ -62,184 +64,17 @@ def test_a_fast_answer_is_faster_and_the_given_version_itself_is_not(device: str
     assert verdict.word == "slower" and 0.6 < verdict.ratio.median < 1.5
 
 
-WRONG = "a result was wrong|a result was not ready"
-# What a cheat does, and how it ends: a verdict, or the words of an error.
-CHEATS = {
-    "replies before the work is done": (
-        """
-def call(self, request, call=here._Answer._call):
-    if request.args is None:
-        return call(self, request)
-    given = [self._arguments.value(node) for node in request.args]
-    results = here._ResultsOnDevice(self._arguments.storages, self._results)
-    node = results.node(torch.empty_like(given[0]))
-
-    def later():
-        self._results[: results.size].copy_(slow(*given).view(torch.uint8))
-
-    threading.Thread(target=later).start()
-    return node
-
-here._Answer._call = call
-work = slow
-""",
-        WRONG,
-    ),
-    "works on another stream, and nobody waits": (
-        """
-if torch.cuda.is_available():
-    torch.cuda.synchronize = lambda *_: None
-
-def work(x):
-    if not x.is_cuda:
-        return slow(x)
-    with torch.cuda.stream(torch.cuda.Stream()):
-        return slow(x)
-""",
-        f"slower|{WRONG}",
-    ),
-    "computes when it is looked at": (
-        """
-class Lazy(torch.Tensor):
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        with torch._C.DisableTorchFunctionSubclass():
-            return func(*(slow(a.of) if isinstance(a, Lazy) else a for a in args), **(kwargs or {}))
-
-def work(x):
-    lazy = torch.empty_like(x).as_subclass(Lazy)
-    lazy.of = x
-    return lazy
-""",
-        WRONG,
-    ),
-    "replays the results of earlier inputs, by their place": (
-        """
-known = {}
-
-def work(x):
-    return known.setdefault(x.data_ptr(), slow(x))
-""",
-        f"slower|{WRONG}",
-    ),
-    "replays without a look": (
-        """
-known = []
-
-def work(x):
-    if not known:
-        known.append(slow(x))
-    return known[0]
-""",
-        WRONG,
-    ),
-    "does the first half": (
-        """
-def work(x):
-    result = torch.empty_like(x)
-    result[: len(x) // 2] = quick(x[: len(x) // 2])
-    return result
-""",
-        WRONG,
-    ),
-    "computes in sixteen bits": ("def work(x):\n    return quick(x.half()).float()", WRONG),
-    "hopes for what is left in memory": ("def work(x):\n    return torch.empty_like(x)", WRONG),
-    "changes the clocks": (
-        """
-import time
-
-for name in ("perf_counter", "monotonic", "time", "process_time"):
-    setattr(time, name, lambda now=getattr(time, name): now() / 10)
-torch.cuda.Event.elapsed_time = lambda *_: 1e-3
-work = slow
-""",
-        "slower",
-    ),
-    "works in its input": ("def work(x):\n    return x.copy_(slow(x))", WRONG),
-    "changes its input afterwards": (
-        "def work(x):\n    result = slow(x)\n    x.zero_()\n    return result",
-        "changed its input",
-    ),
-    "begins when its input appears": (
-        """
-found = {}
-
-def watch(self):
-    seen = self._inputs[: 1 << 18].clone()
-    while True:
-        if not torch.equal(self._inputs[: 1 << 18], seen):
-            seen = self._inputs[: 1 << 18].clone()
-            found["result"] = seen.view(torch.float32)[:100].sum()
-
-def serve(self, serve=here._Answer.serve):
-    if self._device == "cpu":
-        threading.Thread(target=watch, args=(self,), daemon=True).start()
-    serve(self)
-
-here._Answer.serve = serve
-work = slow
-""",
-        "slower",
-    ),
-    "keeps the machine busy while the other works": (
-        """
-import os
-
-if os.fork() == 0:
-    while True:
-        sum(range(1000))
-work = slow
-""",
-        "slower",
-    ),
-    "leaves work on the device for the other's turn": (
-        """
-def work(x):
-    result = slow(x)
-    if x.is_cuda:
-        with torch.cuda.stream(torch.cuda.Stream()):
-            torch.cuda._sleep(10**9)
-    return result
-""",
-        "slower|something works on the device",
-    ),
-    "answers that its result lies elsewhere": (
-        """
-def values(self, data):
-    return 1 << 40, data.numel() * data.itemsize
-
-here._ResultsOnDevice._values = values
-work = slow
-""",
-        "beyond its memory",
-    ),
-    "sends no message": (
-        """
-def send(self, message, *rest, send=here.Channel.send, **more):
-    return send(self, "a text", *rest, **more)
-
-here.Channel.send = send
-work = slow
-""",
-        "does not fit its schema",
-    ),
-    "gives a result on the CPU": ("def work(x):\n    return slow(x).cpu()", "slower|on the device 'cpu'"),
-    "ends": ("import os\n\ndef work(x):\n    os._exit(0)", "'fast' ended its process"),
-    "raises": ("def work(x):\n    raise ValueError('no')", "'fast' raised ValueError"),
-    "is not there": ("", "'fast' raised KeyError"),
-    "gives too much": ("def work(x):\n    return x.new_empty(1 << 26)", "more than 128 MiB"),
-}
+CHEATS = yaml.safe_load((ROOT / "tests/adversaries/on_a_device.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_no_cheat_is_faster(cheat: str, device: str) -> None:
-    cell, end = CHEATS[cheat]
     try:
-        said = race(IN_ITS_PROCESS + cell, device).word
+        said = race(f"{IN_ITS_PROCESS}\n{CHEATS[cheat]['code']}", device).word
     except (AnswerError, DuelError) as error:
         said = str(error)
-    assert any(words in said for words in end.split("|")), said
+    assert any(words in said for words in CHEATS[cheat]["ends"].split("|")), said
 
 
 @pytest.mark.parametrize("device", DEVICES)

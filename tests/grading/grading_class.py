@@ -34,7 +34,7 @@ from autograder.sandbox import Executed, SandboxError, Step
 STUDENTS = ("ada", "bo", "chen", "dalia", "emeka", "fumi")
 RACE = "square_hidden"  # plays the part of a race
 Says = Callable[..., str]  # the fixture of that name
-TRAPS = Path(__file__).parent / "traps.py"
+TRAPS = Path(__file__).parents[1] / "adversaries" / "traps.py"
 
 
 def built_once(name: str, build: Callable[[Path], object]) -> Path:

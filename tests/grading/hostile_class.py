@@ -46,6 +46,7 @@ from autograder.roles import exercise_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "adversaries"
 ASSIGNMENT = FOLDER / "assignment.py"
+ASSIGNMENTS = (ASSIGNMENT, FOLDER / "traps.py")
 MARK = "adversary-was-here"  # the name of every file that an adversary tries to leave
 TIME_LIMIT, ENDLESS_LIMIT = 60, 5  # seconds for a cell
 LIMITS = f"""
@@ -135,7 +136,7 @@ def read(path: Path) -> Adversary:
 
 def catalogue() -> dict[str, Adversary]:
     """All files, by name."""
-    return {path.stem: read(path) for path in sorted(FOLDER.glob("*.py")) if path != ASSIGNMENT}
+    return {path.stem: read(path) for path in sorted(FOLDER.glob("*.py")) if path not in ASSIGNMENTS}
 
 
 @dataclass

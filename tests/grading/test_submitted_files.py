@@ -14,6 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from bad_inputs import IN_PLACE, ODD, ONE_LOST, TIMES, WRONG
+from grading_class import TRAPS
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from pretend_class import answered
@@ -32,7 +33,7 @@ LOG = logging.getLogger("reading")
 
 @pytest.fixture(scope="module")
 def release() -> NotebookNode:
-    return build(Path(__file__).parent / "traps.py")
+    return build(TRAPS)
 
 
 @pytest.fixture

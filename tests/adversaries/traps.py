@@ -9,7 +9,6 @@
 # %% [markdown]
 # # Traps
 # A small assignment without torch, whose kernels start quickly: it shows how grading treats bad input.
-# ruff: noqa: B018
 
 # %% id="setup" role="given"
 from IPython.display import display
