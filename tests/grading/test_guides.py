@@ -38,6 +38,7 @@ from pretend_class import hand_in
 
 from autograder.authoring.git import git
 from autograder.class_grading.command import _parser
+from autograder.nbgrader_plugin.execute import RunEveryCell
 
 GUIDES = {name: read_guide(ROOT / "docs" / f"{name}.md") for name in ("instructors", "grading")}
 LATE = 26  # hours: the second day has begun
@@ -289,7 +290,9 @@ def grading_a_class(term: Term, grade_and_report: Block) -> None:
     assert f"{len(AT_WORK)} of {len(AT_WORK)}" in (term.folder / "reports" / f"{A}.html").read_text()
 
 
-def one_machine(term: Term, grade: Block) -> None:
+def one_machine(term: Term, allowing: Block, grade: Block) -> None:
+    owner, _, name = allowing.text.partition(" = ")[0].rpartition(".")
+    assert owner == "c.RunEveryCell" and name in RunEveryCell.class_trait_names(config=True)
     assert "Nothing was left to do" in term.run(grade)
 
 
