@@ -36,6 +36,8 @@ from autograder.nbgrader_plugin import execute, reading, restore, verdicts
 from autograder.nbgrader_plugin.submissions import only_one
 from autograder.sandbox import Executed
 
+pytestmark = pytest.mark.slow  # a gradebook for each test
+
 
 def test_everybody_is_graded_and_what_is_graded_is_left_alone(course: ScratchCourse) -> None:
     graded(students=["ada"])

@@ -59,6 +59,8 @@ from autograder.class_grading.results import read_results
 from autograder.class_grading.watch import Watcher, main
 from autograder.nbgrader_plugin.submissions import only_one
 
+pytestmark = pytest.mark.slow  # a gradebook for each test
+
 
 @pytest.fixture
 def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
