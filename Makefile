@@ -83,7 +83,7 @@ SLOW = AUTOGRADER_SECONDS=0.1 $(RUN) -m pytest --nbval-lax -m "slow and not mach
 test: programs check ## install what is needed; run all fast tests, and slow ones of each kind (@test@)
 	$(SLOW) --of-each-kind tests course solutions
 
-test-all: programs check ## the same with all slow tests (@test-all@)
+test-all: programs check ## the same with all slow tests
 	$(SLOW) tests course solutions
 
 test-on: $(READY) ## run all notebooks on other versions: make test-on VERSIONS=colab (or oldest)

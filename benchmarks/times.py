@@ -35,10 +35,9 @@ SAID = {
     "AGENTS.md": [
         "`make check` takes {check}: style, types, imports, fast tests.",
         "`make test` takes {test}: slow",
-        "`make test-all` takes {test-all}: everything.",
     ],
     "CONTRIBUTING.md": [
-        "`make check` takes {check} on two cores, `make test` {test}, `make test-all` {test-all}.",
+        "`make check` takes {check} on two cores, `make test` {test}.",
     ],
 }
 
