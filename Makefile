@@ -65,7 +65,7 @@ endef
 # After the words of pip, which in most cases are many.
 define or-say
 || { echo "error: not everything could be installed, for the reason above. It takes a network (or the archive of" \
-"make bundle) and 6 GB on the disk. Then call make again." >&2; exit 1; }
+"make bundle) and 7 GB on the disk. Then call make again." >&2; exit 1; }
 endef
 
 .PHONY: help lab programs test test-all test-on test-gpu check notebooks new-chapter links release rehearsal grade watch report similar term gradescope hub bench fuzz screens record gpu gpu-wheels site bundle constraints clean

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import forked_kernels
 import needed
 import pytest
 
@@ -58,10 +59,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[LEFT_OUT] = Counter()
-    if on_linux() and config.pluginmanager.hasplugin("nbval"):
-        import forked_kernels
-
-        forked_kernels.use()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -102,8 +99,11 @@ def place(test: str) -> int:
     return next((number for number, name in enumerate(LONGEST) if test.startswith(name)), len(LONGEST))
 
 
+@pytest.hookimpl(tryfirst=True)  # before nbval starts a kernel
 def pytest_runtest_setup(item: pytest.Item) -> None:
     needed.guard(item)
+    if on_linux():
+        forked_kernels.use(item.path.suffix == ".ipynb")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -48,9 +48,9 @@ def words(figures: dict[str, float]) -> dict[str, str]:
 
 
 def _duration(seconds: float) -> str:
-    if seconds <= 60:
+    if seconds < 100:
         return f"{max(5, 5 * round(seconds / 5))} seconds"
-    return f"{round(seconds / 60)} minutes" if seconds > 90 else "a minute"
+    return f"{round(seconds / 60)} minutes"
 
 
 def _gigabytes(number: float) -> str:

@@ -1,7 +1,7 @@
 """Kernels for nbval that are copied from one process which has torch, Jupyter and the course loaded.
 
 A notebook's kernel starts in 0.1 s then, and ends without taking torch down: both take two seconds otherwise.
-``use`` lets this process's kernels start so; run as a script, this is the process that they are copied from.
+``use`` says whether this process starts its kernels so; as a script, this is what they are copied from.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from typing import Any
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
 NAME = "forked"
-LOADED = ("ipykernel.kernelapp", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "torchvision")
+# Not torchvision: it loads Triton, which looks once whether it is to interpret its kernels.
+LOADED = ("ipykernel.kernelapp", "matplotlib.pyplot", "matplotlib_inline.backend_inline")
 
 
-def use() -> None:
-    """Let kernels that this process starts be copies; those that others start stay as they are."""
+def use(copies: bool) -> None:
+    """Whether the kernels that this process starts from now on are copies."""
     factory = KernelProvisionerFactory.instance()
     factory.provisioners[NAME] = EntryPoint(NAME, f"{__name__}:{ForkedKernel.__name__}", factory.GROUP_NAME)
-    factory.default_provisioner_name = NAME
+    factory.default_provisioner_name = NAME if copies else "local-provisioner"
 
 
 class Copied:
@@ -83,6 +84,7 @@ def main() -> None:
     for name in front.__all__:
         getattr(front, name)
     assert len(os.listdir("/proc/self/task")) == 1, "a process with threads cannot be copied"
+    assert "triton" not in sys.modules
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the copies
     for line in sys.stdin:
         pid = os.fork()
