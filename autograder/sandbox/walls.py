@@ -29,7 +29,7 @@ could = []
 if os.path.exists(secret):
     could.append("sees this account's files")
 for folder in (sys.prefix, os.path.dirname(secret), "/usr", "/etc", "/"):
-    if os.access(folder, os.W_OK) and folder != os.environ["TMPDIR"]:
+    if os.access(folder, os.W_OK) and folder != os.environ.get("TMPDIR"):
         could.append(f"can write to {folder}")
 for outside in namespaces:
     kind = outside.partition(":")[0]
@@ -46,7 +46,7 @@ def why_not() -> str | None:
     program = shutil.which("bwrap")
     if program is None:
         return NOT_FOUND
-    outside = [f"{kind}:{os.readlink(f'/proc/self/ns/{kind}').partition(':')[2]}" for kind in NAMESPACES]
+    outside = [os.readlink(f"/proc/self/ns/{kind}") for kind in NAMESPACES]  # as in "pid:[4026531836]"
     with tempfile.NamedTemporaryFile(prefix="secret-") as secret:
         trial = subprocess.run(
             [*bubblewrap.command(program), sys.executable, "-I", "-S", "-c", PROBE, secret.name, *outside],
