@@ -1,6 +1,5 @@
 """The builder, on a course of its own: what it makes of scripts, what it keeps, and what it refuses."""
 
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -47,7 +46,6 @@ CHAPTER = (
     "# %% [markdown]\n# # One\n\n# %%\nimport os\n\nprint(os.path.basename(os.getcwd()))\n\n# %%\n1 + 1\n"
 )
 GIVEN = '# %% id="setup" role="given"\nimport torch\n'
-CHECKED = f'{GIVEN}\n# %% id="twice_hidden" role="test"\ncheck(twice, points=2)\n'
 
 
 @pytest.fixture
@@ -81,35 +79,14 @@ def test_building_twice_gives_the_same_also_of_a_script_that_jupyterlab_wrote(co
     assert builder.build(source) == fresh
 
 
-def test_a_course_without_an_address_is_refused(course, capsys, monkeypatch):
-    (course / "pyproject.toml").write_text("[project]\n")
-    monkeypatch.chdir(course)
-    assert main(["notebooks"]) == 1
-    assert "pyproject.toml lacks a line `Repository = " in capsys.readouterr().err
-
-
-def test_every_change_of_a_script_is_noticed(course):
-    source, notebook = course / "course/01_one.py", course / "course/01_one.ipynb"
-    nbformat.write(builder.build(source), notebook)
-    assert builder.is_current(notebook, builder.build(source))
-    script = source.read_text()
-    for old, new in [("1 + 1", "1 + 2"), ("# %%\n1", '# %% tags=["x"]\n1'), ("[markdown]", "[raw]")]:
-        source.write_text(script.replace(old, new))
-        assert not builder.is_current(notebook, builder.build(source)), new
-
-
-def test_ids_that_occur_twice_and_another_sum_of_points_are_refused(course):
+def test_another_sum_of_points_than_the_text_says_is_refused(course):
     source = course / "solutions/01_one/01_one.py"
     script = f"# %% [markdown]\n# The exercise. 1 points, about 10 minutes.\n\n{SOLUTION}"
     source.write_text(script)
     builder.build(source)
-    for old, new, sentence in [
-        ("twice_check", "twice", r"01_one\.py: more than one cell has the id twice"),
-        ("points=1", "points=1.5", r"its text says 1 points, and its tests give 1\.5"),
-    ]:
-        source.write_text(script.replace(old, new))
-        with pytest.raises(builder.BuildError, match=sentence):
-            builder.build(source)
+    source.write_text(script.replace("points=1", "points=1.5"))
+    with pytest.raises(builder.BuildError, match=r"its text says 1 points, and its tests give 1\.5"):
+        builder.build(source)
 
 
 # Headers say an id and a role; nbgrader's metadata is made of them.
@@ -141,7 +118,6 @@ def test_a_test_gives_the_points_of_its_last_line(course):
     for header, code, points in [
         ("", "check(f, like=g, on=h, points=2)", "2"),
         ("", "def g():\n    return 1\n\n\nrace(\n    f, against=g, on=h, points=1.5\n)  # fast", "1.5"),
-        ("", "check(f, points=3.0)\n### END HIDDEN TESTS", "3"),
         (" points=2", "assert f(1) == 2", "2"),
         (" points=0.5", "check(f)", "0.5"),
         (" points=1", "%time f(1)", "1"),
@@ -151,8 +127,7 @@ def test_a_test_gives_the_points_of_its_last_line(course):
 
 
 CHECK, T = "check(f, points=1)", 'id="t" role="test"'
-# nbgrader's own metadata: a test; an answer that a person grades, and a task, which the course does not have.
-TEST = '{"grade": true, "grade_id": "t", "locked": true, "points": 1, "solution": false, "task": false}'
+# nbgrader's own metadata: an answer that a person grades, and a task, which the course does not have.
 MANUAL = '{"grade": true, "grade_id": "t", "locked": false, "points": 1, "solution": true, "task": false}'
 TASK = '{"grade": false, "grade_id": "t", "locked": true, "points": 1, "solution": false, "task": true}'
 # What the build says, and of which headers and codes.
@@ -161,15 +136,12 @@ WRONG_HEADERS = {
     "as Python, has no check or race with points=": [(T, "%time check(f, points=1)")],
     "both its code and its header have points=": [(f"{T} points=1", CHECK)],
     "points must be a number above 0, not 'ONE'": [(T, "check(f, points=ONE)")],
-    "points must be a number above 0, not '-1'": [(T, "check(f, points=-1)")],
     "points must be a number above 0, not True": [(T, "check(f, points=True)")],
     "points must be a number above 0, not inf": [(T, "check(f, points=1e999)")],
     "points must be a number above 0, not 0": [(f"{T} points=0", "f(1)")],
-    "points must be a number above 0, not '2'": [(f'{T} points="2"', "f(1)")],
     # points that nbgrader would not see
     "one check or race with points=, as its last line": [
-        (T, f"{CHECK}\n{CHECK}"), (T, f"def f():\n    {CHECK}\n\n{CHECK}"), (T, f"{CHECK}\nprint()"),
-        (T, f"for f in g:\n    {CHECK}"), (T, f"done = {CHECK}"),
+        (T, f"{CHECK}\n{CHECK}"), (T, f"for f in g:\n    {CHECK}"), (T, f"done = {CHECK}"),
     ],
     # points where there is no test
     'its code gives points, but its header has no role="test"': [
@@ -188,8 +160,7 @@ WRONG_HEADERS = {
     # what Jupytext cannot read, and what nbgrader knows besides
     'its header cannot be read: id="t" role=test': [('id="t" role=test', CHECK)],
     'must say id="…" role="…" in place of nbgrader': [
-        (f"nbgrader={MANUAL}", "f(1)"), (f"nbgrader={TASK}", "f(1)"), (f"{T} nbgrader={TEST}", CHECK),
-        ('nbgrader={"grade": true, "grade_id": "t"}', CHECK),
+        (f"nbgrader={MANUAL}", "f(1)"), (f"nbgrader={TASK}", "f(1)"), (f"{T} nbgrader={{}}", CHECK),
     ],
 }  # fmt: skip
 
@@ -250,23 +221,6 @@ def test_a_cell_marked_in_jupyterlab_is_built(course, pair):
         **data, "points": 2, "schema_version": 3, "task": False
     }  # fmt: skip
     assert lighter(pair.read_text()).endswith('\n# %% id="twice_more" role="test"\ncheck(twice, points=2)\n')
-
-
-def test_headers_that_jupytext_made_heavy_give_the_same(course, pair, monkeypatch):
-    """`jupytext --sync` takes the notebook, if it is younger than the script."""
-    from jupytext.cli import jupytext as command
-
-    pair.write_text(SOLUTION.replace("points=1", "points=1.5") + "\n" + CHECKED)
-    fresh = builder.build(pair)
-    nbformat.write(fresh, pair.with_suffix(".ipynb"))
-    os.utime(pair, (0, 0))
-    light = pair.read_text()
-    monkeypatch.chdir(course)
-    command(["--sync", str(pair.with_suffix(".ipynb"))])
-    heavy = pair.read_text()
-    assert heavy.count("nbgrader={") == 4 and "role=" not in heavy
-    assert builder.build(pair) == fresh
-    assert lighter(heavy).endswith(light) and lighter(light) == light
 
 
 def test_a_folder_outside_the_course_is_refused(tmp_path, course):
