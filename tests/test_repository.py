@@ -145,12 +145,6 @@ def test_repo2docker_takes_the_environment() -> None:
     assert not re.search("cuda|nvidia", said, re.IGNORECASE)
 
 
-def test_nothing_of_cuda_is_asked_for() -> None:
-    environment = (ROOT / "environment.yml").read_text(encoding="utf-8")
-    assert re.search(r"- pytorch \S+ cpu\*$", environment, re.MULTILINE)
-    assert not re.search("cuda|nvidia", environment, re.IGNORECASE)
-
-
 def test_post_build_turns_off_what_there_is() -> None:
     """A plugin that got another name would be left on, and nothing would say so."""
     script = (ROOT / "postBuild").read_text(encoding="utf-8")

@@ -15,6 +15,9 @@ from programs import PATIENCE, run
 from repository import CHAPTERS, EXERCISES, ROOT, SOLUTIONS, notebook
 from test_leaks import plain, split, tells
 
+from autograder.authoring.links import address as course_address
+from autograder.authoring.links import repository
+
 pytestmark = pytest.mark.slow
 
 NOTEBOOKS = [*(ROOT / f"course/{name}.ipynb" for name in CHAPTERS), *EXERCISES]
@@ -60,11 +63,6 @@ def attributes(page: str, *names: str) -> list[str]:
     return [html.unescape(value) for value in found]
 
 
-def repository() -> str:
-    """The address in pyproject.toml."""
-    return re.search(r'^Repository = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[1]
-
-
 # What is on the pages.
 
 
@@ -78,7 +76,7 @@ def test_the_front_page_leads_everywhere(pages, site):
     article = re.search(r"<article.*</article>", pages[site / FRONT], re.DOTALL)[0]
     links = attributes(article, "href")
     assert {f"course/{chapter}.html" for chapter in CHAPTERS} <= set(links)
-    assert {CLAIMS, GUIDE, "CONTRIBUTING.html", repository()} <= set(links)
+    assert {CLAIMS, GUIDE, "CONTRIBUTING.html", course_address(ROOT)} <= set(links)
     assert "make lab" in content(article)
 
 
@@ -102,7 +100,7 @@ def test_cells_for_other_places_are_left_out(pages, site):
 
 
 def test_launch_buttons(pages, site):
-    owner_and_name = urlsplit(repository()).path.strip("/")
+    owner_and_name = repository(ROOT)
     for path in (path.relative_to(ROOT) for path in NOTEBOOKS):
         links = attributes(pages[site / path.with_suffix(".html")], "href")
         assert f"https://mybinder.org/v2/gh/{owner_and_name}/main?urlpath=lab/tree/{path.as_posix()}" in links
@@ -256,26 +254,6 @@ def test_search_finds_a_chapter(visit):
         window.page.locator("dialog[open] input[type=search]").fill("channels_last")
         window.page.keyboard.press("Enter")
         window.page.locator(f"#search-results a[href^='{LONGEST}']").first.wait_for()
-
-
-def test_dark_mode_is_chosen_and_kept(visit):
-    with visit(FRONT) as window:
-        ground = "getComputedStyle(document.body).backgroundColor"
-        light = window.page.evaluate(ground)
-        window.page.locator("button.theme-switch-button").click()
-        window.page.locator("button.theme-change-button[data-mode=dark]").click()
-        window.page.wait_for_function("document.documentElement.dataset.theme == 'dark'")
-        window.open(CHAPTER)
-        assert window.page.evaluate("document.documentElement.dataset.theme") == "dark"
-        assert window.page.evaluate(ground) != light
-
-
-def test_hints_unfold(visit):
-    with visit(EXERCISE) as window:
-        hint = window.page.locator("details").first
-        assert hint.get_attribute("open") is None
-        hint.locator("summary").click()
-        assert hint.get_attribute("open") is not None
 
 
 def test_a_result_is_folded_until_somebody_has_guessed_and_unfolds_without_a_script(visit):

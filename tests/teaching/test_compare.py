@@ -76,15 +76,11 @@ def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):
     table = capsys.readouterr().out
     assert "does not hold; holds" in table
     assert "not measured (needs a GPU)" in table
+    compare("sines backwards", VARIANTS, inputs=hundred, claim="A1", seconds=0.1)
+    verdicts("A1")  # a cell that is run again replaces what it found
+    assert "does not hold" not in capsys.readouterr().out
     compare("sines", VARIANTS, inputs=hundred, claim="A2", seconds=0.05)
     assert torch.cuda.is_available() or "Claim" not in capsys.readouterr().out, "a CPU decides nothing there"
-
-
-def test_running_a_cell_again_replaces_its_finding(capsys):
-    for _ in range(2):
-        compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
-    verdicts("A1")
-    assert " to " not in capsys.readouterr().out.split("When ")[-1]  # one figure, and no range
 
 
 def test_a_condition_parts_cells_that_hold_from_those_that_do_not(capsys):
@@ -140,11 +136,9 @@ def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, cap
 def test_recording_writes_the_samples_that_were_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
     comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
-    content = json.loads(recordings.path_for(tmp_path, "cpu").read_text())
-    timing = content["timings"]["sines"]
+    timing = json.loads(recordings.path_for(tmp_path, "cpu").read_text())["timings"]["sines"]
     assert timing["claim"] == "A1"
     assert timing["seconds"]["loop"] == pytest.approx(comparison.samples["cpu"].seconds("loop"), rel=1e-3)
-    assert content["device"]["kind"] == "cpu"
 
 
 def test_what_is_written_is_found_again_with_its_origin(tmp_path):
@@ -166,7 +160,6 @@ def test_what_is_written_is_found_again_with_its_origin(tmp_path):
     ("change", "error", "sentence"),
     [
         ({"variants": {"one": torch.sin}}, ValueError, "two callables or more"),
-        ({"variants": {"a": torch.sin, "b": 3}}, TypeError, "'b' must be a function"),
         ({"inputs": 3}, TypeError, "inputs must be a function"),
         ({"claim": "Z9"}, ValueError, "There is no claim 'Z9'"),
     ],
