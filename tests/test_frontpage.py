@@ -49,13 +49,6 @@ def test_the_map_is_what_the_chapters_and_exercises_say(tmp_path, monkeypatch, c
     assert printed == map_of(ROOT), "run `make notebooks ARGS=index`"
 
 
-def test_a_chapter_says_what_it_takes():
-    found = course_map.chapter("08_many_gpus", ROOT / "course")
-    assert (found.title, found.minutes, found.needs) == ("08 · Many GPUs", 45, "CPU, two processes")
-    assert list(found.levels) == ["easy", "hard", "medium", "hard", "medium"]
-    assert len(found.tests) == 5 and found.exercise_minutes == 85
-
-
 def test_a_chapter_without_its_times_is_refused(tmp_path):
     cells = [nbformat.v4.new_markdown_cell("# One\n\n**Time:** soon.")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "01_one.ipynb")

@@ -39,10 +39,8 @@ def test_what_is_published_is_plausible_and_the_page_lists_it() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ([], "lacks `device` or `timings`"),
         ({"device": DEVICE}, "lacks `device` or `timings`"),
         (record({"kind": "tpu"}), "of kind 'tpu'"),
-        (record({"name": ""}), "the device's name is ''"),
         (record({"torch": None}), "the device's torch is None"),
         (record({"driver": ""}), "the device's driver is ''"),
         (record({"date": (date.today() + timedelta(3)).isoformat()}), "of the future"),
@@ -51,7 +49,6 @@ def test_what_is_published_is_plausible_and_the_page_lists_it() -> None:
         (record(seconds={"rule": [1.0] * 9, "search": [1.0]}), "at least 1 rounds"),
         (record(seconds={"rule": [1.0] * 9, "search": [0.0] * 9}), "a call took 0 to 1 s"),
         (record(seconds={"rule": [1.0] * 9, "search": [float("nan")] * 9}), "a call took"),
-        (record(seconds={"rule": [900.0] * 9, "search": [1.0] * 9}), "a call took 1 to 900 s"),
         (record(seconds={"rule": [10.0] * 9, "search": [1e-9] * 9}), "10,000,000,000 times as fast"),
         (record(seconds=[1, 2]), "lacks a clock or the seconds"),
         ({"device": DEVICE, "timings": {"how tall I am": TIMING}}, "no chapter has a comparison"),
