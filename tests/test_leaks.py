@@ -131,18 +131,11 @@ def test_a_planted_line_is_found(exercises, marker):
         assert leaks(exercises, [EXAMPLE]), cell
 
 
-def test_scripts_and_markers_are_found(exercises):
-    (exercises / "01_x.py").write_text("x = 1\n")
-    assert leaks(exercises, [EXAMPLE])
-    (exercises / "01_x.py").unlink()
-    assert not leaks(exercises, [EXAMPLE])
-    (exercises / "notes.md").write_text("### BEGIN SOLUTION\n")
-    assert leaks(exercises, [EXAMPLE])
-
-
-def test_an_answer_that_repeats_given_code_is_found(exercises):
-    """A line that the given code shows is a leak where it occurs once more."""
+def test_a_script_a_marker_and_a_line_of_the_given_code_once_more_are_found(exercises):
     secret, visible = split(EXAMPLE)
-    shared = [line for line in secret if tells(line) and line in visible]
-    (exercises / "notes.txt").write_text(shared[0])
-    assert leaks(exercises, [EXAMPLE])
+    shared = next(line for line in secret if tells(line) and line in visible)
+    for name, text in {"01_x.py": "x = 1\n", "notes.md": "### BEGIN SOLUTION\n", "notes.txt": shared}.items():
+        assert not leaks(exercises, [EXAMPLE])
+        (exercises / name).write_text(text)
+        assert leaks(exercises, [EXAMPLE]), name
+        (exercises / name).unlink()

