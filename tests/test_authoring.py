@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from unittest.mock import Mock
 
 import jupytext
 import nbformat
@@ -132,7 +133,6 @@ WRONG_HEADERS = {
     "as Python, has no check or race with points=": [(T, "%time check(f, points=1)")],
     "both its code and its header have points=": [(f"{T} points=1", CHECK)],
     "points must be a number above 0, not 'ONE'": [(T, "check(f, points=ONE)")],
-    "points must be a number above 0, not True": [(T, "check(f, points=True)")],
     "points must be a number above 0, not inf": [(T, "check(f, points=1e999)")],
     "points must be a number above 0, not 0": [(f"{T} points=0", "f(1)")],
     # points that nbgrader would not see
@@ -147,7 +147,6 @@ WRONG_HEADERS = {
     "only a test gives points, and its role is answer": [('id="t" role="answer" points=1', "f(1)")],
     # no role, no id
     "must have a role: given, answer, test; 'tset' is none": [('id="t" role="tset"', CHECK)],
-    r"must have a role: given, answer, test; \['test'\] is none": [('id="t" role=["test"]', CHECK)],
     "must have a role: given, answer, test; None is none": [('id="t"', CHECK), ("points=1", "f(1)")],
     "must have an id, in quotation marks": [
         ('role="test"', CHECK), ('id=3 role="test"', CHECK), ('id="" role="test"', CHECK),
@@ -208,10 +207,8 @@ def test_a_cell_marked_in_jupyterlab_is_built(course, pair):
     """nbgrader's toolbar writes its own metadata into a cell, which here is a new one."""
     data = {"grade": True, "grade_id": "twice_more", "locked": True, "points": 1, "solution": False}
 
-    def change(cells):
-        cells.append(nbformat.v4.new_code_cell("check(twice, points=2)", metadata={"nbgrader": data}))
-
-    in_jupyterlab(course, ".ipynb", change)
+    new = nbformat.v4.new_code_cell("check(twice, points=2)", metadata={"nbgrader": data})
+    in_jupyterlab(course, ".ipynb", lambda cells: cells.append(new))
     assert "twice_more" in pair.read_text() and 'id="twice_more"' not in pair.read_text()
     assert builder.build(pair).cells[-1].metadata.nbgrader == {
         **data, "points": 2, "schema_version": 3, "task": False
@@ -286,10 +283,7 @@ def ran(course, monkeypatch):
         cell.execution_count, cell.outputs = number, [shown]
     nbformat.write(made, course / "course/01_one.ipynb")
 
-    def execute(*_):
-        raise builder.BuildError("was run")
-
-    monkeypatch.setattr(builder, "execute", execute)
+    monkeypatch.setattr(builder, "execute", Mock(side_effect=builder.BuildError("was run")))
     return course
 
 

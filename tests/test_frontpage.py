@@ -54,15 +54,6 @@ def test_exercises_that_are_not_there_yet_are_no_error(tmp_path, monkeypatch, ca
     assert "01 · Creating tensors" in shown and "not fetched yet" in shown
 
 
-def test_a_broken_file_counts_as_none(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert progress.passed() == {}
-    store.write(progress.NAME, {"01_one": {"a_check": "2026-11-21"}})
-    assert progress.passed() == {"01_one": {"a_check": "2026-11-21"}}
-    store.path_of(progress.NAME).write_text("{")
-    assert progress.passed() == {}
-
-
 @pytest.mark.parametrize(
     ("place", "kept"), [("exercises", {"00_measuring": ["scores_costs_check"]}), ("solutions", {})]
 )
@@ -79,3 +70,6 @@ def test_what_passes_is_kept_but_not_in_the_instructors_version(tmp_path, monkey
         monkeypatch.setattr("IPython.get_ipython", lambda shell=shell: shell)
         progress.note_outcome(word)
     assert {chapter: list(names) for chapter, names in progress.passed().items()} == kept
+    store.write(progress.NAME, None)
+    store.path_of(progress.NAME).write_text("{")
+    assert progress.passed() == {}, "a broken file counts as none"

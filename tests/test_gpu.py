@@ -63,20 +63,17 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def found(out: Path, step: str) -> dict:
-    return json.loads((out / f"{step}.json").read_text(encoding="utf-8"))
-
-
 @pytest.mark.slow
 def test_all_steps_with_the_cpu_in_its_place(course: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "out"
     call = ["--out", str(out), "--device", "cpu", "--minutes", "10"]
     assert main(call) == 1
     said = capsys.readouterr().out
-    (error,) = found(out, "branches")["course/01_twice.py"]["errors"]
+    found = {step: json.loads((out / f"{step}.json").read_text()) for step in ("branches", "ratios")}
+    (error,) = found["branches"]["course/01_twice.py"]["errors"]
     assert "cell-0" in error["cell"] and "4: compare(" in error["line"] and "WHAT" in error["error"]
     assert "NameError" in said, "an error is told at once"
-    (race,) = found(out, "ratios")["solutions/01_twice/01_twice.py"]["races"]
+    (race,) = found["ratios"]["solutions/01_twice/01_twice.py"]["races"]
     assert race["laps"][0]["device"] == "cpu" and race["laps"][0]["ratio"] > 3
     page = (out / "report.md").read_text(encoding="utf-8")
     assert "What failed: 2 in 4 runs" in page, "the chapter fails where it is tried and where it is recorded"

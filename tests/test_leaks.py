@@ -13,6 +13,7 @@ import pytest
 from repository import EXERCISES, ROOT, SOLUTIONS, built
 
 MARKER = re.compile(r"\b(BEGIN|END) (SOLUTION|HIDDEN TESTS|MARK SCHEME)")
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')  # in JSON; a notebook has each line as one
 SHORTEST = 12  # shorter lines (`return x`, `else:`) give nothing away
 
 
@@ -46,23 +47,12 @@ def split(source: Path) -> tuple[list[str], list[str]]:
     return [plain(line) for line in secret], [plain(line) for line in visible]
 
 
-def strings(value: object) -> Iterator[str]:
-    """All strings in a notebook's JSON, the keys too."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list) and all(isinstance(part, str) for part in value):
-        yield "".join(value)  # nbformat stores a text as the list of its lines
-    elif isinstance(value, (list, dict)):
-        for part in value if isinstance(value, list) else [one for item in value.items() for one in item]:
-            yield from strings(part)
-
-
 def texts(folder: Path) -> Iterator[tuple[Path, str]]:
     """(file, line) for everything readable under a folder."""
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             content = path.read_bytes().decode("utf-8", errors="replace")
-            parts = strings(json.loads(content)) if path.suffix == ".ipynb" else [content]
+            parts = map(json.loads, STRING.findall(content)) if path.suffix == ".ipynb" else [content]
             yield from ((path, plain(line)) for part in parts for line in part.splitlines())
 
 

@@ -56,15 +56,6 @@ def test_what_cannot_be_is_refused() -> None:
         assert words in found
 
 
-def test_what_a_device_lacks_is_counted_by_chapter() -> None:
-    lacks = records.missing(record(), KNOWN)
-    cuda = [one for one in KNOWN if one.only in (None, "cuda") and not one.may_miss]
-    assert sum(lacks.values()) == len(cuda) - 1 > 100
-    assert lacks["05_cudnn"] == sum(one.chapter == "05_cudnn" for one in cuda) - 1
-    on_cpu = records.missing(record({"kind": "cpu"}), KNOWN)
-    assert "13_cpu" in on_cpu and "13_cpu" not in lacks
-
-
 @pytest.mark.slow
 def test_the_command_says_what_a_file_is(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(ROOT)

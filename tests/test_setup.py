@@ -137,7 +137,8 @@ def test_an_installation_that_stops_is_said_and_not_trusted(make, python, checko
     python.becomes()
     make(".venv/ready")
     done = [line.split(" [")[0] for line in python.calls()]
-    assert done[0] == "-m venv .venv --clear" and done[1].startswith("-m pip install")
+    assert done[0] == "-m venv .venv --clear"
+    assert done[1].startswith("-m pip install --constraint constraints.txt --editable .[dev]")
     assert (checkout / ".venv/ready").is_file()
     assert make(".venv/ready").returncode == 0
     assert python.calls() == []
@@ -186,9 +187,7 @@ def test_its_torch_is_kept(make, python):
 
 
 def test_without_a_given_python_the_constraints_are_used(make, python, checkout):
-    dry = make("-n", "lab").stdout
-    assert '"python3" -m venv .venv' in dry
-    assert "pip install --constraint constraints.txt --editable '.[dev]'" in dry
+    assert "pip install --constraint constraints.txt --editable '.[dev]'" in make("-n", "lab").stdout
     python.becomes(version="3.10.13")
     assert "pip install  --editable '.[dev]'" in make("-n", "lab").stdout
     assert f'PATH="{checkout}/.venv/bin:$PATH" .venv/bin/python' in make("-n", "notebooks").stdout

@@ -133,8 +133,3 @@ def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFix
         "C4 code outdated: pretrained=",
         "B1 code wrong: mm with a vector: RuntimeError: self must be a matrix",
     ]
-
-
-def test_evidence_survives_the_notebook() -> None:
-    for one in (timed(SPEED, 2, when="x"), seen(BEHAVIOUR, False), Evidence("B1", "c", "code", True)):
-        assert Evidence.from_dict(one.to_dict()) == one
