@@ -10,7 +10,6 @@ from unittest.mock import Mock
 import jupytext
 import nbformat
 import pytest
-from programs import python
 from repository import ROOT
 
 from autograder.__main__ import main
@@ -135,17 +134,14 @@ WRONG_HEADERS = {
     "points must be a number above 0, not 'ONE'": [(T, "check(f, points=ONE)")],
     "points must be a number above 0, not inf": [(T, "check(f, points=1e999)")],
     "points must be a number above 0, not 0": [(f"{T} points=0", "f(1)")],
-    # points that nbgrader would not see
     "one check or race with points=, as its last line": [
         (T, f"{CHECK}\n{CHECK}"), (T, f"for f in g:\n    {CHECK}"), (T, f"done = {CHECK}"),
     ],
-    # points where there is no test
     'its code gives points, but its header has no role="test"': [
         ("", CHECK), ('tags=["x"]', f"def later():\n    {CHECK}"),
     ],
     "only a test gives points, and its role is given": [('id="t" role="given"', CHECK)],
     "only a test gives points, and its role is answer": [('id="t" role="answer" points=1', "f(1)")],
-    # no role, no id
     "must have a role: given, answer, test; 'tset' is none": [('id="t" role="tset"', CHECK)],
     "must have a role: given, answer, test; None is none": [('id="t"', CHECK), ("points=1", "f(1)")],
     "must have an id, in quotation marks": [
@@ -422,13 +418,6 @@ def test_record_runs_the_chapters_and_keeps_the_notebooks(course, capsys):
 
 
 # The command line.
-
-
-def test_help_does_not_import_torch():
-    code = "from autograder.__main__ import main\ntry:\n    main(['--help'])\n"
-    done = python(f"{code}finally:\n    import sys; print('torch' in sys.modules)")
-    assert done.returncode == 0 and done.stdout.endswith("\nFalse\n"), done.stderr
-    assert all(command in done.stdout for command in ("notebooks", "links", "record", "rehearsal"))
 
 
 def test_unknown_chapters_and_commands_are_refused(course, capsys, monkeypatch):

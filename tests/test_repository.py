@@ -48,6 +48,8 @@ def test_workflows_call_make_and_nothing_else() -> None:
                 r"(?:sudo )?make ([a-z-]+)(?: test-all)?(?: [A-Z]+=([\w.-]+|\${{ matrix.\w+ }}))*", line
             )
             assert found and found[1] in targets(), f"{path.name}: {line}"
+    assert "make test" in commands(ROOT / ".github/workflows/test.yml")
+    assert "make test test-all" in commands(ROOT / ".github/workflows/nightly.yml")
 
 
 def test_actions_are_pinned_and_may_do_little() -> None:
@@ -70,11 +72,6 @@ def test_actions_are_pinned_and_may_do_little() -> None:
 def test_the_workflows_are_without_mistakes() -> None:
     done = run("node", "--input-type=module", "--eval", LINT, "-", node_packages(), *WORKFLOWS)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
-
-
-def test_both_kinds_of_runs_are_called() -> None:
-    assert "make test" in commands(ROOT / ".github/workflows/test.yml")
-    assert "make test test-all" in commands(ROOT / ".github/workflows/nightly.yml")
 
 
 def test_what_make_test_takes_of_each_kind_is_there() -> None:

@@ -30,8 +30,6 @@ def test_every_claim_says_what_would_decide_it() -> None:
         assert not claim.use.endswith(".")
         assert claim.at_least >= 1.05 or claim is CLAIMS["F27"]  # "competitive" with what it is compared to
     assert [name for name, claim in CLAIMS.items() if not claim.words] == ["D6"]  # not known
-    assert CLAIMS["E3"].at_least == 1.08
-    assert CLAIMS["D4"].cost
 
 
 def test_each_claim_has_its_own_threshold_and_device_and_the_whole_interval_counts() -> None:
