@@ -353,8 +353,8 @@ def test_outputs_of_another_run_are_not_kept(ran, capsys):
     whole = read(path)
     error = nbformat.v4.new_output("error", ename="ValueError", evalue="no", traceback=[])
     here = nbformat.v4.new_output("stream", text="see /home/ada/x")
-    wrong = {"execution_count": (5, None), "outputs": ([error], [here])}
-    for key, value in [(key, value) for key, values in wrong.items() for value in values]:
+    wrong = [("execution_count", 5), ("execution_count", None), ("outputs", [error]), ("outputs", [here])]
+    for key, value in wrong:
         changed = deepcopy(whole)
         changed.cells[-1][key] = value
         nbformat.write(changed, path)

@@ -295,15 +295,12 @@ def graded(people: dict[str, Person]) -> dict[str, Person]:
     return people
 
 
-def test_the_front_page_opens_and_its_chapters_are_there(people):
+def test_the_front_page_opens_its_chapters_are_there_and_only_the_instructor_has_the_formgrader(people):
     for person in people.values():
         assert person.arrive().url.endswith("/lab/tree/course/index.ipynb")
         chapters = {one["name"] for one in person.get("api/contents/course").json()["content"]}
         assert {"index.ipynb", "00_measuring.ipynb", "14_capstone.ipynb"} <= chapters
         assert person.get("api/contents/data/digits.npz?content=0").ok
-
-
-def test_only_the_instructor_has_the_formgrader(people):
     found = {name: person.get("formgrader/api/status").status_code for name, person in people.items()}
     assert found == {"ada": 404, "bo": 404, "instructor": 200}
     page = people["ada"].get("lab").text

@@ -205,9 +205,7 @@ def unpack_wheels(checkout: Path, made_for: str) -> None:
 
 
 @pytest.mark.parametrize("target", [("lab",), ("lab", "PYTHON=python3")])
-def test_a_bundle_for_another_python_is_refused_and_one_for_this_installed_from_its_wheels(
-    make, python, checkout, target
-):
+def test_a_bundle_is_refused_for_another_python_or_installed_from_its_wheels(make, python, checkout, target):
     unpack_wheels(checkout, f"Python 3.12 on {platform.system()} {platform.machine()}")
     done = make(*target)
     assert done.returncode

@@ -1,6 +1,7 @@
 """Verdicts follow from evidence: made-up cells about real claims."""
 
 import warnings
+from unittest.mock import Mock
 
 import pytest
 
@@ -105,17 +106,10 @@ def test_the_articles_code_has_a_verdict_of_its_own() -> None:
 
 
 def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFixture[str]) -> None:
-    def old() -> bool:
-        warnings.warn("use the new one", FutureWarning, stacklevel=1)
-        return True
-
-    def old_in_torchvision() -> bool:
-        warnings.warn("The parameter 'pretrained' is deprecated since 0.13", UserWarning, stacklevel=1)
-        return True
-
-    def refuses() -> bool:
-        raise RuntimeError("self must be a matrix\nand more")
-
+    old = lambda: warnings.warn("use the new one", FutureWarning, stacklevel=1) or True
+    deprecated = "The parameter 'pretrained' is deprecated since 0.13"
+    old_in_torchvision = lambda: warnings.warn(deprecated, UserWarning, stacklevel=1) or True
+    refuses = Mock(side_effect=RuntimeError("self must be a matrix\nand more"))
     verdicts.behaviour("C3", "A buffer moves with the module.", True)
     verdicts.fewer("B3", "results that are kept", without=20, following=2)
     verdicts.documented("D6", "Nothing is promised.", "https://pytorch.org")
