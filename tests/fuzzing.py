@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 from nbformat import NotebookNode
+from torch.utils._pytree import tree_leaves
 
 from autograder.authoring.builder import build
 from autograder.nbgrader_plugin.execute import put_outputs
@@ -193,50 +194,23 @@ def made(node: messages.ObjectNode) -> object:
 
 def use(value: Any) -> None:
     """Touch all of a value: its memory must be there."""
-    if isinstance(value, torch.Tensor):
-        if value.device.type == "cpu" and value.numel() < 1_000_000:
-            value.clone()
-    elif isinstance(value, np.ndarray):
-        value.copy()
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            use(key)
-            use(item)
-    elif isinstance(value, (list, tuple, set)):
-        for item in value:
-            use(item)
+    for leaf in tree_leaves(value):
+        if isinstance(leaf, np.ndarray):
+            leaf.copy()
+        elif isinstance(leaf, torch.Tensor) and leaf.device.type == "cpu" and leaf.numel() < 1_000_000:
+            leaf.clone()
 
 
 SIZES = st.integers(0, 8) | st.sampled_from([-1, 64, 1 << 20, 1 << 31, (1 << 62) - 1, 1 << 63])
-SEVERAL = st.lists(SIZES, max_size=4)
 NAMES = st.sampled_from(
     ["float32", "int64", "bool", "complex64", "bfloat16", "float8_e4m3fn", "quint8", "load", "_inductor",
      "cpu", "meta", "cuda", "cuda:99", "|O8", "<f4", "=i8", "(2,)i4", "i4,,", "", "channels_last", "bits8",
      "ValueError", "KeyError", "UnicodeDecodeError", "BaseExceptionGroup", "SystemExit"]
 ) | TEXTS  # fmt: skip
-PLACES = st.tuples(SIZES, SIZES).map(list) | st.none()
-WORDS = st.text(max_size=20)
-
-
-def node(tag: str, **fields: st.SearchStrategy) -> st.SearchStrategy:
-    """A node of the wire's schema, with any values in its fields."""
-    return st.fixed_dictionaries({"node": st.just(tag), **fields})
-
-
-ARRAYS = node("array", dtype=NAMES, shape=SEVERAL, buffer=PLACES)
-GIVEN_ARRAYS = node(
-    "given array", dtype=NAMES, shape=SEVERAL, strides=SEVERAL, storage=SIZES, offset=SIZES,
-    writeable=st.booleans(),
-)  # fmt: skip
-TENSORS = node(
-    "tensor", dtype=NAMES, device=st.just("cpu") | NAMES, shape=SEVERAL, strides=SEVERAL,
-    grad=SIZES | st.none(), storage=SIZES | st.none(), offset=SIZES, buffer=PLACES,
-)  # fmt: skip
-STACKS = node("stack", dtype=NAMES, shapes=st.lists(SEVERAL, max_size=4), buffer=PLACES)
 
 
 @st.composite
-def fitting(draw: st.DrawFn) -> dict:
+def fitting(draw: st.DrawFn) -> messages.Node:
     """A tensor or array whose sizes fit the payload, as most do."""
     shape = draw(st.lists(st.integers(0, 3), max_size=3))
     count = int(np.prod(shape)) if shape else 1
@@ -245,63 +219,31 @@ def fitting(draw: st.DrawFn) -> dict:
     sent = int(np.prod([1 if stride == 0 else n for n, stride in zip(shape, strides, strict=True)] or [1]))
     if draw(st.booleans()):
         kind = draw(st.sampled_from(["<f4", "<i8", "|b1", "<c8"]))
-        return {"node": "array", "dtype": kind, "shape": shape, "buffer": [0, count * int(kind[-1])]}
-    tensor = {"node": "tensor", "dtype": dtype, "device": "cpu", "shape": shape, "strides": strides}
+        return messages.ArrayNode(kind, shape, (0, count * int(kind[-1])))
     if draw(st.booleans()):
-        return tensor | {"storage": draw(st.integers(0, 3)), "offset": draw(st.integers(0, 40))}
-    return tensor | {"buffer": [draw(st.integers(0, 8)), sent * size]}
+        given, offset = draw(st.integers(0, 3)), draw(st.integers(0, 40))
+        return messages.TensorNode(dtype, "cpu", shape, strides, storage=given, offset=offset)
+    place = draw(st.integers(0, 8)), sent * size
+    return messages.TensorNode(dtype, "cpu", shape, strides, buffer=place)
 
 
-def sequence(items: list) -> dict:
-    """The node of a list."""
-    return {"node": "sequence", "kind": "list", "items": items}
+def any_of_the_schema() -> None:
+    """Have Hypothesis fill the fields of the schema's types with sizes and names that may do harm."""
+    st.register_type_strategy(int, SIZES)
+    st.register_type_strategy(str, NAMES)
+    for kind in vars(messages).values():
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            made_of = st.builds(kind, **dict.fromkeys(kind.__struct_fields__, ...))
+            fits = kind in (messages.TensorNode, messages.ArrayNode)
+            st.register_type_strategy(kind, fitting() | made_of if fits else made_of)
 
 
-LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(-(1 << 63), (1 << 64) - 1), st.floats(), WORDS, fitting(), ARRAYS,
-    GIVEN_ARRAYS, TENSORS, STACKS, node("scalar", value=ARRAYS | GIVEN_ARRAYS),
-    node("integer", digits=WORDS | st.integers().map(hex)), node("bytes", data=st.binary(max_size=20)),
-    node("complex", real=st.floats(), imaginary=st.floats()),
-    node("setting", kind=st.sampled_from(["dtype", "device", "memory_format", "x"]), name=NAMES),
-    node("object", number=SIZES | st.none(), type=NAMES),
-)  # fmt: skip
-VALUES = st.recursive(
-    LEAVES,
-    lambda inner: (
-        node("sequence", kind=st.sampled_from(["list", "tuple", "set"]), items=st.lists(inner, max_size=4))
-        | node("dict", items=st.lists(st.tuples(inner, inner).map(list), max_size=4))
-    ),
-    max_leaves=8,
-)
-RESULTS = st.one_of(fitting(), st.lists(fitting(), max_size=3).map(sequence), VALUES)
-COUNTS = st.dictionaries(NAMES, SIZES, max_size=3)
-COSTS = st.none() | st.fixed_dictionaries(
-    {
-        "operations": COUNTS | st.just({f"aten.{decode.PROBES[3]}": 1}), "views": COUNTS,
-        **dict.fromkeys(("bytes", "peak_bytes", "copies", "transfers", "syncs"), SIZES),
-    }
-)  # fmt: skip
-
-
-def said(message: str, **fields: st.SearchStrategy) -> st.SearchStrategy:
-    """A message, or a part of one, with any values in its fields."""
-    return st.fixed_dictionaries({"message": st.just(message), **fields})
-
-
-STREAMS = said("Stream", name=st.sampled_from(["stdout", "stderr", "x"]), text=WORDS)
-KINDS = st.sampled_from(["display_data", "execute_result", "error"])
-DATA = st.dictionaries(st.sampled_from(["text/plain", "image/png", "text/html"]), WORDS)
-ERRORS = said("ErrorShown", name=WORDS, text=WORDS, traceback=st.lists(WORDS))
-SHOWN = STREAMS | said("Display", kind=KINDS, data=DATA) | ERRORS
-BESIDE = {"warnings": st.lists(WORDS, max_size=11), "printed": st.lists(STREAMS, max_size=3)}
+any_of_the_schema()
+PROBED = st.builds(messages.CountedCosts, operations=st.just({f"aten.{decode.PROBES[3]}": 1}))
+SEVERAL = st.lists(fitting(), max_size=3).map(lambda items: messages.SequenceNode("list", items))
 MESSAGES = st.one_of(
-    st.fixed_dictionaries(
-        {"message": st.just("Returned"), "result": RESULTS},
-        optional={"graph": SIZES, "costs": COSTS, "said": st.fixed_dictionaries(BESIDE)},
-    ),
-    said("Found", value=VALUES),
-    said("Raised", types=st.lists(NAMES), by_torch=st.booleans(), text=WORDS, told=WORDS),
-    said("CellShown", outputs=st.lists(SHOWN, max_size=5)),
+    *map(st.from_type, (messages.Returned, messages.Found, messages.Raised, messages.CellShown)),
+    st.builds(messages.Returned, result=fitting() | SEVERAL, costs=st.none() | PROBED),
     ODD_VALUES.map(str),
 )
 
@@ -356,8 +298,7 @@ PROPERTIES = {
     "bytes are received": Property(is_received, streams()),
 }
 # What broke one of them once, or might have.
-FOUND: dict[str, list] = {
+FOUND = {
     "a submitted file is graded": [b"", b"\0", b"9" * 5000, b"[" * 100_000, b'{"cells": [], "nbformat": 4}'],
-    "a message is read": [],
     "bytes are received": [(b"", 0), (b"\0" * 16, 20)],
 }

@@ -6,12 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
 import pytest
+from filelock import FileLock
 from nbclient import NotebookClient
 from repository import ROOT
 
@@ -48,7 +47,8 @@ def python_with(name: str) -> Path:
     told = hashlib.sha256(repr([str(base), arguments, *(path.read_text() for path in files)]).encode())
     folder = ROOT / "build" / "versions" / name
     python, done = folder / "bin" / "python", folder / "installed"
-    with _locked(folder.with_suffix(".lock")):
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):  # only one of the test processes installs
         if done.is_file() and done.read_text() == told.hexdigest():
             return python
         uv = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
@@ -79,13 +79,3 @@ def _interpreter(version: str) -> Path:
         if not subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode:
             return path
     raise AssertionError("the Python that runs this does not run")
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Only one of the test processes installs."""
-    fcntl = pytest.importorskip("fcntl", reason="a file is locked as on Linux and macOS")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -231,9 +231,6 @@ class Generator(torch.Generator):
     def __new__(cls, device: object = "cpu") -> Generator:
         return super().__new__(cls)
 
-    def __init__(self, device: object = "cpu") -> None:
-        super().__init__()
-
 
 class Autocast(torch.autocast):
     """Autocast for the GPU, done on the CPU, with the type that a GPU takes by itself."""

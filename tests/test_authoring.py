@@ -1,16 +1,15 @@
 """The builder, on a course of its own: what it makes of scripts, what it keeps, and what it refuses."""
 
-import os
 import re
 import shutil
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from unittest.mock import Mock
 
 import jupytext
 import nbformat
 import pytest
-from programs import python
 from repository import ROOT
 
 from autograder.__main__ import main
@@ -46,8 +45,7 @@ assert twice("ab") == "abab"
 CHAPTER = (
     "# %% [markdown]\n# # One\n\n# %%\nimport os\n\nprint(os.path.basename(os.getcwd()))\n\n# %%\n1 + 1\n"
 )
-GIVEN = '# %% id="setup" role="given"\nimport torch\n'
-CHECKED = f'{GIVEN}\n# %% id="twice_hidden" role="test"\ncheck(twice, points=2)\n'
+GIVEN = '# %% tags=["x"] id="setup" role="given"\nimport torch\n'
 
 
 @pytest.fixture
@@ -81,35 +79,14 @@ def test_building_twice_gives_the_same_also_of_a_script_that_jupyterlab_wrote(co
     assert builder.build(source) == fresh
 
 
-def test_a_course_without_an_address_is_refused(course, capsys, monkeypatch):
-    (course / "pyproject.toml").write_text("[project]\n")
-    monkeypatch.chdir(course)
-    assert main(["notebooks"]) == 1
-    assert "pyproject.toml lacks a line `Repository = " in capsys.readouterr().err
-
-
-def test_every_change_of_a_script_is_noticed(course):
-    source, notebook = course / "course/01_one.py", course / "course/01_one.ipynb"
-    nbformat.write(builder.build(source), notebook)
-    assert builder.is_current(notebook, builder.build(source))
-    script = source.read_text()
-    for old, new in [("1 + 1", "1 + 2"), ("# %%\n1", '# %% tags=["x"]\n1'), ("[markdown]", "[raw]")]:
-        source.write_text(script.replace(old, new))
-        assert not builder.is_current(notebook, builder.build(source)), new
-
-
-def test_ids_that_occur_twice_and_another_sum_of_points_are_refused(course):
+def test_another_sum_of_points_than_the_text_says_is_refused(course):
     source = course / "solutions/01_one/01_one.py"
     script = f"# %% [markdown]\n# The exercise. 1 points, about 10 minutes.\n\n{SOLUTION}"
     source.write_text(script)
     builder.build(source)
-    for old, new, sentence in [
-        ("twice_check", "twice", r"01_one\.py: more than one cell has the id twice"),
-        ("points=1", "points=1.5", r"its text says 1 points, and its tests give 1\.5"),
-    ]:
-        source.write_text(script.replace(old, new))
-        with pytest.raises(builder.BuildError, match=sentence):
-            builder.build(source)
+    source.write_text(script.replace("points=1", "points=1.5"))
+    with pytest.raises(builder.BuildError, match=r"its text says 1 points, and its tests give 1\.5"):
+        builder.build(source)
 
 
 # Headers say an id and a role; nbgrader's metadata is made of them.
@@ -121,8 +98,10 @@ def cells_of(folder: Path, script: str) -> list[nbformat.NotebookNode]:
     return builder.build(source).cells
 
 
-def test_nbgraders_metadata_comes_from_the_role(course):
-    cells = cells_of(course, f"{GIVEN}\n{SOLUTION}")
+def test_nbgraders_metadata_comes_from_the_role_and_what_else_a_header_says_is_kept(course):
+    plain, *cells = cells_of(course, f"# %%\n1\n\n{GIVEN}\n{SOLUTION}")
+    assert (plain.id, plain.metadata) == ("cell-0", {})
+    assert cells[0].metadata.pop("tags") == ["x"]
     common = {"schema_version": 3, "task": False, "grade": False, "locked": True, "solution": False}
     answer, test = {"locked": False, "solution": True}, {"grade": True, "points": 1}
     more = {"setup": {}, "twice": answer, "twice_check": test}
@@ -131,17 +110,10 @@ def test_nbgraders_metadata_comes_from_the_role(course):
         assert cell.metadata == {"nbgrader": common | {"grade_id": cell.id} | more[cell.id]}
 
 
-def test_what_else_a_header_says_is_kept(course):
-    plain, tagged = cells_of(course, '# %%\n1\n\n# %% tags=["x"] id="setup" role="given"\n2\n')
-    assert (plain.id, plain.metadata) == ("cell-0", {})
-    assert tagged.metadata.tags == ["x"] and set(tagged.metadata) == {"nbgrader", "tags"}
-
-
 def test_a_test_gives_the_points_of_its_last_line(course):
     for header, code, points in [
         ("", "check(f, like=g, on=h, points=2)", "2"),
         ("", "def g():\n    return 1\n\n\nrace(\n    f, against=g, on=h, points=1.5\n)  # fast", "1.5"),
-        ("", "check(f, points=3.0)\n### END HIDDEN TESTS", "3"),
         (" points=2", "assert f(1) == 2", "2"),
         (" points=0.5", "check(f)", "0.5"),
         (" points=1", "%time f(1)", "1"),
@@ -151,8 +123,7 @@ def test_a_test_gives_the_points_of_its_last_line(course):
 
 
 CHECK, T = "check(f, points=1)", 'id="t" role="test"'
-# nbgrader's own metadata: a test; an answer that a person grades, and a task, which the course does not have.
-TEST = '{"grade": true, "grade_id": "t", "locked": true, "points": 1, "solution": false, "task": false}'
+# nbgrader's own metadata: an answer that a person grades, and a task, which the course does not have.
 MANUAL = '{"grade": true, "grade_id": "t", "locked": false, "points": 1, "solution": true, "task": false}'
 TASK = '{"grade": false, "grade_id": "t", "locked": true, "points": 1, "solution": false, "task": true}'
 # What the build says, and of which headers and codes.
@@ -161,25 +132,17 @@ WRONG_HEADERS = {
     "as Python, has no check or race with points=": [(T, "%time check(f, points=1)")],
     "both its code and its header have points=": [(f"{T} points=1", CHECK)],
     "points must be a number above 0, not 'ONE'": [(T, "check(f, points=ONE)")],
-    "points must be a number above 0, not '-1'": [(T, "check(f, points=-1)")],
-    "points must be a number above 0, not True": [(T, "check(f, points=True)")],
     "points must be a number above 0, not inf": [(T, "check(f, points=1e999)")],
     "points must be a number above 0, not 0": [(f"{T} points=0", "f(1)")],
-    "points must be a number above 0, not '2'": [(f'{T} points="2"', "f(1)")],
-    # points that nbgrader would not see
     "one check or race with points=, as its last line": [
-        (T, f"{CHECK}\n{CHECK}"), (T, f"def f():\n    {CHECK}\n\n{CHECK}"), (T, f"{CHECK}\nprint()"),
-        (T, f"for f in g:\n    {CHECK}"), (T, f"done = {CHECK}"),
+        (T, f"{CHECK}\n{CHECK}"), (T, f"for f in g:\n    {CHECK}"), (T, f"done = {CHECK}"),
     ],
-    # points where there is no test
     'its code gives points, but its header has no role="test"': [
         ("", CHECK), ('tags=["x"]', f"def later():\n    {CHECK}"),
     ],
     "only a test gives points, and its role is given": [('id="t" role="given"', CHECK)],
     "only a test gives points, and its role is answer": [('id="t" role="answer" points=1', "f(1)")],
-    # no role, no id
     "must have a role: given, answer, test; 'tset' is none": [('id="t" role="tset"', CHECK)],
-    r"must have a role: given, answer, test; \['test'\] is none": [('id="t" role=["test"]', CHECK)],
     "must have a role: given, answer, test; None is none": [('id="t"', CHECK), ("points=1", "f(1)")],
     "must have an id, in quotation marks": [
         ('role="test"', CHECK), ('id=3 role="test"', CHECK), ('id="" role="test"', CHECK),
@@ -188,8 +151,7 @@ WRONG_HEADERS = {
     # what Jupytext cannot read, and what nbgrader knows besides
     'its header cannot be read: id="t" role=test': [('id="t" role=test', CHECK)],
     'must say id="…" role="…" in place of nbgrader': [
-        (f"nbgrader={MANUAL}", "f(1)"), (f"nbgrader={TASK}", "f(1)"), (f"{T} nbgrader={TEST}", CHECK),
-        ('nbgrader={"grade": true, "grade_id": "t"}', CHECK),
+        (f"nbgrader={MANUAL}", "f(1)"), (f"nbgrader={TASK}", "f(1)"), (f"{T} nbgrader={{}}", CHECK),
     ],
 }  # fmt: skip
 
@@ -241,38 +203,13 @@ def test_a_cell_marked_in_jupyterlab_is_built(course, pair):
     """nbgrader's toolbar writes its own metadata into a cell, which here is a new one."""
     data = {"grade": True, "grade_id": "twice_more", "locked": True, "points": 1, "solution": False}
 
-    def change(cells):
-        cells.append(nbformat.v4.new_code_cell("check(twice, points=2)", metadata={"nbgrader": data}))
-
-    in_jupyterlab(course, ".ipynb", change)
+    new = nbformat.v4.new_code_cell("check(twice, points=2)", metadata={"nbgrader": data})
+    in_jupyterlab(course, ".ipynb", lambda cells: cells.append(new))
     assert "twice_more" in pair.read_text() and 'id="twice_more"' not in pair.read_text()
     assert builder.build(pair).cells[-1].metadata.nbgrader == {
         **data, "points": 2, "schema_version": 3, "task": False
     }  # fmt: skip
     assert lighter(pair.read_text()).endswith('\n# %% id="twice_more" role="test"\ncheck(twice, points=2)\n')
-
-
-def test_headers_that_jupytext_made_heavy_give_the_same(course, pair, monkeypatch):
-    """`jupytext --sync` takes the notebook, if it is younger than the script."""
-    from jupytext.cli import jupytext as command
-
-    pair.write_text(SOLUTION.replace("points=1", "points=1.5") + "\n" + CHECKED)
-    fresh = builder.build(pair)
-    nbformat.write(fresh, pair.with_suffix(".ipynb"))
-    os.utime(pair, (0, 0))
-    light = pair.read_text()
-    monkeypatch.chdir(course)
-    command(["--sync", str(pair.with_suffix(".ipynb"))])
-    heavy = pair.read_text()
-    assert heavy.count("nbgrader={") == 4 and "role=" not in heavy
-    assert builder.build(pair) == fresh
-    assert lighter(heavy).endswith(light) and lighter(light) == light
-
-
-def test_a_folder_outside_the_course_is_refused(tmp_path, course):
-    assert builder.find_root(course / "solutions/01_one") == course
-    with pytest.raises(builder.BuildError, match="not inside"):
-        builder.find_root(Path(tmp_path.anchor))
 
 
 @pytest.mark.slow
@@ -342,10 +279,7 @@ def ran(course, monkeypatch):
         cell.execution_count, cell.outputs = number, [shown]
     nbformat.write(made, course / "course/01_one.ipynb")
 
-    def execute(*_):
-        raise builder.BuildError("was run")
-
-    monkeypatch.setattr(builder, "execute", execute)
+    monkeypatch.setattr(builder, "execute", Mock(side_effect=builder.BuildError("was run")))
     return course
 
 
@@ -419,8 +353,8 @@ def test_outputs_of_another_run_are_not_kept(ran, capsys):
     whole = read(path)
     error = nbformat.v4.new_output("error", ename="ValueError", evalue="no", traceback=[])
     here = nbformat.v4.new_output("stream", text="see /home/ada/x")
-    wrong = {"execution_count": (5, None), "outputs": ([error], [here])}
-    for key, value in [(key, value) for key, values in wrong.items() for value in values]:
+    wrong = [("execution_count", 5), ("execution_count", None), ("outputs", [error]), ("outputs", [here])]
+    for key, value in wrong:
         changed = deepcopy(whole)
         changed.cells[-1][key] = value
         nbformat.write(changed, path)
@@ -486,13 +420,6 @@ def test_record_runs_the_chapters_and_keeps_the_notebooks(course, capsys):
 # The command line.
 
 
-def test_help_does_not_import_torch():
-    code = "from autograder.__main__ import main\ntry:\n    main(['--help'])\n"
-    done = python(f"{code}finally:\n    import sys; print('torch' in sys.modules)")
-    assert done.returncode == 0 and done.stdout.endswith("\nFalse\n"), done.stderr
-    assert all(command in done.stdout for command in ("notebooks", "links", "record", "rehearsal"))
-
-
 def test_unknown_chapters_and_commands_are_refused(course, capsys, monkeypatch):
     monkeypatch.chdir(course)
     assert main(["notebooks", "99"]) == 1
@@ -502,8 +429,3 @@ def test_unknown_chapters_and_commands_are_refused(course, capsys, monkeypatch):
         with pytest.raises(SystemExit) as end:
             main(wrong)
         assert end.value.code == 2, wrong
-
-
-def test_rehearsal_gets_its_own_arguments(monkeypatch):
-    monkeypatch.setattr("autograder.authoring.rehearsal.main", lambda argv: len(argv))
-    assert main(["rehearsal", "--students", "3", "--help"]) == 3

@@ -1,39 +1,14 @@
-"""The figures that are published, and the benchmark of the judges that makes some of them."""
+"""The figures that are published: they keep the promises."""
 
 import json
-import sys
 
-import pytest
-from programs import run
 from repository import CHAPTERS, ROOT
 
-KEYS = {"judge", "work", "load", "ratio", "verdicts", "wrong", "undecided", "median_s", "p95_s"}
 OURS = "the judge that grades"
-DRAWN = {"launches", "drawn", "drawn_wrong", "drawn_undecided", "measured"}
-NOTICED = {"strays", "thrown_away", "signs_only", "put_off"}
 
 
 def published(name):
     return json.loads((ROOT / "data" / f"{name}.json").read_text(encoding="utf-8"))
-
-
-@pytest.mark.machine
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="launches need Linux")
-def test_a_quick_benchmark_of_the_judges_writes_its_table_and_chart(tmp_path):
-    table, chart = tmp_path / "judge.json", tmp_path / "judge.png"
-    command = [sys.executable, "benchmarks/judge.py", "--quick", "--output", table, "--chart", chart]
-    done = run(*command, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    content = json.loads(table.read_text())
-    assert content.keys() == {"machine", "processors", "date", "rows", "same"}
-    ours = [row for row in content["rows"] if row["judge"] == OURS]
-    assert all(row.keys() == KEYS | DRAWN | NOTICED for row in ours)
-    assert all(row.keys() == KEYS for row in content["rows"] if row not in ours)
-    assert len({row["judge"] for row in content["rows"]}) == 5
-    assert len({row["work"] for row in ours}) == 5
-    assert chart.read_bytes().startswith(b"\x89PNG")
-    assert sum(row["wrong"] for row in [*ours, *content["same"]]) == 0
-    assert len(content["same"]) >= 12
 
 
 def test_the_published_table_keeps_the_promise():

@@ -99,31 +99,25 @@ def test_short_calls_are_not_judged(device: str) -> None:
         judge_on_device(Work([cell], "work"), Work([cell], "work"), numbers, threshold=1.5, device=device)
 
 
-@pytest.mark.parametrize(
-    ("on", "threshold", "error", "said"),
-    [
+def test_nonsense_is_refused() -> None:
+    sides = Work([GIVEN], "slow"), Work([QUICK], "quick")
+    for on, threshold, error, said in [
         (lambda generator, device: torch.ones(9), 2, ValueError, "the same inputs each time"),
         (lambda generator, device: torch.rand(9, generator=generator).numpy(), 2, TypeError, "plain values"),
         (numbers, -1, ValueError, "above 0"),
-    ],
-)
-def test_nonsense_is_refused(on, threshold, error, said) -> None:
-    with pytest.raises(error, match=said):
-        judge_on_device(Work([GIVEN], "slow"), Work([QUICK], "quick"), on, threshold=threshold, device="cpu")
+    ]:
+        with pytest.raises(error, match=said):
+            judge_on_device(*sides, on, threshold=threshold, device="cpu")
 
 
-@pytest.mark.parametrize(
-    ("attempt", "said"),
-    [
-        ("open('/var/tmp/left-behind', 'w')", "Read-only file system"),
-        ("import socket; socket.create_connection(('127.0.0.1', 22), 5)", "refused|unreachable"),
-        ("import os; assert len([p for p in os.listdir('/proc') if p.isdigit()]) > 9, 'few'", "few"),
-    ],
-)
-def test_a_side_is_alone(attempt: str, said: str) -> None:
-    with pytest.raises(DuelError) as found:
-        race(f"{attempt}\n{GIVEN}", "cpu", "slow")
-    assert any(words in str(found.value) for words in said.split("|")), found.value
+def test_a_side_is_alone() -> None:
+    for attempt, said in {
+        "open('/var/tmp/left-behind', 'w')": "Read-only file system",
+        "import socket; socket.create_connection(('127.0.0.1', 22), 5)": "refused|unreachable",
+        "import os; assert len([p for p in os.listdir('/proc') if p.isdigit()]) > 9, 'few'": "few",
+    }.items():
+        with pytest.raises(DuelError, match=said):
+            race(f"{attempt}\n{GIVEN}", "cpu", "slow")
 
 
 DRIVER = r"""

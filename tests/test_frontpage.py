@@ -1,39 +1,27 @@
 """The front page: the map of the course, and the reader's own progress on it."""
 
-import json
-import os
 import shutil
-from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
-from repository import CHAPTERS, ROOT
+from repository import CHAPTERS, ROOT, notebook
 
 from autograder.judging import progress
 from autograder.measuring import store
 from autograder.teaching import course_map
 
-EXERCISE = "exercises/00_measuring/00_measuring.ipynb"
+INDEX = notebook(ROOT / "course/index")
 
 
-def index(root: Path) -> nbformat.NotebookNode:
-    return nbformat.read(root / "course/index.ipynb", as_version=4)
-
-
-def map_of(root: Path) -> str:
+def shown_map() -> str:
     """What the front page shows as its map."""
-    (output,) = [output for cell in index(root).cells for output in cell.get("outputs", ())]
+    (output,) = [output for cell in INDEX.cells for output in cell.get("outputs", ())]
     return output.data["text/markdown"].replace("\N{NO-BREAK SPACE}", " ")
 
 
-def run(notebook: nbformat.NotebookNode, folder: Path, cache: Path) -> None:
-    client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}})
-    client.execute(env={**os.environ, "XDG_CACHE_HOME": str(cache)})
-
-
 def test_every_chapter_and_its_exercises_are_on_the_map():
-    shown = map_of(ROOT)
+    shown = shown_map()
     assert [name for name in CHAPTERS if f"]({name}.ipynb)" not in shown] == []
     assert [name for name in CHAPTERS if f"](../exercises/{name}/{name}.ipynb)" not in shown] == []
     assert "none passed yet" in shown and "●" not in shown, "it knows nothing of who built it"
@@ -42,18 +30,11 @@ def test_every_chapter_and_its_exercises_are_on_the_map():
 def test_the_map_is_what_the_chapters_and_exercises_say(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT / "course")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for cell in index(ROOT).cells:
+    for cell in INDEX.cells:
         if cell.cell_type == "code":
             exec(cell.source, {})
     printed = capsys.readouterr().out.replace("\N{NO-BREAK SPACE}", " ").strip()
-    assert printed == map_of(ROOT), "run `make notebooks ARGS=index`"
-
-
-def test_a_chapter_says_what_it_takes():
-    found = course_map.chapter("08_many_gpus", ROOT / "course")
-    assert (found.title, found.minutes, found.needs) == ("08 · Many GPUs", 45, "CPU, two processes")
-    assert list(found.levels) == ["easy", "hard", "medium", "hard", "medium"]
-    assert len(found.tests) == 5 and found.exercise_minutes == 85
+    assert printed == shown_map(), "run `make notebooks ARGS=index`"
 
 
 def test_a_chapter_without_its_times_is_refused(tmp_path):
@@ -73,55 +54,22 @@ def test_exercises_that_are_not_there_yet_are_no_error(tmp_path, monkeypatch, ca
     assert "01 · Creating tensors" in shown and "not fetched yet" in shown
 
 
-def test_a_broken_file_counts_as_none(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("place", "kept"), [("exercises", {"00_measuring": ["scores_costs_check"]}), ("solutions", {})]
+)
+def test_what_passes_is_kept_but_not_in_the_instructors_version(tmp_path, monkeypatch, place, kept):
+    """In a kernel, and on the front page: tests/browser/test_class.py."""
+    folder = shutil.copytree(ROOT / "exercises/00_measuring", tmp_path / place / "00_measuring")
+    monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert progress.passed() == {}
-    store.write(progress.NAME, {"01_one": {"a_check": "2026-11-21"}})
-    assert progress.passed() == {"01_one": {"a_check": "2026-11-21"}}
+    tests = progress.exercises_in(folder / "00_measuring.ipynb")["scores_costs"]
+    history = SimpleNamespace(input_hist_raw=[tests["scores_costs_check"]])
+    for number, word in enumerate(("failed", "passed")):
+        assert progress.passed() == {}
+        shell = SimpleNamespace(kernel=True, execution_count=number, history_manager=history)
+        monkeypatch.setattr("IPython.get_ipython", lambda shell=shell: shell)
+        progress.note_outcome(word)
+    assert {chapter: list(names) for chapter, names in progress.passed().items()} == kept
+    store.write(progress.NAME, None)
     store.path_of(progress.NAME).write_text("{")
-    assert progress.passed() == {}
-
-
-# Two of the exercises of chapter 00: one solved, one not.
-ANSWERS = {
-    "scores_costs": """\
-def scores_costs(n, m, d):
-    result = 4 * n * m
-    least = 4 * d * (n + m) + result
-    return {'operations': 3, 'allocated': 3 * result, 'least_bytes': least, 'flops': 2 * n * m * d}""",
-    "seconds_per_call": "def seconds_per_call(*anything):\n    return 3",
-}
-
-
-@pytest.mark.slow
-def test_what_passes_is_kept_here_and_shown_on_the_front_page(tmp_path):
-    for folder in ("course", "exercises"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    cache = tmp_path / "cache"
-    kept = cache / "autograder/progress.json"
-    exercise = tmp_path / EXERCISE
-    notebook = nbformat.read(exercise, as_version=4)
-    notebook.cells = [cell for cell in notebook.cells if cell.id.startswith(("setup", *ANSWERS))]
-    notebook.cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    for cell in notebook.cells:
-        cell.source = ANSWERS.get(cell.id, cell.source)
-
-    run(notebook, exercise.parent, cache)
-    known = json.loads(kept.read_text())
-    assert [(chapter, list(tests)) for chapter, tests in known.items()] == [
-        ("00_measuring", ["scores_costs_check"])
-    ]
-
-    page = index(tmp_path)
-    run(page, tmp_path / "course", cache)
-    nbformat.write(page, tmp_path / "course/index.ipynb")
-    assert "**1 of " in map_of(tmp_path) and "●○○○○ 1 of 5" in map_of(tmp_path)
-    assert "progress.json" in map_of(tmp_path)
-
-    # The instructors' version of a notebook is nobody's progress.
-    kept.unlink()
-    solutions = tmp_path / "solutions/00_measuring"
-    solutions.mkdir(parents=True)
-    shutil.copy(exercise, solutions)
-    run(notebook, solutions, cache)
-    assert not kept.exists()
+    assert progress.passed() == {}, "a broken file counts as none"

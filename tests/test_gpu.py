@@ -9,8 +9,9 @@ from repository import ROOT
 
 from autograder.__main__ import main as command
 from autograder.authoring import records
-from autograder.gpu import device_judge, limits
-from autograder.gpu.command import JUDGES, STEPS, main
+from autograder.files import write_whole
+from autograder.gpu import device_judge
+from autograder.gpu.command import JUDGES, main
 
 CHAPTER = """# %%
 from autograder import compare
@@ -51,8 +52,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A course of one chapter, which fails, and one solution."""
     folder = tmp_path / "a course"
     for name, text in {"course/01_twice.py": CHAPTER, "solutions/01_twice/01_twice.py": EXERCISES}.items():
-        (folder / name).parent.mkdir(parents=True)
-        (folder / name).write_text(text, encoding="utf-8")
+        write_whole(folder / name, text)
     shutil.copy(ROOT / "pyproject.toml", folder)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -63,20 +63,17 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def found(out: Path, step: str) -> dict:
-    return json.loads((out / f"{step}.json").read_text(encoding="utf-8"))
-
-
 @pytest.mark.slow
 def test_all_steps_with_the_cpu_in_its_place(course: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "out"
     call = ["--out", str(out), "--device", "cpu", "--minutes", "10"]
     assert main(call) == 1
     said = capsys.readouterr().out
-    (error,) = found(out, "branches")["course/01_twice.py"]["errors"]
+    found = {step: json.loads((out / f"{step}.json").read_text()) for step in ("branches", "ratios")}
+    (error,) = found["branches"]["course/01_twice.py"]["errors"]
     assert "cell-0" in error["cell"] and "4: compare(" in error["line"] and "WHAT" in error["error"]
     assert "NameError" in said, "an error is told at once"
-    (race,) = found(out, "ratios")["solutions/01_twice/01_twice.py"]["races"]
+    (race,) = found["ratios"]["solutions/01_twice/01_twice.py"]["races"]
     assert race["laps"][0]["device"] == "cpu" and race["laps"][0]["ratio"] > 3
     page = (out / "report.md").read_text(encoding="utf-8")
     assert "What failed: 2 in 4 runs" in page, "the chapter fails where it is tried and where it is recorded"
@@ -105,36 +102,14 @@ def test_what_no_time_was_left_for_is_done_by_the_next_call(course: Path, tmp_pa
     assert not (out / "recordings.json").exists()
 
 
-def test_nonsense_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    for words, said in [
-        (["--only", "races"], "no step is called 'races'"),
-        (["--minutes", "-1"], "a number above 0 is needed"),
-    ]:
-        with pytest.raises(SystemExit):
-            main(["--out", str(tmp_path), "--device", "cpu", *words])
-        assert said in capsys.readouterr().err
-
-
-def test_without_a_gpu_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch) -> None:
+def test_without_a_gpu_it_says_so_and_nonsense_is_refused(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert main(["--out", str(tmp_path / "out")]) == 1
+    assert command(["gpu", "--out", str(tmp_path / "out")]) == 1
     assert "there is no cuda device here" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_the_help_names_the_steps(capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit):
-        command(["gpu", "--help"])
-    said = capsys.readouterr().out
-    assert all(step in said for step in STEPS)
-
-
-def test_a_known_device_has_its_own_data_sheet() -> None:
-    known = {"NVIDIA H200": 4800, "NVIDIA H100 PCIe": 2000, "NVIDIA H100 80GB HBM3": 3350, "Tesla T4": 320}
-    for name, gigabytes in known.items():
-        sheet = limits.sheet_of(name)
-        assert sheet and sheet.bytes == gigabytes * 1e9, name
-    assert limits.sheet_of("NVIDIA GeForce RTX 4090") is None
+        main(["--only", "races"])
+    assert "no step is called 'races'" in capsys.readouterr().err
 
 
 @pytest.mark.slow  # two processes that load torch

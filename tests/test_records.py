@@ -36,13 +36,10 @@ def test_what_is_published_is_plausible_and_the_page_lists_it() -> None:
     assert written.count("](") == len(FILES)
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ([], "lacks `device` or `timings`"),
+def test_what_cannot_be_is_refused() -> None:
+    for content, words in [
         ({"device": DEVICE}, "lacks `device` or `timings`"),
         (record({"kind": "tpu"}), "of kind 'tpu'"),
-        (record({"name": ""}), "the device's name is ''"),
         (record({"torch": None}), "the device's torch is None"),
         (record({"driver": ""}), "the device's driver is ''"),
         (record({"date": (date.today() + timedelta(3)).isoformat()}), "of the future"),
@@ -51,24 +48,12 @@ def test_what_is_published_is_plausible_and_the_page_lists_it() -> None:
         (record(seconds={"rule": [1.0] * 9, "search": [1.0]}), "at least 1 rounds"),
         (record(seconds={"rule": [1.0] * 9, "search": [0.0] * 9}), "a call took 0 to 1 s"),
         (record(seconds={"rule": [1.0] * 9, "search": [float("nan")] * 9}), "a call took"),
-        (record(seconds={"rule": [900.0] * 9, "search": [1.0] * 9}), "a call took 1 to 900 s"),
         (record(seconds={"rule": [10.0] * 9, "search": [1e-9] * 9}), "10,000,000,000 times as fast"),
         (record(seconds=[1, 2]), "lacks a clock or the seconds"),
         ({"device": DEVICE, "timings": {"how tall I am": TIMING}}, "no chapter has a comparison"),
-    ],
-)
-def test_what_cannot_be_is_refused(content: object, words: str) -> None:
-    found = records.problems(content, KNOWN)
-    assert len(found) == 1 and words in found[0], found
-
-
-def test_what_a_device_lacks_is_counted_by_chapter() -> None:
-    lacks = records.missing(record(), KNOWN)
-    cuda = [one for one in KNOWN if one.only in (None, "cuda") and not one.may_miss]
-    assert sum(lacks.values()) == len(cuda) - 1 > 100
-    assert lacks["05_cudnn"] == sum(one.chapter == "05_cudnn" for one in cuda) - 1
-    on_cpu = records.missing(record({"kind": "cpu"}), KNOWN)
-    assert "13_cpu" in on_cpu and "13_cpu" not in lacks
+    ]:
+        (found,) = records.problems(content, KNOWN)
+        assert words in found
 
 
 @pytest.mark.slow

@@ -2,8 +2,7 @@
 counted costs, or what it shares, may be made up.
 """
 
-import gc
-import sys
+import ast
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,11 +16,8 @@ WAYS = {
     "from collections import Counter as C\nC.__setitem__ = f": {"C.__setitem__"},
     "import torch.nn.functional as F\nF.relu += 1": {"F.relu"},
     "def f(x): return vars(x), x.__dict__, eval('1')": {"vars", "__dict__", "eval"},
-    "import sys\nx = sys.modules['a']": {"sys.modules"},
     "%%writefile a.py\nimport importlib": {"importlib"},
-    "x['__builtins__'], getattr(f, '__globals__')": {"__builtins__", "__globals__"},
-    "f(globals=eval(globals()))": {"eval", "globals"},
-    "%time torch.sum = f": {"torch.sum"},
+    "getattr(f, '__globals__'), f(globals=eval(globals()))": {"__globals__", "eval", "globals"},
     "%timeit -n1 exec(x)\n!python -m inspect": {"exec", "inspect"},
     "this is no Python: exec(x), sys.modules": {"exec", "sys.modules"},
     "import sys\nif 'google.colab' in sys.modules: pass": set(),
@@ -29,33 +25,25 @@ WAYS = {
     "self.x = layer.weight.data = 1\nN_CLASSES = 3\n%timeit f(N_CLASSES)": set(),
     "'vars(x)'  # eval(x)": set(),
     "Timer('f()', globals=globals()).timeit()": set(),
-    "messages = ['a'.encode()]": set(),
 }
 # Code, and the word in it that is nobody's business; None where there is no such word.
 WORDS = {
-    "import ctypes": "ctypes",
     "import ctypes\n%matplotlib inline": "ctypes",
     "%%time\nimport torch._C as c": "_C",
     "%timeit sys._getframe()": "_getframe",
-    "!cat /proc/1/maps": "/proc/",
     "found = !cat /proc/1/maps": "/proc/",
     "open('/proc/statm/../self/maps')": "/proc/",
     "%%writefile m.py\nfrom autograder import sandbox": "autograder.sandbox",
-    "%run -m autograder.sandbox.forkserver": "autograder.sandbox",
     "gc.get_objects(\n": "get_objects",
     "torch._C._x?": "_C",
-    "N_CLASSES = 10\n%matplotlib inline": None,
     "%%time\nN_CLASSES, IN_CHANNELS = 10, 3": None,
-    "N_CPUS = !nproc\nN_CLASSES = 10": None,
     "torch.roll?\nN_CLASSES = 10": None,
-    "%timeit -n 1 f(N_CLASSES)": None,
     "# neither ctypes nor sys._getframe\n%pwd": None,
     "def unfinished(\n    N_CLASSES = 10": None,
     "x = '" + "%" * 100_000: None,
     " " * 1_000_000 + "(\n?": None,
     "(" * 100_000: None,
     "\0": None,
-    "!cat /proc/cpuinfo": None,
     "open('/proc/meminfo')": None,
 }
 
@@ -84,40 +72,23 @@ def test_long_chains_of_names_take_no_longer_than_their_length(code: str) -> Non
     assert min(seconds(15_000) for _ in range(3)) < 40 * short  # ten times as long; not a hundred times
 
 
-class _Circle:
-    """Collecting it takes a while, in which another thread may go on."""
+def test_many_threads_may_look_at_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's parser sometimes fails where two threads use it: submissions that are graded side by side."""
+    at_work, parse = [], ast.parse
 
-    def __init__(self) -> None:
-        self.me = self
+    def slowly(source: str) -> ast.Module:
+        at_work.append(source)
+        time.sleep(0.001)
+        assert at_work.pop() == source and not at_work
+        return parse(source)
 
-    def __del__(self) -> None:
-        sum(range(300))
-
-
-def test_many_threads_may_look_at_code() -> None:
-    """Where submissions are graded side by side, each has a thread, and garbage is collected at any time."""
-    code = "\n".join(f"x{line} = ctypes.a(b{line}, [c, {{'d': e + {line}}}])" for line in range(60))
-
-    def look(_number: int) -> list[str]:
-        circles = [_Circle() for _ in range(50)]
-        assert circles
-        return unusual_words(code)
-
-    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
-    sys.setswitchinterval(1e-6)
-    gc.set_threshold(20)
-    try:
-        with ThreadPoolExecutor(4) as threads:
-            found = list(threads.map(look, range(400)))
-    finally:
-        sys.setswitchinterval(interval)
-        gc.set_threshold(*thresholds)
-    assert found == [["ctypes"]] * 400
+    monkeypatch.setattr(ast, "parse", slowly)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(unusual_words, [f"ctypes.a(b{number})" for number in range(20)]))
+    assert found == [["ctypes"]] * 20
 
 
 def test_what_could_change_what_is_said_of_shared_memory() -> None:
-    assert words_of_sharing("from autograder.sandbox import encode as e, student\nimport mmap") == {
-        "autograder.sandbox.encode",
-        "mmap",
-    }
+    imports = "from autograder.sandbox import encode as e, student\nimport mmap"
+    assert words_of_sharing(imports) == {"autograder.sandbox.encode", "mmap"}
     assert words_of_sharing("student.Results._alias = f") == {"Results", "_alias"}

@@ -20,7 +20,10 @@ from programs import environment as clean
 from programs import run
 from repository import ROOT
 
-from autograder.authoring.bundle import this_python
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 # Called in place of Python: writes down how it is called, answers the Makefile's questions like the version
 # and the modules it is made to have, and does nothing else.
@@ -140,21 +143,15 @@ def test_an_installation_that_stops_is_said_and_not_trusted(make, python, checko
     assert python.calls() == []
 
 
-def test_a_given_python_that_stays_incomplete_is_not_trusted_either(make, python):
-    python.becomes(pip=1)
-    failed = make("lab", f"PYTHON={python.path}")
-    assert failed.returncode and "error: not everything could be installed" in failed.stderr
-    python.becomes()
-    python.calls()
-    assert make("lab", f"PYTHON={python.path}").returncode == 0
-    assert python.calls()[0].startswith("-m pip install")
-
-
 # With PYTHON=…, that environment as it is.
 
 
 def test_a_given_python_is_prepared_once(make, python, checkout):
     lab = ("lab", f"PYTHON={python.path}")
+    python.becomes(pip=1)
+    assert "error: not everything could be installed" in make(*lab).stderr
+    python.becomes()
+    python.calls()
     first = make(*lab, PYTHONDONTWRITEBYTECODE="1")
     assert first.returncode == 0, first.stderr
     install, start = python.calls()
@@ -167,8 +164,7 @@ def test_a_given_python_is_prepared_once(make, python, checkout):
     assert not (checkout / ".venv").exists()
 
     assert make(*lab).returncode == 0
-    (start,) = python.calls()
-    assert start.startswith("-m jupyterlab ")
+    assert [line.split()[1] for line in python.calls()] == ["jupyterlab"]
 
     future = time.time() + 60
     os.utime(checkout / "pyproject.toml", (future, future))
@@ -190,9 +186,7 @@ def test_its_torch_is_kept(make, python):
 
 
 def test_without_a_given_python_the_constraints_are_used(make, python, checkout):
-    dry = make("-n", "lab").stdout
-    assert '"python3" -m venv .venv' in dry
-    assert "pip install --constraint constraints.txt --editable '.[dev]'" in dry
+    assert "pip install --constraint constraints.txt --editable '.[dev]'" in make("-n", "lab").stdout
     python.becomes(version="3.10.13")
     assert "pip install  --editable '.[dev]'" in make("-n", "lab").stdout
     assert f'PATH="{checkout}/.venv/bin:$PATH" .venv/bin/python' in make("-n", "notebooks").stdout
@@ -210,19 +204,8 @@ def unpack_wheels(checkout: Path, made_for: str) -> None:
         shutil.copy(ROOT / "autograder" / name, checkout / "autograder" / name)
 
 
-def test_a_bundle_is_installed_from_its_wheels_alone(make, python, checkout):
-    unpack_wheels(checkout, this_python())
-    python.becomes(version=".".join(map(str, sys.version_info[:3])))
-    dry = make("-n", "lab").stdout
-    assert "--no-index --find-links wheels --editable '.[course]'" in dry and "[dev]" not in dry
-    done = make("lab", f"PYTHON={python.path}")
-    assert done.returncode == 0, done.stderr
-    install, _ = python.calls()
-    assert install.split("]")[0].endswith("--no-index --find-links wheels --editable .[course")
-
-
 @pytest.mark.parametrize("target", [("lab",), ("lab", "PYTHON=python3")])
-def test_a_bundle_for_another_python_is_refused(make, python, checkout, target):
+def test_a_bundle_is_refused_for_another_python_or_installed_from_its_wheels(make, python, checkout, target):
     unpack_wheels(checkout, f"Python 3.12 on {platform.system()} {platform.machine()}")
     done = make(*target)
     assert done.returncode
@@ -232,16 +215,14 @@ def test_a_bundle_for_another_python_is_refused(make, python, checkout, target):
 
     unpack_wheels(checkout, f"Python 3.11 on {platform.system()} {platform.machine()}")
     make(*target)
-    assert python.calls()
+    (install,) = (line for line in python.calls() if line.startswith("-m pip install"))
+    assert "--no-index --find-links wheels --editable .[course" in install
 
 
-def test_flags_follow_the_display_and_the_user(make, python):
-    lab = ("-n", "lab", f"PYTHON={python.path}")
-    without = make(*lab).stdout
-    assert ("--no-browser" in without) == (sys.platform == "linux")
+def test_a_browser_opens_where_there_is_a_display(make):
+    assert ("--no-browser" in make("-n", "lab").stdout) == (sys.platform == "linux")
     for display in ({"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "wayland-0"}):
-        assert "--no-browser" not in make(*lab, **display).stdout
-    assert ("--allow-root" in without) == (os.getuid() == 0)
+        assert "--no-browser" not in make("-n", "lab", **display).stdout
 
 
 # JupyterLab itself.
@@ -284,34 +265,24 @@ def test_jupyterlab_pairs_chapters_and_solutions_with_their_scripts(capsys, monk
 # What the files say.
 
 
+PINS = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]
+
+
 def project(*extras: str) -> dict[str, Requirement]:
     """The requirements of the package and these extras (of all without any), from pyproject.toml."""
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    if sys.version_info >= (3, 11):
-        import tomllib
-
-        table = tomllib.loads(text)["project"]
-    else:
-        import tomli
-
-        table = tomli.loads(text)["project"]
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     more = table["optional-dependencies"]
     lines = table["dependencies"] + [line for extra in extras or more for line in more[extra]]
     found = [Requirement(line) for line in lines]
     return {canonicalize_name(r.name): r for r in found if r.name != table["name"]}
 
 
-def pins() -> list[str]:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
-
-
 def test_constraints_are_names_and_versions_only_and_satisfy_the_project():
     condition = r'(; python_full_version [<>=!]+ "[0-9.]+")?'
-    for line in pins():
+    for line in PINS:
         assert re.fullmatch(rf"[a-z0-9][a-z0-9-]*==[A-Za-z0-9.!+]+{condition}", line), line
-    pinned = dict(line.partition(";")[0].split("==") for line in pins())
-    assert len(pinned) == len(pins())
+    pinned = dict(line.partition(";")[0].split("==") for line in PINS)
+    assert len(pinned) == len(PINS)
     for name, requirement in project().items():
         assert name in pinned, f"{name} is missing: run `make constraints`"
         assert requirement.specifier.contains(pinned[name]), f"{requirement} but {pinned[name]}"
@@ -319,7 +290,7 @@ def test_constraints_are_names_and_versions_only_and_satisfy_the_project():
 
 def test_every_python_3_11_takes_the_constraints():
     """Debian's is 3.11.2, and some packages ask for a later one."""
-    for requirement in map(Requirement, pins()):
+    for requirement in map(Requirement, PINS):
         try:
             needed = metadata.distribution(requirement.name).metadata.get("Requires-Python", "")
         except metadata.PackageNotFoundError:
@@ -333,7 +304,7 @@ def test_no_jupyter_server_with_known_holes_is_allowed_and_none_that_compiles_a_
     """That would take two seconds for every Jupyter and nbgrader command, see the Makefile."""
     accepted = project("course")["jupyter-server"].specifier
     assert not accepted.contains("2.19.9") and accepted.contains("2.20.0")
-    assert not any(line.startswith("rfc3987-syntax==") for line in pins())
+    assert not any(line.startswith("rfc3987-syntax==") for line in PINS)
 
 
 def test_environment_agrees_with_the_project():

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -14,6 +15,9 @@ from file_server import served
 from programs import PATIENCE, run
 from repository import CHAPTERS, EXERCISES, ROOT, SOLUTIONS, notebook
 from test_leaks import plain, split, tells
+
+from autograder.authoring.links import address as course_address
+from autograder.authoring.links import repository
 
 pytestmark = pytest.mark.slow
 
@@ -60,11 +64,6 @@ def attributes(page: str, *names: str) -> list[str]:
     return [html.unescape(value) for value in found]
 
 
-def repository() -> str:
-    """The address in pyproject.toml."""
-    return re.search(r'^Repository = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[1]
-
-
 # What is on the pages.
 
 
@@ -78,7 +77,7 @@ def test_the_front_page_leads_everywhere(pages, site):
     article = re.search(r"<article.*</article>", pages[site / FRONT], re.DOTALL)[0]
     links = attributes(article, "href")
     assert {f"course/{chapter}.html" for chapter in CHAPTERS} <= set(links)
-    assert {CLAIMS, GUIDE, "CONTRIBUTING.html", repository()} <= set(links)
+    assert {CLAIMS, GUIDE, "CONTRIBUTING.html", course_address(ROOT)} <= set(links)
     assert "make lab" in content(article)
 
 
@@ -102,7 +101,7 @@ def test_cells_for_other_places_are_left_out(pages, site):
 
 
 def test_launch_buttons(pages, site):
-    owner_and_name = urlsplit(repository()).path.strip("/")
+    owner_and_name = repository(ROOT)
     for path in (path.relative_to(ROOT) for path in NOTEBOOKS):
         links = attributes(pages[site / path.with_suffix(".html")], "href")
         assert f"https://mybinder.org/v2/gh/{owner_and_name}/main?urlpath=lab/tree/{path.as_posix()}" in links
@@ -166,47 +165,34 @@ def address(site: Path) -> Iterator[str]:
         yield address
 
 
-class Visit:
-    """A browser's window, and what went wrong or over the wire in it."""
-
-    def __init__(self, context, address: str) -> None:
-        self.address, self.page = address, context.new_page()
-        self.page.set_default_timeout(PATIENCE * 1000)
-        self.errors: list[str] = []
-        self.responses: list = []
-        self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("requestfailed", lambda request: self.errors.append(request.url))
-        self.page.on("response", lambda response: self.responses.append(response))
-
-    def open(self, path: str) -> None:
-        self.page.goto(self.address + path.removeprefix("index.html"))
-
-
 @pytest.fixture
-def visit(browser, address) -> Iterator[Callable]:
+def visit(browser, address) -> Callable:
     @contextmanager
-    def new(path: str, scheme: str = "light", width: int = 1280, scripts: bool = True) -> Iterator[Visit]:
+    def new(path: str, scheme: str = "light", width: int = 1280, scripts: bool = True) -> Iterator:
+        """Open a page in a window; gives it, and what went wrong or over the wire in it."""
         size = {"width": width, "height": 844}
         # The animations of the theme would be measured half-way.
         how = {"color_scheme": scheme, "viewport": size, "reduced_motion": "reduce"}
-        context = browser.new_context(**how, java_script_enabled=scripts)
-        try:
-            window = Visit(context, address)
-            window.open(path)
-            yield window
-        finally:
-            context.close()
+        with browser.new_context(**how, java_script_enabled=scripts) as context:
+            seen = SimpleNamespace(page=context.new_page(), errors=[], responses=[])
+            seen.page.set_default_timeout(PATIENCE * 1000)
+            seen.page.on("console", lambda said: said.type == "error" and seen.errors.append(said.text))
+            seen.page.on("pageerror", lambda error: seen.errors.append(str(error)))
+            seen.page.on("requestfailed", lambda request: seen.errors.append(request.url))
+            seen.page.on("response", lambda response: seen.responses.append(response))
+            seen.page.goto(address + path.removeprefix("index.html"))
+            yield seen
 
     return new
 
 
-@pytest.mark.parametrize("path", [FRONT, CHAPTER, EXERCISE, CLAIMS, SEARCH, GUIDE])
-def test_nothing_fails_and_nothing_comes_from_elsewhere(visit, address, path):
-    with visit(path) as window:
+@pytest.mark.parametrize("path", [FRONT, LONGEST, EXERCISE, CLAIMS, SEARCH, GUIDE])
+def test_on_a_phone_nothing_fails_comes_from_elsewhere_or_scrolls_sideways(visit, address, path):
+    with visit(path, width=390) as window:
         window.page.wait_for_load_state("networkidle")
         assert window.errors == []
         assert all(response.url.startswith((address, "data:")) for response in window.responses)
+        assert window.page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_pages_are_not_heavy(visit):
@@ -236,12 +222,6 @@ def test_it_is_accessible(visit, path, scheme):
         assert [(name, node["html"][:200], node["failureSummary"]) for name, node in nodes] == []
 
 
-@pytest.mark.parametrize("path", [FRONT, LONGEST, EXERCISE, CLAIMS, SEARCH, GUIDE])
-def test_a_phone_never_scrolls_sideways(visit, path):
-    with visit(path, width=390) as window:
-        assert window.page.evaluate("document.documentElement.scrollWidth") == 390
-
-
 def test_wide_outputs_scroll_inside_themselves(visit):
     with visit(LONGEST, width=390) as window:
         window.page.evaluate("document.querySelectorAll('details').forEach(result => { result.open = true })")
@@ -256,26 +236,6 @@ def test_search_finds_a_chapter(visit):
         window.page.locator("dialog[open] input[type=search]").fill("channels_last")
         window.page.keyboard.press("Enter")
         window.page.locator(f"#search-results a[href^='{LONGEST}']").first.wait_for()
-
-
-def test_dark_mode_is_chosen_and_kept(visit):
-    with visit(FRONT) as window:
-        ground = "getComputedStyle(document.body).backgroundColor"
-        light = window.page.evaluate(ground)
-        window.page.locator("button.theme-switch-button").click()
-        window.page.locator("button.theme-change-button[data-mode=dark]").click()
-        window.page.wait_for_function("document.documentElement.dataset.theme == 'dark'")
-        window.open(CHAPTER)
-        assert window.page.evaluate("document.documentElement.dataset.theme") == "dark"
-        assert window.page.evaluate(ground) != light
-
-
-def test_hints_unfold(visit):
-    with visit(EXERCISE) as window:
-        hint = window.page.locator("details").first
-        assert hint.get_attribute("open") is None
-        hint.locator("summary").click()
-        assert hint.get_attribute("open") is not None
 
 
 def test_a_result_is_folded_until_somebody_has_guessed_and_unfolds_without_a_script(visit):

@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -40,13 +41,6 @@ def lookup(function, on=rows, like=double, **more):
     return check(function, like=like, on=on, points=2, **more)
 
 
-def raises(error):
-    def answer(*_):
-        raise error
-
-    return answer
-
-
 def overwritten(numbers):
     root = numbers.sqrt()
     result = root * 1
@@ -78,8 +72,8 @@ RIGHT = [
     (torch.tensor, COPIES | {"shares": False}),
     (double, ONE_CALL),
     (double, {"on": shapes_only}),
-    (raises(ValueError("no")), {"raises": ValueError}),
-    (raises(ValueError("no")), {"raises": (KeyError, ValueError)}),
+    (Mock(side_effect=ValueError("no")), {"raises": ValueError}),
+    (Mock(side_effect=ValueError("no")), {"raises": (KeyError, ValueError)}),
 ]
 WRONG = [
     (lambda n: n + 2, {}, "failed", "result[0, 0] is"),
@@ -89,14 +83,16 @@ WRONG = [
     (lambda n: None, {}, "failed", "Does your function end with a return?"),
     (lambda n: n * float("nan"), {}, "failed", "is nan, expected"),
     (lambda n: (n * 2).to("meta"), {}, "failed", "has the device meta, expected cpu"),
-    (lambda n: n.mul_(2), {}, "failed", "changed its input"),
     (spoil, {"on": array, "like": spoiled}, "failed", "changed its input"),
-    (lambda n: n @ n, {}, "error", "mat1 and mat2 shapes cannot be multiplied"),
     (lambda n: 1 / 0, {}, "error", "ZeroDivisionError: division by zero"),
     (lambda n: n.view(-1).mul(2).view(5, 4), {}, "error", "not contiguous"),
-    (lambda n: torch.rand_like(n.long()), {}, "error", "not implemented for"),
-    (raises(NotImplementedError("Write your solution here.")), {}, "not attempted", "not attempted"),
-    (raises(NotImplementedError()), {"raises": RuntimeError}, "not attempted", "not attempted"),
+    (
+        Mock(side_effect=NotImplementedError("Write your solution here.")),
+        {},
+        "not attempted",
+        "not attempted",
+    ),
+    (Mock(side_effect=NotImplementedError), {"raises": RuntimeError}, "not attempted", "not attempted"),
     (lambda n: n.detach() * 2, {"gradients": True}, "failed", ""),
     (lambda n: n + n.detach(), {"gradients": True}, "failed", "gradient[0][0, 0] is 0.5, expected 1"),
     (overwritten, {"gradients": True}, "error", "the backward pass failed: one of the variables needed for"),
@@ -104,7 +100,7 @@ WRONG = [
     (torch.from_numpy, COPIES | {"shares": False}, "failed", ""),
     (lambda n: n + 0 + n, ONE_CALL, "failed", "right, but with 2 operations; at most 1 operation allowed"),
     (lambda n: n * CONSTANT * 2, {"on": shapes_only}, "error", "tensor of shape (3,)"),
-    (raises(ValueError("no")), {"raises": KeyError}, "failed", "expected KeyError"),
+    (Mock(side_effect=ValueError("no")), {"raises": KeyError}, "failed", "expected KeyError"),
     (double, {"raises": KeyError}, "failed", "expected KeyError, but got a result of type Tensor"),
 ]
 
@@ -146,17 +142,16 @@ def test_values_are_compared_in_higher_precision(capsys):
     ("got", "expected"),
     [
         ([1e38, 1e38], [1e38, 2e38]),
-        ([1e200, 1e200], [1e200, 2e200]),
+        ([1e200, 1e200], [1e200, 2e200]),  # both are inf in float32
         ([1.0, 5.0], [1.0, math.inf]),
         ([1.0, math.inf], [1.0, -math.inf]),
-        ([1e-30, 1e-30], [1e-30, 2e-30]),
         ([1e-200, 1e-200], [1e-200, 2e-200]),
     ],
 )
 def test_numbers_with_no_square_are_compared(got, expected, dtype):
     got, expected = torch.tensor(got, dtype=dtype), torch.tensor(expected, dtype=dtype)
     assert lookup(lambda numbers: expected.clone(), like=lambda numbers: expected).passed
-    differ = not torch.equal(got, expected)  # 1e200 is inf in float32
+    differ = not torch.equal(got, expected)
     assert lookup(lambda numbers: got, like=lambda numbers: expected).passed != differ
 
 
@@ -242,20 +237,15 @@ def test_warnings_cost_nothing_and_are_passed_on(capsys):
     assert (captured.out.count("mind the gap"), captured.err) == (1, "")
 
 
-@pytest.mark.parametrize(
-    ("got", "expected", "message"),
-    [
-        ([torch.ones(2), 1], [torch.ones(2), 2], "result[1] is 1, expected 2."),
+def test_the_first_difference_in_nested_results_is_named(capsys):
+    for got, expected, message in [
         ({"a": 1}, {"b": 1}, "result has the keys ['a'], expected ['b']."),
         ((1, 2), (1, 2, 3), "result has 2 items, expected 3."),
-        ("x", "y", "result is 'x', expected 'y'."),
         (True, 1, "result is of type bool, expected the number 1."),
-        (torch.tensor([1, 2, 4]), torch.tensor([1, 2, 3]), "result[2] is 4, expected 3."),
-    ],
-)
-def test_the_first_difference_in_nested_results_is_named(got, expected, message, capsys):
-    assert lookup(lambda numbers: got, like=lambda numbers: expected).word == "failed"
-    assert message in capsys.readouterr().out
+        ([0, torch.tensor([1, 4])], [0, torch.tensor([1, 3])], "result[1][1] is 4, expected 3."),
+    ]:
+        assert lookup(lambda numbers, it=got: it, like=lambda numbers, it=expected: it).word == "failed"
+        assert message in capsys.readouterr().out
 
 
 def test_equal_results_are_equal():
@@ -263,17 +253,14 @@ def test_equal_results_are_equal():
         assert lookup(lambda numbers, it=value: it, like=lambda numbers, it=value: it).passed, value
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+def test_a_test_cell_written_wrongly_is_told_so():
+    for arguments, sentence in [
         ({"function": 3}, "the answer must be a function to call, not int"),
         ({"on": [rows, "x"]}, "on must be a function to call, not str"),
         ({"points": 0}, "points must be above 0"),
-    ],
-)
-def test_a_test_cell_written_wrongly_is_told_so(arguments, sentence):
-    with pytest.raises((TypeError, ValueError), match=sentence):
-        check(**({"function": double, "like": double, "on": rows, "points": 1} | arguments))
+    ]:
+        with pytest.raises((TypeError, ValueError), match=sentence):
+            check(**({"function": double, "like": double, "on": rows, "points": 1} | arguments))
 
 
 # The card shows what an answer said as text, whatever characters are in it.

@@ -1,7 +1,7 @@
 """Verdicts follow from evidence: made-up cells about real claims."""
 
 import warnings
-from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -19,8 +19,8 @@ def timed(claim: str, times: float, what: str = "a cell", **sides: str) -> Evide
     return Evidence(claim, what, "timing", holds(claim, ratio), ratio=ratio, device="Abacus", **sides)
 
 
-def seen(claim: str, holds: bool, what: str = "It is so.", **sides: str) -> Evidence:
-    return Evidence(claim, what, "behaviour", holds, **sides)
+def seen(claim: str, holds: bool) -> Evidence:
+    return Evidence(claim, "It is so.", "behaviour", holds)
 
 
 def test_every_claim_says_what_would_decide_it() -> None:
@@ -31,8 +31,6 @@ def test_every_claim_says_what_would_decide_it() -> None:
         assert not claim.use.endswith(".")
         assert claim.at_least >= 1.05 or claim is CLAIMS["F27"]  # "competitive" with what it is compared to
     assert [name for name, claim in CLAIMS.items() if not claim.words] == ["D6"]  # not known
-    assert CLAIMS["E3"].at_least == 1.08
-    assert CLAIMS["D4"].cost
 
 
 def test_each_claim_has_its_own_threshold_and_device_and_the_whole_interval_counts() -> None:
@@ -45,7 +43,6 @@ def test_each_claim_has_its_own_threshold_and_device_and_the_whole_interval_coun
 
 def test_without_evidence_nothing_was_measured_and_it_says_where_a_gpu_is_needed() -> None:
     assert judge(SPEED, []).word == "not measured"
-    assert judge(ON_A_GPU, []).word == "not measured (needs a GPU)"
     assert judge(ON_A_GPU, [timed(SPEED, 9)]).word == "not measured (needs a GPU)"
 
 
@@ -66,13 +63,8 @@ def test_cells_that_disagree_need_a_condition_that_parts_them() -> None:
     assert judge(SPEED, parted) == Score("holds when …", rule, "", ("timing",))
     with pytest.raises(ScoreError, match="the condition 'it is small' does not part"):
         judge(SPEED, [*parted, timed(SPEED, 3, "huge", unless="it is small")])
-    # Cells without a condition have their figure in the rule, too.
-    both = judge(SPEED, [*parted, timed(SPEED, 7, "always")])
-    assert both.rule == f"When {CLAIMS[SPEED].use}: 7×. {rule}"
     with pytest.raises(ScoreError, match="a cell without a condition does not hold: 'never'"):
         judge(SPEED, [*parted, timed(SPEED, 1, "never")])
-    with pytest.raises(ScoreError, match="the condition 'it is small' has cells on one side only"):
-        judge(SPEED, [timed(SPEED, 2, when="it is small"), timed(SPEED, 2)])
     with pytest.raises(ScoreError, match="one side of one condition"):
         timed(SPEED, 2, when="it is small", unless="it is large")
 
@@ -92,25 +84,13 @@ def test_a_count_says_what_was_counted() -> None:
     bytes_kept = Evidence("B3", "bytes kept, 20 layers", "counting", True, ratio=ratio)
     assert judge("B3", [bytes_kept]).rule == f"When {CLAIMS['B3'].use}: 10× fewer bytes kept."
     assert judge("B3", [bytes_kept, timed("B3", 2)]).rule == f"When {CLAIMS['B3'].use}: 2× to 10×."
-    sides = [replace(bytes_kept, when="it is large"), replace(bytes_kept, holds=False, unless="it is large")]
-    assert judge("B3", sides).rule == "When it is large: 10× fewer bytes kept; otherwise 10×."
-
-
-def test_an_unknown_claim_and_a_figure_that_decides_nothing_are_refused() -> None:
-    with pytest.raises(ScoreError, match="There is no claim 'A9'"):
-        seen("A9", True)
-    with pytest.raises(
-        ScoreError, match="C3 promises correctness, so the figure of 'a cell' decides nothing"
-    ):
-        timed(BEHAVIOUR, 5)
     with pytest.raises(ScoreError, match="a count needs two figures"):
         Evidence(SPEED, "calls", "counting", True)
 
 
 def test_a_cost_speaks_neither_for_nor_against() -> None:
-    found = [seen(COST, True), timed(COST, 0.006)]
-    assert judge(COST, found).word == "holds"
-    assert "0.006×" in judge(COST, found).rule
+    found = judge(COST, [seen(COST, True), timed(COST, 0.006)])
+    assert found.word == "holds" and "0.006×" in found.rule
 
 
 def test_the_articles_code_has_a_verdict_of_its_own() -> None:
@@ -126,17 +106,10 @@ def test_the_articles_code_has_a_verdict_of_its_own() -> None:
 
 
 def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFixture[str]) -> None:
-    def old() -> bool:
-        warnings.warn("use the new one", FutureWarning, stacklevel=1)
-        return True
-
-    def old_in_torchvision() -> bool:
-        warnings.warn("The parameter 'pretrained' is deprecated since 0.13", UserWarning, stacklevel=1)
-        return True
-
-    def refuses() -> bool:
-        raise RuntimeError("self must be a matrix\nand more")
-
+    old = lambda: warnings.warn("use the new one", FutureWarning, stacklevel=1) or True
+    deprecated = "The parameter 'pretrained' is deprecated since 0.13"
+    old_in_torchvision = lambda: warnings.warn(deprecated, UserWarning, stacklevel=1) or True
+    refuses = Mock(side_effect=RuntimeError("self must be a matrix\nand more"))
     verdicts.behaviour("C3", "A buffer moves with the module.", True)
     verdicts.fewer("B3", "results that are kept", without=20, following=2)
     verdicts.documented("D6", "Nothing is promised.", "https://pytorch.org")
@@ -152,8 +125,3 @@ def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFix
         "C4 code outdated: pretrained=",
         "B1 code wrong: mm with a vector: RuntimeError: self must be a matrix",
     ]
-
-
-def test_evidence_survives_the_notebook() -> None:
-    for one in (timed(SPEED, 2, when="x"), seen(BEHAVIOUR, False), Evidence("B1", "c", "code", True)):
-        assert Evidence.from_dict(one.to_dict()) == one
