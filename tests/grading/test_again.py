@@ -28,7 +28,7 @@ from autograder.class_grading import again
 from autograder.class_grading.again import main
 from autograder.class_grading.course import Course
 from autograder.class_grading.report import page
-from autograder.class_grading.results import ClassResults, Graded, GradedTest, read_results
+from autograder.class_grading.results import read_results
 from autograder.nbgrader_plugin.submissions import only_one
 from autograder.sandbox import Executed
 
@@ -206,24 +206,6 @@ def test_what_is_to_be_graded_anyway_or_cannot_be_read_is_not_judged_again(
     assert "error: ada: The file `traps.ipynb` is not a Jupyter notebook" in said
     assert "bo: it is to be graded first, because it is not graded yet: python -m autograder grade" in said
     assert "chen, square:" in said, "those that cannot be judged do not stop the others"
-
-
-def test_nothing_in_the_report_is_taken_for_html() -> None:
-    odd = "<b-this>&amp;"
-    verdict = {"points": 1.0, "outcome": odd, "message": odd}
-    test = {"test": odd, "before": verdict, "now": verdict, "by_hand": None, "counts": odd}
-    graded = Graded(odd, 1, [GradedTest(odd, 1, "", "")], unreadable=[odd], put_back=[odd])
-    graded.by_hand = {odd: (None, 1.0)}
-    dispute = {"student": odd, "exercise": odd, "when": odd, "tests": [test]}
-    shown = Text(page(ClassResults(odd, {odd: 1}, [odd], [graded], {}, {}, {odd: odd}, [dispute])))
-    assert "b-this" not in shown.tags
-    for words in (
-        f"{odd} To be graded again, because {odd}.",
-        f"Could not be read (1) They count 0 points, and their authors’ pages say what to do. "
-        f"Student Why {odd} {odd}",
-        f"Student Test When Before New verdict Which counts {odd} {odd} {odd} 1 points, {odd}: {odd}",
-    ):
-        assert words in shown.text, words
 
 
 @pytest.mark.needs("bubblewrap")

@@ -6,15 +6,12 @@ import json
 import shutil
 import socket
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from grading_class import (
-    RACE,
     STUDENTS,
     Instant,
     Says,
@@ -31,7 +28,6 @@ from pretend_class import FULL, answered, hand_in
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import command, dask_pool, engine
 from autograder.class_grading.command import main
-from autograder.class_grading.grader import Grader
 from autograder.nbgrader_plugin import execute, reading, restore, verdicts
 from autograder.nbgrader_plugin.submissions import only_one
 from autograder.sandbox import Executed
@@ -130,14 +126,6 @@ def test_what_noise_left_undecided_is_timed_once_more_at_the_end(
     assert calls == {(name, student): 1 for name in steps for student in STUDENTS}
 
 
-def test_what_stays_undecided_is_for_the_instructor(course: ScratchCourse) -> None:
-    summary = graded(Instant(undecided=2))
-    assert sorted(summary.undecided) == [(student, RACE) for student in sorted(STUDENTS)]
-    with sqlite3.connect("gradebook.db") as database:
-        marked = database.execute("SELECT count(*) FROM grade WHERE needs_manual_grade AND auto_score = 0.5")
-        assert marked.fetchone()[0] == len(STUDENTS)
-
-
 def test_what_fails_costs_one_submission_and_is_graded_by_the_next_run(
     course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,22 +181,6 @@ def test_what_fails_costs_one_submission_and_is_graded_by_the_next_run(
     assert sorted(graded().graded) == sorted(STUDENTS)
     assert grades(course) == dict.fromkeys([*STUDENTS, "zoe"], FULL)
     assert "new = 1" in autograded("bo").read_text()
-
-
-@pytest.mark.parametrize("moment", ["init_assignment", "write_single_notebook", "set_permissions"])
-def test_a_crash_leaves_all_of_a_grade_or_nothing(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:
-    def crash(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Grader, moment, crash)
-        with pytest.raises(KeyboardInterrupt):
-            graded()
-    assert half_written(course) == 0
-    graded()
-    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
 
 
 @pytest.fixture
@@ -314,37 +286,3 @@ def test_a_full_disk(
     assert not autograded("ada").exists()
     assert "ada" in graded().graded
     assert grades(course) == dict.fromkeys(STUDENTS, FULL)
-
-
-WITHOUT_DASK = """
-import sys
-from autograder.class_grading import command
-code = command.main(["traps", "--student", "ada", "--workers", "1"])
-print({name.partition(".")[0] for name in sys.modules} & {"dask", "distributed"})
-sys.exit(code)
-"""
-
-
-@pytest.mark.needs("bubblewrap")
-@pytest.mark.slow
-def test_one_machine_needs_no_dask(course: ScratchCourse) -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT_DASK], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 graded" in done.stdout
-    assert done.stdout.splitlines()[-1] == "set()"
-
-
-def test_a_student_id_with_markup_is_refused_and_costs_nobody_else(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = ("<img src=x onerror=alert(1)>", "ada\n\u202e")
-    for name in names:
-        shutil.copytree("submitted/ada", Path("submitted", name))
-    summary = graded()
-    assert sorted(summary.graded) == sorted(STUDENTS)
-    assert len(summary.failed) == len(names)
-    assert grades(course).keys() == set(STUDENTS)
-    assert main(["traps"]) == 1  # something is left
-    said = capsys.readouterr().out
-    for name in names:
-        assert f"failed: {name!a}: The student id {name!a} has characters that no id may have" in said

@@ -14,7 +14,7 @@ from nbgrader.apps import DbAssignmentAddApp, DbStudentImportApp
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import GradingError
 from autograder.class_grading.late import main
-from autograder.nbgrader_plugin.entries import comma_separated, utc
+from autograder.nbgrader_plugin.entries import utc
 from autograder.nbgrader_plugin.late import LateTableError, Rule, read_table
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
@@ -142,11 +142,6 @@ def test_a_due_date_is_the_time_that_it_says(written: str, time: str) -> None:
     assert utc(written) == datetime.fromisoformat(time)
 
 
-def test_what_is_no_text_stays() -> None:
-    assert utc(None) is None
-    assert utc(datetime(2027, 3, 5)) == datetime(2027, 3, 5)
-
-
 @pytest.mark.parametrize("zone", ["Europe/Berln", "PM", "+1", "MEZ"])
 def test_a_zone_that_is_not_known_is_not_taken_for_another(zone: str) -> None:
     with pytest.raises(ValueError, match="has no time zone that is known"):
@@ -180,10 +175,3 @@ def test_nbgraders_command_enters_the_right_time_or_says_a_sentence(tmp_path: Pa
         assert sentence in said and "Traceback" not in said
     with Gradebook(course.db_url) as gradebook:
         assert gradebook.find_assignment("traps").duedate == datetime(2027, 3, 5, 22, 59)
-
-
-def test_a_table_in_an_old_encoding_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "students.csv"
-    path.write_bytes(table(",").encode("latin-1"))
-    with pytest.raises(ValueError, match=r"students\.csv is not in UTF-8\. Save it as CSV in UTF-8"):
-        comma_separated(str(path))

@@ -11,8 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -21,8 +20,6 @@ import pytest
 from grading_class import (
     STUDENTS,
     Pretending,
-    Says,
-    a_class,
     autograded,
     command,
     deadly_to_all,
@@ -40,7 +37,6 @@ from pretend_class import FULL, find
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import dask_pool, engine, progress_bar
-from autograder.class_grading.command import main
 from autograder.class_grading.course import Course, GradingError
 from autograder.class_grading.dask_pool import DaskPool
 from autograder.class_grading.pool import LocalPool, Pool, PoolError
@@ -331,66 +327,3 @@ def test_a_killed_database(url: str, postgres: Postgres, monkeypatch: pytest.Mon
     assert sorted([*first, *graded().graded]) == sorted(STUDENTS)
     assert scores(url) == dict.fromkeys(STUDENTS, 16.0)
     assert postgres.sql("test_a_killed_database", "SELECT count(*) FROM submitted_assignment") == "6"
-
-
-def test_a_database_without_rights(url: str, postgres: Postgres, says: Says) -> None:
-    name = "test_a_database_without_rights"
-    postgres.sql(name, "CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
-    said = says(main, "traps", "--db", postgres.url(name, "reader"), status=1)
-    assert "permission denied for table" in said
-    assert "Give this account the right to write to it, then start again." in said
-    said = says(main, "traps", "--db", postgres.url("nowhere"), status=1)
-    assert 'database "nowhere" does not exist' in said
-    assert postgres.sql(name, "SELECT count(*) FROM submitted_assignment") == "0"
-
-
-@pytest.mark.needs("bubblewrap")
-def test_the_command_with_postgres(course: ScratchCourse, url: str) -> None:
-    """Real workers and sandboxes; the same points as with SQLite."""
-    done = command(course, "grade", "traps")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert scores(url) == dict.fromkeys(
-        STUDENTS, 9.5
-    )  # half a point comes from a test that is always undecided
-
-
-@pytest.mark.needs("bubblewrap")
-@pytest.mark.machine
-def test_sixty_submissions_while_everything_breaks(
-    tmp_path: Path, root: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Real sandboxes on Dask: a worker is killed, one joins late, the scheduler is restarted, the database is
-    away for half a minute. All have the same points as alone.
-    """
-    students = [f"student{number:02}" for number in range(60)]
-    course = a_class(tmp_path / "sixty", root, students)
-    use_gradebook(course, url := postgres.database("everything"))
-    monkeypatch.chdir(course.folder)
-    dask = Dask(tmp_path)
-    happened: list[str] = []
-
-    def away() -> None:
-        postgres.kill()
-        time.sleep(30)
-        postgres.start()
-
-    def act(name: str, event: Callable[[], object]) -> None:
-        happened.append(name)
-        event()
-
-    events = {
-        "killed": (10, dask.processes[1].kill),
-        "late": (20, partial(dask.add_worker, "late")),
-        "restarted": (30, dask.restart),
-        "away": (40, away),
-    }
-    with dask, ExitStack() as stack:
-        for name, (number, event) in events.items():
-            due = partial(lambda number: len(finished()) >= number, number)
-            stack.enter_context(once(due, partial(act, name, event)))
-        done = command(course, "grade", "traps", "--scheduler", dask.address)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(students)} graded, 0 skipped (graded before), 0 failed" in done.stdout
-    assert happened == list(events)
-    assert "waiting for the gradebook" in done.stderr
-    assert scores(url) == dict.fromkeys(students, 9.5)

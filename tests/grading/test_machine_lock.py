@@ -69,15 +69,6 @@ def test_who_wants_all_waits_and_keeps_others_from_coming_first() -> None:
     last.release()
 
 
-def test_no_more_than_there_are_and_in_place_of_what_it_had() -> None:
-    lock = MachineLock()
-    assert len(lock.take(1)) == 1
-    assert sorted(lock.take(4)) == [3, 5]
-    assert len(lock.take(1)) == 1
-    assert taking(MachineLock(), 1).wait(60)
-    lock.release()
-
-
 def test_two_threads_of_a_core_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3, 6}, raising=False)
     monkeypatch.setattr(machine_lock, "_siblings", lambda core: str(core % 4))

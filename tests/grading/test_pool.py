@@ -7,11 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import boxed
 import pytest
-from grading_class import STUDENTS, Pretending, graded
 
-from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import progress_bar, status
+from autograder.class_grading import status
 from autograder.class_grading.pool import LocalPool, Pool, PoolError
 from autograder.class_grading.status import Status
 from autograder.sandbox import Executed, SandboxError, Step
@@ -94,8 +93,6 @@ def test_what_a_sandbox_lacks_is_a_warning_or_an_error() -> None:
 
 # What is said about a run while it lasts: who is at what, and how long the rest will take.
 
-TESTS = 20
-
 
 class Clock:
     """Stands for the time, which passes when a test says so."""
@@ -119,69 +116,29 @@ def cells(*tests: str) -> list[dict]:
     return [{"index": i, "role": role, "grade_id": name} for i, (role, name) in enumerate(names)]
 
 
-def run_through(found: Status, clock: Clock, job: str, costs: dict[str, float], cores: int = 2) -> None:
-    """One notebook, alone on a machine of so many cores that are all at work."""
-    found.tell(job, Step("starting"))
-    for cell in cells(*costs):
-        cost = costs.get(cell["grade_id"], 0.1)
-        clock.now += cost / cores
-        found.tell(job, Step("running", cell["index"], cost))
-    found.ran(job)
-    found.graded += 1
-
-
 def test_the_time_left_follows_from_what_is_left_to_do(clock: Clock) -> None:
     """Broken notebooks cost nothing, and the last tests of the others the most."""
-    costs = {f"test{i}": 0.1 + (i > 15) * 3.0 for i in range(TESTS)}
+    costs = {f"test{i}": 0.1 + (i > 15) * 3.0 for i in range(20)}
     found = Status(60)
     began = clock.now
     estimates = []
     for number, broken in enumerate(random.Random(1).sample([True] * 10 + [False] * 50, 60)):
-        found.opened(number, f"job{number}", f"student{number}", [] if broken else cells(*costs))
-        if broken:
-            found.graded += 1
-            continue
-        run_through(found, clock, f"job{number}", costs)
-        estimates.append((clock.now, found.seconds_left))
+        planned = [] if broken else cells(*costs)
+        found.opened(number, number, f"student{number}", planned)
+        for cell in planned:
+            cost = costs.get(cell["grade_id"], 0.1)
+            clock.now += cost / 2  # two cores, both at work on it
+            found.tell(number, Step("running", cell["index"], cost))
+        found.graded += 1
+        if planned:
+            found.ran(number)
+            estimates.append((clock.now, found.seconds_left))
     for now, left in estimates:
         if 0.1 <= (now - began) / (clock.now - began) <= 0.9:
             assert left is not None
             assert 1 / 1.5 < left / (clock.now - now) < 1.5, (now - began, left)
     assert found.seconds_left == 0
     assert found.share == 1
-
-
-def test_what_begins_again_is_all_left_once_more(clock: Clock) -> None:
-    found = Status(1)
-    assert (found.words(), found.share) == ("0 of 1 submissions", 0)
-    found.opened("ada", "job", "ada", cells("one", "two"))
-    assert found.seconds_left is None, "nothing is known yet"
-    run_through(found, clock, "job", {"one": 1.0, "two": 1.0})
-    before = found.share
-    found.tell("job", Step("starting"))  # its worker had died
-    assert found.share < before
-    assert found.words().endswith("; ada 0 of 2 tests, starting")
-    found.again("job", [3])
-    found.tell("job", Step("starting"))
-    assert "ada 1 of 2 tests" in found.words()
-
-
-def test_an_endless_loop_is_not_nearly_over(clock: Clock) -> None:
-    """Its cell took others a moment, so what it takes itself is all that is known of it."""
-    found = Status(3)
-    for name in ("ada", "bo", "cy"):
-        found.opened(name, name, name, cells("one", "two"))
-    for name in ("ada", "bo"):
-        run_through(found, clock, name, {"one": 1.0, "two": 1.0}, cores=1)
-    found.tell("cy", Step("starting"))
-    found.tell("cy", Step("running", 1, 0.1))
-    for seconds in (10, 20, 30):
-        clock.now += 10
-        assert found.seconds_left is not None
-        assert found.seconds_left > seconds
-    found.tell("cy", Step("waiting for cores", 2, 30.0))
-    clock.now += 100
-    assert found.seconds_left < 100
 
 
 def test_who_is_at_what_in_one_line(clock: Clock) -> None:
@@ -202,17 +159,6 @@ def test_who_is_at_what_in_one_line(clock: Clock) -> None:
     assert found.words().count("racing") == 2 and found.words().endswith("; 14 more")
 
 
-def test_a_log_says_it_every_few_seconds(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.2)
-    graded(lambda _: LocalPool([Pretending(), Pretending()]))
-    said = capsys.readouterr().err
-    assert f"grading: 0 of {len(STUDENTS)} submissions" in said
-    assert " left; " in said
-    assert "tests, running" in said
-
-
 @pytest.mark.slow
 def test_a_sandbox_tells_of_each_cell_and_of_races(one_sandbox: Callable[[bool], Pool]) -> None:
     given = "import time\nimport torch\nfrom autograder import race\n"
@@ -224,13 +170,9 @@ def test_a_sandbox_tells_of_each_cell_and_of_races(one_sandbox: Callable[[bool],
         ("test", "race(fast, against=slow, on=inputs, at_least={'cpu': 2.0}, points=1)"),
         ("test", "time.sleep(0.5)"),
     ]
-    planned = [
-        {"index": i, "role": role, "source": source, "grade_id": f"c{i}", "exercise": "c1"}
-        for i, (role, source) in enumerate(sources)
-    ]
     steps: list[Step] = []
     pool = one_sandbox(False)
-    pool.start("job", planned, assignment="here", tell=steps.append)
+    pool.start("job", boxed.cells(*sources, exercise="e"), assignment="here", tell=steps.append)
     _, executed = pool.wait()
     assert not isinstance(executed, str), executed
     ended = [step for step in steps if step.cell is not None]

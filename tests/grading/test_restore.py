@@ -19,7 +19,7 @@ from autograder.nbgrader_plugin.restore import (
     original_cells,
     restore,
 )
-from autograder.roles import defined_names, nbgrader_data
+from autograder.roles import nbgrader_data
 from autograder.sandbox import plan
 
 ORDER = [
@@ -158,13 +158,6 @@ def test_all_tests_of_an_exercise_test_the_same_answer() -> None:
     order = [one["grade_id"] or one["source"] for one in planned]
     assert " ".join(order) == "setup a_given x0 a x1 x2 x3 a_check a_race x4 b_given b x5 b_check"
     assert [nb.cells[one["index"]].source for one in planned] == [one["source"] for one in planned]
-
-
-def test_names_of_a_cell() -> None:
-    source = "%time 1\nimport os\nfrom a import b as c\nx, (y, *z) = 1, (2, 3)\nif x:\n    def f(p): q = p\n"
-    source += "class K:\n    k = 1\nasync def g(): pass"
-    assert defined_names(source) == {"x", "y", "z", "f", "K", "g"}
-    assert defined_names("no code at all") == set()
 
 
 @pytest.mark.slow

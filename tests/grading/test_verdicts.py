@@ -32,41 +32,6 @@ def error(name: str, message: str) -> NotebookNode:
     return new_output("error", ename=name, evalue=message, traceback=[message])
 
 
-def graded(*outputs: NotebookNode) -> tuple[float, str]:
-    """The points out of 2 that nbgrader reads, and the message of the first card."""
-    test = cell("pad_check", "check()", *outputs, points=2)
-    ReadVerdicts().preprocess(new_notebook(cells=[cell("pad", ""), test]), {})
-    cards = [output.data[MIME] for output in test.outputs if MIME in output.get("data", {})]
-    return determine_grade(test)[0], cards[0].get("message", "") if cards else ""
-
-
-def test_a_number_is_the_points_and_the_last_result_counts() -> None:
-    for text in ("1.5", ["1.5"], "1.50"):
-        assert graded(result(text)) == (1.5, "")
-    assert graded(result("2"), result("'text'"), result("1"))[0] == 1
-    assert graded(new_output("stream", name="stderr", text="look out"), result("2")) == (2, "")
-
-
-def test_a_card_that_says_other_points_counts_0() -> None:
-    assert graded(card(points=1.0), result("1"))[0] == 1
-    for said in (2, "1", None, [1], float("nan")):
-        assert graded(card(points=said), result("1"))[0] == 0
-
-
-def test_anything_else_counts_0() -> None:
-    for text in ("", "passed", "inf", "nan", "-0.1", "2.001", "None", "[2]", "True"):
-        points, message = graded(result(text))
-        assert points == 0 and message.startswith("The test returned"), text
-    for nothing in ((), (card(points=2),), (new_output("stream", text="2"),)):
-        assert graded(*nothing)[0] == 0
-
-
-def test_an_error_counts_0_even_after_a_result() -> None:
-    points, message = graded(result("2"), error("ValueError", "wrong"))
-    assert points == 0
-    assert message.startswith("The test stopped with ValueError: wrong. Call your solution")
-
-
 def test_hidden_lines_are_taken_out_of_every_output() -> None:
     hidden = 'check(pad, on=[1, "two"])'
     region = f"### BEGIN HIDDEN TESTS\n    {hidden}\nimport torch\n### END HIDDEN TESTS"
