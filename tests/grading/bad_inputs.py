@@ -4,8 +4,6 @@
 right answers, which must count. ``NAMELESS`` are folders that no student can have.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import stat

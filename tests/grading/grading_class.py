@@ -1,7 +1,5 @@
 """A small class for the tests of the engine, and pools that do as they are told."""
 
-from __future__ import annotations
-
 import io
 import os
 import resource
@@ -245,7 +243,7 @@ class Instant:
         self.log: list[tuple[object, str]] = []
         self.undecided, self.broken = undecided, set(broken)
 
-    def __call__(self, _require: bool) -> Instant:
+    def __call__(self, _require: bool) -> "Instant":
         return self
 
     def close(self) -> None:

@@ -1,7 +1,5 @@
 """The guides as a test reads them, and a copy of the repository with a class that runs them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Pages about submissions as their readers see them, in a real browser: what they ask for, run, and show."""
 
-from __future__ import annotations
-
 import re
 import secrets
 import subprocess

@@ -1,7 +1,5 @@
 """A PostgreSQL server of our own, in a temporary folder, reached over a socket in that folder."""
 
-from __future__ import annotations
-
 import glob
 import os
 import shutil

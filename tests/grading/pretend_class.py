@@ -1,7 +1,5 @@
 """A class of students with the assignment ``traps``: what each hands in, and what grading gave."""
 
-from __future__ import annotations
-
 import json
 import re
 from copy import deepcopy

@@ -4,8 +4,6 @@ All files of tests/adversaries that the selected tests ask for are handed in as 
 course's own command; of each kind one is graded by plain ``nbgrader autograde``, too.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """A dispute: an exercise is judged again, the old verdict stays beside the new one, and so do decisions."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -47,7 +45,7 @@ class Pretended:
     def __init__(self, **_: object) -> None:
         pass
 
-    def __enter__(self) -> Pretended:
+    def __enter__(self) -> "Pretended":
         return self
 
     def __exit__(self, *_: object) -> None:

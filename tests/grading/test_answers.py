@@ -1,7 +1,5 @@
 """Answers of known worth are read and put into notebooks as they stand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The engine grades a class as nbgrader does, goes on where it stopped, and refuses bad input."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """What an instructor enters: what late work costs, for those graded before, too; due dates; tables."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The limits on one notebook as a whole, and what a cell shows."""
 
-from __future__ import annotations
-
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook

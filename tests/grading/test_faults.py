@@ -1,7 +1,5 @@
 """Workers, schedulers, graders, databases are killed in the middle; a second run grades the rest, once."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -148,7 +146,7 @@ class Dask:
             stderr=subprocess.DEVNULL,
         )
 
-    def __enter__(self) -> Dask:
+    def __enter__(self) -> "Dask":
         return self
 
     def __exit__(self, *_: object) -> None:

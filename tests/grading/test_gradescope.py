@@ -1,7 +1,5 @@
 """An archive for Gradescope, unpacked and run as Gradescope does it: what it holds, and what it says."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

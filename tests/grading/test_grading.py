@@ -1,7 +1,5 @@
 """What plain `nbgrader autograde` and `generate_feedback` make of right, wrong and broken submissions."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

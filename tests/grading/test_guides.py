@@ -4,8 +4,6 @@ A section with code has a function here that runs it and looks at what came out.
 have what a test cannot type as it stands there.
 """
 
-from __future__ import annotations
-
 import csv
 import glob
 import re

@@ -1,7 +1,5 @@
 """Work from learning platforms, and grades for them: real nbgrader, and stand-ins that send and take."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import zipfile

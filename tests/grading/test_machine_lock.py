@@ -1,7 +1,5 @@
 """Who works on which of a machine's cores: whoever comes first, on as many as are asked for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Nothing of the instructor's beyond the given cells is in the memory of the process that runs an answer."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import threading

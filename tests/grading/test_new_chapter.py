@@ -1,7 +1,5 @@
 """A new chapter is complete from the start: it builds, passes the tests, and its answers get their points."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

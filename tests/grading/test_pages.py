@@ -1,7 +1,5 @@
 """What nbgrader's pages show of a notebook, without a browser: nothing but what the allow-list has."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable

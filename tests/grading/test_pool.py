@@ -1,7 +1,5 @@
 """The pool of this machine: submissions run in parallel, errors are told, and how far a run is."""
 
-from __future__ import annotations
-
 import random
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The pages about a class, its fastest answers and a term: what they show, and nothing from elsewhere."""
 
-from __future__ import annotations
-
 import base64
 import re
 import xml.etree.ElementTree as ElementTree

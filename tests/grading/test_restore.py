@@ -1,7 +1,5 @@
 """Whatever a submission did to its cells, those of the assignment are put back, in their order."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 from copy import deepcopy

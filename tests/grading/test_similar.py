@@ -1,7 +1,5 @@
 """Answers that look alike: who is listed, who is not, and what the page shows."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

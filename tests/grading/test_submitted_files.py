@@ -1,7 +1,5 @@
 """Where submitted files are read: a sound notebook or a sentence comes out, and some files beside it."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What a test cell displayed becomes points and a reason; nbgrader's own rule then reads the points."""
 
-from __future__ import annotations
-
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_output

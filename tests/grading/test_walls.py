@@ -1,7 +1,5 @@
 """Nothing of a student's, and no attack, runs where the sandbox has not just shown that it holds."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What is handed in is graded at once: in order, once, and never for fewer points than before."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

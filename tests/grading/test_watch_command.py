@@ -1,7 +1,5 @@
 """The watch command as it is typed, in the sandbox."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -33,7 +31,7 @@ class Command:
                 stderr=subprocess.STDOUT,
             )
 
-    def __enter__(self) -> Command:
+    def __enter__(self) -> "Command":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """A grade knows what it is for: tests, points, files and their time. What changed is graded again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from copy import deepcopy
