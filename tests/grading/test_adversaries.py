@@ -192,9 +192,7 @@ class Instructor:
 
 
 @pytest.fixture(scope="module")
-def instructor(
-    browser: Browser, by_the_engine: Aftermath, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Instructor]:
+def instructor(browser: Browser, by_the_engine: Aftermath, tmp_path_factory) -> Iterator[Instructor]:
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     context.set_default_timeout(120_000)
     with formgrader(by_the_engine.graded.course.folder, tmp_path_factory.mktemp("home")) as server:

@@ -116,8 +116,6 @@ def test_points_that_differ_are_reported(got: float | None, right: bool) -> None
 
 
 @pytest.mark.parametrize("arguments", [["--assignment", "99_nothing"], ["--scratch", "."]])
-def test_a_rehearsal_that_cannot_start_says_why(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rehearsal_that_cannot_start_says_why(arguments: list[str], capsys) -> None:
     assert main(arguments) == 1
     assert capsys.readouterr().err.startswith("error: ")

@@ -98,9 +98,7 @@ def test_a_student_cannot_bring_the_mark_along(course: ScratchCourse) -> None:
     assert grades(course)["zoe"] == FULL
 
 
-def test_what_noise_left_undecided_is_timed_once_more_at_the_end(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_noise_left_undecided_is_timed_once_more_at_the_end(course: ScratchCourse, monkeypatch) -> None:
     """And for all that a submission is read, restored and planned once."""
     calls: Counter[tuple[str, str]] = Counter()
 
@@ -242,9 +240,7 @@ def test_a_gradebook_from_another_version(course: ScratchCourse, refused: Says) 
         assert Path("gradebook.db").read_bytes() == before
 
 
-def test_a_gradebook_that_cannot_be_written(
-    course: ScratchCourse, refused: Says, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gradebook_that_cannot_be_written(course: ScratchCourse, refused: Says, monkeypatch) -> None:
     monkeypatch.delattr(command, "LocalPool")  # it is seen before anything is run
     url = f"sqlite:///file:{course.folder}/gradebook.db?mode=ro&uri=true"
     said = refused("traps", "--db", url)
@@ -265,9 +261,7 @@ def test_no_scheduler(course: ScratchCourse, refused: Says, monkeypatch: pytest.
 
 @pytest.mark.parametrize("full_for", ["the gradebook", "the notebooks"])
 @pytest.mark.slow
-def test_a_full_disk(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, says: Says, full_for: str
-) -> None:
+def test_a_full_disk(course: ScratchCourse, monkeypatch, says: Says, full_for: str) -> None:
     """Files that cannot grow behave as on a full disk."""
     size = 1000
     if full_for == "the notebooks":

@@ -212,12 +212,7 @@ def test_a_worker_that_joins_late_does_the_rest(course: ScratchCourse, tmp_path:
     all_graded_once(course, list(STUDENTS))
 
 
-def test_a_scheduler_that_comes_back(
-    course: ScratchCourse,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_scheduler_that_comes_back(course: ScratchCourse, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.5)
     with Dask(tmp_path, workers=1) as dask:
         summary = graded(pretending(dask), between=after(2, dask.restart))
@@ -287,9 +282,7 @@ def url(course: ScratchCourse, postgres: Postgres, request: pytest.FixtureReques
     return url
 
 
-def test_a_database_that_comes_back(
-    url: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_database_that_comes_back(url: str, postgres: Postgres, monkeypatch, capsys) -> None:
     def away() -> None:
         postgres.kill()
         time.sleep(4)

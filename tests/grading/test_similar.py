@@ -167,9 +167,7 @@ def test_a_class_with_nothing_to_compare(
     assert "No two submissions look alike." in text and "0 pairs with enough to compare" in text
 
 
-def test_what_cannot_be_is_said_in_a_sentence(
-    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, says: Says
-) -> None:
+def test_what_cannot_be_is_said_in_a_sentence(tmp_path: Path, root: Path, monkeypatch, says: Says) -> None:
     monkeypatch.chdir(a_class(tmp_path, root, students=()).folder)
     assert "Nobody has handed in traps" in says(main, "traps", status=1)
     assert "Did you mean traps?" in says(main, "tarps", status=1)

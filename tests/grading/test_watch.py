@@ -88,9 +88,7 @@ def run(watcher: Watcher) -> None:
         watcher.run()
 
 
-def test_what_comes_in_is_graded_and_is_then_what_was_submitted(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_comes_in_is_graded_and_is_then_what_was_submitted(course: ScratchCourse, capsys) -> None:
     send(course, "ada")
     send(course, "bo", negate=POOR)
     watched()
@@ -228,9 +226,7 @@ def test_a_link_leads_nowhere(course: ScratchCourse) -> None:
     assert found == {"traps.ipynb", "timestamp.txt", "submission_secret.txt", "mine", "mine/helpers.py"}
 
 
-def test_names_that_no_submission_can_have_are_said_once(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_that_no_submission_can_have_are_said_once(course: ScratchCourse, capsys) -> None:
     time_and_chance = "+traps+2027-03-05 12:00:00 UTC+a"
     refused = {
         "..": "The student id '..' is empty or begins with a dot",
@@ -254,9 +250,7 @@ def test_names_that_no_submission_can_have_are_said_once(
     assert len(said.splitlines()) == len(refused)
 
 
-def test_a_folder_of_another_account_is_left_there(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_another_account_is_left_there(course: ScratchCourse, capsys) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a folder to another account")
     send(course, "bo")
@@ -277,9 +271,7 @@ def test_a_folder_of_another_account_is_left_there(
     assert scores() == {"bo": LESS}
 
 
-def test_who_is_not_enrolled_is_added_unless_the_course_says_otherwise(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_who_is_not_enrolled_is_added_unless_the_course_says_otherwise(course: ScratchCourse, capsys) -> None:
     send(course, "ada")
     watched()
     assert scores() == {"ada": FULL}
@@ -320,9 +312,7 @@ def test_one_that_cannot_be_graded_is_tried_three_times_and_left_to_the_instruct
     assert graded(Judging()).graded == ["ada"]
 
 
-def test_it_keeps_out_of_the_way_of_other_commands(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_keeps_out_of_the_way_of_other_commands(course: ScratchCourse, capsys) -> None:
     send(course, "ada")
     pool = Judging()
     with watching(pool) as watcher:
@@ -355,9 +345,7 @@ def test_a_full_disk(course: ScratchCourse, capsys: pytest.CaptureFixture[str], 
     assert half_written(course) == 0
 
 
-def test_trouble_is_tried_again_more_and_more_seldom(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_trouble_is_tried_again_more_and_more_seldom(course: ScratchCourse, monkeypatch, capsys) -> None:
     pauses: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -379,9 +367,7 @@ def test_trouble_is_tried_again_more_and_more_seldom(
     assert scores() == {"ada": FULL, "bo": FULL}
 
 
-def test_after_trouble_there_is_another_pool(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str], clock: list
-) -> None:
+def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, clock: list) -> None:
     """What still ran in the old one would come back to the wrong submission."""
 
     class Lost(Judging):
@@ -432,9 +418,7 @@ def test_a_crash_leaves_the_old_grade_or_the_new_one(
     assert graded(Judging()).skipped == ["ada", "bo"]
 
 
-def test_without_an_exchange_submitted_is_watched(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_an_exchange_submitted_is_watched(course: ScratchCourse, monkeypatch) -> None:
     shutil.rmtree("exchange")
     hand_in(course, "traps", "ada", answered(course.released("traps"), negate=POOR))
     pool = Judging()
@@ -501,9 +485,7 @@ def test_who_was_graded_sees_points_and_feedback_when_they_are_handed_back(cours
     assert (place.stage, place.points, place.before) == ("passed over", LESS, FULL)
 
 
-def test_a_page_that_cannot_be_handed_back_is_tried_again(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_that_cannot_be_handed_back_is_tried_again(course: ScratchCourse, monkeypatch, capsys) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ExchangeError("Unwritable directory")
 
@@ -520,9 +502,7 @@ def test_a_page_that_cannot_be_handed_back_is_tried_again(
     assert queue().of("ada")[0][0].points == FULL
 
 
-def test_a_class_is_graded_in_parts_between_which_others_get_in(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_class_is_graded_in_parts_between_which_others_get_in(course: ScratchCourse, monkeypatch) -> None:
     monkeypatch.setattr(watch, "AT_ONCE", 2)
     for student in ("ada", "bo", "chen"):
         send(course, student)
