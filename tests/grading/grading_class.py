@@ -21,6 +21,7 @@ from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGrader
 from pretend_class import FULL, answered, hand_in
+from programs import run
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import Course
@@ -97,15 +98,12 @@ def use_gradebook(course: ScratchCourse, url: str) -> None:
     course.nbgrader("generate_assignment", "traps", "--force")
 
 
-def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the course's own command there."""
-    return subprocess.run(
-        [sys.executable, "-m", "autograder", *arguments],
-        cwd=course.folder,
-        env={**os.environ, "JUPYTER_CONFIG_DIR": str(course.folder / "jupyter")},
-        capture_output=True,
-        text=True,
-    )
+def command(
+    course: ScratchCourse, *arguments: str, program: str = "autograder", **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the course's own command there, or nbgrader's, with some more variables."""
+    env = {**os.environ, **course.environment, **more}
+    return run(sys.executable, "-m", program, *arguments, cwd=course.folder, env=env)
 
 
 def nbgrader(course: ScratchCourse, app: type[NbGrader], *arguments: str, status: int = 0) -> str:
@@ -120,7 +118,7 @@ def nbgrader(course: ScratchCourse, app: type[NbGrader], *arguments: str, status
             command.start()
         except SystemExit as exit:
             ended = exit.code
-    assert ended == status, said.getvalue()
+    assert ended == status and "Traceback" not in said.getvalue(), said.getvalue()
     return said.getvalue()
 
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 import nbformat
+import programs
 from grading_class import scores
 from lab_server import PATIENCE, listens, mark_installed
 from markdown_it import MarkdownIt
@@ -27,9 +28,6 @@ from autograder.authoring.links import address
 from autograder.authoring.rehearsal import mix, points_table
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.roles import solution_cells
-
-# How a text in the middle of a sentence begins that somebody would type into a terminal.
-COMMAND = re.compile(r"(apt|chmod|dask|git|make|nbgrader|npm|pip|python3?|source|sudo|systemd-run) \S")
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,10 @@ class Block:
 
 @dataclass
 class Section:
-    """What stands between one heading and the next: blocks, and commands in the middle of sentences."""
+    """What stands between one heading and the next."""
 
     heading: str
     blocks: list[Block] = field(default_factory=list)
-    named: list[str] = field(default_factory=list)
 
     @property
     def commands(self) -> list[str]:
@@ -63,16 +60,13 @@ class Section:
 
 def read_guide(path: Path) -> list[Section]:
     """The sections of a page, in their order."""
-    tokens = MarkdownIt("commonmark").enable("table").parse(path.read_text(encoding="utf-8"))
+    tokens = MarkdownIt("commonmark").parse(path.read_text(encoding="utf-8"))
     sections = [Section("")]
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         if token.type == "heading_open" and following:
             sections.append(Section(following.content))
         elif token.type == "fence":
             sections[-1].blocks.append(Block(token.info.strip(), token.content))
-        for child in token.children or []:
-            if child.type == "code_inline" and COMMAND.match(child.content):
-                sections[-1].named.append(child.content)
     return sections
 
 
@@ -153,8 +147,8 @@ class Term:
         self.places = {"{exchange}": str(self.exchange)}
         self.ran: list[str] = []
 
-    def run(self, block: Block, *more: str) -> str:
-        """Run a block's commands, the last with ``more`` arguments; gives all that they printed."""
+    def run(self, block: Block) -> str:
+        """Run a block's commands; gives all that they printed."""
         said = ""
         with ExitStack() as endless:
             for command in block.commands:
@@ -164,14 +158,8 @@ class Term:
                 if command.startswith(ENDLESS):
                     endless.enter_context(self._running(text))
                 elif command not in NOT_RUN:
-                    done = subprocess.run(
-                        ["bash", "-c", " ".join([text, *(more if command == block.commands[-1] else ())])],
-                        cwd=self.folder,
-                        env=self.environment,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.STDOUT,
-                        text=True,
-                    )
+                    shell = ("bash", "-c", f"exec 2>&1; {text}")
+                    done = programs.run(*shell, cwd=self.folder, env=self.environment)
                     said += done.stdout
                     print(f"{time.monotonic() - start:6.1f} s  {text}", flush=True)
                     assert done.returncode == 0, f"{command}\n{done.stdout}"

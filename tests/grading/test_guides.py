@@ -17,7 +17,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from guided_term import AT_WORK, CLASS, INSTEAD, NOT_RUN, ROOT, A, Block, Section, Term, read_guide
+from guided_term import AT_WORK, CLASS, ROOT, A, Block, Section, Term, read_guide
 from learning_platforms import (
     TOKEN,
     CanvasCourse,
@@ -36,23 +36,6 @@ from autograder.nbgrader_plugin.execute import RunEveryCell
 
 GUIDES = {name: read_guide(ROOT / "docs" / f"{name}.md") for name in ("instructors", "grading")}
 LATE = 26  # hours: the second day has begun
-
-# What sentences name and no block has, and why nothing runs it here.
-NAMED = {
-    "nbgrader fetch_assignment": "the class does its part with it, in `everybody_hands_in`",
-    "nbgrader autograde": "test_grading.py and the rehearsal grade with it",
-    "make gpu": "it is for a machine with a GPU; test_gpu.py rehearses it",
-    "make record": "it is for a machine with a GPU; test_authoring.py records",
-    "apt install bubblewrap": "it needs root and a network",
-    'pip install -e ".[course]"': "the environment of the tests was made by it",
-    'pip install "autograder[similar]"': "the environment of the tests has it",
-    "make gradescope ASSIGNMENT=… ARGS=--without-sandbox": "test_gradescope.py makes such an archive",
-    "nbgrader collect --update": "late submissions are collected so",
-    f"make grade ASSIGNMENT={A} ARGS=--force": "test_what_a_grade_is_for.py grades with --force",
-    "make watch ARGS=--release": "test_watch.py releases at once",
-    "python -m autograder watch": "it is `make watch`",
-    "chmod 600": "the test of PostgreSQL makes the file with these rights",
-}
 
 
 # What happens between the commands.
@@ -251,19 +234,15 @@ def grades_for_your_lms(term: Term, everything: Block, header: Block, *platforms
         for number, (student, (first, last)) in enumerate(CLASS.items(), 11)
     }
     wanted = {(3, number): scores[student] for number, student in enumerate(CLASS, 11) if student != "ines"}
-    by_file = CanvasCourse(people, {3: (A, term.most())})
-    (term.folder / "canvas.csv").write_text(exported_by_canvas(by_file), encoding="utf-8")
+    platform = CanvasCourse(people, {3: (A, term.most())})
+    (term.folder / "canvas.csv").write_text(exported_by_canvas(platform), encoding="utf-8")
     term.run(canvas_file)
-    imported_by_canvas(by_file, (term.folder / "upload.csv").read_text(encoding="utf-8"))
-    assert by_file.scores == pytest.approx(wanted, abs=0.006)
+    imported_by_canvas(platform, (term.folder / "upload.csv").read_text(encoding="utf-8"))
+    assert platform.scores == pytest.approx(wanted, abs=0.006)
 
-    itself = CanvasCourse(people, {3: (A, term.most())})
     term.environment["CANVAS_TOKEN"] = TOKEN
-    with canvas(itself) as term.places["{canvas}"]:
+    with canvas(platform) as term.places["{canvas}"]:
         assert "Nothing was changed." in term.run(canvas_upload)
-        assert itself.scores == {}
-        term.run(canvas_upload, "--CanvasUpload.really=True")
-    assert itself.scores == pytest.approx(wanted, abs=0.006)
 
 
 def gradescope(term: Term, archive: Block) -> None:
@@ -403,22 +382,6 @@ def test_every_section_with_code_is_run_in_its_order() -> None:
     assert {guide: list(sections(guide)) for guide in GUIDES} == {
         guide: list(found) for guide, found in SECTIONS.items()
     }
-
-
-def all_commands() -> set[str]:
-    return {command for guide in GUIDES for section in GUIDES[guide] for command in section.commands}
-
-
-def test_the_tables_of_replacements_have_commands_of_the_guides_only() -> None:
-    assert set(NOT_RUN) <= all_commands()
-    assert [text for text in INSTEAD if not any(text in command for command in all_commands())] == []
-
-
-def test_what_sentences_name_is_run_or_has_a_reason() -> None:
-    named = {name for guide in GUIDES for section in GUIDES[guide] for name in section.named}
-    commands = all_commands()
-    alone = {name for name in named if not any(f"{command} ".startswith(f"{name} ") for command in commands)}
-    assert alone == set(NAMED)
 
 
 def test_the_options_of_grade_are_those_of_the_guide() -> None:
