@@ -118,10 +118,7 @@ class Term:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "fast-pytorch"
-        for name in git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
-            if name and (ROOT / name).is_file():
-                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.folder / name)
+        copy_repository(self.folder)
         shorten(self.folder)
         self.course = ScratchCourse(self.folder)
         mark_installed(self.folder)
@@ -247,6 +244,14 @@ class Term:
             assert f"(Score: {round(scores[student], 2)} / {round(self.most(), 2)})" in page, student
             assert page in released, student
         assert not self.course.page("ines", A).exists()
+
+
+def copy_repository(folder: Path) -> None:
+    """The files that are in git, or could be, as they are now."""
+    for name in git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
+        if name and (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
 
 
 def shorten(course: Path) -> None:

@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 from grading_class import (
     STUDENTS,
@@ -92,30 +93,16 @@ def once(event: Callable[[], bool], act: Callable[[], object]) -> Iterator[None]
         thread.join()
 
 
-def children(pid: int) -> list[int]:
-    """The processes that a process started, and those that they started."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found += [child, *children(child)]
-    return found
-
-
-def named(pids: list[int], word: str) -> list[int]:
-    """Those of the processes that have a word in their command line."""
-    return [pid for pid in pids if word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
-
-
 class Dask:
     """A real scheduler with workers."""
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
-        self.folder, self.workers = folder, workers
+        self.folder, self.workers, self.file = folder, workers, folder / "scheduler.json"
         self.processes: list[subprocess.Popen] = []
         self.start("0")
 
     def start(self, port: str) -> None:
-        arguments = ["--port", port, "--no-dashboard", "--scheduler-file", self.file]
+        arguments = ["--port", port, "--no-dashboard", "--scheduler-file", str(self.file)]
         self.processes.append(self._start("scheduler", *arguments))
         self.address = self._written_address()
         for number in range(self.workers):
@@ -129,13 +116,9 @@ class Dask:
         """What the scheduler writes when it listens; until then its file is not there, or empty."""
         while True:
             with suppress(FileNotFoundError, json.JSONDecodeError):
-                return json.loads(Path(self.file).read_text())["address"]
+                return json.loads(self.file.read_text())["address"]
             assert self.processes[0].poll() is None, "the scheduler has ended"
             time.sleep(0.05)
-
-    @property
-    def file(self) -> str:
-        return str(self.folder / "scheduler.json")
 
     def _start(self, *arguments: str) -> subprocess.Popen:
         return subprocess.Popen(
@@ -154,7 +137,7 @@ class Dask:
             process = self.processes.pop()
             process.kill()  # the process that a worker has for its tasks sees that and ends, too
             process.wait()
-        Path(self.file).unlink(missing_ok=True)
+        self.file.unlink(missing_ok=True)
 
     def restart(self) -> None:
         """All of it is gone, and comes back at the same address after some seconds, while others go on."""
@@ -175,7 +158,8 @@ def pretending(dask: Dask, run: Callable[..., dict] = pretend_slowly) -> Callabl
 
 def test_a_killed_worker_costs_nothing(course: ScratchCourse, tmp_path: Path) -> None:
     def kill() -> None:
-        os.kill(named(children(os.getpid()), "spawn_main")[0], signal.SIGKILL)
+        children = psutil.Process().children(recursive=True)
+        next(one for one in children if any("spawn_main" in word for word in one.cmdline())).kill()
 
     with Dask(tmp_path) as dask, once(lambda: len(finished()) >= 1, kill):
         summary = graded(pretending(dask))
@@ -250,21 +234,18 @@ def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    started: list[int] = []
+    started: list[psutil.Process] = []
 
     def strike() -> None:
-        started.extend(children(process.pid))
-        os.kill(process.pid, way)
+        started.extend(psutil.Process(process.pid).children(recursive=True))
+        process.send_signal(way)
 
     with once(lambda: len(finished()) >= 1, strike):
         out, said = process.communicate(timeout=120)
     assert process.returncode == {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130}[way]
     assert way is signal.SIGKILL or "The same command goes on from here." in said
     assert way is signal.SIGKILL or re.search(r"^\d were graded in this run, \d are left\.$", out, re.M)
-    deadline = time.monotonic() + 15
-    while [pid for pid in started if os.path.exists(f"/proc/{pid}")] and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert [pid for pid in started if os.path.exists(f"/proc/{pid}")] == []
+    assert psutil.wait_procs(started, timeout=15)[1] == []
     before = {path: path.stat().st_mtime for path in Path().glob("autograded/*/traps/traps.ipynb")}
     again = command(course, "grade", "traps")
     assert again.returncode == 0, again.stderr

@@ -2,11 +2,12 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+import programs
 import pytest
+from guided_term import copy_repository
 from lab_server import mark_installed
 from test_all_answers import grade
 
@@ -91,19 +92,12 @@ def test_nothing_half_written_stays(course, capsys):
 @pytest.mark.slow
 def test_a_new_chapter_builds_and_passes_the_tests(tmp_path, root):
     scratch = tmp_path / "scratch"
-    for folder in ("autograder", "course", "data", "exercises", "solutions", "tests"):
-        for path in (root / folder).rglob("*"):
-            if path.suffix in {".py", ".ipynb", ".json"}:
-                copy = scratch / path.relative_to(root)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(path, copy)
-    for file in ("Makefile", "README.md", "nbgrader_config.py", "pyproject.toml"):
-        shutil.copy(root / file, scratch)
+    copy_repository(scratch)
     mark_installed(scratch)
 
     def run(*command: str) -> None:
         env = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "PYTEST"))}
-        done = subprocess.run(command, cwd=scratch, env=env, capture_output=True, text=True, check=False)
+        done = programs.run(*command, cwd=scratch, env=env)
         assert done.returncode == 0, done.stdout + done.stderr
 
     make = ("make", f"PYTHON={sys.executable}")

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from grading_class import a_class, command, nbgrader, scores
 from nbgrader.apps import CollectApp
@@ -48,13 +49,10 @@ class Command:
 
     def stop(self, way: signal.Signals = signal.SIGINT) -> int:
         """Stop it; gives its exit status when all its processes are gone."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        children = psutil.Process(self.process.pid).children()
         self.process.send_signal(way)
         status = self.process.wait(PATIENCE)
-        end = time.monotonic() + PATIENCE
-        while any(Path("/proc", child).exists() for child in children):
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        assert psutil.wait_procs(children, PATIENCE)[1] == []
         return status
 
 
