@@ -242,7 +242,7 @@ def collected(course: ScratchCourse) -> dict[str, dict[str, bytes]]:
 
 def zipped(*files: tuple[str, bytes]) -> bytes:
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as inner:
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as inner:
         for name, data in files:
             inner.writestr(name, data)
     return content.getvalue()
@@ -280,10 +280,6 @@ def test_moodles_archive(course: ScratchCourse, folders: bool) -> None:
 
 @pytest.mark.slow
 def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCourse) -> None:
-    bomb = io.BytesIO()
-    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as inner, inner.open("zeros", "w") as zeros:
-        for _ in range(201):
-            zeros.write(bytes(1_000_000))
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as inner:
         info = tarfile.TarInfo("zeros")
@@ -291,7 +287,7 @@ def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCou
         inner.addfile(info, io.BytesIO(bytes(info.size)))
     uploads = [
         ("Agent Zero", "work.zip", zipped((FILE, b"zero"))[:40]),
-        ("Ada Lovelace", "work.zip", bomb.getvalue()),
+        ("Ada Lovelace", "work.zip", zipped(("zeros", bytes(201_000_000)))),
         ("Ada Lovelace", "more.tar.gz", packed.getvalue()),
         ("O'Brien Flann", FILE, b"flann"),
     ]

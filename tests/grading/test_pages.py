@@ -1,21 +1,19 @@
 """What nbgrader's pages show of a notebook, without a browser: nothing but what the allow-list has."""
 
-import logging
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup, Tag
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from autograder.authoring.colab import colab_cell
 from autograder.nbgrader_plugin import patches
 from autograder.nbgrader_plugin.markdown import safe_markdown
 from autograder.nbgrader_plugin.pages import FeedbackPage, FormgraderPage
-from autograder.nbgrader_plugin.submissions import read_or_explain, refusal
+from autograder.nbgrader_plugin.submissions import refusal
 from autograder.nbgrader_plugin.verdicts import card
 
 EVIL = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
@@ -152,17 +150,6 @@ def test_each_box_says_what_it_is(page: Callable[..., BeautifulSoup]) -> None:
     assert EVIL in status.text
 
 
-def test_metadata_and_raw_cells_are_left_out(page: Callable[..., BeautifulSoup]) -> None:
-    about = {"tags": [EVIL], "magics_language": EVIL, "nbgrader": {"grade_id": EVIL}}
-    cells = [new_code_cell("%%html\n1", metadata=about)]
-    cells += [new_raw_cell("raw-cell", metadata={"raw_mimetype": kind}) for kind in ("", "text/html")]
-    language = {"name": EVIL, "pygments_lexer": EVIL, "mimetype": EVIL}
-    kernel = {"name": EVIL, "display_name": EVIL}
-    made = page(*cells, language_info=language, title=EVIL, kernelspec=kernel)
-    assert acts(made) == []
-    assert "raw-cell" not in str(made)
-
-
 def test_the_feedback_page_has_a_policy() -> None:
     html, _ = FeedbackPage().from_notebook_node(new_notebook(), ABOUT["feedback"])
     made = BeautifulSoup(html, "html.parser")
@@ -216,19 +203,6 @@ def test_what_cannot_be_rendered_is_shown_as_written(text: str) -> None:
     assert "script" not in safe_markdown(text)
     attached = {"x.png": {"image/png": "A" * 30_000_000}}
     assert BeautifulSoup(safe_markdown(text, attached), "html.parser").text.strip() == text.strip()
-
-
-def test_what_a_broken_file_says_is_quoted(tmp_path: Path) -> None:
-    broken = "``` </code> **30 of 30** [x](https://x.invalid) " + EVIL
-    (tmp_path / "n.ipynb").write_text(broken)
-    (tmp_path / "` **all** <b>.ipynb").write_text("{}")
-    for name in ("$ **30 of 30** $", "\\\\(", "\\\\) **30 of 30**", "\\begin{a}", "\\end{a} **30 of 30**"):
-        (tmp_path / f"{name}.ipynb").write_text("")
-    for name in ("n.ipynb", "missing.ipynb", "` **all** <b>.ipynb"):
-        notebook = read_or_explain(tmp_path / name, logging.getLogger("reading"))
-        made = BeautifulSoup(safe_markdown(notebook.cells[0].source), "html.parser")
-        assert {tag.name for tag in made.find_all(True)} <= {"h1", "p", "code", "strong"}
-        assert {tag.text for tag in made.find_all("strong")} == {"0 points", "What to do:"}
 
 
 def test_ids_that_people_have_are_taken_and_those_with_markup_refused() -> None:

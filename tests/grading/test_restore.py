@@ -105,31 +105,6 @@ def test_the_assignments_cells_are_there_once_unchanged_and_in_order() -> None:
         assert all(source in after for source in before), seed  # nothing of the student's own is lost
 
 
-def moved(handed_in: str) -> str:
-    """The names of cells, separated by spaces, after they were put in order."""
-    return " ".join(restored(*handed_in.split()))
-
-
-def test_what_was_moved_deleted_or_copied() -> None:
-    # A deleted test comes after the student's code, a deleted given cell before it.
-    found = moved("setup a_given a x1 #B b_given b b_check")
-    assert found == "setup a_given a x1 a_check a_race #B b_given b b_check"
-    assert moved("#T x0 a_given a a_check a_race x1 b b_check").startswith("#T setup x0 a_given")
-    # An answer takes along what stands before it; a locked cell does not.
-    found = moved("setup a_given a_check a_race b_given b b_check helper a")
-    assert found == "setup a_given helper a a_check a_race b_given b b_check"
-    found = moved("helper a_race x0 setup a_given a a_check b_given b b_check")
-    assert found == f"helper x0 {' '.join(NAMES)}"
-    # A whole exercise that was moved stays together.
-    found = moved("setup b_given help_b b b_check a_given help_a a a_check a_race")
-    assert found == "setup a_given help_a a a_check a_race b_given help_b b b_check"
-    # Of copies, the one that is in order counts; the others are the student's own.
-    nb = notebook(*NAMES, "setup", "a=def a(x): return 'a try'", "a_check")
-    restore(nb, ORIGINALS)
-    assert texts(nb.cells)[: len(NAMES)] == NAMES
-    assert "a try" in nb.cells[len(NAMES) + 1].source
-
-
 def test_cells_in_order_stay_where_they_are_and_a_changed_one_is_put_back_and_marked() -> None:
     cells = ["# Title", "x0", "setup", "# A", "a_given", "x1", "a", "x2", "a_check", "x3", "# note", "a_race"]
     cells += ["# B", "b_given", "b", "x4", "b_check", "x5", "# end"]

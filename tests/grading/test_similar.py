@@ -220,22 +220,6 @@ def test_only_the_first_of_many_pairs_are_shown() -> None:
     assert [pair.share for pair in found.pairs] == sorted((pair.share for pair in found.pairs), reverse=True)
 
 
-def test_marks_are_where_the_common_code_is() -> None:
-    """Of two equal answers all is marked, but imports, and what stands around."""
-    for code in (
-        "class Table:\n    def rows(self, number):\n        return [self.make(one) for one in range(number)]",
-        "\n\r\nimport torch\r\ndef f(some, other):\r\n    return torch.stack([some * 2, other]).sum(dim=0)",
-        "x = 1\ndef g(one, two):\n    '''Words\n    words.'''\n    return {one: two for _ in range(3)}",
-    ):
-        many, others = "\n".join([code] * 5), "\n".join([disguised(code)] * 5)
-        found = look_alikes({"ada": {"f": many}, "bo": {"f": many}, "chen": {"f": others}}, {})
-        assert len(found.pairs) == 3
-        for pair in found.pairs:
-            for pieces in pair.parts[0].pieces:
-                rest = "".join(text for text, common in pieces if not common)
-                assert not re.sub(r"import torch|# all my own work|\s", "", rest)
-
-
 # How often that happens by chance.
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from grading_class import a_class, command, nbgrader, scores
-from nbgrader.apps import CollectApp
-from watched_class import INBOUND, POOR, code, page, queue, send
+from grading_class import a_class, command, scores
+from watched_class import INBOUND, page, queue, send
 
 from autograder.authoring.scratch_course import ScratchCourse
 
@@ -63,22 +62,6 @@ def released(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Scr
     monkeypatch.chdir(course.folder)
     INBOUND.mkdir(parents=True)
     return course
-
-
-def test_plain_collect_takes_the_newest_and_no_links(released: ScratchCourse) -> None:
-    send(released, "ada", negate=POOR)
-    folder = send(released, "ada")
-    (folder / "grades.txt").symlink_to(Path("gradebook.db").resolve())
-    (INBOUND / "bo+traps+some day+a").mkdir(mode=0o777)
-    nbgrader(released, CollectApp, "traps")
-    assert "# poor" not in code("submitted", "ada")
-    assert not Path("submitted/ada/traps/grades.txt").exists()
-    send(released, "ada", negate=POOR)
-    nbgrader(released, CollectApp, "traps")
-    assert "# poor" not in code("submitted", "ada")
-    nbgrader(released, CollectApp, "traps", "--update")
-    assert "# poor" in code("submitted", "ada")
-    assert [path.name for path in Path("submitted").iterdir()] == ["ada"]
 
 
 @pytest.mark.needs("bubblewrap")
