@@ -40,12 +40,6 @@ def with_cells(change: Callable[[list], object]) -> Content:
     return made
 
 
-def with_first(**fields: object) -> Content:
-    """The same with a first cell that has these fields."""
-    plain = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": ""}
-    return with_cells(lambda cells: [{**plain, **fields}, *cells])
-
-
 def with_last(cell: dict, field: str, values: Iterable[object]) -> Content:
     """The same with cells at the end that have these values in a field."""
     return with_cells(lambda cells: [*cells, *({**cell, field: value} for value in values)])
@@ -75,15 +69,6 @@ def duplicates(release: NotebookNode) -> bytes:
     return text(notebook).replace(b'"cell_type": "code"', b'"source": 7, "id": 7, "cell_type": "code"')
 
 
-def many_outputs(release: NotebookNode) -> bytes:
-    """More outputs than a page can hold, and some that are none."""
-    notebook = json.loads(text(answered(release)))
-    output = {"output_type": "stream", "name": "stdout", "text": "x"}
-    notebook["cells"][1]["outputs"] = [output] * 100_000
-    notebook["cells"][3]["outputs"] = [7, None, {"output_type": []}, {"data": 1}]
-    return text(notebook)
-
-
 DEEP, LONG = 100_000, 30_000
 NAMES = (None, 7, [], {}, "", "\0", "\ud800", "x" * 1_000_000, {"grade_id": []}, True)
 METADATA = (None, 7, [], "text", {"nbgrader": []}, {"nbgrader": "x"}, {"nbgrader": {"points": {}}})
@@ -99,7 +84,9 @@ ODD: dict[str, Content] = {
     "metadata": with_last(new_code_cell("1"), "metadata", METADATA),
     "attachments": with_last(new_markdown_cell("!"), "attachments", ATTACHED),
     "duplicates": duplicates,
-    "outputs": many_outputs,
+    "outputs": with_last(
+        new_code_cell("1"), "outputs", [[7, None, {"output_type": []}, {"data": 1}] * 30_000]
+    ),
     "metadata_of_the_notebook": with_(metadata=[{"autograder": {"finished": "2030"}}]),
     "surrogates": with_answer("# \ud800 \udfff are no characters"),
     "nothing_else": with_(metadata=None, nbformat_minor="many"),
@@ -122,10 +109,10 @@ WRONG: dict[str, Content] = {
     "cells_object": with_(cells={}),
     "cells_no_objects": with_cells(lambda cells: [7, None, *cells]),
     "cells_many": with_cells(lambda cells: cells * 5000),
-    "cell_type": with_first(cell_type=["code"]),
-    "source_numbers": with_first(source=[1, 2]),
-    "source_long": with_first(source="x" * 110_000),
-    "texts": with_cells(lambda cells: [*cells, *[{"cell_type": "markdown", "source": "[" * 90_000}] * 3]),
+    "cell_type": with_last(new_markdown_cell("!"), "cell_type", [["code"]]),
+    "source_numbers": with_last(new_markdown_cell("!"), "source", [[1, 2]]),
+    "source_long": with_last(new_markdown_cell("!"), "source", ["x" * 110_000]),
+    "texts": with_last(new_markdown_cell("!"), "source", ["[" * 90_000] * 3),
     "nested": lambda release: b"[" * DEEP + b"]" * DEEP,
     "parts": lambda release: b"[" + b"[]," * 5_000_000 + b"[]]",
     "number": lambda release: b"9" * 5000,

@@ -112,13 +112,7 @@ def test_both_verdicts_are_shown_and_nothing_changes(course: ScratchCourse, says
     assert grades(course) == before and PAGE.read_bytes() == notebook
     (kept,) = disputes()
     assert (kept["student"], kept["exercise"]) == ("ada", "square")
-    assert kept["tests"][1] == {
-        "test": "square_hidden",
-        "before": {"points": 0.5, "outcome": "undecided", "message": "as told"},
-        "now": {"points": 2.0, "outcome": "passed", "message": "as told"},
-        "by_hand": None,
-        "counts": "before",
-    }
+    assert [test["counts"] for test in kept["tests"]] == ["before", "before"]
 
 
 def test_the_better_verdict_counts_if_asked_for(course: ScratchCourse, says: Says) -> None:

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
 from pathlib import Path
 
 import nbformat
@@ -19,6 +18,7 @@ import pytest
 from grading_class import (
     STUDENTS,
     Pretending,
+    after,
     autograded,
     command,
     deadly_to_all,
@@ -59,17 +59,6 @@ def all_graded_once(course: ScratchCourse, *runs: list[str]) -> None:
     assert grades(course) == dict.fromkeys(STUDENTS, FULL)
     assert half_written(course) == 0
     assert finished() == set(STUDENTS)
-
-
-def after(number: int, act: Callable[[], object]) -> Callable[[], None]:
-    """What a grader does between two submissions: when so many are graded, something happens."""
-    turns = count(1)
-
-    def between() -> None:
-        if next(turns) == number:
-            act()
-
-    return between
 
 
 @contextmanager

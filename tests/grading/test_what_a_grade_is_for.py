@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from grading_class import STUDENTS, Instant, autograded, gradebook, grades, handed_in, nbgrader
+from grading_class import STUDENTS, Instant, after, autograded, gradebook, grades, handed_in, nbgrader, stop
 from nbformat import NotebookNode
 from nbgrader.apps import GenerateAssignmentApp
 from pretend_class import FULL, answered, delete, find
@@ -31,17 +31,6 @@ def run(pool: Instant | None = None, **options: object) -> tuple[Summary, str]:
         return summary, "\n".join([*said, tell(opened, summary)])
 
 
-def stopping_after(number: int) -> Callable[[], None]:
-    """What stops a run, as Ctrl-C does, when so many are graded."""
-    left = iter(range(number - 1))
-
-    def between() -> None:
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-
-    return between
-
-
 def mend(name: str, source: str) -> None:
     """Change the code of a cell in the gradebook, as `nbgrader generate_assignment` does."""
     with gradebook() as opened:
@@ -58,15 +47,15 @@ def test_other_tests_are_run_by_the_plain_command_also_if_it_was_stopped(course:
     mend("square_hidden", "test(square, {5: 25}, points=2)")
     assert "To be graded again, because the tests or points changed." in report()
     with pytest.raises(KeyboardInterrupt):
-        run(between=stopping_after(2))
+        run(between=after(2, stop))
     first = json.loads(Path(".grading/traps.json").read_text())["graded"]
     assert len(first) == 2
     summary, said = run()
     assert sorted([*first, *summary.graded]) == ALL
-    before, after = said.split("4 graded", 1)
+    before, afterwards = said.split("4 graded", 1)
     assert "The tests or points of traps changed since submissions were graded (4): these are" in before
     assert "points given by hand stay" in before
-    assert "4 of them graded again, because the tests or points changed" in after
+    assert "4 of them graded again, because the tests or points changed" in afterwards
     assert "{5: 25}" in autograded("ada").read_text()
     assert run()[0].graded == []
 
@@ -83,14 +72,14 @@ def test_a_given_cell_and_the_names_asked_for_count_too(course: ScratchCourse, n
 def test_force_goes_on_where_it_was_stopped_and_for_others_begins_anew(course: ScratchCourse) -> None:
     run()
     with pytest.raises(KeyboardInterrupt):
-        run(force=True, between=stopping_after(2))
+        run(force=True, between=after(2, stop))
     first = json.loads(Path(".grading/traps.json").read_text())["graded"]
     summary, said = run(force=True)
     assert len(first) == 2 and sorted([*first, *summary.graded]) == ALL
     assert "--force goes on where it was stopped: begun at " in said and "2 are done." in said
     assert "4 of them graded again, because --force was given" in said
     with pytest.raises(KeyboardInterrupt):
-        run(force=True, between=stopping_after(6))
+        run(force=True, between=after(6, stop))
     assert run(force=True, students=["ada"])[0].graded == ["ada"]
 
 
@@ -160,25 +149,22 @@ def test_work_without_a_time_is_named_and_a_time_given_later_counts(course: Scra
 
 
 def test_what_cannot_be_read_and_what_was_put_back_is_named_with_the_reason(course: ScratchCourse) -> None:
-    content = handed_in("ada").read_bytes()
-    handed_in("ada").write_bytes(content[: len(content) // 2])
+    handed_in("ada").write_bytes(handed_in("ada").read_bytes()[:500])
     handed_in("bo").rename(handed_in("bo").with_name("traps (1).ipynb"))
-    handed_in("chen").rename(handed_in("chen").with_name("traps.zip"))
     notebook = answered(course.released("traps"))
     delete(notebook, "double_check")
     find(notebook, "square_check").source = "1.0"
     handed_in("emeka").write_text(nbformat.writes(notebook))
     summary, said = run()
     shown = report()
-    assert sorted(summary.unreadable) == ["ada", "bo", "chen"]
-    assert "notebooks that could not be read, with 0 points: 3" in said
-    assert "Could not be read (3)" in shown
+    assert sorted(summary.unreadable) == ["ada", "bo"]
+    assert "notebooks that could not be read, with 0 points: 2" in said
+    assert "Could not be read (2)" in shown
     for words in (
         "The file `traps.ipynb` is not a Jupyter notebook: it is not valid JSON.",
         "The submission has no file `traps.ipynb`. It has `traps (1).ipynb`. Was the notebook renamed?",
     ):
         assert words in said and words in shown
-    assert "chen The submission has no file `traps.ipynb`." in shown
     assert set(grades(course)["ada"].values()) == {0}
     assert summary.put_back == ["emeka"], "a notebook that cannot be read has no cells that were changed"
     assert "submissions in which cells of the assignment were put back: 1\n  emeka" in said
