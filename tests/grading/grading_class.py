@@ -8,16 +8,18 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from fcntl import LOCK_EX, flock
 from itertools import count
 from pathlib import Path
-from time import sleep
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
+from lab_server import PATIENCE
+from lab_server import stop as stop_server
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGrader
@@ -105,6 +107,22 @@ def command(
     """Run the course's own command there, or nbgrader's, with some more variables."""
     env = {**os.environ, **course.environment, **more}
     return run(sys.executable, "-m", program, *arguments, cwd=course.folder, env=env)
+
+
+@contextmanager
+def running(log: Path, ready: Callable[[], Any], *command: str, **options: Any) -> Iterator[Any]:
+    """A program that runs until the block ends, and what ``ready`` finds when it has something."""
+    with log.open("a") as stream:
+        where = {"stdin": subprocess.DEVNULL, "stdout": stream, "stderr": stream}
+        process = subprocess.Popen(command, start_new_session=True, **where, **options)
+    try:
+        end = time.monotonic() + PATIENCE
+        while not (found := ready()):
+            assert process.poll() is None and time.monotonic() < end, log.read_text()
+            time.sleep(0.1)
+        yield found
+    finally:
+        stop_server(process)
 
 
 def nbgrader(course: ScratchCourse, app: type[NbGrader], *arguments: str, status: int = 0) -> str:
@@ -214,7 +232,7 @@ def pretend(
 def pretend_slowly(cells: list[dict], **settings: object) -> dict:
     """As ``pretend``, with half a second more."""
     found = pretend(cells, **settings)
-    sleep(0.5)
+    time.sleep(0.5)
     return found
 
 
@@ -253,10 +271,17 @@ class Instant:
     warnings: ClassVar[list[str]] = []
     trouble = None
 
-    def __init__(self, _require: bool = False, *, undecided: int = 0, broken: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        _require: bool = False,
+        *,
+        undecided: int = 0,
+        broken: Iterable[str] = (),
+        change: Callable[[str, Executed], object] = lambda student, done: None,
+    ) -> None:
         self.jobs: deque[tuple[Job, Executed | str]] = deque()
         self.log: list[tuple[object, str]] = []
-        self.undecided, self.broken = undecided, set(broken)
+        self.undecided, self.broken, self.change = undecided, set(broken), change
 
     def __call__(self, _require: bool) -> "Instant":
         return self
@@ -268,8 +293,9 @@ class Instant:
         student = job.submission.student
         self.log.append((settings["races"], student))
         undecided = [name for _, name in self.log].count(student) <= self.undecided
-        data = pretend(cells, undecided=undecided, **settings)
-        self.jobs.append((job, "it broke" if student in self.broken else Executed.from_dict(data)))
+        done = Executed.from_dict(pretend(cells, undecided=undecided, **settings))
+        self.change(student, done)
+        self.jobs.append((job, "it broke" if student in self.broken else done))
 
     def wait(self) -> tuple[Job, Executed | str]:
         return self.jobs.popleft()

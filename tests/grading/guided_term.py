@@ -3,20 +3,18 @@
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import nbformat
 import programs
-from grading_class import scores
-from lab_server import PATIENCE, listens, mark_installed
+from grading_class import running, scores
+from lab_server import listens, mark_installed
 from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
@@ -153,7 +151,9 @@ class Term:
                 for there, here in [*INSTEAD.items(), *self.places.items()]:
                     text = text.replace(there, here)
                 if command.startswith(ENDLESS):
-                    endless.enter_context(self._running(text))
+                    there, log = {"cwd": self.folder, "env": self.environment}, self.folder / "endless.log"
+                    listening = partial(listens, int(self.places["{port}"]))
+                    endless.enter_context(running(log, listening, "bash", "-c", f"exec {text}", **there))
                 elif command not in NOT_RUN:
                     shell = ("bash", "-c", f"exec 2>&1; {text}")
                     done = programs.run(*shell, cwd=self.folder, env=self.environment)
@@ -162,27 +162,6 @@ class Term:
                     assert done.returncode == 0, f"{command}\n{done.stdout}"
                 self.ran.append(command)
         return said
-
-    @contextmanager
-    def _running(self, command: str) -> Iterator[None]:
-        with open(self.folder / "endless.log", "a") as log:
-            process = subprocess.Popen(
-                ["bash", "-c", f"exec {command}"],
-                cwd=self.folder,
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
-            end = time.monotonic() + PATIENCE
-            while not listens(int(self.places["{port}"])):
-                assert process.poll() is None and time.monotonic() < end, Path(log.name).read_text()
-                time.sleep(0.1)
-            yield
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
     # The class.
 

@@ -122,10 +122,8 @@ def exported_by_canvas(course: CanvasCourse, delimiter: str = ",") -> str:
     """The file of *Grades → Export*: a line with the points possible, and Canvas's own test student last."""
     titles = [f"{name} ({number})" for number, (name, _) in course.assignments.items()]
     about = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
-    rows = [about + titles]
-    rows.append(
-        ["    Points Possible", "", "", "", ""] + [str(most) for _, most in course.assignments.values()]
-    )
+    most = [str(points) for _, points in course.assignments.values()]
+    rows = [about + titles, ["    Points Possible", "", "", "", "", *most]]
     for number, person in course.people.items():
         scores = [course.scores.get((assignment, number), "") for assignment in course.assignments]
         known = [person["name"], str(number), person.get("sis_user_id", ""), person["login_id"], "Lab 1"]

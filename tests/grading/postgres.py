@@ -3,11 +3,11 @@
 import glob
 import os
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 from needed import POSTGRESQL
+from programs import run
 
 
 class Postgres:
@@ -29,11 +29,8 @@ class Postgres:
         return str(self.folder / "data")
 
     def _call(self, program: str, *arguments: str) -> None:
-        command = [*self.user, str(self.programs / program), *arguments]
-        done = subprocess.run(
-            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        assert done.returncode == 0, done.stdout
+        done = run(*self.user, self.programs / program, *arguments, cwd=self.folder)
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self) -> None:
         options = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
@@ -57,8 +54,9 @@ class Postgres:
     def sql(self, database: str, statement: str) -> str:
         """What psql prints for a statement, without decoration."""
         about = ["-h", self.folder, "-U", "grader", "-d", database]
-        command = [self.programs / "psql", *about, "-Atc", statement]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        done = run(self.programs / "psql", *about, "-Atc", statement)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
 
     def database(self, name: str) -> str:
         """Make an empty database; gives its URL."""

@@ -24,11 +24,7 @@ CANARIES = ("exhausts_processes", "innocent_files", "page_scripts")
 NEAR = 0.05
 PAGES = [name for name in ADVERSARIES if name.startswith(("page_", "innocent_page"))]
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.attack,
-    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
 
 def handed_in_and_graded(request: pytest.FixtureRequest, folder: Path, *, plain: bool) -> Aftermath:

@@ -7,10 +7,8 @@ from typing import ClassVar
 
 import pytest
 from grading_class import (
-    STUDENTS,
     Says,
     built_once,
-    command,
     copied,
     gradebook,
     graded,
@@ -198,15 +196,3 @@ def test_what_is_to_be_graded_anyway_or_cannot_be_read_is_not_judged_again(
     assert "error: ada: The file `traps.ipynb` is not a Jupyter notebook" in said
     assert "bo: it is to be graded first, because it is not graded yet: python -m autograder grade" in said
     assert "chen, square:" in said, "those that cannot be judged do not stop the others"
-
-
-@pytest.mark.needs("bubblewrap")
-@pytest.mark.slow
-def test_in_the_real_sandbox(course: ScratchCourse) -> None:
-    done = command(course, "again", *ADA, "--keep", "better")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert {test["now"]["message"] for test in disputes()[0]["tests"]} == {"right in all cases"}
-    assert grades(course)["ada"]["square_hidden"] == 2
-    assert [grades(course)[student]["square_hidden"] for student in STUDENTS[1:]] == [0.5] * 5
-    pages = course.nbgrader("generate_feedback", "traps", "--student=ada", "--force")
-    assert "right in all cases" in course.page("ada", "traps").read_text(), pages

@@ -25,13 +25,9 @@ def test_each_cell_is_one_answer(tmp_path: Path) -> None:
         "# %% pad right_slow check=1 hidden=2.5 race=0.5..2\ndef pad(x):\n    return x\n\n\n"
         "# %% pad none\npad = None\n"
     )
+    worth = {"pad_check": Worth(1, 1), "pad_hidden": Worth(2.5, 2.5), "pad_race": Worth(0.5, 2)}
     assert read_answers(path) == [
-        KnownAnswer(
-            "pad",
-            "right_slow",
-            "def pad(x):\n    return x",
-            {"pad_check": Worth(1, 1), "pad_hidden": Worth(2.5, 2.5), "pad_race": Worth(0.5, 2)},
-        ),
+        KnownAnswer("pad", "right_slow", "def pad(x):\n    return x", worth),
         KnownAnswer("pad", "none", "pad = None", {}),
     ]
 

@@ -111,7 +111,7 @@ def test_what_fails_costs_one_submission_and_is_graded_by_the_next_run(
     course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Failing(Instant):
-        """A worker breaks, ada's outputs are those of other cells, and bo hands in again meanwhile."""
+        """Bo hands in again while it is graded."""
 
         def start(self, job: engine.Job, cells: list[dict], **settings: object) -> None:
             super().start(job, cells, **settings)
@@ -119,11 +119,9 @@ def test_what_fails_costs_one_submission_and_is_graded_by_the_next_run(
                 handed_in("bo").write_text(json.dumps(answered(course.released("traps"), double="new = 1")))
                 handed_in("bo").with_name("timestamp.txt").write_text("2030-01-02 10:00:00 UTC")
 
-        def wait(self) -> tuple[engine.Job, Executed | str]:
-            job, executed = super().wait()
-            if job.submission.student == "ada":
-                executed.sources = {index: f"{source}#" for index, source in executed.sources.items()}
-            return job, executed
+    def other_cells(student: str, done: Executed) -> None:
+        if student == "ada":
+            done.sources = {index: f"{source}#" for index, source in done.sources.items()}
 
     def stumbling_over(student: str, function: Callable) -> Callable:
         def stumble(*given: object) -> object:
@@ -136,7 +134,7 @@ def test_what_fails_costs_one_submission_and_is_graded_by_the_next_run(
     with monkeypatch.context() as patched:
         for student, place, name in (("chen", restore, "restore"), ("emeka", engine, "plan")):
             patched.setattr(place, name, stumbling_over(student, getattr(place, name)))
-        summary = graded(Failing(broken=["dalia"]))
+        summary = graded(Failing(broken=["dalia"], change=other_cells))
     assert summary.graded == ["fumi"] and grades(course)["fumi"] == FULL
     sentences = {
         "ada": "traps has other cells than those that were run.",
@@ -175,9 +173,8 @@ def refused(says: Says) -> Says:
 def test_bad_settings(course: ScratchCourse, refused: Says) -> None:
     config = Path("nbgrader_config.py")
     text = config.read_text()
-    for wrong in ("c.CourseDirectory.db_url = 7", "c.RunEveryCell.timeout = 'long'"):
-        config.write_text(f"{text}{wrong}\n")
-        assert "nbgrader refuses" in refused("traps")
+    config.write_text(f"{text}c.RunEveryCell.timeout = 'long'\n")
+    assert "nbgrader refuses" in refused("traps")
     config.write_text("c = get_config(\n")
     assert "nbgrader_config.py cannot be read: SyntaxError" in refused("traps")
     config.unlink()
@@ -207,7 +204,6 @@ def test_a_gradebook_from_another_version(course: ScratchCourse, refused: Says) 
     whole = Path("gradebook.db").read_bytes()
     for change, sentence in (
         ("ALTER TABLE student DROP COLUMN lms_user_id", "it has no student.lms_user_id"),
-        ("DROP TABLE comment", "it has no comment"),
         ("UPDATE alembic_version SET version_num = '50a4d84c131a'", "made by another version"),
         ("UPDATE alembic_version SET version_num = 'from 2099'", "made by a newer nbgrader"),
     ):

@@ -329,6 +329,12 @@ def walk(term: Term, guide: str, *headings: str) -> None:
 FIRST, *REST = sections("instructors")
 
 
+def with_students(term: Term) -> Term:
+    _, table, enter, *_ = sections("instructors")[FIRST].blocks
+    enter_the_students(term, table, enter)
+    return term
+
+
 @pytest.mark.needs("bubblewrap")
 @pytest.mark.slow
 def test_the_first_time(tmp_path: Path) -> None:
@@ -338,18 +344,13 @@ def test_the_first_time(tmp_path: Path) -> None:
 @pytest.mark.needs("bubblewrap")
 @pytest.mark.slow
 def test_a_term(tmp_path: Path) -> None:
-    term = Term(tmp_path)
-    _, table, enter, *_ = sections("instructors")[FIRST].blocks
-    enter_the_students(term, table, enter)
-    walk(term, "instructors", *REST)
+    walk(with_students(Term(tmp_path)), "instructors", *REST)
 
 
 @pytest.mark.needs("bubblewrap", "postgresql")
 @pytest.mark.slow
 def test_grading(tmp_path: Path) -> None:
-    term = Term(tmp_path)
-    _, table, enter, *_ = sections("instructors")[FIRST].blocks
-    enter_the_students(term, table, enter)
+    term = with_students(Term(tmp_path))
     term.course.nbgrader("generate_assignment", A, "--force")
     hand_in_without_exchange(term, "2027-03-04 12:00:00 UTC")
     walk(term, "grading", *sections("grading"))

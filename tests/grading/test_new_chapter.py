@@ -73,13 +73,6 @@ def test_a_name_of_another_form_or_one_that_exists_is_refused(course, capsys, na
     assert files(course) == before
 
 
-def test_outside_the_course_nothing_is_written(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["new-chapter", NAME]) == 1
-    assert "is not inside the course's repository" in capsys.readouterr().err
-    assert not files(tmp_path)
-
-
 @pytest.mark.slow
 def test_a_new_chapter_builds_and_passes_the_tests(tmp_path, root):
     scratch = tmp_path / "scratch"

@@ -108,7 +108,6 @@ def test_what_markdown_may_have(written: str, shown: str) -> None:
         ({"text/markdown": f"*a* {EVIL}", "text/plain": "plain"}, "<em>a</em>"),
         ({"text/latex": "$\\text{passed}$ <b>"}, "$\\text{passed}$ &lt;b&gt;"),
         ({"image/svg+xml": f"<svg>{EVIL}</svg>", "text/plain": "plain"}, "<pre>plain</pre>"),
-        ({"application/javascript": "alert(1)", "text/plain": "plain"}, "<pre>plain</pre>"),
         ({"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "p"}, "<pre>p</pre>"),
         ({"application/pdf": "x", "text/vnd.mermaid": EVIL, "text/plain": "plain"}, "<pre>plain</pre>"),
         ({"image/png": 'x" onerror="alert(1)', "text/plain": "plain"}, "<pre>plain</pre>"),

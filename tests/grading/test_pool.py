@@ -2,8 +2,9 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
+from types import SimpleNamespace
 
 import boxed
 import pytest
@@ -32,15 +33,6 @@ class Watched:
         self.stopped.set()
 
 
-@contextmanager
-def pool(*sandboxes: Watched) -> Iterator[LocalPool]:
-    made = LocalPool(sandboxes)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
 def start(made: LocalPool, *names: str) -> None:
     for name in names:
         made.start(name, [], name=name)
@@ -48,7 +40,7 @@ def start(made: LocalPool, *names: str) -> None:
 
 def test_submissions_run_in_parallel() -> None:
     together = threading.Barrier(3)
-    with pool(*(Watched(lambda name: together.wait(60) and None) for _ in "abc")) as made:
+    with closing(LocalPool([Watched(lambda name: together.wait(60) and None) for _ in "abc"])) as made:
         assert made.workers == 3
         start(made, *map(str, range(30)))
         done = [made.wait() for _ in range(30)]
@@ -61,7 +53,7 @@ def test_an_error_costs_only_its_job() -> None:
         if name == "bad":
             raise SandboxError("there is no memory.\nNone at all.")
 
-    with pool(Watched(act)) as made:
+    with closing(LocalPool([Watched(act)])) as made:
         start(made, "bad", "good")
         assert made.wait() == ("bad", "It could not be run: SandboxError: there is no memory.")
         assert made.wait() == ("good", Executed(sandboxed=True))
@@ -72,7 +64,7 @@ def test_closing_stops_what_runs() -> None:
     begun = threading.Event()
     sandbox = Watched()
     sandbox.act = lambda name: begun.set() or (sandbox.stopped.wait(60) and None)
-    with pool(sandbox) as made:
+    with closing(LocalPool([sandbox])) as made:
         start(made, "endless", "never begun")
         assert begun.wait(60)
     assert sandbox.ran == ["endless"]
@@ -82,7 +74,7 @@ def test_closing_stops_what_runs() -> None:
 def test_what_a_sandbox_lacks_is_a_warning_or_an_error() -> None:
     unconfined, lacking = Watched(warning="it runs without a sandbox"), Watched()
     lacking.notice = "there is no control group"
-    with pool(unconfined, lacking, unconfined) as made:
+    with closing(LocalPool([unconfined, lacking, unconfined])) as made:
         assert made.warnings == ["it runs without a sandbox", "there is no control group"]
     lacking.refusal = "bubblewrap was not found"
     with pytest.raises(PoolError, match="This machine cannot run submissions: bubblewrap was not found"):
@@ -92,19 +84,11 @@ def test_what_a_sandbox_lacks_is_a_warning_or_an_error() -> None:
 # What is said about a run while it lasts: who is at what, and how long the rest will take.
 
 
-class Clock:
-    """Stands for the time, which passes when a test says so."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(status, "monotonic", clock)
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The time, which passes when a test says so."""
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(status, "monotonic", lambda: clock.now)
     return clock
 
 
@@ -114,7 +98,7 @@ def cells(*tests: str) -> list[dict]:
     return [{"index": i, "role": role, "grade_id": name} for i, (role, name) in enumerate(names)]
 
 
-def test_the_time_left_follows_from_what_is_left_to_do(clock: Clock) -> None:
+def test_the_time_left_follows_from_what_is_left_to_do(clock: SimpleNamespace) -> None:
     """Broken notebooks cost nothing, and the last tests of the others the most."""
     costs = {f"test{i}": 0.1 + (i > 15) * 3.0 for i in range(20)}
     found = Status(60)
@@ -139,7 +123,7 @@ def test_the_time_left_follows_from_what_is_left_to_do(clock: Clock) -> None:
     assert found.share == 1
 
 
-def test_who_is_at_what_in_one_line(clock: Clock) -> None:
+def test_who_is_at_what_in_one_line(clock: SimpleNamespace) -> None:
     found = Status(2)
     for name in ("ada", "bo"):
         found.opened(name, name, name, cells("one", "two", "three"))

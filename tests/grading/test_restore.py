@@ -61,12 +61,6 @@ def texts(cells: Iterable[NotebookNode]) -> list[str]:
     return [nbgrader_data(cell).get("grade_id") or cell.source for cell in cells]
 
 
-def restored(*cells: str) -> list[str]:
-    nb = notebook(*cells)
-    restore(nb, ORIGINALS)
-    return texts(nb.cells)
-
-
 def spoil(nb: NotebookNode, draw: random.Random) -> None:
     """Cells shuffled, deleted, copied, renamed, of another kind, with other code."""
     nb.cells.sort(key=lambda each: each.cell_type)
@@ -108,7 +102,9 @@ def test_the_assignments_cells_are_there_once_unchanged_and_in_order() -> None:
 def test_cells_in_order_stay_where_they_are_and_a_changed_one_is_put_back_and_marked() -> None:
     cells = ["# Title", "x0", "setup", "# A", "a_given", "x1", "a", "x2", "a_check", "x3", "# note", "a_race"]
     cells += ["# B", "b_given", "b", "x4", "b_check", "x5", "# end"]
-    assert restored(*cells) == cells
+    nb = notebook(*cells)
+    restore(nb, ORIGINALS)
+    assert texts(nb.cells) == cells
     nb = notebook("setup=check = print", *NAMES[1:])
     remarks = restore(nb, ORIGINALS)
     assert nb.cells[0].source == CHANGED + ORIGINALS["setup"].cell.source

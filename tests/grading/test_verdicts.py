@@ -87,12 +87,10 @@ def test_a_race_counts_only_where_the_checks_of_its_exercise_found_the_answer_ri
         (checked("pad_check", WRONG | {"outcome": "not attempted"}), 0),
         (("pad_check", "check(f)", (error("TimeLimit", "too long"),)), 0),
         (("pad_check", "check(f)", (card(**CHECKED), card(**WRONG), result("0"))), 0),
-        (("pad_check", "my_own_test()", (result("0"),)), 0),
         (("pad_check", "my_own_test()", (result("0.5"),)), 3),
         (checked("pad_check", WRONG | {"right": True}), 3),  # right, with too high costs
         (checked("pad_check", WRONG | {"outcome": "undecided", "right": True}), 3),
         (checked("crop_check", WRONG), 3),
-        (race("pad_race_2", "0", outcome="failed"), 3),
         (("pad_race_2", "race(f)", (card(outcome="undecided", points=0), result("0"))), 3),
     ],
 )

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from grading_class import (
-    Says,
     a_class,
     configure,
     gradebook,
@@ -52,7 +51,7 @@ from autograder.class_grading.engine import Job
 from autograder.class_grading.grader import Grader
 from autograder.class_grading.pool import PoolError
 from autograder.class_grading.results import read_results
-from autograder.class_grading.watch import Watcher, main
+from autograder.class_grading.watch import Watcher
 from autograder.nbgrader_plugin.submissions import only_one
 
 pytestmark = pytest.mark.slow  # a gradebook for each test
@@ -97,12 +96,10 @@ def test_what_comes_in_is_graded_and_is_then_what_was_submitted(course: ScratchC
     assert not list(Path(".grading/new").glob("*/traps")) and not list(Path(".grading/trial").glob("*/traps"))
     with Course("traps") as opened:
         assert read_results(opened).missing == {}
-    said = capsys.readouterr().out.splitlines()
-    for line, words, waiting in zip(said, ("ada  16", "bo  13"), (1, 0), strict=True):
-        moment, rest = line.split("  ", 1)
-        wanted = f"traps  {words} of 16 points, \\d+ s after it was handed in; {waiting} wait"
-        assert re.fullmatch(wanted, rest), rest
-        assert datetime.now() - datetime.fromisoformat(moment) < timedelta(days=1)
+    said = capsys.readouterr().out
+    for words, waiting in (("ada  16", 1), ("bo  13", 0)):
+        line = f"traps  {words} of 16 points, \\d+ s after it was handed in; {waiting} wait"
+        assert re.search(rf"(?m)^[-\d]+ [:\d]+  {line}$", said)
     assert graded(Judging()).skipped == ["ada", "bo"]
 
 
@@ -325,13 +322,6 @@ def test_it_keeps_out_of_the_way_of_other_commands(course: ScratchCourse, capsys
         to_the_end(watcher)
         assert graded(Judging()).skipped == ["ada"]  # it keeps nobody out while it waits
     assert scores() == {"ada": FULL}
-
-
-def test_what_it_cannot_start_with(course: ScratchCourse, says: Says) -> None:
-    assert "has no assignment 'trap'. Did you mean traps?" in says(main, "trap", status=1)
-    assert "There is no gradebook at nowhere.db." in says(main, "--db", "sqlite:///nowhere.db", status=1)
-    with only_one(course.folder, "watch.lock"):
-        assert "error: Another watch command is at work in " in says(main, status=1)
 
 
 def test_a_full_disk(course: ScratchCourse, capsys: pytest.CaptureFixture[str], clock: list) -> None:
