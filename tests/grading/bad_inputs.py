@@ -87,7 +87,7 @@ ODD: dict[str, Content] = {
     "outputs": with_last(
         new_code_cell("1"), "outputs", [[7, None, {"output_type": []}, {"data": 1}] * 30_000]
     ),
-    "metadata_of_the_notebook": with_(metadata=[{"autograder": {"finished": "2030"}}]),
+    "metadata_of_the_notebook": with_(metadata={"autograder": {"finished": "2030", "problem": "none"}}),
     "surrogates": with_answer("# \ud800 \udfff are no characters"),
     "nothing_else": with_(metadata=None, nbformat_minor="many"),
     "more_kinds_of_lines": with_answer("x = '\u2028 \x0b \x0c \x85'"),

@@ -264,6 +264,9 @@ class Pretending:
         pass
 
 
+Change = Callable[[str, Executed], object]  # what happens to what was run, with whose it is
+
+
 class Instant:
     """A pool of one worker in this process, which is done at once."""
 
@@ -272,12 +275,7 @@ class Instant:
     trouble = None
 
     def __init__(
-        self,
-        _require: bool = False,
-        *,
-        undecided: int = 0,
-        broken: Iterable[str] = (),
-        change: Callable[[str, Executed], object] = lambda student, done: None,
+        self, *, undecided: int = 0, broken: Iterable[str] = (), change: Change = lambda *_: None
     ) -> None:
         self.jobs: deque[tuple[Job, Executed | str]] = deque()
         self.log: list[tuple[object, str]] = []

@@ -17,6 +17,7 @@ class Postgres:
         self.programs = Path((sorted(glob.glob(POSTGRESQL)) or [str(shutil.which("initdb"))])[-1]).parent
         # Not pytest's folders: only their owner may enter, and a socket's path is limited to 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+        self.data = self.folder / "data"
         # PostgreSQL refuses to run as root.
         self.user = ["runuser", "-u", "nobody", "--"] if os.geteuid() == 0 else []
         if self.user:
@@ -24,11 +25,7 @@ class Postgres:
         self._call("initdb", "--pgdata", self.data, "--username=grader", "--auth=trust", "--no-sync")
         self.start()
 
-    @property
-    def data(self) -> str:
-        return str(self.folder / "data")
-
-    def _call(self, program: str, *arguments: str) -> None:
+    def _call(self, program: str, *arguments: object) -> None:
         done = run(*self.user, self.programs / program, *arguments, cwd=self.folder)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -40,7 +37,7 @@ class Postgres:
     def require_password(self, password: str) -> None:
         """Let nobody in without it from now on."""
         self.sql("postgres", f"ALTER ROLE grader PASSWORD '{password}'")
-        Path(self.data, "pg_hba.conf").write_text("local all all scram-sha-256\n")
+        (self.data / "pg_hba.conf").write_text("local all all scram-sha-256\n")
         self._call("pg_ctl", "reload", "--pgdata", self.data)
 
     def kill(self) -> None:

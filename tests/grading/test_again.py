@@ -150,9 +150,7 @@ def test_a_worse_verdict_counts_only_if_asked_for(
 
 
 @pytest.mark.parametrize("points", [0.25, 0.0, 3.0])
-def test_a_decision_by_hand_stays_and_no_other_is_opened_again(
-    course: ScratchCourse, says: Says, points: float
-) -> None:
+def test_points_by_hand_stay_and_no_other_is_opened(course: ScratchCourse, says: Says, points: float) -> None:
     decide("square_hidden", points)
     decide("negate_check", 0.75)
     before, notebook = waiting(), PAGE.read_bytes()
@@ -184,9 +182,7 @@ def test_what_is_refused(course: ScratchCourse, says: Says) -> None:
     assert grades(course) == before and PAGE.read_bytes() == notebook
 
 
-def test_what_is_to_be_graded_anyway_or_cannot_be_read_is_not_judged_again(
-    course: ScratchCourse, says: Says
-) -> None:
+def test_what_is_to_be_graded_first_or_is_unreadable_is_not_judged(course: ScratchCourse, says: Says) -> None:
     handed_in("ada").write_text("{")
     said = says(main, *ADA, status=1)
     assert "ada: it is to be graded first, because the submitted files changed:" in said

@@ -144,17 +144,12 @@ def test_a_zone_that_is_not_known_is_not_taken_for_another(zone: str) -> None:
         utc(f"2027-03-05 11:59 {zone}")
 
 
-def table(delimiter: str) -> str:
-    rows = [("id", "first_name", "last_name"), *PEOPLE]
-    return "".join(delimiter.join(f'"{cell}"' for cell in row) + "\r\n" for row in rows)
-
-
 @pytest.mark.parametrize(("delimiter", "encoding"), [(",", "utf-8"), (",", "utf-8-sig"), (";", "utf-8-sig")])
-def test_students_come_from_any_spreadsheet(
-    tmp_path: Path, root: Path, delimiter: str, encoding: str
-) -> None:
+def test_students_from_any_spreadsheet(tmp_path: Path, root: Path, delimiter: str, encoding: str) -> None:
     course = ScratchCourse(tmp_path, root)
-    (tmp_path / "students.csv").write_bytes(table(delimiter).encode(encoding))
+    rows = [("id", "first_name", "last_name"), *PEOPLE]
+    text = "".join(delimiter.join(f'"{cell}"' for cell in row) + "\r\n" for row in rows)
+    (tmp_path / "students.csv").write_bytes(text.encode(encoding))
     nbgrader(course, DbStudentImportApp, "students.csv")
     with Gradebook(course.db_url) as gradebook:
         assert {(one.id, one.first_name, one.last_name) for one in gradebook.students} == set(PEOPLE)

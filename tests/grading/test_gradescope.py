@@ -100,9 +100,7 @@ def tries_this(student: str, done: Executed) -> None:
 
 
 @pytest.mark.slow
-def test_its_format_says_points_what_is_open_and_to_instructors_alone_what_was_seen(
-    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_says_points_and_only_to_instructors_what_it_saw(tmp_path: Path, root: Path, monkeypatch) -> None:
     monkeypatch.chdir(a_class(tmp_path, root, students=(STUDENT,)).folder)
     with Course("traps") as opened, opened.locked():
         grade(opened, connect=Instant(undecided=2, change=tries_this))
@@ -165,9 +163,7 @@ def archive(checkout: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_archive_holds_what_grades_and_nothing_else(
-    archive: Path, checkout: Path, tmp_path: Path
-) -> None:
+def test_the_archive_holds_what_grades_and_no_more(archive: Path, checkout: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(archive) as packed:
         inside = {about.filename: packed.read(about) for about in packed.infolist()}
         modes = {about.filename: about.external_attr >> 16 for about in packed.infolist()}

@@ -107,9 +107,7 @@ def test_exercises_can_have_columns(graded: ScratchCourse) -> None:
 
 
 @pytest.mark.parametrize(("delimiter", "encoding"), [(",", "utf-8"), (";", "utf-8-sig")])
-def test_canvas_takes_back_its_own_file_with_the_grades(
-    graded: ScratchCourse, delimiter: str, encoding: str
-) -> None:
+def test_canvas_takes_back_its_file_with_grades(graded: ScratchCourse, delimiter: str, encoding: str) -> None:
     course, mine = canvas_course(most_points(graded)), scores(graded.db_url)
     del course.people[12]
     before = dict(course.scores)
@@ -185,9 +183,7 @@ def test_an_assignment_must_be_there(graded: ScratchCourse, token: None) -> None
         (to_canvas("http://127.0.0.1:9"), "Canvas at http://127.0.0.1:9 does not show course 7"),
     ],
 )
-def test_it_is_said_in_a_sentence(
-    graded: ScratchCourse, token: None, arguments: list[str], sentence: str
-) -> None:
+def test_a_sentence_says_it(graded: ScratchCourse, token: None, arguments: list[str], sentence: str) -> None:
     assert sentence in export(graded, *arguments, status=1)
 
 

@@ -116,9 +116,7 @@ def test_what_markdown_may_have(written: str, shown: str) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["display_data", "execute_result"])
-def test_each_kind_of_output(
-    kind: str, data: dict[str, Any], shown: str, page: Callable[..., BeautifulSoup]
-) -> None:
+def test_each_kind_of_output(kind: str, data: dict, shown: str, page: Callable[..., BeautifulSoup]) -> None:
     for cell in (test_cell(), new_code_cell("1")):
         cell.outputs = [new_output(kind, data, metadata={"text/html": {"isolated": True}, "filenames": data})]
         made = page(cell, widgets={"application/vnd.jupyter.widget-state+json": {"state": {"x": 1}}})

@@ -94,9 +94,7 @@ def test_a_race_counts_only_where_the_checks_of_its_exercise_found_the_answer_ri
         (("pad_race_2", "race(f)", (card(outcome="undecided", points=0), result("0"))), 3),
     ],
 )
-def test_what_costs_the_points_of_a_race(
-    test: tuple[str, str, tuple[NotebookNode, ...]], points: float
-) -> None:
+def test_what_costs_a_race_its_points(test: tuple[str, str, tuple[NotebookNode, ...]], points: float) -> None:
     assert points_of(race("pad_race"), test)[0] == points
 
 

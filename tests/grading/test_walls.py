@@ -59,9 +59,7 @@ def test_the_sandbox_shows_that_it_holds() -> None:
 
 
 @pytest.mark.parametrize("name", STANDS_IN)
-def test_where_it_does_not_hold_nothing_starts(
-    name: str, path_with: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_it_does_not_hold_nothing_runs(name: str, path_with: Callable[[str], str], monkeypatch) -> None:
     monkeypatch.setenv("PATH", path_with(name))
     box = Sandbox()
     with pytest.raises(SandboxError) as refused:

@@ -6,10 +6,10 @@ import re
 import resource
 import shutil
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from grading_class import (
@@ -22,6 +22,7 @@ from grading_class import (
     nbgrader,
     scores,
     small_files,
+    stop,
 )
 from nbgrader.apps import CollectApp
 from nbgrader.exchange import ExchangeError
@@ -68,17 +69,16 @@ def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Scrat
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
-    """What happens in the pauses of a watcher, one after another; when nothing is left, it is stopped."""
-    events: list[Callable[[], object]] = []
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """``events`` happen in the pauses of a watcher, one after another; when none is left, it is stopped."""
+    clock = SimpleNamespace(events=[], pauses=[])
 
     def sleep(seconds: float) -> None:
-        if not events:
-            raise KeyboardInterrupt
-        events.pop(0)()
+        clock.pauses.append(seconds)
+        (clock.events.pop(0) if clock.events else stop)()
 
     monkeypatch.setattr(watch, "sleep", sleep)
-    return events
+    return clock
 
 
 def run(watcher: Watcher) -> None:
@@ -287,9 +287,7 @@ def test_who_is_not_enrolled_is_added_unless_the_course_says_otherwise(course: S
     assert scores() == {"ada": FULL, "bo": FULL}
 
 
-def test_one_that_cannot_be_graded_is_tried_three_times_and_left_to_the_instructor(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_graded_is_tried_three_times(course: ScratchCourse, capsys, monkeypatch) -> None:
     send(course, "ada")
     send(course, "bo")
     pool = Judging(broken=["ada"])
@@ -313,8 +311,7 @@ def test_it_keeps_out_of_the_way_of_other_commands(course: ScratchCourse, capsys
     send(course, "ada")
     pool = Judging()
     with watching(pool) as watcher:
-        with only_one(course.folder) as alone:
-            assert alone
+        with only_one(course.folder):
             assert not watcher.round() and not watcher.round()
         assert capsys.readouterr().err.count("Another grade command is at work. This one goes on when") == 1
         assert pool.graded == [] and not Path("submitted").exists()
@@ -324,40 +321,33 @@ def test_it_keeps_out_of_the_way_of_other_commands(course: ScratchCourse, capsys
     assert scores() == {"ada": FULL}
 
 
-def test_a_full_disk(course: ScratchCourse, capsys: pytest.CaptureFixture[str], clock: list) -> None:
+def test_a_full_disk(
+    course: ScratchCourse, capsys: pytest.CaptureFixture[str], clock: SimpleNamespace
+) -> None:
     send(course, "ada")
     with watching() as watcher, small_files(40_000):  # the gradebook is larger
         full = resource.getrlimit(resource.RLIMIT_FSIZE)
-        clock += [lambda: None, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (full[1], full[1]))]
+        clock.events += [lambda: None, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (full[1], full[1]))]
         run(watcher)
     assert "What is handed in waits" in trouble(capsys)
     assert scores() == {"ada": FULL}
     assert half_written(course) == 0
 
 
-def test_trouble_is_tried_again_more_and_more_seldom(course: ScratchCourse, monkeypatch, capsys) -> None:
-    pauses: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-        if len(pauses) == 8:
-            inbound.rename(INBOUND)
-        if len(pauses) == 9:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(watch, "sleep", sleep)
+def test_trouble_is_tried_again_more_and_more_seldom(course: ScratchCourse, capsys, clock) -> None:
     send(course, "ada")
     with watching() as watcher:
         to_the_end(watcher)
         send(course, "bo")
         inbound = INBOUND.rename("away")
+        clock.events += [lambda: None] * 7 + [lambda: inbound.rename(INBOUND)]
         run(watcher)
-    assert pauses == [10, 20, 40, 80, 160, 300, 300, 300, watch.EVERY_SECONDS]
+    assert clock.pauses == [10, 20, 40, 80, 160, 300, 300, 300, watch.EVERY_SECONDS]
     assert "No such file or directory" in trouble(capsys)
     assert scores() == {"ada": FULL, "bo": FULL}
 
 
-def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, clock: list) -> None:
+def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, clock: SimpleNamespace) -> None:
     """What still ran in the old one would come back to the wrong submission."""
 
     class Lost(Judging):
@@ -368,7 +358,7 @@ def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, cloc
     pools = iter([lost, Judging()])
     send(course, "ada")
     with watching(lambda _: next(pools)) as watcher:
-        clock.append(lambda: None)
+        clock.events.append(lambda: None)
         run(watcher)
     assert scores() == {"ada": FULL} and not lost.jobs
     assert "The Dask scheduler is gone. Start it. What is handed in waits" in trouble(capsys)
@@ -388,16 +378,13 @@ def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, cloc
 def test_a_crash_leaves_the_old_grade_or_the_new_one(
     course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, place: object, moment: str, better: bool
 ) -> None:
-    def crash(*_: object) -> None:
-        raise KeyboardInterrupt
-
     send(course, "ada", **({"negate": POOR} if better else {}))
     watched()
     old = scores()
     send(course, "ada", **({} if better else {"negate": POOR}))
     send(course, "bo")
     with monkeypatch.context() as patched:
-        patched.setattr(place, moment, crash)
+        patched.setattr(place, moment, lambda *_: stop())
         with suppress(KeyboardInterrupt):
             watched()
     assert half_written(course) == 0

@@ -84,35 +84,26 @@ def test_force_goes_on_where_it_was_stopped_and_for_others_begins_anew(course: S
 
 
 def test_a_replaced_file_is_seen_without_an_exchange(course: ScratchCourse) -> None:
-    """Also where neither the old one nor the new one can be read."""
+    """Also where neither the old one nor the new one can be read; and so is a file beside the notebook."""
     right = handed_in("ada").read_bytes()
     handed_in("ada").unlink()
+    helpers = handed_in("dalia").with_name("helpers.py")
+    helpers.write_text("one")
     run()
     notebook = answered(course.released("traps"), square="def square(x):\n    return x**2  # mended")
     handed_in("chen").write_text(nbformat.writes(notebook))
     handed_in("ada").write_bytes(right[:500])
+    helpers.write_text("two")
     summary, said = run()
-    assert sorted(summary.graded) == ["ada", "chen"] and list(summary.unreadable) == ["ada"]
-    assert "the files in submitted/ are not those that were graded: ada, chen." in said
-    assert "2 of them graded again, because the submitted files changed" in said
+    assert sorted(summary.graded) == ["ada", "chen", "dalia"] and list(summary.unreadable) == ["ada"]
+    assert "the files in submitted/ are not those that were graded: ada, chen, dalia." in said
+    assert "3 of them graded again, because the submitted files changed" in said
     assert "# mended" in autograded("chen").read_text()
     handed_in("ada").write_bytes(right)
-    summary, _ = run()
-    assert summary.graded == ["ada"] and not summary.unreadable
-    assert grades(course)["ada"] == FULL
-
-
-def test_a_file_beside_the_notebook_counts_too(course: ScratchCourse) -> None:
-    helpers = handed_in("dalia").with_name("helpers.py")
-    helpers.write_text("one")
-    run()
-    helpers.write_text("two")
-    table = handed_in("emeka").parent / "data" / "table.csv"
-    table.parent.mkdir()
-    table.write_text("three")
-    assert sorted(run()[0].graded) == ["dalia", "emeka"]
     helpers.unlink()
-    assert run()[0].graded == ["dalia"]
+    summary, _ = run()
+    assert sorted(summary.graded) == ["ada", "dalia"] and not summary.unreadable
+    assert grades(course)["ada"] == FULL
 
 
 def test_grades_from_before_there_were_versions_count(course: ScratchCourse) -> None:
