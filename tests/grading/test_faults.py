@@ -41,7 +41,6 @@ from autograder.class_grading.dask_pool import DaskPool
 from autograder.class_grading.pool import LocalPool, Pool, PoolError
 
 pytestmark = pytest.mark.slow
-TESTS = Path(__file__).parent
 
 
 def here(require: bool) -> LocalPool:
@@ -113,7 +112,7 @@ class Dask:
         return subprocess.Popen(
             [sys.executable, "-m", "dask", *arguments],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
