@@ -4,11 +4,8 @@
 right answers, which must count. ``NAMELESS`` are folders that no student can have.
 """
 
-from __future__ import annotations
-
 import json
 import os
-import socket
 import stat
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -43,12 +40,6 @@ def with_cells(change: Callable[[list], object]) -> Content:
     return made
 
 
-def with_first(**fields: object) -> Content:
-    """The same with a first cell that has these fields."""
-    plain = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": ""}
-    return with_cells(lambda cells: [{**plain, **fields}, *cells])
-
-
 def with_last(cell: dict, field: str, values: Iterable[object]) -> Content:
     """The same with cells at the end that have these values in a field."""
     return with_cells(lambda cells: [*cells, *({**cell, field: value} for value in values)])
@@ -78,15 +69,6 @@ def duplicates(release: NotebookNode) -> bytes:
     return text(notebook).replace(b'"cell_type": "code"', b'"source": 7, "id": 7, "cell_type": "code"')
 
 
-def many_outputs(release: NotebookNode) -> bytes:
-    """More outputs than a page can hold, and some that are none."""
-    notebook = json.loads(text(answered(release)))
-    output = {"output_type": "stream", "name": "stdout", "text": "x"}
-    notebook["cells"][1]["outputs"] = [output] * 100_000
-    notebook["cells"][3]["outputs"] = [7, None, {"output_type": []}, {"data": 1}]
-    return text(notebook)
-
-
 DEEP, LONG = 100_000, 30_000
 NAMES = (None, 7, [], {}, "", "\0", "\ud800", "x" * 1_000_000, {"grade_id": []}, True)
 METADATA = (None, 7, [], "text", {"nbgrader": []}, {"nbgrader": "x"}, {"nbgrader": {"points": {}}})
@@ -102,8 +84,10 @@ ODD: dict[str, Content] = {
     "metadata": with_last(new_code_cell("1"), "metadata", METADATA),
     "attachments": with_last(new_markdown_cell("!"), "attachments", ATTACHED),
     "duplicates": duplicates,
-    "outputs": many_outputs,
-    "metadata_of_the_notebook": with_(metadata=[{"autograder": {"finished": "2030"}}]),
+    "outputs": with_last(
+        new_code_cell("1"), "outputs", [[7, None, {"output_type": []}, {"data": 1}] * 30_000]
+    ),
+    "metadata_of_the_notebook": with_(metadata={"autograder": {"finished": "2030", "problem": "none"}}),
     "surrogates": with_answer("# \ud800 \udfff are no characters"),
     "nothing_else": with_(metadata=None, nbformat_minor="many"),
     "more_kinds_of_lines": with_answer("x = '\u2028 \x0b \x0c \x85'"),
@@ -112,122 +96,62 @@ ODD: dict[str, Content] = {
 ONE_LOST: dict[str, Content] = {
     "null_character": with_answer("x = '\0'\n\0"),
     "signs": with_answer(f"x = {'-' * LONG}1"),
-    "sums": with_answer(f"x = {'1+' * LONG}1"),
     "brackets": with_answer(f"x = {'(' * LONG}"),
     "attributes": with_answer(f"x = a{'.a' * LONG}"),
-    "long_number": with_answer(f"x = {'9' * LONG}"),
     "odd_texts": with_answer("\n".join(['"\\d"'] * 15_000) + "\n)"),
     "blank_lines": with_answer(" \n" * LONG + ")"),
 }
 WRONG: dict[str, Content] = {
     "format_2": with_(nbformat=2),
-    "format_99": with_(nbformat=99),
     "format_3_without_sheets": with_(nbformat=3),
     "format_true": with_(nbformat=True),
-    "format_text": with_(nbformat="4"),
     "format_huge": lambda release: text(release).replace(b'"nbformat": 4', b'"nbformat": ' + b"4" * 5000),
     "cells_object": with_(cells={}),
-    "cells_number": with_(cells=7),
-    "cells_null": with_(cells=None),
     "cells_no_objects": with_cells(lambda cells: [7, None, *cells]),
     "cells_many": with_cells(lambda cells: cells * 5000),
-    "cell_type": with_first(cell_type=["code"]),
-    "cell_type_unknown": with_first(cell_type="heading"),
-    "source_numbers": with_first(source=[1, 2]),
-    "source_object": with_first(source={"a": "b"}),
-    "source_null": with_first(source=None),
-    "source_long": with_first(source="x" * 110_000),
-    "texts": with_cells(lambda cells: [*cells, *[{"cell_type": "markdown", "source": "[" * 90_000}] * 3]),
+    "cell_type": with_last(new_markdown_cell("!"), "cell_type", [["code"]]),
+    "source_numbers": with_last(new_markdown_cell("!"), "source", [[1, 2]]),
+    "source_long": with_last(new_markdown_cell("!"), "source", ["x" * 110_000]),
+    "texts": with_last(new_markdown_cell("!"), "source", ["[" * 90_000] * 3),
     "nested": lambda release: b"[" * DEEP + b"]" * DEEP,
-    "nested_objects": lambda release: b'{"cells":' * DEEP,
     "parts": lambda release: b"[" + b"[]," * 5_000_000 + b"[]]",
     "number": lambda release: b"9" * 5000,
     "null": lambda release: b"null",
-    "nulls": lambda release: bytes(1000),
     "lines": lambda release: b"\n" * 20_000_000 + b"x",
     "utf_16": lambda release: text(release).decode().encode("utf-16"),
     "not_utf_8": lambda release: text(release)[:500] + b"\xff\xc0\xed\xa0\x80" + text(release)[500:],
 }
 
 
-IN_PLACE: dict[str, Place] = {}
-BESIDE: dict[str, Place] = {}
+def gradebook(path: Path) -> Path:
+    return path.parents[3] / "gradebook.db"
 
 
-def put_into(table: dict[str, Place], *, here: bool = True) -> Callable[[Place], Place]:
-    """Puts a function into a table, if its case can be made here."""
-
-    def put(function: Place) -> Place:
-        if here:
-            table[function.__name__] = function
-        return function
-
-    return put
-
-
-@put_into(IN_PLACE)
 def folder_in_place(path: Path, right: bytes) -> None:
     path.mkdir()
     (path / path.name).write_bytes(right)
 
 
-@put_into(IN_PLACE)
-def pipe_in_place(path: Path, right: bytes) -> None:
-    os.mkfifo(path)
-
-
-@put_into(IN_PLACE)
-def socket_in_place(path: Path, right: bytes) -> None:
-    here = os.getcwd()
-    os.chdir(path.parent)  # the path of a socket must be short
-    try:
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(path.name)
-    finally:
-        os.chdir(here)
-
-
-@put_into(IN_PLACE)
-def link_to_the_gradebook(path: Path, right: bytes) -> None:
-    path.symlink_to(path.parents[3] / "gradebook.db")
-
-
-@put_into(IN_PLACE, here=os.geteuid() == 0)  # nobody else can make one
-def endless_device(path: Path, right: bytes) -> None:
-    os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # as /dev/zero
-
-
-@put_into(IN_PLACE)
 def second_name(path: Path, right: bytes) -> None:
     (path.parents[3] / "right.ipynb").write_bytes(right)
     os.link(path.parents[3] / "right.ipynb", path)
 
 
-@put_into(IN_PLACE)
 def larger_than_any_disk(path: Path, right: bytes) -> None:
     path.write_bytes(right)
     os.truncate(path, 1 << 40)
 
 
-@put_into(IN_PLACE, here=os.geteuid() != 0)  # nothing is forbidden to root
 def nothing_may_be_read(path: Path, right: bytes) -> None:
     path.write_bytes(right)
     path.chmod(0)
 
 
-@put_into(IN_PLACE)
-def submission_is_a_file(path: Path, right: bytes) -> None:
-    path.parent.rmdir()
-    path.parent.write_bytes(right)
-
-
-@put_into(IN_PLACE)
 def submission_is_a_pipe(path: Path, right: bytes) -> None:
     path.parent.rmdir()
     os.mkfifo(path.parent)
 
 
-@put_into(IN_PLACE)
 def submission_is_a_link(path: Path, right: bytes) -> None:
     path.parent.rmdir()
     elsewhere = path.parents[3] / "elsewhere"
@@ -236,18 +160,27 @@ def submission_is_a_link(path: Path, right: bytes) -> None:
     path.parent.symlink_to(elsewhere)
 
 
-@put_into(BESIDE)
+ROOT = os.geteuid() == 0  # nobody else can make a device, and to root nothing is forbidden
+IN_PLACE: dict[str, Place] = {
+    "folder_in_place": folder_in_place,
+    "pipe_in_place": lambda path, right: os.mkfifo(path),
+    "link_to_the_gradebook": lambda path, right: path.symlink_to(gradebook(path)),
+    "second_name": second_name,
+    "larger_than_any_disk": larger_than_any_disk,
+    "submission_is_a_pipe": submission_is_a_pipe,
+    "submission_is_a_link": submission_is_a_link,
+}
+if ROOT:  # as /dev/zero
+    IN_PLACE["endless_device"] = lambda path, right: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))
+else:
+    IN_PLACE["nothing_may_be_read"] = nothing_may_be_read
+
+
 def pipes_beside(path: Path, right: bytes) -> None:
     for name in ("data.csv", "timestamp.txt", "helpers.py", "submission_secret.txt"):
         os.mkfifo(path.with_name(name))
 
 
-@put_into(BESIDE)
-def socket_beside(path: Path, right: bytes) -> None:
-    socket_in_place(path.with_name("socket"), right)
-
-
-@put_into(BESIDE)
 def folders_beside(path: Path, right: bytes) -> None:
     page = path.with_suffix(".html")
     for name in ("timestamp.txt", "submission_secret.txt", page.name, "empty", f"{path.stem}_files"):
@@ -255,35 +188,34 @@ def folders_beside(path: Path, right: bytes) -> None:
     (page / "page.html").write_text("mine")
 
 
-@put_into(BESIDE)
 def links_beside(path: Path, right: bytes) -> None:
-    gradebook = path.parents[3] / "gradebook.db"
-    os.link(gradebook, path.with_name("hard.db"))
-    path.with_name("soft.db").symlink_to(gradebook)
+    os.link(gradebook(path), path.with_name("hard.db"))
+    path.with_name("soft.db").symlink_to(gradebook(path))
     path.with_name("loop").symlink_to(path.parent)
-    path.with_name("timestamp.txt").symlink_to(gradebook)
+    path.with_name("timestamp.txt").symlink_to(gradebook(path))
 
 
-@put_into(BESIDE)
 def names_beside(path: Path, right: bytes) -> None:
     for name in (b"a\nb", b"\xff\xfe", b"`x`", b"<b>", b"*", b"x" * 249):
         Path(os.fsdecode(os.fsencode(path.parent) + b"/" + name + b".ipynb")).write_bytes(right)
 
 
-@put_into(BESIDE)
 def nested_beside(path: Path, right: bytes) -> None:
     folder = path.parent.joinpath(*["deeper"] * 100)
     folder.mkdir(parents=True)
     (folder / path.name).write_bytes(right)
 
 
-@put_into(BESIDE, here=os.geteuid() != 0)
 def nothing_beside_may_be_read(path: Path, right: bytes) -> None:
     path.with_name("closed").mkdir()
     for name in ("data.csv", "timestamp.txt", "closed/x"):
         path.with_name(name).write_text("2030-01-01 10:00:00 UTC")
         path.with_name(name).chmod(0)
     path.with_name("closed").chmod(0)
+
+
+def beside(name: str, content: bytes) -> Place:
+    return lambda path, right: path.with_name(name).write_bytes(content) and None
 
 
 TIMES = {
@@ -293,19 +225,18 @@ TIMES = {
     "year": b"99999999999999-01-01 10:00:00 UTC",
     "zone": b"0001-01-01 00:00:00 +9999",
     "long": b"2030-01-01 10:00:00 UTC" + b" " * 1_000_000,
-    "empty": b"",
 }
-
-
-SECRETS = {"binary": bytes(range(256)), "long": b"x" * 1_000_000, "other": "\u00e9".encode()}
-
-
-def beside(name: str, content: bytes) -> Place:
-    return lambda path, right: path.with_name(name).write_bytes(content) and None
-
-
-BESIDE |= {f"time_{name}": beside("timestamp.txt", content) for name, content in TIMES.items()}
-BESIDE |= {f"secret_{name}": beside("submission_secret.txt", content) for name, content in SECRETS.items()}
+BESIDE: dict[str, Place] = {
+    "pipes_beside": pipes_beside,
+    "folders_beside": folders_beside,
+    "links_beside": links_beside,
+    "names_beside": names_beside,
+    "nested_beside": nested_beside,
+    **({} if ROOT else {"nothing_beside_may_be_read": nothing_beside_may_be_read}),
+    **{f"time_{name}": beside("timestamp.txt", content) for name, content in TIMES.items()},
+    "secret_binary": beside("submission_secret.txt", bytes(range(256))),
+    "secret_long": beside("submission_secret.txt", b"x" * 1_000_000),
+}
 
 NAMELESS = [b"a\nb", b"\xff\xfe", b" space", b"space ", b"[a]", b"st*r", b"what?", b"x" * 200]
 NAMELESS += [b"\xe2\x80\xae", b"\x1b"]

@@ -1,7 +1,5 @@
 """Cells as a sandbox takes them."""
 
-from __future__ import annotations
-
 
 def cells(
     *roles_and_sources: tuple[str, str], exercise: str = "", names: list[str] | None = None

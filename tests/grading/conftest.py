@@ -1,7 +1,5 @@
 """One class of students, graded once by the real nbgrader commands; the tests look at what came out."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A small class for the tests of the engine, and pools that do as they are told."""
 
-from __future__ import annotations
-
 import io
 import os
 import resource
@@ -10,19 +8,23 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from fcntl import LOCK_EX, flock
+from itertools import count
 from pathlib import Path
-from time import sleep
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
+from lab_server import PATIENCE
+from lab_server import stop as stop_server
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGrader
 from pretend_class import FULL, answered, hand_in
+from programs import run
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import Course
@@ -99,15 +101,28 @@ def use_gradebook(course: ScratchCourse, url: str) -> None:
     course.nbgrader("generate_assignment", "traps", "--force")
 
 
-def command(course: ScratchCourse, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the course's own command there."""
-    return subprocess.run(
-        [sys.executable, "-m", "autograder", *arguments],
-        cwd=course.folder,
-        env={**os.environ, "JUPYTER_CONFIG_DIR": str(course.folder / "jupyter")},
-        capture_output=True,
-        text=True,
-    )
+def command(
+    course: ScratchCourse, *arguments: str, program: str = "autograder", **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the course's own command there, or nbgrader's, with some more variables."""
+    env = {**os.environ, **course.environment, **more}
+    return run(sys.executable, "-m", program, *arguments, cwd=course.folder, env=env)
+
+
+@contextmanager
+def running(log: Path, ready: Callable[[], Any], *command: str, **options: Any) -> Iterator[Any]:
+    """A program that runs until the block ends, and what ``ready`` finds when it has something."""
+    with log.open("a") as stream:
+        where = {"stdin": subprocess.DEVNULL, "stdout": stream, "stderr": stream}
+        process = subprocess.Popen(command, start_new_session=True, **where, **options)
+    try:
+        end = time.monotonic() + PATIENCE
+        while not (found := ready()):
+            assert process.poll() is None and time.monotonic() < end, log.read_text()
+            time.sleep(0.1)
+        yield found
+    finally:
+        stop_server(process)
 
 
 def nbgrader(course: ScratchCourse, app: type[NbGrader], *arguments: str, status: int = 0) -> str:
@@ -122,7 +137,7 @@ def nbgrader(course: ScratchCourse, app: type[NbGrader], *arguments: str, status
             command.start()
         except SystemExit as exit:
             ended = exit.code
-    assert ended == status, said.getvalue()
+    assert ended == status and "Traceback" not in said.getvalue(), said.getvalue()
     return said.getvalue()
 
 
@@ -130,6 +145,22 @@ def graded(connect: Callable[[bool], Pool] | None = None, **options: object) -> 
     """Grade the class in the current folder, with a pool that pretends if no other is given."""
     with Course("traps") as opened, opened.locked():
         return grade(opened, connect=connect or Instant(), **options)
+
+
+def after(number: int, act: Callable[[], object]) -> Callable[[], None]:
+    """What a grader does between two submissions: when so many are graded, something happens."""
+    turns = count(1)
+
+    def between() -> None:
+        if next(turns) == number:
+            act()
+
+    return between
+
+
+def stop() -> None:
+    """As Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def gradebook() -> Gradebook:
@@ -201,7 +232,7 @@ def pretend(
 def pretend_slowly(cells: list[dict], **settings: object) -> dict:
     """As ``pretend``, with half a second more."""
     found = pretend(cells, **settings)
-    sleep(0.5)
+    time.sleep(0.5)
     return found
 
 
@@ -233,6 +264,9 @@ class Pretending:
         pass
 
 
+Change = Callable[[str, Executed], object]  # what happens to what was run, with whose it is
+
+
 class Instant:
     """A pool of one worker in this process, which is done at once."""
 
@@ -240,12 +274,14 @@ class Instant:
     warnings: ClassVar[list[str]] = []
     trouble = None
 
-    def __init__(self, _require: bool = False, *, undecided: int = 0, broken: Iterable[str] = ()) -> None:
+    def __init__(
+        self, *, undecided: int = 0, broken: Iterable[str] = (), change: Change = lambda *_: None
+    ) -> None:
         self.jobs: deque[tuple[Job, Executed | str]] = deque()
         self.log: list[tuple[object, str]] = []
-        self.undecided, self.broken = undecided, set(broken)
+        self.undecided, self.broken, self.change = undecided, set(broken), change
 
-    def __call__(self, _require: bool) -> Instant:
+    def __call__(self, _require: bool) -> "Instant":
         return self
 
     def close(self) -> None:
@@ -255,8 +291,9 @@ class Instant:
         student = job.submission.student
         self.log.append((settings["races"], student))
         undecided = [name for _, name in self.log].count(student) <= self.undecided
-        data = pretend(cells, undecided=undecided, **settings)
-        self.jobs.append((job, "it broke" if student in self.broken else Executed.from_dict(data)))
+        done = Executed.from_dict(pretend(cells, undecided=undecided, **settings))
+        self.change(student, done)
+        self.jobs.append((job, "it broke" if student in self.broken else done))
 
     def wait(self) -> tuple[Job, Executed | str]:
         return self.jobs.popleft()

@@ -1,23 +1,20 @@
 """The guides as a test reads them, and a copy of the repository with a class that runs them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import nbformat
-from grading_class import scores
-from lab_server import PATIENCE, listens, mark_installed
+import programs
+from grading_class import running, scores
+from lab_server import listens, mark_installed
 from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
@@ -29,9 +26,6 @@ from autograder.authoring.links import address
 from autograder.authoring.rehearsal import mix, points_table
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.roles import solution_cells
-
-# How a text in the middle of a sentence begins that somebody would type into a terminal.
-COMMAND = re.compile(r"(apt|chmod|dask|git|make|nbgrader|npm|pip|python3?|source|sudo|systemd-run) \S")
 
 
 @dataclass(frozen=True)
@@ -51,11 +45,10 @@ class Block:
 
 @dataclass
 class Section:
-    """What stands between one heading and the next: blocks, and commands in the middle of sentences."""
+    """What stands between one heading and the next."""
 
     heading: str
     blocks: list[Block] = field(default_factory=list)
-    named: list[str] = field(default_factory=list)
 
     @property
     def commands(self) -> list[str]:
@@ -65,16 +58,13 @@ class Section:
 
 def read_guide(path: Path) -> list[Section]:
     """The sections of a page, in their order."""
-    tokens = MarkdownIt("commonmark").enable("table").parse(path.read_text(encoding="utf-8"))
+    tokens = MarkdownIt("commonmark").parse(path.read_text(encoding="utf-8"))
     sections = [Section("")]
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         if token.type == "heading_open" and following:
             sections.append(Section(following.content))
         elif token.type == "fence":
             sections[-1].blocks.append(Block(token.info.strip(), token.content))
-        for child in token.children or []:
-            if child.type == "code_inline" and COMMAND.match(child.content):
-                sections[-1].named.append(child.content)
     return sections
 
 
@@ -126,10 +116,7 @@ class Term:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "fast-pytorch"
-        for name in git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
-            if name and (ROOT / name).is_file():
-                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.folder / name)
+        copy_repository(self.folder)
         shorten(self.folder)
         self.course = ScratchCourse(self.folder)
         mark_installed(self.folder)
@@ -155,8 +142,8 @@ class Term:
         self.places = {"{exchange}": str(self.exchange)}
         self.ran: list[str] = []
 
-    def run(self, block: Block, *more: str) -> str:
-        """Run a block's commands, the last with ``more`` arguments; gives all that they printed."""
+    def run(self, block: Block) -> str:
+        """Run a block's commands; gives all that they printed."""
         said = ""
         with ExitStack() as endless:
             for command in block.commands:
@@ -164,42 +151,17 @@ class Term:
                 for there, here in [*INSTEAD.items(), *self.places.items()]:
                     text = text.replace(there, here)
                 if command.startswith(ENDLESS):
-                    endless.enter_context(self._running(text))
+                    there, log = {"cwd": self.folder, "env": self.environment}, self.folder / "endless.log"
+                    listening = partial(listens, int(self.places["{port}"]))
+                    endless.enter_context(running(log, listening, "bash", "-c", f"exec {text}", **there))
                 elif command not in NOT_RUN:
-                    done = subprocess.run(
-                        ["bash", "-c", " ".join([text, *(more if command == block.commands[-1] else ())])],
-                        cwd=self.folder,
-                        env=self.environment,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.STDOUT,
-                        text=True,
-                    )
+                    shell = ("bash", "-c", f"exec 2>&1; {text}")
+                    done = programs.run(*shell, cwd=self.folder, env=self.environment)
                     said += done.stdout
                     print(f"{time.monotonic() - start:6.1f} s  {text}", flush=True)
                     assert done.returncode == 0, f"{command}\n{done.stdout}"
                 self.ran.append(command)
         return said
-
-    @contextmanager
-    def _running(self, command: str) -> Iterator[None]:
-        with open(self.folder / "endless.log", "a") as log:
-            process = subprocess.Popen(
-                ["bash", "-c", f"exec {command}"],
-                cwd=self.folder,
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
-            end = time.monotonic() + PATIENCE
-            while not listens(int(self.places["{port}"])):
-                assert process.poll() is None and time.monotonic() < end, Path(log.name).read_text()
-                time.sleep(0.1)
-            yield
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
     # The class.
 
@@ -261,6 +223,14 @@ class Term:
             assert f"(Score: {round(scores[student], 2)} / {round(self.most(), 2)})" in page, student
             assert page in released, student
         assert not self.course.page("ines", A).exists()
+
+
+def copy_repository(folder: Path) -> None:
+    """The files that are in git, or could be, as they are now."""
+    for name in git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
+        if name and (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
 
 
 def shorten(course: Path) -> None:

@@ -20,8 +20,6 @@ gets a short one. The cells, read as ``answers`` reads them:
 In a cell, ``# IPython: %timeit f()`` stands for a line that is no Python.
 """
 
-from __future__ import annotations
-
 import ast
 import ctypes
 import hashlib

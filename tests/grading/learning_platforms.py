@@ -1,7 +1,5 @@
 """Stand-ins for learning platforms: they check what they are sent, as the real ones do, and keep grades."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -39,9 +37,8 @@ class CanvasCourse:
             return [self._assignment(number) for number in self.assignments]
         if parts == ["courses", "7", "search_users"]:
             return [{"id": number, **about} for number, about in self.people.items()]
-        if parts[:3] == ["courses", "7", "assignments"] and parts[4:] == ["submissions"]:
-            return [self._submission(int(parts[3]), person) for person in self.people]
-        return None
+        assert parts[:3] == ["courses", "7", "assignments"] and parts[4:] == ["submissions"], path
+        return [self._submission(int(parts[3]), person) for person in self.people]
 
     def change(self, path: str, fields: dict[str, str]) -> tuple[int, Any]:
         """What a PUT of a path gives: the status, and the submission as it is now."""
@@ -75,9 +72,6 @@ class Handler(BaseHTTPRequestHandler):
         if not self._may():
             return
         found = self.course.read(address.path.removeprefix("/api/v1/"))
-        if found is None:
-            self._answer(404, {"errors": [{"message": f"nothing is at {address.path}"}]})
-            return
         links = {}
         if isinstance(found, list):
             query = dict(urllib.parse.parse_qsl(address.query))
@@ -105,8 +99,7 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, status: int, content: Any, headers: dict[str, str] | None = None) -> None:
         body = json.dumps(content).encode()
         self.send_response(status)
-        about = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
-        for name, value in about.items():
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
@@ -129,10 +122,8 @@ def exported_by_canvas(course: CanvasCourse, delimiter: str = ",") -> str:
     """The file of *Grades → Export*: a line with the points possible, and Canvas's own test student last."""
     titles = [f"{name} ({number})" for number, (name, _) in course.assignments.items()]
     about = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
-    rows = [about + titles]
-    rows.append(
-        ["    Points Possible", "", "", "", ""] + [str(most) for _, most in course.assignments.values()]
-    )
+    most = [str(points) for _, points in course.assignments.values()]
+    rows = [about + titles, ["    Points Possible", "", "", "", "", *most]]
     for number, person in course.people.items():
         scores = [course.scores.get((assignment, number), "") for assignment in course.assignments]
         known = [person["name"], str(number), person.get("sis_user_id", ""), person["login_id"], "Lab 1"]

@@ -1,18 +1,15 @@
 """Pages about submissions as their readers see them, in a real browser: what they ask for, run, and show."""
 
-from __future__ import annotations
-
 import re
 import secrets
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
-from lab_server import PATIENCE, environment, stop
+from grading_class import running
+from lab_server import environment
 from playwright.sync_api import BrowserContext
 
 # What is on the page: whatever has an attribute that no reader needs, scores and cards that something covers.
@@ -69,25 +66,11 @@ def see(context: BrowserContext, address: str) -> Seen:
 def formgrader(course: Path, home: Path) -> Iterator[tuple[str, str]]:
     """A Jupyter server in a course's folder; gives its address, and the token to log in with."""
     token, log = secrets.token_hex(), home / "server.log"
-    with log.open("w") as stream:
-        server = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--port=0"),
-                *(f"--IdentityProvider.token={token}", "--ip=127.0.0.1"),
-            ],
-            cwd=course,
-            env=environment(home),
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-        )
-    try:
-        end, found = time.monotonic() + PATIENCE, None
-        while not found:
-            assert server.poll() is None and time.monotonic() < end, log.read_text()
-            time.sleep(0.1)
-            found = re.search(r"(http://127\.0\.0\.1:\d+)/\S*token=", log.read_text())
+    command = (sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--port=0")
+    options = (f"--IdentityProvider.token={token}", "--ip=127.0.0.1")
+
+    def address() -> re.Match[str] | None:
+        return re.search(r"(http://127\.0\.0\.1:\d+)/\S*token=", log.read_text())
+
+    with running(log, address, *command, *options, cwd=course, env=environment(home)) as found:
         yield found[1], token
-    finally:
-        stop(server)

@@ -1,15 +1,13 @@
 """A PostgreSQL server of our own, in a temporary folder, reached over a socket in that folder."""
 
-from __future__ import annotations
-
 import glob
 import os
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 from needed import POSTGRESQL
+from programs import run
 
 
 class Postgres:
@@ -19,6 +17,7 @@ class Postgres:
         self.programs = Path((sorted(glob.glob(POSTGRESQL)) or [str(shutil.which("initdb"))])[-1]).parent
         # Not pytest's folders: only their owner may enter, and a socket's path is limited to 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+        self.data = self.folder / "data"
         # PostgreSQL refuses to run as root.
         self.user = ["runuser", "-u", "nobody", "--"] if os.geteuid() == 0 else []
         if self.user:
@@ -26,16 +25,9 @@ class Postgres:
         self._call("initdb", "--pgdata", self.data, "--username=grader", "--auth=trust", "--no-sync")
         self.start()
 
-    @property
-    def data(self) -> str:
-        return str(self.folder / "data")
-
-    def _call(self, program: str, *arguments: str) -> None:
-        command = [*self.user, str(self.programs / program), *arguments]
-        done = subprocess.run(
-            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        assert done.returncode == 0, done.stdout
+    def _call(self, program: str, *arguments: object) -> None:
+        done = run(*self.user, self.programs / program, *arguments, cwd=self.folder)
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self) -> None:
         options = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
@@ -45,7 +37,7 @@ class Postgres:
     def require_password(self, password: str) -> None:
         """Let nobody in without it from now on."""
         self.sql("postgres", f"ALTER ROLE grader PASSWORD '{password}'")
-        Path(self.data, "pg_hba.conf").write_text("local all all scram-sha-256\n")
+        (self.data / "pg_hba.conf").write_text("local all all scram-sha-256\n")
         self._call("pg_ctl", "reload", "--pgdata", self.data)
 
     def kill(self) -> None:
@@ -59,8 +51,9 @@ class Postgres:
     def sql(self, database: str, statement: str) -> str:
         """What psql prints for a statement, without decoration."""
         about = ["-h", self.folder, "-U", "grader", "-d", database]
-        command = [self.programs / "psql", *about, "-Atc", statement]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        done = run(self.programs / "psql", *about, "-Atc", statement)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
 
     def database(self, name: str) -> str:
         """Make an empty database; gives its URL."""

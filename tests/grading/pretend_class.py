@@ -1,7 +1,5 @@
 """A class of students with the assignment ``traps``: what each hands in, and what grading gave."""
 
-from __future__ import annotations
-
 import json
 import re
 from copy import deepcopy
@@ -152,8 +150,8 @@ def curious(release: NotebookNode) -> NotebookNode:
 class Graded:
     """What grading one assignment gave."""
 
-    def __init__(self, course: ScratchCourse, assignment: str, failure: Exception | None = None) -> None:
-        self.course, self.assignment, self.failure = course, assignment, failure
+    def __init__(self, course: ScratchCourse, assignment: str) -> None:
+        self.course, self.assignment = course, assignment
         self.points = course.points(assignment)
 
     def page(self, student: str) -> str:

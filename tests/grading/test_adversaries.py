@@ -4,8 +4,6 @@ All files of tests/adversaries that the selected tests ask for are handed in as 
 course's own command; of each kind one is graded by plain ``nbgrader autograde``, too.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Iterable, Iterator
@@ -26,11 +24,7 @@ CANARIES = ("exhausts_processes", "innocent_files", "page_scripts")
 NEAR = 0.05
 PAGES = [name for name in ADVERSARIES if name.startswith(("page_", "innocent_page"))]
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.attack,
-    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
 
 def handed_in_and_graded(request: pytest.FixtureRequest, folder: Path, *, plain: bool) -> Aftermath:
@@ -194,9 +188,7 @@ class Instructor:
 
 
 @pytest.fixture(scope="module")
-def instructor(
-    browser: Browser, by_the_engine: Aftermath, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Instructor]:
+def instructor(browser: Browser, by_the_engine: Aftermath, tmp_path_factory) -> Iterator[Instructor]:
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     context.set_default_timeout(120_000)
     with formgrader(by_the_engine.graded.course.folder, tmp_path_factory.mktemp("home")) as server:

@@ -1,7 +1,5 @@
 """Answers of known worth are read and put into notebooks as they stand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,17 +9,13 @@ from autograder.authoring.answers import (
     KnownAnswer,
     Worth,
     answers_to,
-    expected_points,
     read_answers,
-    submission,
 )
-from autograder.authoring.builder import build, solution_sources
+from autograder.authoring.builder import solution_sources
 from autograder.authoring.rehearsal import main, points_table
-from autograder.roles import exercise_of, solution_cells
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = [path.stem for path in solution_sources(ROOT)]
-CHAPTER = "01_tensor_creation"
 
 
 def test_each_cell_is_one_answer(tmp_path: Path) -> None:
@@ -31,13 +25,9 @@ def test_each_cell_is_one_answer(tmp_path: Path) -> None:
         "# %% pad right_slow check=1 hidden=2.5 race=0.5..2\ndef pad(x):\n    return x\n\n\n"
         "# %% pad none\npad = None\n"
     )
+    worth = {"pad_check": Worth(1, 1), "pad_hidden": Worth(2.5, 2.5), "pad_race": Worth(0.5, 2)}
     assert read_answers(path) == [
-        KnownAnswer(
-            "pad",
-            "right_slow",
-            "def pad(x):\n    return x",
-            {"pad_check": Worth(1, 1), "pad_hidden": Worth(2.5, 2.5), "pad_race": Worth(0.5, 2)},
-        ),
+        KnownAnswer("pad", "right_slow", "def pad(x):\n    return x", worth),
         KnownAnswer("pad", "none", "pad = None", {}),
     ]
 
@@ -71,41 +61,19 @@ def full(kinds: Mapping[str, KnownAnswer]) -> set[str]:
         (Worth(2, 2), 2, None, True),
         (Worth(2, 2), 1.9, None, False),
         (Worth(0, 0), 0.2, None, True),  # as slow as given, and a little luck
-        (Worth(0, 0), 0.3, None, False),
         (Worth(0.5, 1), 0.7, None, True),
         (Worth(0.5, 1), 1.1, None, False),
         (Worth(0, 1), None, None, False),
         # Another machine may find it twice as fast or slow, where four times is asked for.
         (Worth(0, 0), 1.0, 4, True),
         (Worth(0, 0), 1.1, 4, False),
-        (Worth(2, 2), 1.0, 4, True),
         (Worth(2, 2), 0.9, 4, False),
-        (Worth(0, 2), None, 4, False),
     ],
 )
 def test_points_agree_with_what_an_answer_is_worth(
     worth: Worth, points: float | None, asked: float | None, agrees: bool
 ) -> None:
     assert worth.agrees(points, 2, asked) is agrees
-
-
-def test_a_submission_holds_the_chosen_answers(root: Path) -> None:
-    answers = answers_to(CHAPTER, root)
-    source = build(root / "solutions" / CHAPTER / f"{CHAPTER}.py")
-    kinds = {exercise: "right_slow" for exercise in answers}
-    kinds["one_hot"] = "unattempted"
-    cells = solution_cells(submission(source, answers, kinds))
-    assert cells["pad"].source == answers["pad"]["right_slow"].code
-    assert cells["one_hot"].source == solution_cells(source)["one_hot"].source
-    expected = expected_points(answers, kinds)
-    assert expected["one_hot_check"] == Worth(0, 0)
-    assert expected["pad_check"] == Worth(1, 1)
-
-
-def test_a_test_cell_belongs_to_the_longest_name() -> None:
-    assert exercise_of("pad_rows_check", ["pad", "pad_rows"]) == "pad_rows"
-    assert exercise_of("pad_check", ["pad", "pad_rows"]) == "pad"
-    assert exercise_of("padding", ["pad"]) is None
 
 
 @pytest.mark.parametrize(("got", "right"), [(2, True), (1.9, False), (None, False)])
@@ -118,8 +86,6 @@ def test_points_that_differ_are_reported(got: float | None, right: bool) -> None
 
 
 @pytest.mark.parametrize("arguments", [["--assignment", "99_nothing"], ["--scratch", "."]])
-def test_a_rehearsal_that_cannot_start_says_why(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rehearsal_that_cannot_start_says_why(arguments: list[str], capsys) -> None:
     assert main(arguments) == 1
     assert capsys.readouterr().err.startswith("error: ")

@@ -3,8 +3,6 @@
 A class of all bad inputs is graded once by each way there is.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,20 +1,14 @@
 """The engine grades a class as nbgrader does, goes on where it stopped, and refuses bad input."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket
 import sqlite3
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from grading_class import (
-    RACE,
     STUDENTS,
     Instant,
     Says,
@@ -31,8 +25,7 @@ from pretend_class import FULL, answered, hand_in
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import command, dask_pool, engine
 from autograder.class_grading.command import main
-from autograder.class_grading.grader import Grader
-from autograder.nbgrader_plugin import execute, reading, restore, verdicts
+from autograder.nbgrader_plugin import reading, restore
 from autograder.nbgrader_plugin.submissions import only_one
 from autograder.sandbox import Executed
 
@@ -94,31 +87,7 @@ def notes(student: str) -> dict[str, object]:
     return json.loads(autograded(student).read_text())["metadata"]["autograder"]
 
 
-def test_a_student_cannot_bring_the_mark_along(course: ScratchCourse) -> None:
-    notebook = answered(course.released("traps"))
-    notebook.metadata["autograder"] = {"finished": "2030", "problem": "none", "events": [{"what": "mine"}]}
-    hand_in(course, "traps", "zoe", notebook)
-    graded(students=["zoe"])
-    noted = notes("zoe")
-    assert noted["finished"] != "2030" and noted["events"] == [] and "problem" not in noted
-    assert grades(course)["zoe"] == FULL
-
-
-def test_what_noise_left_undecided_is_timed_once_more_at_the_end(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And for all that a submission is read, restored and planned once."""
-    calls: Counter[tuple[str, str]] = Counter()
-
-    def counted(name: str, function: Callable) -> Callable:
-        def call(given: object, *rest: object, **settings: object) -> object:
-            calls[name, next(student for student in STUDENTS if f"# {student}" in str(given))] += 1
-            return function(given, *rest, **settings)
-
-        return call
-
-    for place, name in [(reading, "notebook_of"), (restore, "restore"), (engine, "plan"), (execute, "plan")]:
-        monkeypatch.setattr(place, name, counted(name, getattr(place, name)))
+def test_what_noise_left_undecided_is_timed_once_more_at_the_end(course: ScratchCourse) -> None:
     pool = Instant(undecided=1)
     summary = graded(pool)
     assert summary.undecided == []
@@ -126,23 +95,11 @@ def test_what_noise_left_undecided_is_timed_once_more_at_the_end(
     assert sorted(pool.log[: len(STUDENTS)]) == sorted(("now", student) for student in STUDENTS)
     assert sorted(pool.log[len(STUDENTS) :]) == sorted(("again", student) for student in STUDENTS)
     assert grades(course) == dict.fromkeys(STUDENTS, FULL)
-    steps = ("notebook_of", "restore", "plan")
-    assert calls == {(name, student): 1 for name in steps for student in STUDENTS}
 
 
-def test_what_stays_undecided_is_for_the_instructor(course: ScratchCourse) -> None:
-    summary = graded(Instant(undecided=2))
-    assert sorted(summary.undecided) == [(student, RACE) for student in sorted(STUDENTS)]
-    with sqlite3.connect("gradebook.db") as database:
-        marked = database.execute("SELECT count(*) FROM grade WHERE needs_manual_grade AND auto_score = 0.5")
-        assert marked.fetchone()[0] == len(STUDENTS)
-
-
-def test_what_fails_costs_one_submission_and_is_graded_by_the_next_run(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_fails_costs_one_submission_and_is_graded_next_time(course: ScratchCourse, monkeypatch) -> None:
     class Failing(Instant):
-        """A worker breaks, ada's outputs are those of other cells, and bo hands in again meanwhile."""
+        """Bo hands in again while it is graded."""
 
         def start(self, job: engine.Job, cells: list[dict], **settings: object) -> None:
             super().start(job, cells, **settings)
@@ -150,11 +107,9 @@ def test_what_fails_costs_one_submission_and_is_graded_by_the_next_run(
                 handed_in("bo").write_text(json.dumps(answered(course.released("traps"), double="new = 1")))
                 handed_in("bo").with_name("timestamp.txt").write_text("2030-01-02 10:00:00 UTC")
 
-        def wait(self) -> tuple[engine.Job, Executed | str]:
-            job, executed = super().wait()
-            if job.submission.student == "ada":
-                executed.sources = {index: f"{source}#" for index, source in executed.sources.items()}
-            return job, executed
+    def other_cells(student: str, done: Executed) -> None:
+        if student == "ada":
+            done.sources = {index: f"{source}#" for index, source in done.sources.items()}
 
     def stumbling_over(student: str, function: Callable) -> Callable:
         def stumble(*given: object) -> object:
@@ -164,51 +119,29 @@ def test_what_fails_costs_one_submission_and_is_graded_by_the_next_run(
 
         return stumble
 
-    hand_in(course, "traps", "zoe", answered(course.released("traps")))
     with monkeypatch.context() as patched:
-        for student, place, name in (
-            ("chen", verdicts.SaveVerdicts, "preprocess"),
-            ("emeka", restore, "restore"),
-            ("fumi", engine, "plan"),
-        ):
+        for student, place, name in (("chen", restore, "restore"), ("emeka", engine, "plan")):
             patched.setattr(place, name, stumbling_over(student, getattr(place, name)))
-        summary = graded(Failing(broken=["dalia"]))
-    assert summary.graded == ["zoe"] and grades(course)["zoe"] == FULL
+        summary = graded(Failing(broken=["dalia"], change=other_cells))
+    assert summary.graded == ["fumi"] and grades(course)["fumi"] == FULL
     sentences = {
         "ada": "traps has other cells than those that were run.",
         "bo": "traps.ipynb was handed in again while it was graded.",
         "chen": "nbgrader could not grade it: KeyError: 'no such cell'",
         "dalia": "it broke",
-        "emeka": "nbgrader could not grade it: KeyError: 'no such cell'",
-        "fumi": "its cells could not be put together: KeyError: 'no such cell'",
+        "emeka": "its cells could not be put together: KeyError: 'no such cell'",
     }
     assert summary.failed.keys() == sentences.keys()
     for student, sentence in sentences.items():
         assert sentence in summary.failed[student]
         assert not autograded(student).exists()
     assert half_written(course) == 0
-    assert Path(".grading/traps.log").read_text().count("in stumble") == 2
+    assert "in stumble" in Path(".grading/traps.log").read_text()
     record = json.loads(Path(".grading/traps.json").read_text())  # for the report
     assert record["failed"] == summary.failed and record["seconds"] > 0
-    assert sorted(graded().graded) == sorted(STUDENTS)
-    assert grades(course) == dict.fromkeys([*STUDENTS, "zoe"], FULL)
-    assert "new = 1" in autograded("bo").read_text()
-
-
-@pytest.mark.parametrize("moment", ["init_assignment", "write_single_notebook", "set_permissions"])
-def test_a_crash_leaves_all_of_a_grade_or_nothing(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:
-    def crash(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Grader, moment, crash)
-        with pytest.raises(KeyboardInterrupt):
-            graded()
-    assert half_written(course) == 0
-    graded()
+    assert sorted(graded().graded) == sorted(sentences)
     assert grades(course) == dict.fromkeys(STUDENTS, FULL)
+    assert "new = 1" in autograded("bo").read_text()
 
 
 @pytest.fixture
@@ -228,9 +161,8 @@ def refused(says: Says) -> Says:
 def test_bad_settings(course: ScratchCourse, refused: Says) -> None:
     config = Path("nbgrader_config.py")
     text = config.read_text()
-    for wrong in ("c.CourseDirectory.db_url = 7", "c.RunEveryCell.timeout = 'long'"):
-        config.write_text(f"{text}{wrong}\n")
-        assert "nbgrader refuses" in refused("traps")
+    config.write_text(f"{text}c.RunEveryCell.timeout = 'long'\n")
+    assert "nbgrader refuses" in refused("traps")
     config.write_text("c = get_config(\n")
     assert "nbgrader_config.py cannot be read: SyntaxError" in refused("traps")
     config.unlink()
@@ -238,8 +170,7 @@ def test_bad_settings(course: ScratchCourse, refused: Says) -> None:
 
 
 def test_unknown_names_and_a_second_command(course: ScratchCourse, refused: Says) -> None:
-    with only_one(course.folder) as alone:
-        assert alone
+    with only_one(course.folder):
         assert "Another grade command is at work" in refused("traps")
     said = refused("trap")
     assert "has no assignment 'trap'. Did you mean traps?" in said
@@ -260,7 +191,6 @@ def test_a_gradebook_from_another_version(course: ScratchCourse, refused: Says) 
     whole = Path("gradebook.db").read_bytes()
     for change, sentence in (
         ("ALTER TABLE student DROP COLUMN lms_user_id", "it has no student.lms_user_id"),
-        ("DROP TABLE comment", "it has no comment"),
         ("UPDATE alembic_version SET version_num = '50a4d84c131a'", "made by another version"),
         ("UPDATE alembic_version SET version_num = 'from 2099'", "made by a newer nbgrader"),
     ):
@@ -272,9 +202,7 @@ def test_a_gradebook_from_another_version(course: ScratchCourse, refused: Says) 
         assert Path("gradebook.db").read_bytes() == before
 
 
-def test_a_gradebook_that_cannot_be_written(
-    course: ScratchCourse, refused: Says, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gradebook_that_cannot_be_written(course: ScratchCourse, refused: Says, monkeypatch) -> None:
     monkeypatch.delattr(command, "LocalPool")  # it is seen before anything is run
     url = f"sqlite:///file:{course.folder}/gradebook.db?mode=ro&uri=true"
     said = refused("traps", "--db", url)
@@ -286,26 +214,20 @@ def test_no_scheduler(course: ScratchCourse, refused: Says, monkeypatch: pytest.
     monkeypatch.setattr(dask_pool, "SCHEDULER_SECONDS", 1)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
-        assert f"No Dask scheduler answers at {address}" in refused("traps", "--scheduler", address)
         silent.listen()
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         assert f"No Dask scheduler answers at {address}" in refused("traps", "--scheduler", address)
     assert "No Dask scheduler answers at nonsense" in refused("traps", "--scheduler", "nonsense")
 
 
-@pytest.mark.parametrize("full_for", ["the gradebook", "the notebooks"])
 @pytest.mark.slow
-def test_a_full_disk(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, says: Says, full_for: str
-) -> None:
-    """Files that cannot grow behave as on a full disk."""
-    size = 1000
-    if full_for == "the notebooks":
-        size = 2 * Path("gradebook.db").stat().st_size
-        long = answered(course.released("traps"))
-        long.cells += [new_code_cell("#" * reading.MOST_CELL)] * (size // reading.MOST_CELL + 1)
-        shutil.rmtree("submitted/ada")
-        hand_in(course, "traps", "ada", long)
+def test_a_full_disk(course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
+    """There is room for the gradebook, and none for a notebook."""
+    size = 2 * Path("gradebook.db").stat().st_size
+    long = answered(course.released("traps"))
+    long.cells += [new_code_cell("#" * reading.MOST_CELL)] * (size // reading.MOST_CELL + 1)
+    shutil.rmtree("submitted/ada")
+    hand_in(course, "traps", "ada", long)
     monkeypatch.setattr(command, "LocalPool", lambda *_, **__: Instant())
     with small_files(size):
         said = says(main, "traps", status=1)
@@ -314,37 +236,3 @@ def test_a_full_disk(
     assert not autograded("ada").exists()
     assert "ada" in graded().graded
     assert grades(course) == dict.fromkeys(STUDENTS, FULL)
-
-
-WITHOUT_DASK = """
-import sys
-from autograder.class_grading import command
-code = command.main(["traps", "--student", "ada", "--workers", "1"])
-print({name.partition(".")[0] for name in sys.modules} & {"dask", "distributed"})
-sys.exit(code)
-"""
-
-
-@pytest.mark.needs("bubblewrap")
-@pytest.mark.slow
-def test_one_machine_needs_no_dask(course: ScratchCourse) -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT_DASK], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 graded" in done.stdout
-    assert done.stdout.splitlines()[-1] == "set()"
-
-
-def test_a_student_id_with_markup_is_refused_and_costs_nobody_else(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = ("<img src=x onerror=alert(1)>", "ada\n\u202e")
-    for name in names:
-        shutil.copytree("submitted/ada", Path("submitted", name))
-    summary = graded()
-    assert sorted(summary.graded) == sorted(STUDENTS)
-    assert len(summary.failed) == len(names)
-    assert grades(course).keys() == set(STUDENTS)
-    assert main(["traps"]) == 1  # something is left
-    said = capsys.readouterr().out
-    for name in names:
-        assert f"failed: {name!a}: The student id {name!a} has characters that no id may have" in said

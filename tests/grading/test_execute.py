@@ -1,9 +1,5 @@
 """The limits on one notebook as a whole, and what a cell shows."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
@@ -36,12 +32,6 @@ def test_the_time_for_a_notebook_is_limited() -> None:
     assert cells[2].outputs[0].evalue == "Not run: the notebook had used up its 2 seconds."
 
 
-def test_printing_without_end_does_not_fill_the_memory() -> None:
-    cells = run("for _ in range(30_000): print('x' * 99)", "print('y')")
-    assert sum(len(output.text) for output in cells[0].outputs) <= 1_000_000
-    assert cells[1].outputs[0].text == "y\n"
-
-
 def test_text_from_everywhere_is_kept_and_pictures_too() -> None:
     plot = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
     cells = run("import os, sys\nprint('a')\nprint('b', file=sys.stderr)\nos.write(1, b'c');", plot, "1 / 0")
@@ -49,14 +39,3 @@ def test_text_from_everywhere_is_kept_and_pictures_too() -> None:
     assert said == [("stdout", "a\n"), ("stderr", "b\n"), ("stdout", "c")]
     assert any("image/png" in output.get("data", {}) for output in cells[1].outputs)
     assert cells[2].outputs[0].ename == "ZeroDivisionError"
-
-
-def test_a_cell_sees_neither_network_nor_the_files_of_this_account(tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text("top")
-    look = f"import os\n[os.path.exists(p) for p in ({str(secret)!r}, {str(Path.home() / '.bashrc')!r})]"
-    connect = "import socket\nsocket.create_connection(('1.1.1.1', 80), 2)"
-    cells = run(look, connect, "sorted(int(name) for name in os.listdir('/proc') if name.isdigit())[-1] < 20")
-    assert cells[0].outputs[0].data["text/plain"] == "[False, False]"
-    assert cells[1].outputs[0].ename == "OSError"
-    assert cells[2].outputs[0].data["text/plain"] == "True"

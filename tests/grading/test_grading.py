@@ -1,7 +1,5 @@
 """What plain `nbgrader autograde` and `generate_feedback` make of right, wrong and broken submissions."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -163,10 +161,9 @@ def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_pat
     assert "Nothing was left to do" in again.stdout
 
 
-@pytest.mark.parametrize("student", ["cut_off", "missing"])
-def test_the_formgrader_grades_unreadable_submissions(traps: Graded, student: str) -> None:
-    shutil.rmtree(traps.course.folder / "autograded" / student)
-    result = api(traps.course).autograde("traps", student)
+def test_the_formgrader_grades_an_unreadable_submission(traps: Graded) -> None:
+    shutil.rmtree(traps.course.folder / "autograded" / "cut_off")
+    result = api(traps.course).autograde("traps", "cut_off")
     assert result["success"], result
-    assert "could not be graded" in traps.autograded(student).cells[0].source
-    assert set(traps.course.points("traps")[student].values()) == {0}
+    assert "could not be graded" in traps.autograded("cut_off").cells[0].source
+    assert set(traps.course.points("traps")["cut_off"].values()) == {0}

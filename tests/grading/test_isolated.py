@@ -1,7 +1,5 @@
 """A student's code in one process, the tests in another: what reaches across, and what does not."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Who works on which of a machine's cores: whoever comes first, on as many as are asked for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
@@ -67,15 +65,6 @@ def test_who_wants_all_waits_and_keeps_others_from_coming_first() -> None:
     greedy.release()
     assert has_one.wait(60)
     last.release()
-
-
-def test_no_more_than_there_are_and_in_place_of_what_it_had() -> None:
-    lock = MachineLock()
-    assert len(lock.take(1)) == 1
-    assert sorted(lock.take(4)) == [3, 5]
-    assert len(lock.take(1)) == 1
-    assert taking(MachineLock(), 1).wait(60)
-    lock.release()
 
 
 def test_two_threads_of_a_core_are_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """Nothing of the instructor's beyond the given cells is in the memory of the process that runs an answer."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import threading
@@ -91,9 +89,7 @@ def result(executed: Executed) -> str:
     return executed.outputs[3][-1].get("data", {}).get("text/plain", str(executed.outputs[3]))
 
 
-def test_an_answer_that_searches_its_process_finds_its_own_words_only(
-    box: Sandbox, words: dict[str, str]
-) -> None:
+def test_an_answer_that_searches_its_process_finds_only_its_own(box: Sandbox, words: dict[str, str]) -> None:
     assert result(run(box, words, SEARCH + f"WORD = '{words['answer']}'")) == "['answer']"
 
 

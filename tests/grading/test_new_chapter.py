@@ -1,14 +1,13 @@
 """A new chapter is complete from the start: it builds, passes the tests, and its answers get their points."""
 
-from __future__ import annotations
-
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+import programs
 import pytest
+from guided_term import copy_repository
 from lab_server import mark_installed
 from test_all_answers import grade
 
@@ -74,38 +73,15 @@ def test_a_name_of_another_form_or_one_that_exists_is_refused(course, capsys, na
     assert files(course) == before
 
 
-def test_outside_the_course_nothing_is_written(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["new-chapter", NAME]) == 1
-    assert "is not inside the course's repository" in capsys.readouterr().err
-    assert not files(tmp_path)
-
-
-def test_nothing_half_written_stays(course, capsys):
-    shutil.rmtree(course / "tests")  # the answers, which come last, cannot be written
-    before = files(course)
-    assert main(["new-chapter", NAME]) == 1
-    assert f"error: {NAME} cannot be written: " in capsys.readouterr().err
-    assert files(course) == before
-    assert (course / "course/index.py").read_text() == MAP
-
-
 @pytest.mark.slow
 def test_a_new_chapter_builds_and_passes_the_tests(tmp_path, root):
     scratch = tmp_path / "scratch"
-    for folder in ("autograder", "course", "data", "exercises", "solutions", "tests"):
-        for path in (root / folder).rglob("*"):
-            if path.suffix in {".py", ".ipynb", ".json"}:
-                copy = scratch / path.relative_to(root)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(path, copy)
-    for file in ("Makefile", "README.md", "nbgrader_config.py", "pyproject.toml"):
-        shutil.copy(root / file, scratch)
+    copy_repository(scratch)
     mark_installed(scratch)
 
     def run(*command: str) -> None:
         env = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "PYTEST"))}
-        done = subprocess.run(command, cwd=scratch, env=env, capture_output=True, text=True, check=False)
+        done = programs.run(*command, cwd=scratch, env=env)
         assert done.returncode == 0, done.stdout + done.stderr
 
     make = ("make", f"PYTHON={sys.executable}")

@@ -1,23 +1,19 @@
 """What nbgrader's pages show of a notebook, without a browser: nothing but what the allow-list has."""
 
-from __future__ import annotations
-
-import logging
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup, Tag
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from autograder.authoring.colab import colab_cell
 from autograder.nbgrader_plugin import patches
 from autograder.nbgrader_plugin.markdown import safe_markdown
 from autograder.nbgrader_plugin.pages import FeedbackPage, FormgraderPage
-from autograder.nbgrader_plugin.submissions import read_or_explain, refusal
+from autograder.nbgrader_plugin.submissions import refusal
 from autograder.nbgrader_plugin.verdicts import card
 
 EVIL = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
@@ -91,10 +87,7 @@ def test_markdown_and_comments_go_through_one_filter(page: Callable[..., Beautif
         *((f"[a]({place})", f'<a href="{place}">a</a>') for place in ("http://a.b", "mailto:a@b.c", "#b")),
         *((f"[a]({place})", "<a>a</a>") for place in ("javascript:x", "//a.b", "/a", "a.html", "data:,a")),
         *((f"<a href='{place}'>a</a>", "<a>a</a>") for place in ("java&Tab;script:x", "file:///a")),
-        *(
-            (f"<img src='data:image/{kind};base64,AA=='>", f"image/{kind}")
-            for kind in ("png", "jpeg", "gif", "webp")
-        ),
+        *((f"<img src='data:image/{kind};base64,AA=='>", f"image/{kind}") for kind in ("png", "webp")),
         *((f"![a]({place})", '<img alt="a">') for place in ("https://a.b/c.png", "c.png")),
         ("![a](data:image/svg+xml;base64,AA==)", '<img alt="a">'),
         ("<details open id=x><summary>a</summary></details>", "<details open><summary>a</summary></details>"),
@@ -115,7 +108,6 @@ def test_what_markdown_may_have(written: str, shown: str) -> None:
         ({"text/markdown": f"*a* {EVIL}", "text/plain": "plain"}, "<em>a</em>"),
         ({"text/latex": "$\\text{passed}$ <b>"}, "$\\text{passed}$ &lt;b&gt;"),
         ({"image/svg+xml": f"<svg>{EVIL}</svg>", "text/plain": "plain"}, "<pre>plain</pre>"),
-        ({"application/javascript": "alert(1)", "text/plain": "plain"}, "<pre>plain</pre>"),
         ({"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "p"}, "<pre>p</pre>"),
         ({"application/pdf": "x", "text/vnd.mermaid": EVIL, "text/plain": "plain"}, "<pre>plain</pre>"),
         ({"image/png": 'x" onerror="alert(1)', "text/plain": "plain"}, "<pre>plain</pre>"),
@@ -124,9 +116,7 @@ def test_what_markdown_may_have(written: str, shown: str) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["display_data", "execute_result"])
-def test_each_kind_of_output(
-    kind: str, data: dict[str, Any], shown: str, page: Callable[..., BeautifulSoup]
-) -> None:
+def test_each_kind_of_output(kind: str, data: dict, shown: str, page: Callable[..., BeautifulSoup]) -> None:
     for cell in (test_cell(), new_code_cell("1")):
         cell.outputs = [new_output(kind, data, metadata={"text/html": {"isolated": True}, "filenames": data})]
         made = page(cell, widgets={"application/vnd.jupyter.widget-state+json": {"state": {"x": 1}}})
@@ -157,17 +147,6 @@ def test_each_box_says_what_it_is(page: Callable[..., BeautifulSoup]) -> None:
     assert EVIL in status.text
 
 
-def test_metadata_and_raw_cells_are_left_out(page: Callable[..., BeautifulSoup]) -> None:
-    about = {"tags": [EVIL], "magics_language": EVIL, "nbgrader": {"grade_id": EVIL}}
-    cells = [new_code_cell("%%html\n1", metadata=about)]
-    cells += [new_raw_cell("raw-cell", metadata={"raw_mimetype": kind}) for kind in ("", "text/html")]
-    language = {"name": EVIL, "pygments_lexer": EVIL, "mimetype": EVIL}
-    kernel = {"name": EVIL, "display_name": EVIL}
-    made = page(*cells, language_info=language, title=EVIL, kernelspec=kernel)
-    assert acts(made) == []
-    assert "raw-cell" not in str(made)
-
-
 def test_the_feedback_page_has_a_policy() -> None:
     html, _ = FeedbackPage().from_notebook_node(new_notebook(), ABOUT["feedback"])
     made = BeautifulSoup(html, "html.parser")
@@ -177,30 +156,24 @@ def test_the_feedback_page_has_a_policy() -> None:
     assert [tag for tag in made.find_all(True) if tag.get("href") and not tag["href"].startswith("#")] == []
 
 
-def a_cell(name: str, **about: Any) -> NotebookNode:
-    """A graded cell with ``points`` and a ``score``, or without them one for an answer."""
-    test = "points" in about
-    about |= {"grade_id": name, "grade": test, "solution": not test, "locked": test}
-    return new_code_cell(f"{name}(1)", metadata={"nbgrader": about})
-
-
 def test_feedback_begins_with_the_points_of_each_exercise() -> None:
     """Not with a line "Test cell" for each test, nor with the cell that fetches the course on Colab."""
-    colab = colab_cell("https://github.com/ada/course", "exercises/01")
-    cells = [
-        colab,
-        a_cell("pad", comment="Neat."),
-        a_cell("pad_check", points=1, score=1),
-        a_cell("pad_hidden_shares", points=2, score=0.5),
-        a_cell("pad_rows"),
-        a_cell("pad_rows_race", points=4, score=4 / 3),
-        a_cell("alone", points=1, score=0),
-    ]
-    scores = {cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader for cell in cells[1:]}
+    grades = {
+        "pad": {"comment": "Neat."},
+        "pad_check": {"points": 1, "score": 1},
+        "pad_hidden_shares": {"points": 2, "score": 0.5},
+        "pad_rows": {},
+        "pad_rows_race": {"points": 4, "score": 4 / 3},
+        "alone": {"points": 1, "score": 0},
+    }
+    cells = [colab_cell("https://github.com/ada/course", "exercises/01")]
+    for name, about in grades.items():
+        data = {**TEST, "grade_id": name, "grade": "points" in about, "solution": "points" not in about}
+        cells.append(new_code_cell(f"{name}(1)", metadata={"nbgrader": data}))
 
     def with_their_grades(nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         for cell in nb.cells:
-            cell.metadata.nbgrader.update(scores[cell.metadata.nbgrader.grade_id])
+            cell.metadata.nbgrader.update(grades[cell.metadata.nbgrader.grade_id])
         return nb, resources
 
     exporter = FeedbackPage()
@@ -229,38 +202,8 @@ def test_what_cannot_be_rendered_is_shown_as_written(text: str) -> None:
     assert BeautifulSoup(safe_markdown(text, attached), "html.parser").text.strip() == text.strip()
 
 
-def test_what_a_broken_file_says_is_quoted(tmp_path: Path) -> None:
-    broken = "``` </code> **30 of 30** [x](https://x.invalid) " + EVIL
-    (tmp_path / "n.ipynb").write_text(broken)
-    (tmp_path / "` **all** <b>.ipynb").write_text("{}")
-    for name in (
-        "$",
-        "$ **30 of 30** $",
-        "\\\\(",
-        "\\\\) **30 of 30**",
-        "\\begin{a}",
-        "\\end{a} **30 of 30**",
-    ):
-        (tmp_path / f"{name}.ipynb").write_text("")
-    for name in ("n.ipynb", "missing.ipynb", "` **all** <b>.ipynb"):
-        notebook = read_or_explain(tmp_path / name, logging.getLogger("reading"))
-        made = BeautifulSoup(safe_markdown(notebook.cells[0].source), "html.parser")
-        assert {tag.name for tag in made.find_all(True)} <= {"h1", "p", "code", "strong"}
-        assert {tag.text for tag in made.find_all("strong")} == {"0 points", "What to do:"}
-
-
 def test_ids_that_people_have_are_taken_and_those_with_markup_refused() -> None:
-    for name in (
-        "ada",
-        "o'brien",
-        "ada.l@example.org",
-        "李",
-        "Ada L_12",
-        "a+b-c",
-        "O'Brien, Ä.",
-        "12345",
-        "-x",
-    ):
+    for name in ("ada", "o'brien", "ada.l@example.org", "李", "Ada L_12", "O'Brien, Ä.", "12345", "-x"):
         assert refusal(name) is None
     for name in ("<b>", 'a"', "a&b", "a\nb", "\u202eada", "a\x1b[2J", "\udcff", "a\\", "a`", "{a}"):
         sentence = refusal(name)

@@ -1,7 +1,5 @@
 """What the course needs of nbgrader's private parts is in the installed one, and in one of our files."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

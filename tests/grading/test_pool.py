@@ -1,17 +1,15 @@
 """The pool of this machine: submissions run in parallel, errors are told, and how far a run is."""
 
-from __future__ import annotations
-
 import random
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
+from types import SimpleNamespace
 
+import boxed
 import pytest
-from grading_class import STUDENTS, Pretending, graded
 
-from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import progress_bar, status
+from autograder.class_grading import status
 from autograder.class_grading.pool import LocalPool, Pool, PoolError
 from autograder.class_grading.status import Status
 from autograder.sandbox import Executed, SandboxError, Step
@@ -35,15 +33,6 @@ class Watched:
         self.stopped.set()
 
 
-@contextmanager
-def pool(*sandboxes: Watched) -> Iterator[LocalPool]:
-    made = LocalPool(sandboxes)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
 def start(made: LocalPool, *names: str) -> None:
     for name in names:
         made.start(name, [], name=name)
@@ -51,7 +40,7 @@ def start(made: LocalPool, *names: str) -> None:
 
 def test_submissions_run_in_parallel() -> None:
     together = threading.Barrier(3)
-    with pool(*(Watched(lambda name: together.wait(60) and None) for _ in "abc")) as made:
+    with closing(LocalPool([Watched(lambda name: together.wait(60) and None) for _ in "abc"])) as made:
         assert made.workers == 3
         start(made, *map(str, range(30)))
         done = [made.wait() for _ in range(30)]
@@ -64,7 +53,7 @@ def test_an_error_costs_only_its_job() -> None:
         if name == "bad":
             raise SandboxError("there is no memory.\nNone at all.")
 
-    with pool(Watched(act)) as made:
+    with closing(LocalPool([Watched(act)])) as made:
         start(made, "bad", "good")
         assert made.wait() == ("bad", "It could not be run: SandboxError: there is no memory.")
         assert made.wait() == ("good", Executed(sandboxed=True))
@@ -75,7 +64,7 @@ def test_closing_stops_what_runs() -> None:
     begun = threading.Event()
     sandbox = Watched()
     sandbox.act = lambda name: begun.set() or (sandbox.stopped.wait(60) and None)
-    with pool(sandbox) as made:
+    with closing(LocalPool([sandbox])) as made:
         start(made, "endless", "never begun")
         assert begun.wait(60)
     assert sandbox.ran == ["endless"]
@@ -85,7 +74,7 @@ def test_closing_stops_what_runs() -> None:
 def test_what_a_sandbox_lacks_is_a_warning_or_an_error() -> None:
     unconfined, lacking = Watched(warning="it runs without a sandbox"), Watched()
     lacking.notice = "there is no control group"
-    with pool(unconfined, lacking, unconfined) as made:
+    with closing(LocalPool([unconfined, lacking, unconfined])) as made:
         assert made.warnings == ["it runs without a sandbox", "there is no control group"]
     lacking.refusal = "bubblewrap was not found"
     with pytest.raises(PoolError, match="This machine cannot run submissions: bubblewrap was not found"):
@@ -94,22 +83,12 @@ def test_what_a_sandbox_lacks_is_a_warning_or_an_error() -> None:
 
 # What is said about a run while it lasts: who is at what, and how long the rest will take.
 
-TESTS = 20
-
-
-class Clock:
-    """Stands for the time, which passes when a test says so."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(status, "monotonic", clock)
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The time, which passes when a test says so."""
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(status, "monotonic", lambda: clock.now)
     return clock
 
 
@@ -119,30 +98,23 @@ def cells(*tests: str) -> list[dict]:
     return [{"index": i, "role": role, "grade_id": name} for i, (role, name) in enumerate(names)]
 
 
-def run_through(found: Status, clock: Clock, job: str, costs: dict[str, float], cores: int = 2) -> None:
-    """One notebook, alone on a machine of so many cores that are all at work."""
-    found.tell(job, Step("starting"))
-    for cell in cells(*costs):
-        cost = costs.get(cell["grade_id"], 0.1)
-        clock.now += cost / cores
-        found.tell(job, Step("running", cell["index"], cost))
-    found.ran(job)
-    found.graded += 1
-
-
-def test_the_time_left_follows_from_what_is_left_to_do(clock: Clock) -> None:
+def test_the_time_left_follows_from_what_is_left_to_do(clock: SimpleNamespace) -> None:
     """Broken notebooks cost nothing, and the last tests of the others the most."""
-    costs = {f"test{i}": 0.1 + (i > 15) * 3.0 for i in range(TESTS)}
+    costs = {f"test{i}": 0.1 + (i > 15) * 3.0 for i in range(20)}
     found = Status(60)
     began = clock.now
     estimates = []
     for number, broken in enumerate(random.Random(1).sample([True] * 10 + [False] * 50, 60)):
-        found.opened(number, f"job{number}", f"student{number}", [] if broken else cells(*costs))
-        if broken:
-            found.graded += 1
-            continue
-        run_through(found, clock, f"job{number}", costs)
-        estimates.append((clock.now, found.seconds_left))
+        planned = [] if broken else cells(*costs)
+        found.opened(number, number, f"student{number}", planned)
+        for cell in planned:
+            cost = costs.get(cell["grade_id"], 0.1)
+            clock.now += cost / 2  # two cores, both at work on it
+            found.tell(number, Step("running", cell["index"], cost))
+        found.graded += 1
+        if planned:
+            found.ran(number)
+            estimates.append((clock.now, found.seconds_left))
     for now, left in estimates:
         if 0.1 <= (now - began) / (clock.now - began) <= 0.9:
             assert left is not None
@@ -151,40 +123,7 @@ def test_the_time_left_follows_from_what_is_left_to_do(clock: Clock) -> None:
     assert found.share == 1
 
 
-def test_what_begins_again_is_all_left_once_more(clock: Clock) -> None:
-    found = Status(1)
-    assert (found.words(), found.share) == ("0 of 1 submissions", 0)
-    found.opened("ada", "job", "ada", cells("one", "two"))
-    assert found.seconds_left is None, "nothing is known yet"
-    run_through(found, clock, "job", {"one": 1.0, "two": 1.0})
-    before = found.share
-    found.tell("job", Step("starting"))  # its worker had died
-    assert found.share < before
-    assert found.words().endswith("; ada 0 of 2 tests, starting")
-    found.again("job", [3])
-    found.tell("job", Step("starting"))
-    assert "ada 1 of 2 tests" in found.words()
-
-
-def test_an_endless_loop_is_not_nearly_over(clock: Clock) -> None:
-    """Its cell took others a moment, so what it takes itself is all that is known of it."""
-    found = Status(3)
-    for name in ("ada", "bo", "cy"):
-        found.opened(name, name, name, cells("one", "two"))
-    for name in ("ada", "bo"):
-        run_through(found, clock, name, {"one": 1.0, "two": 1.0}, cores=1)
-    found.tell("cy", Step("starting"))
-    found.tell("cy", Step("running", 1, 0.1))
-    for seconds in (10, 20, 30):
-        clock.now += 10
-        assert found.seconds_left is not None
-        assert found.seconds_left > seconds
-    found.tell("cy", Step("waiting for cores", 2, 30.0))
-    clock.now += 100
-    assert found.seconds_left < 100
-
-
-def test_who_is_at_what_in_one_line(clock: Clock) -> None:
+def test_who_is_at_what_in_one_line(clock: SimpleNamespace) -> None:
     found = Status(2)
     for name in ("ada", "bo"):
         found.opened(name, name, name, cells("one", "two", "three"))
@@ -202,17 +141,6 @@ def test_who_is_at_what_in_one_line(clock: Clock) -> None:
     assert found.words().count("racing") == 2 and found.words().endswith("; 14 more")
 
 
-def test_a_log_says_it_every_few_seconds(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.2)
-    graded(lambda _: LocalPool([Pretending(), Pretending()]))
-    said = capsys.readouterr().err
-    assert f"grading: 0 of {len(STUDENTS)} submissions" in said
-    assert " left; " in said
-    assert "tests, running" in said
-
-
 @pytest.mark.slow
 def test_a_sandbox_tells_of_each_cell_and_of_races(one_sandbox: Callable[[bool], Pool]) -> None:
     given = "import time\nimport torch\nfrom autograder import race\n"
@@ -224,13 +152,9 @@ def test_a_sandbox_tells_of_each_cell_and_of_races(one_sandbox: Callable[[bool],
         ("test", "race(fast, against=slow, on=inputs, at_least={'cpu': 2.0}, points=1)"),
         ("test", "time.sleep(0.5)"),
     ]
-    planned = [
-        {"index": i, "role": role, "source": source, "grade_id": f"c{i}", "exercise": "c1"}
-        for i, (role, source) in enumerate(sources)
-    ]
     steps: list[Step] = []
     pool = one_sandbox(False)
-    pool.start("job", planned, assignment="here", tell=steps.append)
+    pool.start("job", boxed.cells(*sources, exercise="e"), assignment="here", tell=steps.append)
     _, executed = pool.wait()
     assert not isinstance(executed, str), executed
     ended = [step for step in steps if step.cell is not None]

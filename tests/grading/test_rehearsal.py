@@ -1,7 +1,5 @@
 """The real chapter goes through all of nbgrader, and its answers get the points that they are worth."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys

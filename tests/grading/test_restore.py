@@ -1,7 +1,5 @@
 """Whatever a submission did to its cells, those of the assignment are put back, in their order."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 from copy import deepcopy
@@ -19,7 +17,7 @@ from autograder.nbgrader_plugin.restore import (
     original_cells,
     restore,
 )
-from autograder.roles import defined_names, nbgrader_data
+from autograder.roles import nbgrader_data
 from autograder.sandbox import plan
 
 ORDER = [
@@ -63,12 +61,6 @@ def texts(cells: Iterable[NotebookNode]) -> list[str]:
     return [nbgrader_data(cell).get("grade_id") or cell.source for cell in cells]
 
 
-def restored(*cells: str) -> list[str]:
-    nb = notebook(*cells)
-    restore(nb, ORIGINALS)
-    return texts(nb.cells)
-
-
 def spoil(nb: NotebookNode, draw: random.Random) -> None:
     """Cells shuffled, deleted, copied, renamed, of another kind, with other code."""
     nb.cells.sort(key=lambda each: each.cell_type)
@@ -107,35 +99,12 @@ def test_the_assignments_cells_are_there_once_unchanged_and_in_order() -> None:
         assert all(source in after for source in before), seed  # nothing of the student's own is lost
 
 
-def moved(handed_in: str) -> str:
-    """The names of cells, separated by spaces, after they were put in order."""
-    return " ".join(restored(*handed_in.split()))
-
-
-def test_what_was_moved_deleted_or_copied() -> None:
-    # A deleted test comes after the student's code, a deleted given cell before it.
-    found = moved("setup a_given a x1 #B b_given b b_check")
-    assert found == "setup a_given a x1 a_check a_race #B b_given b b_check"
-    assert moved("#T x0 a_given a a_check a_race x1 b b_check").startswith("#T setup x0 a_given")
-    # An answer takes along what stands before it; a locked cell does not.
-    found = moved("setup a_given a_check a_race b_given b b_check helper a")
-    assert found == "setup a_given helper a a_check a_race b_given b b_check"
-    found = moved("helper a_race x0 setup a_given a a_check b_given b b_check")
-    assert found == f"helper x0 {' '.join(NAMES)}"
-    # A whole exercise that was moved stays together.
-    found = moved("setup b_given help_b b b_check a_given help_a a a_check a_race")
-    assert found == "setup a_given help_a a a_check a_race b_given help_b b b_check"
-    # Of copies, the one that is in order counts; the others are the student's own.
-    nb = notebook(*NAMES, "setup", "a=def a(x): return 'a try'", "a_check")
-    restore(nb, ORIGINALS)
-    assert texts(nb.cells)[: len(NAMES)] == NAMES
-    assert "a try" in nb.cells[len(NAMES) + 1].source
-
-
 def test_cells_in_order_stay_where_they_are_and_a_changed_one_is_put_back_and_marked() -> None:
     cells = ["# Title", "x0", "setup", "# A", "a_given", "x1", "a", "x2", "a_check", "x3", "# note", "a_race"]
     cells += ["# B", "b_given", "b", "x4", "b_check", "x5", "# end"]
-    assert restored(*cells) == cells
+    nb = notebook(*cells)
+    restore(nb, ORIGINALS)
+    assert texts(nb.cells) == cells
     nb = notebook("setup=check = print", *NAMES[1:])
     remarks = restore(nb, ORIGINALS)
     assert nb.cells[0].source == CHANGED + ORIGINALS["setup"].cell.source
@@ -158,13 +127,6 @@ def test_all_tests_of_an_exercise_test_the_same_answer() -> None:
     order = [one["grade_id"] or one["source"] for one in planned]
     assert " ".join(order) == "setup a_given x0 a x1 x2 x3 a_check a_race x4 b_given b x5 b_check"
     assert [nb.cells[one["index"]].source for one in planned] == [one["source"] for one in planned]
-
-
-def test_names_of_a_cell() -> None:
-    source = "%time 1\nimport os\nfrom a import b as c\nx, (y, *z) = 1, (2, 3)\nif x:\n    def f(p): q = p\n"
-    source += "class K:\n    k = 1\nasync def g(): pass"
-    assert defined_names(source) == {"x", "y", "z", "f", "K", "g"}
-    assert defined_names("no code at all") == set()
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """What a process with a student's code has room for: system calls, outputs, files of the judge, memory."""
 
-from __future__ import annotations
-
 import os
 import platform
 import struct

@@ -1,7 +1,5 @@
 """Which launches of a race count, where something made a side slow."""
 
-from __future__ import annotations
-
 import pytest
 
 from autograder.measuring.selfcheck import TooNoisy

@@ -1,7 +1,5 @@
 """Nothing of a student's, and no attack, runs where the sandbox has not just shown that it holds."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -11,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from grading_class import a_class, configure
+from grading_class import a_class, command, configure
 from pretend_class import answered, hand_in
+from programs import run
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.sandbox import Sandbox, SandboxError, walls
@@ -60,9 +59,7 @@ def test_the_sandbox_shows_that_it_holds() -> None:
 
 
 @pytest.mark.parametrize("name", STANDS_IN)
-def test_where_it_does_not_hold_nothing_starts(
-    name: str, path_with: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_it_does_not_hold_nothing_runs(name: str, path_with: Callable[[str], str], monkeypatch) -> None:
     monkeypatch.setenv("PATH", path_with(name))
     box = Sandbox()
     with pytest.raises(SandboxError) as refused:
@@ -81,24 +78,14 @@ def course(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCours
     return course
 
 
-COMMANDS = {
-    "autograde": ["nbgrader", "autograde", "traps"],
-    "grade": ["autograder", "grade", "traps"],
-    "watch": ["autograder", "watch", "traps"],
-    "again": ["autograder", "again", "traps", "--student", "ada", "--exercise", "double"],
-}
+COMMANDS = ("nbgrader autograde", "autograder grade", "autograder watch", "autograder again")
 
 
 def call(course: ScratchCourse, name: str) -> subprocess.CompletedProcess[str]:
     """A command where there is no bubblewrap."""
-    return subprocess.run(
-        [sys.executable, "-m", *COMMANDS[name]],
-        cwd=course.folder,
-        env={**os.environ, **course.environment, "PATH": PYTHON},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+    program, word = name.split()
+    one = ("--student", "ada", "--exercise", "double") if word == "again" else ()
+    return command(course, word, "traps", *one, program=program, PATH=PYTHON)
 
 
 @pytest.mark.slow
@@ -112,7 +99,7 @@ def test_commands_refuse_in_one_sentence_and_run_nothing(name: str, course: Scra
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["autograde", "grade"])
+@pytest.mark.parametrize("name", COMMANDS[:2])
 def test_who_wants_it_all_the_same_says_so_and_is_warned(name: str, course: ScratchCourse) -> None:
     settings = course.folder / "nbgrader_config.py"
     before = settings.read_text()
@@ -131,10 +118,8 @@ def test_who_wants_it_all_the_same_says_so_and_is_warned(name: str, course: Scra
 
 @pytest.mark.slow
 def test_all_attacks_are_left_out_without_it_and_named_at_the_end(root: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-m", "attack", "tests"]
-    done = subprocess.run(
-        command, cwd=root, env={**os.environ, "PATH": PYTHON}, capture_output=True, text=True
-    )
+    pytest_q = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q")
+    done = run(*pytest_q, "-m", "attack", "tests", cwd=root, env={**os.environ, "PATH": PYTHON})
     *_, last = done.stdout.strip().splitlines()
     assert re.fullmatch(r"\d{3,} skipped, \d+ deselected in .*", last), done.stdout[-2000:]
     _, _, end = done.stdout.partition("left out on this machine")

@@ -1,7 +1,5 @@
 """A class that hands in through an exchange, and watchers that grade it with a pool that pretends."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
