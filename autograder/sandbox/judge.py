@@ -22,6 +22,7 @@ from ..roles import (
     PROCESS_ENDED,
     TIMED_OUT,
     defined_names,
+    parsed,
     unusual_words,
     ways_inside,
     words_of_sharing,
@@ -153,7 +154,8 @@ class Judge:
         self._shell.outputs = outputs = Outputs()
         try:
             with self._shell.streams():
-                tree = ast.parse(self._shell.transform_cell(source))
+                # Python with commands of IPython's is none, and to look for these takes longer.
+                tree = parsed(source) or ast.parse(self._shell.transform_cell(source))
                 last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
                 exec(compile(tree, "<cell>", "exec"), self._names)
                 if isinstance(last, ast.Expr):
