@@ -24,7 +24,7 @@ from types import FunctionType
 from . import linux, memory_cgroup, seccomp
 from .answer_process import NUMBER
 from .channel import Channel, Gone, over_file, pair
-from .messages import CheckMachine, Hello, Load, Over, Ready, RunNotebook, Spawn, Spawned, parse
+from .messages import CheckMachine, Hello, Load, Over, Ready, RunNotebook, Spawn, Spawned, parse, prepare
 
 # The first folder is the one for temporary files. In namespaces of its own, every submission has these to
 # itself.
@@ -81,6 +81,7 @@ def _load(first: Load) -> None:
     for name in front.__all__:
         getattr(front, name)
     tqdm.monitor_interval = 0  # no thread beside a progress bar: a process with threads cannot be copied
+    prepare()
     shell = make_shell()
     for name in first.modules:
         with suppress(Exception):  # then the cell that needs it will say so

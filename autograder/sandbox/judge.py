@@ -22,7 +22,6 @@ from ..roles import (
     PROCESS_ENDED,
     TIMED_OUT,
     defined_names,
-    parsed,
     unusual_words,
     ways_inside,
     words_of_sharing,
@@ -154,8 +153,10 @@ class Judge:
         self._shell.outputs = outputs = Outputs()
         try:
             with self._shell.streams():
-                # Python with commands of IPython's is none, and to look for these takes longer.
-                tree = parsed(source) or ast.parse(self._shell.transform_cell(source))
+                try:
+                    tree = ast.parse(source)
+                except SyntaxError:  # Python with commands of IPython's is none
+                    tree = ast.parse(self._shell.transform_cell(source))
                 last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
                 exec(compile(tree, "<cell>", "exec"), self._names)
                 if isinstance(last, ast.Expr):
