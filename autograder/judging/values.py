@@ -107,17 +107,17 @@ def _leaves(value: object) -> list[object]:
 
 
 def identical(got: object, expected: object) -> bool:
-    """Whether a result is certainly the expected one, to the last bit: then nobody need look closer."""
+    """Whether a value is certainly the expected one, to the last bit: then nobody need look closer."""
+    if type(got) is not type(expected):
+        return False
     if isinstance(got, (tuple, list)) and isinstance(expected, (tuple, list)):
-        same = type(got) is type(expected) and len(got) == len(expected)
-        return same and all(map(identical, got, expected))
-    return (
-        isinstance(got, torch.Tensor)
-        and isinstance(expected, torch.Tensor)
-        and type(got) is type(expected) is torch.Tensor
-        and (got.dtype, got.layout, got.device) == (expected.dtype, torch.strided, torch.device("cpu"))
-        and torch.equal(got, expected)
-    )
+        return len(got) == len(expected) and all(map(identical, got, expected))
+    if type(got) is np.ndarray and isinstance(expected, np.ndarray):
+        return got.dtype == expected.dtype and got.dtype.kind in "biuf" and np.array_equal(got, expected)
+    if type(got) is torch.Tensor and isinstance(expected, torch.Tensor):
+        kinds = {(one.dtype, one.layout, one.device.type) for one in (got, expected)}
+        return kinds == {(got.dtype, torch.strided, "cpu")} and torch.equal(got, expected)
+    return type(got) in (int, float, str, bool, type(None)) and got == expected
 
 
 def difference(
@@ -130,6 +130,8 @@ def difference(
     apart than ``tolerance`` times (their size + the root mean square of the tensor).
     """
     if exact is None:
+        if identical(got, expected):
+            return None
         exact = expected
     if isinstance(expected, torch.Tensor):
         return _tensor_difference(got, expected, exact, tolerance, where)
