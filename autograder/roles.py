@@ -114,6 +114,7 @@ def ways_inside(source: str) -> set[str]:
     return (_words(source) & INSIDE) | (functions & INSIDE_AS_FUNCTIONS) | changed
 
 
+@lru_cache(maxsize=100)
 def _words(source: str) -> set[str]:
     """The names that code uses, with dotted ones and what it imports; of what is no Python, all words."""
     tree, others = _python(source)

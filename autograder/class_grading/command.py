@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 import sys
 import warnings
@@ -115,6 +116,7 @@ def _grade(options: argparse.Namespace, sandboxes: list[Sandbox], stop_if_asked:
     from .course import Course, GradingError
     from .engine import grade, tell
 
+    gc.freeze()  # the collector need not look at what was loaded, again and again
     warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, at every new submission
 
     try:

@@ -63,7 +63,7 @@ class Grader(Autograde):
     @cached_property
     def reader(self) -> Exporter:
         """One for the whole class, so that the gradebook is asked once for the assignment's own cells."""
-        reader = self.exporter_class(parent=self, config=self.config)
+        reader = self.exporter_class(parent=self, config=self.config, optimistic_validation=True)
         for step in self.sanitize_preprocessors:
             reader.register_preprocessor(step)
         return reader
@@ -109,7 +109,8 @@ class Grader(Autograde):
                     f"{os.path.basename(notebook_filename)} was handed in again while it was graded. The "
                     "same command grades it."
                 )
-            exporter = self.exporter_class(parent=self, config=self.config)
+            # The notebook is validated once, after the last step.
+            exporter = self.exporter_class(parent=self, config=self.config, optimistic_validation=True)
             self._register(exporter, self._steps(), executed)
             with setenv(NBGRADER_EXECUTION="autograde"):
                 output, resources = exporter.from_notebook_node(prepared.notebook, prepared.resources)

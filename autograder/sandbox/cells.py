@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import io
 import os
 import sys
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from IPython.core.displayhook import DisplayHook
@@ -125,8 +126,9 @@ class CellShell(InteractiveShell):
     """IPython without a kernel and without a terminal."""
 
     kernel = Any(None)  # its presence says that displays are kept
-    outputs = Any()
-    files = Any()  # what C code prints on stdout and stderr
+    outputs: Outputs
+    # What C code prints on stdout and stderr: of each its number, its name, a file, and what it was before.
+    files: Sequence[tuple[int, str, int, int]] = ()
 
     display_pub_class = Type(_Publisher)
     displayhook_class = Type(_Hook)
@@ -158,20 +160,16 @@ class CellShell(InteractiveShell):
         """Send prints, also those of C code, into the outputs."""
         before = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = _Stream(self, "stdout"), _Stream(self, "stderr")
-        if self.files is None:
+        if not self.files:
             self.open_files()
-        streams = [(1, "stdout", self.files[0]), (2, "stderr", self.files[1])]
-        saved = [os.dup(number) for number, _, _ in streams]
-        for number, _, file in streams:
-            os.lseek(file, 0, os.SEEK_SET)
+        for number, _, file, _ in self.files:
             os.dup2(file, number)
         try:
             yield
         finally:
             sys.stdout, sys.stderr = before
-            for (number, name, file), old in zip(streams, saved, strict=True):
+            for number, name, file, old in self.files:
                 os.dup2(old, number)
-                os.close(old)
                 with suppress(OSError):
                     if size := min(os.fstat(file).st_size, MOST_CHARACTERS):
                         self.outputs.stream(name, os.pread(file, size, 0).decode(errors="replace"))
@@ -179,7 +177,12 @@ class CellShell(InteractiveShell):
 
     def open_files(self) -> None:
         """Make the files for what C code prints. Later, a process with a student's code can make none."""
-        self.files = [os.memfd_create(name) for name in ("stdout", "stderr")]
+        files = []
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            file = os.memfd_create(name)
+            fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)  # so it begins anew where it was emptied
+            files.append((number, name, file, os.dup(number)))
+        self.files = files
 
 
 def make_shell() -> CellShell:

@@ -7,6 +7,7 @@ start is a fork of this clean process.
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import select
 import shutil
@@ -18,11 +19,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from types import FunctionType
 
 from . import linux, memory_cgroup, seccomp
 from .answer_process import NUMBER
 from .channel import Channel, Gone, over_file, pair
-from .messages import CheckMachine, Hello, Load, Over, Ready, RunNotebook, Spawn, Spawned, parse
+from .messages import CheckMachine, Hello, Load, Over, Ready, RunNotebook, Spawn, Spawned, parse, prepare
 
 # The first folder is the one for temporary files. In namespaces of its own, every submission has these to
 # itself.
@@ -34,9 +36,12 @@ CGROUP = os.environ.get("AUTOGRADER_CGROUP")
 
 def main() -> None:
     """Serve the supervisor over standard input until it goes away."""
+    gc.disable()  # little of what is loaded is garbage, and looking takes a quarter of the time
     control = over_file(os.dup(0))
     # Python looks for modules in the folder that it was started in. Only answers may have modules there.
     sys.path[:] = [folder for folder in sys.path if folder not in ("", os.getcwd())]
+    import torch  # noqa: F401  now, while the grader finds out what else is needed
+
     _load(parse(control.receive(), Load))
     linux.make_safe_to_fork()
     linux.set_dumpable(False)
@@ -44,9 +49,10 @@ def main() -> None:
     used = linux.address_space()
     namespaces = NAMESPACES and _works(lambda: linux.enter_namespaces(PRIVATE))
     filtered = seccomp.is_supported() and _works(_restrict)
-    # The garbage collector of a fork would touch, and so copy, every page that holds an object.
-    gc.collect()
+    # The garbage collector of a fork would touch, and so copy, every page that holds an object. Freed now,
+    # garbage would leave holes in these pages, for forks to write into.
     gc.freeze()
+    gc.enable()
     control.send(Ready(namespaces, filtered))
     while True:
         try:
@@ -75,6 +81,7 @@ def _load(first: Load) -> None:
     for name in front.__all__:
         getattr(front, name)
     tqdm.monitor_interval = 0  # no thread beside a progress bar: a process with threads cannot be copied
+    prepare()
     shell = make_shell()
     for name in first.modules:
         with suppress(Exception):  # then the cell that needs it will say so
@@ -84,7 +91,22 @@ def _load(first: Load) -> None:
     for number in range(len(student.PROBES)):
         costs(student.probe, number)  # the first count loads what counting needs
     if first.meta:
-        torch.neg(torch.ones(1, device="meta"))  # so does the first operation there: a thousand modules
+        _show_to_compiler()
+        torch.neg(torch.ones(1, device="meta"))  # so does the first operation there: 500 modules
+
+
+def _show_to_compiler() -> None:
+    """Let torch not hide operations on the meta device from torch.compile, for which it would load all of
+    that at the first of them: 900 modules.
+    """
+    import torch
+
+    hiding = torch._disable_dynamo(_load).__code__
+    for found in gc.get_objects():
+        if type(found) is FunctionType and found.__code__ is hiding:
+            hidden = inspect.getclosurevars(found).nonlocals["fn"]
+            if hidden.__module__.startswith("torch._refs"):
+                hidden.__dynamo_disable = hidden
 
 
 def _works(try_it: Callable[[], None]) -> bool:

@@ -153,7 +153,10 @@ class Judge:
         self._shell.outputs = outputs = Outputs()
         try:
             with self._shell.streams():
-                tree = ast.parse(self._shell.transform_cell(source))
+                try:
+                    tree = ast.parse(source)
+                except SyntaxError:  # Python with commands of IPython's is none
+                    tree = ast.parse(self._shell.transform_cell(source))
                 last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
                 exec(compile(tree, "<cell>", "exec"), self._names)
                 if isinstance(last, ast.Expr):

@@ -21,7 +21,6 @@ from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 import psutil
-import torch
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -259,6 +258,8 @@ def make_safe_to_fork() -> None:
 
     A child that is forked from a process with threads could hang.
     """
+    import torch  # here, and not where this module is loaded: that is before the fork server is set up
+
     torch.set_num_threads(1)
     running = len(os.listdir("/proc/self/task"))
     if running > 1:

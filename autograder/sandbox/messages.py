@@ -487,6 +487,12 @@ def parse(frame: Frame, kind: TypeForm[M]) -> M:
         raise Malformed(f"a message that does not fit its schema ({why})") from None
 
 
+def prepare() -> None:
+    """Make what ``parse`` needs for the processes of a submission, before they are forked."""
+    for kind in (Request, Spawned, Hello, CellShown, Missing | Function | Found, Returned | Raised):
+        _decoder(kind)
+
+
 @functools.cache
 def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(kind)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._mode_utils import no_dispatch
 
 from ..judging.calls import AnswerError
 from ..judging.values import tensors
@@ -52,7 +52,7 @@ class Proxy:
         """Send the inputs, take over what the call changed in them, and read the result."""
         link, cost, inputs = self._link, counted_now(), Inputs(number_of)
         probe = None if cost is None else link.random.randrange(len(decode.PROBES))
-        with _disable_current_modes(), torch._C.DisableTorchFunction():
+        with no_dispatch(), torch._C.DisableTorchFunction():
             nodes = [inputs.node(value) for value in args]
             named = {name: inputs.node(value) for name, value in kwargs.items()}
             request = Call(self._target, nodes, named, inputs.places(), probe)
@@ -189,7 +189,7 @@ class _Step(torch.autograd.Function):
         if ctx.graph is None or ctx.link.connection is not ctx.connection:
             return (None,) * (ctx.number + 1)
         inputs = Inputs(number_of)
-        with _disable_current_modes():
+        with no_dispatch():
             nodes = [inputs.node(None if g is None else g.detach()) for g in gradients]
         shared = SharedMemory(inputs.size)
         try:

@@ -77,6 +77,10 @@ PROTOCOLS: dict[str, Callable[..., Any]] = {
 }
 
 _NOTHING = object()
+_HEARD = [
+    ("ignore", None, ResourceWarning, None, 0),  # files of ours, closed when this process began
+    ("default", None, Warning, None, 0),
+]
 _PROBES = [getattr(torch.ops.aten, name).default for name in PROBES]
 _PROBED = torch.ones(())
 _SHOWN = ("text/plain", "image/png", "image/jpeg")
@@ -291,8 +295,7 @@ class Agent:
     def listening(self, said: list[str]) -> Iterator[None]:
         """Collect what the code prints, and what it warns of."""
         with self.shell.streams(), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("default")
-            warnings.simplefilter("ignore", ResourceWarning)  # files of ours, closed when this process began
+            warnings.filters[:] = _HEARD  # type: ignore[index]  # a fifth of the time of simplefilter
             try:
                 yield
             finally:
