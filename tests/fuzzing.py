@@ -240,9 +240,12 @@ def any_of_the_schema() -> None:
 
 any_of_the_schema()
 PROBED = st.builds(messages.CountedCosts, operations=st.just({f"aten.{decode.PROBES[3]}": 1}))
-SEVERAL = st.lists(fitting(), max_size=3).map(lambda items: messages.SequenceNode("list", items))
+SEVERAL = st.builds(messages.SequenceNode, st.just("list"), st.lists(fitting(), max_size=3))
 MESSAGES = st.one_of(
-    *map(st.from_type, (messages.Returned, messages.Found, messages.Raised, messages.CellShown)),
+    *[
+        st.from_type(kind)
+        for kind in (messages.Returned, messages.Found, messages.Raised, messages.CellShown)
+    ],
     st.builds(messages.Returned, result=fitting() | SEVERAL, costs=st.none() | PROBED),
     ODD_VALUES.map(str),
 )

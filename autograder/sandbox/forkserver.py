@@ -91,7 +91,8 @@ def _load(first: Load) -> None:
     for number in range(len(student.PROBES)):
         costs(student.probe, number)  # the first count loads what counting needs
     if first.meta:
-        _show_to_compiler()
+        with suppress(Exception):  # it is about torch's inside, and without it starting takes longer
+            _show_to_compiler()
         torch.neg(torch.ones(1, device="meta"))  # so does the first operation there: 500 modules
 
 
@@ -104,9 +105,9 @@ def _show_to_compiler() -> None:
     hiding = torch._disable_dynamo(_load).__code__
     for found in gc.get_objects():
         if type(found) is FunctionType and found.__code__ is hiding:
-            hidden = inspect.getclosurevars(found).nonlocals["fn"]
-            if hidden.__module__.startswith("torch._refs"):
-                hidden.__dynamo_disable = hidden
+            hidden = inspect.getclosurevars(found).nonlocals.get("fn")
+            if getattr(hidden, "__module__", "").startswith("torch._refs"):
+                hidden.__dynamo_disable = hidden  # what torch keeps there once it was loaded
 
 
 def _works(try_it: Callable[[], None]) -> bool:

@@ -582,11 +582,11 @@ def a_large_one_later(generator, device):
 
 
 def many_portions(generator, device):
-    return (in_portions([7 * k % 12 for k in range(25)], 32, generator, device),)
+    return (in_portions([14 * k % 24 for k in range(13)], 32, generator, device),)
 
 
 def many_portions_on_meta(generator, device):
-    return (in_portions([7 * k % 12 for k in range(25)], 32, generator, "meta"),)
+    return (in_portions([14 * k % 24 for k in range(13)], 32, generator, "meta"),)
 
 
 def collected_slow(portions):
@@ -705,33 +705,13 @@ check(
 
 
 # %% id="rows_hidden_lean" role="test"
-# Hidden test: the bytes of a table of 65 rows that came one by one. 1 point, when your notebook is graded.
+# Hidden test: the bytes of a table of 272 rows that came in equal portions. 1 point, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-def one_by_one(generator, device):
-    return (in_portions([1] * 65, 64, generator, device),)
+def equal_portions(generator, device):
+    return (in_portions([16] * 17, 64, generator, device),)
 
 
-def looked_at_sometimes(portions):
-    table = Rows(portions[0].shape[1], portions[0].dtype, portions[0].device)
-    seen = []
-    for number, portion in enumerate(portions):
-        table.append(portion)
-        if number % 8 == 0:
-            seen.append(table.all())
-    return seen
-
-
-def looked_at_sometimes_slow(portions):
-    return collected_slow(portions)[::8]
-
-
-check(
-    looked_at_sometimes,
-    like=looked_at_sometimes_slow,
-    on=one_by_one,
-    at_most={"bytes": 5 * 65 * 64 * 4 + 4000},
-    points=1,
-)
+check(collected, like=collected_slow, on=equal_portions, at_most={"bytes": 5 * 272 * 64 * 4 + 4000}, points=1)
 ### END HIDDEN TESTS
 
 # %% [markdown]
