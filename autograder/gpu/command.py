@@ -110,7 +110,7 @@ def main(argv: list[str] | None = None) -> int:
             raise BuildError(f"there is no {options.device} device here.")
         options.out.mkdir(parents=True, exist_ok=True)
         _take_up(root / "build")
-    except (BuildError, OSError, EOFError) as error:
+    except (BuildError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     facts, end = _facts(options.device), time.monotonic() + 60 * options.minutes
@@ -158,10 +158,16 @@ def _steps(text: str) -> list[str]:
 
 
 def _take_up(build: Path) -> None:
-    """Go on from the archive of an earlier call, unless its folder is still here and knows more."""
+    """Go on from the archive of an earlier call, unless its folder is still here and knows more.
+
+    Raises BuildError for an archive that is damaged.
+    """
     if (build / ARCHIVE).is_file() and not (build / "gpu").exists():
         shutil.rmtree(build / "gpu-draft", ignore_errors=True)
-        shutil.unpack_archive(build / ARCHIVE, build / "gpu-draft")
+        try:
+            shutil.unpack_archive(build / ARCHIVE, build / "gpu-draft")
+        except Exception as error:  # of tar, of gzip, of zlib, or of the disk
+            raise BuildError(f"{build / ARCHIVE} cannot be taken up: {error}") from None
         (build / "gpu-draft").rename(build / "gpu")
 
 

@@ -52,8 +52,9 @@ def _driver(device: str) -> dict[str, Any]:
     """Driver and clocks (MHz), as far as nvidia-smi tells them."""
     told = _told(torch.device(device).index or 0)
     clocks = {"clock_mhz": told.get("clocks.max.sm", ""), "memory_clock_mhz": told.get("clocks.max.mem", "")}
-    driver = {"driver": told["driver_version"]} if "driver_version" in told else {}
-    return driver | {name: int(clock) for name, clock in clocks.items() if clock.isdigit()}
+    driver = {"driver": told.get("driver_version", "")}
+    known = {name: int(clock) for name, clock in clocks.items() if clock.isdigit()}
+    return (driver if driver["driver"][:1].isdigit() else {}) | known
 
 
 @functools.cache
