@@ -11,7 +11,7 @@ from repository import COURSE, ROOT, SOLUTIONS
 
 from autograder.__main__ import main as command
 from autograder.authoring import records
-from autograder.gpu import device_judge, device_memory, limits
+from autograder.gpu import device_judge, device_memory, limits, smoke
 from autograder.gpu.command import (
     JUDGES,
     PAGES,
@@ -223,6 +223,25 @@ def test_an_item_that_hangs_costs_minutes_and_not_all(course: Path, tmp_path: Pa
     monkeypatch.setattr("autograder.gpu.command.MOST_SECONDS", 0.1)
     found = _one(run_of(course, tmp_path, "NVIDIA H100"), "limits", "rates")
     assert found and found["errors"][0]["error"] == "it took more than 0 s"
+
+
+def test_a_device_for_one_process_alone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoke, "compute_mode", lambda device: "Exclusive_Process")
+    with pytest.raises(RuntimeError, match="compute mode is Exclusive_Process: no two processes"):
+        smoke.CHECKS["two processes"][0]("cuda")
+
+
+def test_what_hangs_or_fails_in_the_smoke_test_is_told(
+    course: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(smoke, "SECONDS", 0.1)
+    run = run_of(course, tmp_path, "NVIDIA H100")
+    _do(run, "smoke", ["kernel"])
+    assert "this hinders all that is on the device: it took more than 0 s" in capsys.readouterr().out
+    monkeypatch.setattr(smoke, "SECONDS", 60)
+    monkeypatch.setattr("autograder.gpu.command.smoke.CHECKS", {"nonsense": (None, "nothing")})
+    _do(run, "smoke", ["nonsense"])
+    assert "this hinders nothing: TypeError" in capsys.readouterr().out
 
 
 def test_a_damaged_archive_is_told(course: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -218,7 +218,8 @@ def _do(run: Run, step: str, items: list[str]) -> None:
                 print(f"  {item}: no time was left", flush=True)
                 continue
             run.keep(step, item, found)
-            print(f"  {item}: {found['seconds']:.1f} s, {found.get('word', 'done')}", flush=True)
+            word = "failed" if found["errors"] else found.get("word", "done")
+            print(f"  {item}: {found['seconds']:.1f} s, {word}", flush=True)
             for error in found["errors"]:
                 lines = (part.strip().split("\n")[0][:200] for part in error.values())
                 print(f"    {': '.join(filter(None, lines))}", flush=True)
@@ -238,9 +239,8 @@ def _one(run: Run, step: str, item: str) -> Found | None:
         elif step == "limits":
             found = _in_process(run, most, "limits", run.device)
         else:
-            found = _in_process(
-                run, most, "kernel", str(run.root / item), f"{most:.0f}", **_settings(run, step, item)
-            )
+            words = str(run.root / item), f"{most:.0f}"  # the second of a cell: so it is told which
+            found = _in_process(run, most + 10, "kernel", *words, **_settings(run, step, item))
     except Exception as error:  # whatever breaks here, the rest goes on
         traceback.print_exc()
         found = _failed(f"{type(error).__name__}: {error}")

@@ -147,6 +147,14 @@ def test_recording_writes_the_samples_that_were_shown(tmp_path, monkeypatch):
     assert content["device"]["kind"] == "cpu"
 
 
+def test_blocks_of_one_call_are_not_recorded(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
+    monkeypatch.setenv("AUTOGRADER_SECONDS", "cpu=0")
+    comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
+    assert comparison.samples["cpu"].blocks["loop"][0].calls == 1
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_written_is_found_again_with_its_origin(tmp_path):
     seconds = {"slow": [4.0, 4.0, 4.0], "fast": [2.0, 1.0, 2.0]}
     path = recordings.add_recording(tmp_path, "cpu", "a title", seconds, clock="cpu", claim="A1")
