@@ -74,6 +74,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     # On a busy CPU a call that does nothing may take as long as one that works; and each race takes seconds.
     monkeypatch.setattr(device_judge, "FEWEST_TIMES", 0)
+    monkeypatch.setattr(device_judge, "MOST_LAUNCHES", 2)
     for name, (verdict, _) in JUDGES.items():
         monkeypatch.setitem(JUDGES, name, (verdict, 1))
     return folder
@@ -217,6 +218,13 @@ def test_whatever_breaks_in_one_item_the_rest_goes_on(
     assert "RuntimeError: CUDA error: unspecified launch failure" in capsys.readouterr().out
     monkeypatch.setattr("autograder.gpu.command.provenance", lambda device: 1 / 0)
     assert _facts("cuda")["name"] == "cuda"
+    # Nor does a whole step end the run.
+    monkeypatch.setattr("autograder.gpu.speed_judge._BUSY", "raise SystemExit")
+    monkeypatch.setitem(JUDGES, "apart", (breaks, 1))
+    assert main(["--out", str(run.out), "--device", "cpu", "--only", "judge-busy,apart"]) == 1
+    said = capsys.readouterr()
+    assert "could not use the device" in said.err and "judge-busy: 4 missing" in said.out
+    assert "apart: 2 failed: 0.8 race 0, 0.9 race 0" in said.out
 
 
 def test_an_item_that_hangs_costs_minutes_and_not_all(course: Path, tmp_path: Path, monkeypatch) -> None:
@@ -227,7 +235,7 @@ def test_an_item_that_hangs_costs_minutes_and_not_all(course: Path, tmp_path: Pa
 
 def test_a_device_for_one_process_alone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smoke, "compute_mode", lambda device: "Exclusive_Process")
-    with pytest.raises(RuntimeError, match="compute mode is Exclusive_Process: no two processes"):
+    with pytest.raises(RuntimeError, match="compute mode is Exclusive_Process: branches fail"):
         smoke.CHECKS["two processes"][0]("cuda")
 
 

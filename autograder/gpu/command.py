@@ -121,7 +121,10 @@ def main(argv: list[str] | None = None) -> int:
     for step, items in missing + failed:
         if items and run.left() > 0:
             print(f"\n{step}", flush=True)
-            _do(run, step, items)
+            try:
+                _do(run, step, items)
+            except Exception:  # the other steps go on
+                traceback.print_exc()
     return _told_what_is_left(run, options.only)
 
 
@@ -227,7 +230,7 @@ def _do(run: Run, step: str, items: list[str]) -> None:
 
 def _one(run: Run, step: str, item: str) -> Found | None:
     """What one item gives; None where there was no time for it."""
-    start, most = time.monotonic(), smoke.SECONDS if step == "smoke" else min(MOST_SECONDS, run.left())
+    start, most = time.monotonic(), min(MOST_SECONDS, run.left())
     if most <= 0:
         return None
     judge = step.removesuffix("-busy")
@@ -235,13 +238,15 @@ def _one(run: Run, step: str, item: str) -> Found | None:
         if judge in JUDGES:
             found = speed_judge.race(JUDGES[judge][0], run.device, float(item.split()[0]))
         elif step == "smoke":
-            found = _in_process(run, most, "smoke", item, run.device, hinders=smoke.CHECKS[item][1])
+            found = _in_process(run, smoke.SECONDS, "smoke", item, run.device)
+            for error in found["errors"]:
+                error["line"] = f"this hinders {smoke.CHECKS[item][1]}"
         elif step == "limits":
             found = _in_process(run, most, "limits", run.device)
         else:
             words = str(run.root / item), f"{most:.0f}"  # the second of a cell: so it is told which
             found = _in_process(run, most + 10, "kernel", *words, **_settings(run, step, item))
-    except Exception as error:  # whatever breaks here, the rest goes on
+    except Exception as error:  # the rest goes on
         traceback.print_exc()
         found = _failed(f"{type(error).__name__}: {error}")
     if found["errors"] and run.left() <= 0:
@@ -251,12 +256,9 @@ def _one(run: Run, step: str, item: str) -> Found | None:
 
 def _settings(run: Run, step: str, item: str) -> dict[str, str]:
     """The environment variables of a notebook."""
+    settings = {} if run.device == "cpu" else {"AUTOGRADER_SECONDS": "cpu=0"}
     if step == "branches":  # what is measured beside others must not be kept where the other steps find it
         settings = {"AUTOGRADER_SECONDS": "0", "XDG_CACHE_HOME": str(run.root / "build" / "gpu-branches")}
-    elif run.device != "cpu":
-        settings = {"AUTOGRADER_SECONDS": "cpu=0"}
-    else:
-        settings = {}
     if step in ("recordings", "others"):
         settings["AUTOGRADER_RECORD"] = str(run.folder / "timings")
     if not item.startswith("course/"):  # cells of chapters look at what the CPU takes, too
@@ -264,9 +266,7 @@ def _settings(run: Run, step: str, item: str) -> dict[str, str]:
     return settings
 
 
-def _in_process(
-    run: Run, seconds: float, module: str, *words: str, hinders: str = "", **settings: str
-) -> Found:
+def _in_process(run: Run, seconds: float, module: str, *words: str, **settings: str) -> Found:
     """The JSON that a module beside this one prints, in a process of its own for ``seconds`` at most."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(run.folder / "cache"), **settings}
     # Notebooks run in their own folders.
@@ -285,15 +285,14 @@ def _in_process(
         found: Found = json.loads(done.stdout.splitlines()[-1])
         return found
     except subprocess.TimeoutExpired:
-        return _failed(f"it took more than {seconds:.0f} s", hinders)
+        return _failed(f"it took more than {seconds:.0f} s")
     except (IndexError, ValueError):
         said = done.stderr.strip().splitlines() or ["it ended without a word"]
-        return _failed(said[-1], hinders)
+        return _failed(said[-1])
 
 
-def _failed(said: str, hinders: str = "") -> Found:
-    line = f"this hinders {hinders}" if hinders else ""
-    return {"errors": [{"cell": "", "line": line, "error": said}], "races": []}
+def _failed(said: str) -> Found:
+    return {"errors": [{"cell": "", "line": "", "error": said}], "races": []}
 
 
 def _told_what_is_left(run: Run, steps: list[str]) -> int:

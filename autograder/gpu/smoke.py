@@ -47,7 +47,7 @@ def _two_processes(device: str) -> None:
 
     mode = compute_mode(device) if device == "cuda" else None
     if mode not in (None, "Default"):
-        raise RuntimeError(f"its compute mode is {mode}: no two processes can be on it")
+        raise RuntimeError(f"its compute mode is {mode}: branches fail, too, as two cannot be on it")
     made = device_memory.allocate(4096, device)
     command = [sys.executable, "-m", "autograder.gpu.smoke", "other process", device, made.ticket.hex()]
     subprocess.run([*command, *map(str, made.files)], pass_fds=made.files, check=True)
