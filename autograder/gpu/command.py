@@ -236,7 +236,7 @@ def _one(run: Run, step: str, item: str) -> Found | None:
     judge = step.removesuffix("-busy")
     try:
         if judge in JUDGES:
-            found = speed_judge.race(JUDGES[judge][0], run.device, float(item.split()[0]))
+            found = speed_judge.one_race(JUDGES[judge][0], run.device, float(item.split()[0]))
         elif step == "smoke":
             found = _in_process(run, smoke.SECONDS, "smoke", item, run.device)
             for error in found["errors"]:

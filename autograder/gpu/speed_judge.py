@@ -30,7 +30,7 @@ while True:
 """
 
 
-def race(verdict: Callable[[str, float], str], device: str, ratio: float) -> dict[str, Any]:
+def one_race(verdict: Callable[[str, float], str], device: str, ratio: float) -> dict[str, Any]:
     """One race: its ``word``, and ``why`` where that is "refused" (a side could not be timed).
 
     ``verdict`` is ``word_in_notebook`` or ``word_apart``; ``errors`` is empty.
