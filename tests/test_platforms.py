@@ -154,7 +154,7 @@ def test_tests_are_found_on_another_system_and_grading_says_what_it_needs(platfo
     assert "tests/judging/test_check.py::" in found.stdout and "tests/grading/" not in found.stdout
     refused = python(becomes + COMMANDS, cwd=ROOT)
     assert (refused.returncode, refused.stdout) == (0, "")
-    assert refused.stderr == 4 * "error: grading needs Linux; on Windows, WSL is one.\n"
+    assert refused.stderr == 3 * "error: grading needs Linux; on Windows, WSL is one.\n"
 
 
 # How often, and what it is there.
