@@ -160,7 +160,7 @@ bundle: $(READY) ## make one archive in build/ from which `make lab` works witho
 # Warnings count as errors: a link that leads nowhere is one. The network is not needed.
 # A machine with a GPU may have no network: what its own Python lacks comes from the folder of `make gpu-wheels`.
 WHEELS = build/gpu-wheels
-OUT = build/gpu
+OUT = build
 GPU_PYTHON = $(or $(PYTHON),$(if $(wildcard .venv/ready),.venv/bin/python,$(BASE)))
 
 gpu: ## measure all that waits for a GPU, on one, without a network (OUT=folder, ARGS=--only=ratios, PYTHON=…)

@@ -2,16 +2,31 @@
 
 import json
 import shutil
+import tarfile
+import time
 from pathlib import Path
 
 import pytest
-from repository import ROOT
+from repository import COURSE, ROOT, SOLUTIONS
 
 from autograder.__main__ import main as command
 from autograder.authoring import records
 from autograder.files import write_whole
-from autograder.gpu import device_judge
-from autograder.gpu.command import JUDGES, main
+from autograder.gpu import device_judge, device_memory, smoke
+from autograder.gpu.command import (
+    JUDGES,
+    PAGES,
+    Run,
+    _all_items,
+    _do,
+    _facts,
+    _one,
+    _settings,
+    main,
+)
+from autograder.judging.calls import AnswerError
+from autograder.measuring.device import device_name
+from autograder.measuring.duel import DuelError
 
 CHAPTER = """# %%
 from autograder import compare
@@ -51,55 +66,202 @@ race(twice, against=twice_slow, on=numbers, at_least={"cpu": 3, "cuda": 3}, poin
 def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A course of one chapter, which fails, and one solution."""
     folder = tmp_path / "a course"
-    for name, text in {"course/01_twice.py": CHAPTER, "solutions/01_twice/01_twice.py": EXERCISES}.items():
+    for name, text in {"course/05_twice.py": CHAPTER, "solutions/01_twice/01_twice.py": EXERCISES}.items():
         write_whole(folder / name, text)
     shutil.copy(ROOT / "pyproject.toml", folder)
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     # On a busy CPU a call that does nothing may take as long as one that works; and each race takes seconds.
     monkeypatch.setattr(device_judge, "FEWEST_TIMES", 0)
+    monkeypatch.setattr(device_judge, "MOST_LAUNCHES", 2)
     for name, (verdict, _) in JUDGES.items():
         monkeypatch.setitem(JUDGES, name, (verdict, 1))
     return folder
 
 
+def kept(course: Path, step: str) -> dict:
+    (path,) = (course / "build" / "gpu").glob(f"*/{step}.json")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 @pytest.mark.slow
 def test_all_steps_with_the_cpu_in_its_place(course: Path, tmp_path: Path, capsys) -> None:
-    out = tmp_path / "out"
-    call = ["--out", str(out), "--device", "cpu", "--minutes", "10"]
+    call = ["--out", str(tmp_path / "out"), "--device", "cpu", "--minutes", "20"]
     assert main(call) == 1
     said = capsys.readouterr().out
-    found = {step: json.loads((out / f"{step}.json").read_text()) for step in ("branches", "ratios")}
-    (error,) = found["branches"]["course/01_twice.py"]["errors"]
+    (error,) = kept(course, "branches")["course/05_twice.py"]["errors"]
     assert "cell-0" in error["cell"] and "4: compare(" in error["line"] and "WHAT" in error["error"]
     assert "NameError" in said, "an error is told at once"
-    (race,) = found["ratios"]["solutions/01_twice/01_twice.py"]["races"]
+    assert "branches: 1 failed: course/05_twice.py" in said and "recordings: 1 failed" in said
+    (race,) = kept(course, "ratios")["solutions/01_twice/01_twice.py"]["races"]
     assert race["laps"][0]["device"] == "cpu" and race["laps"][0]["ratio"] > 3
-    page = (out / "report.md").read_text(encoding="utf-8")
-    assert "What failed: 2 in 4 runs" in page, "the chapter fails where it is tried and where it is recorded"
+    assert {"0.8 race 0", "1.25 race 0"} < kept(course, "judge").keys() == kept(course, "apart-busy").keys()
+    (folder,) = (course / "build" / "gpu").iterdir()
+    page = (folder / "report.md").read_text(encoding="utf-8")
+    assert "| branches | course/05_twice.py |" in page and "| recordings | course/05_twice.py |" in page
     assert "twice_race" in page and "GB/s" in page and page.count("| busy | 1.25 | 1 |") == 2
+    assert list((folder / "cache").rglob("rates-*.json")), "the limits that notebooks look at travel along"
 
-    # The chapter is mended: only that is done again.
+    # The chapter is mended: only that is done again, by a machine that has nothing but the archive.
+    before = {path.name: path.read_text() for path in folder.glob("*.json")}
     mended = CHAPTER.replace("WHAT", "__import__('torch')")
-    (course / "course" / "01_twice.py").write_text(mended, encoding="utf-8")
-    steps = [out / f"{step}.json" for step in ("ratios", "limits", "judge", "apart")]
-    before = [step.stat().st_mtime_ns for step in steps]
+    (course / "course" / "05_twice.py").write_text(mended, encoding="utf-8")
+    shutil.rmtree(course / "build")
+    (course / "build").mkdir()
+    (tmp_path / "out" / "gpu.tar.gz").rename(course / "build" / "gpu.tar.gz")
     assert main(call) == 0
-    assert before == [step.stat().st_mtime_ns for step in steps]
-    (record,) = (out / "timings").glob("*.json")
+    after = {path.name: path.read_text() for path in folder.glob("*.json")}
+    changed = {name for name in after if before[name] != after[name]}
+    assert changed - {"smoke.json"} == {"branches.json", "recordings.json"}
+    (record,) = (folder / "timings").glob("*.json")
     content = json.loads(record.read_text(encoding="utf-8"))
     assert list(content["timings"]) == ["two ways"]
     assert records.problems(content, records.comparisons(course / "course")) == []
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["gpu.tar.gz"]
 
 
 @pytest.mark.slow
 def test_what_no_time_was_left_for_is_done_by_the_next_call(course: Path, tmp_path: Path, capsys) -> None:
-    (course / "course" / "01_twice.py").write_text("# %%\nimport time\n\ntime.sleep(60)\n", encoding="utf-8")
-    out = tmp_path / "out"
+    (course / "course" / "05_twice.py").write_text("# %%\nimport time\n\ntime.sleep(60)\n", encoding="utf-8")
     steps = ["--only", "recordings,branches"]
-    assert main(["--out", str(out), "--device", "cpu", "--minutes", "0.2", *steps]) == 1
-    assert "course/01_twice.py: no time was left" in capsys.readouterr().out
-    assert not (out / "recordings.json").exists()
+    assert main(["--out", str(tmp_path / "out"), "--device", "cpu", "--minutes", "0.2", *steps]) == 1
+    said = capsys.readouterr().out
+    assert "course/05_twice.py: no time was left" in said
+    assert "The same call again does what is left:\n  branches: " in said
+    assert "recordings: 1 missing: course/05_twice.py" in said
+    assert not list((course / "build").rglob("recordings.json"))
+
+
+def run_of(course: Path, tmp_path: Path, name: str, device: str = "cuda") -> Run:
+    (tmp_path / "out").mkdir(exist_ok=True)
+    return Run(course, tmp_path / "out", device, {"name": name}, time.monotonic() + 60)
+
+
+def test_two_devices_do_not_mix(course: Path, tmp_path: Path) -> None:
+    first, second = (run_of(course, tmp_path, f"NVIDIA {name}") for name in ("H100 80GB HBM3", "H200"))
+    first.keep("limits", "rates", {"errors": [{"cell": "", "line": "", "error": "none"}]})
+    second.keep("judge", "0.8 race 0", {"errors": [], "word": "slower", "seconds": 1.0})
+    assert second.kept("limits") == {} == first.kept("judge") and len(first.kept("limits")) == 1
+    with tarfile.open(tmp_path / "out" / "gpu.tar.gz") as archive:
+        names = archive.getnames()
+    assert {"./nvidia-h100-80gb-hbm3/limits.json", "./nvidia-h200/judge.json"} < set(names)
+
+
+def test_what_failed_comes_after_all_that_is_missing(course: Path, tmp_path: Path, monkeypatch) -> None:
+    run = run_of(course, tmp_path, device_name("cpu"), "cpu")
+    run.keep("branches", "course/05_twice.py", {"errors": [{"cell": "", "line": "", "error": "why"}]})
+    done = []
+    monkeypatch.setattr("autograder.gpu.command._do", lambda run, step, items: done.append((step, items)))
+    solution = "solutions/01_twice/01_twice.py"
+    assert main(["--out", str(run.out), "--device", "cpu", "--only", "branches,recordings,ratios"]) == 1
+    assert done == [
+        ("branches", [solution]),
+        ("recordings", ["course/05_twice.py"]),
+        ("ratios", [solution]),
+        ("branches", ["course/05_twice.py"]),
+    ]
+
+
+def test_the_course_is_done_in_the_order_of_value(tmp_path: Path) -> None:
+    run = run_of(ROOT, tmp_path, "NVIDIA H100")
+    first, others = (
+        [Path(name).stem[:2] for name in _all_items(run, step)] for step in ("recordings", "others")
+    )
+    assert first == ["05", "04", "18", "15", "19", "02", "17"]
+    assert others[:3] == ["07", "00", "01"] and others[-3:] == ["16", "08", "13"]
+    assert set(_all_items(run, "branches")) == {
+        path.relative_to(ROOT).as_posix() for path in [*COURSE, *SOLUTIONS] if path.stem not in PAGES
+    }
+
+
+def test_notebooks_are_told_what_matters_on_this_device(tmp_path: Path) -> None:
+    settings = {
+        (step, device): _settings(run_of(ROOT, tmp_path, "NVIDIA H100", device), step, "course/05_cudnn.py")
+        for step in ("branches", "others")
+        for device in ("cuda", "cpu")
+    }
+    assert settings["others", "cuda"]["AUTOGRADER_SECONDS"] == "cpu=0"
+    assert "AUTOGRADER_SECONDS" not in settings["others", "cpu"]
+    assert "XDG_CACHE_HOME" not in settings["others", "cuda"], "limits come from the device's own cache"
+    assert settings["branches", "cuda"]["XDG_CACHE_HOME"] == str(ROOT / "build" / "gpu-branches")
+
+
+@pytest.mark.parametrize("error", [DuelError, AnswerError, device_memory.DeviceMemoryError])
+def test_a_race_that_is_refused_is_an_outcome(course: Path, tmp_path: Path, monkeypatch, error) -> None:
+    def refuses(device: str, ratio: float) -> str:
+        if ratio == 1.1:
+            raise error(*(["failed"] if error is AnswerError else []), "too little to be judged")
+        return "slower"
+
+    monkeypatch.setitem(JUDGES, "apart", (refuses, 2))
+    run = run_of(course, tmp_path, "NVIDIA H100")
+    _do(run, "apart", _all_items(run, "apart"))
+    assert [run.kept("apart")[f"1.1 race {race}"]["word"] for race in (0, 1)] == ["refused"] * 2
+    page = (run.folder / "report.md").read_text(encoding="utf-8")
+    assert "| quiet | 0.8 | 2 | 0 | 0 | 0 |" in page and "| quiet | 1.1 | 2 | 0 | 0 | 2 |" in page
+    assert "| quiet | 1.25 | 2 | 2 | 0 | 0 |" in page
+
+
+def test_whatever_breaks_in_one_item_the_rest_goes_on(
+    course: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    def breaks(device: str, ratio: float) -> str:
+        if ratio < 1:
+            raise RuntimeError("CUDA error: unspecified launch failure")
+        return "faster"
+
+    monkeypatch.setitem(JUDGES, "judge", (breaks, 1))
+    run = run_of(course, tmp_path, "NVIDIA H100")
+    _do(run, "judge", _all_items(run, "judge"))
+    assert [bool(found["errors"]) for found in run.kept("judge").values()] == [True, True, False, False]
+    assert "RuntimeError: CUDA error: unspecified launch failure" in capsys.readouterr().out
+    monkeypatch.setattr("autograder.gpu.command.provenance", lambda device: 1 / 0)
+    assert _facts("cuda")["name"] == "cuda"
+    # Nor does a whole step end the run.
+    monkeypatch.setattr("autograder.gpu.speed_judge._BUSY", "raise SystemExit")
+    monkeypatch.setitem(JUDGES, "apart", (breaks, 1))
+    assert main(["--out", str(run.out), "--device", "cpu", "--only", "judge-busy,apart"]) == 1
+    said = capsys.readouterr()
+    assert "could not use the device" in said.err and "judge-busy: 4 missing" in said.out
+    assert "apart: 2 failed: 0.8 race 0, 0.9 race 0" in said.out
+
+
+def test_an_item_that_hangs_costs_minutes_and_not_all(course: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("autograder.gpu.command.MOST_SECONDS", 0.1)
+    found = _one(run_of(course, tmp_path, "NVIDIA H100"), "limits", "rates")
+    assert found and found["errors"][0]["error"] == "it took more than 0 s"
+
+
+def test_a_device_for_one_process_alone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoke, "compute_mode", lambda device: "Exclusive_Process")
+    with pytest.raises(RuntimeError, match="compute mode is Exclusive_Process: branches fail"):
+        smoke.CHECKS["two processes"][0]("cuda")
+
+
+def test_what_hangs_or_fails_in_the_smoke_test_is_told(
+    course: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(smoke, "SECONDS", 0.1)
+    run = run_of(course, tmp_path, "NVIDIA H100")
+    _do(run, "smoke", ["kernel"])
+    assert "this hinders all that is on the device: it took more than 0 s" in capsys.readouterr().out
+    monkeypatch.setattr(smoke, "SECONDS", 60)
+    monkeypatch.setattr("autograder.gpu.command.smoke.CHECKS", {"nonsense": (None, "nothing")})
+    _do(run, "smoke", ["nonsense"])
+    assert "this hinders nothing: TypeError" in capsys.readouterr().out
+
+
+def test_a_damaged_archive_is_told(course: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    run_of(course, tmp_path, "NVIDIA H100").keep(
+        "judge", "1.1 race 0", {"errors": [], "word": "slower", "seconds": 1}
+    )
+    whole = (tmp_path / "out" / "gpu.tar.gz").read_bytes()
+    shutil.rmtree(course / "build" / "gpu")
+    for damaged in (b"", whole[: len(whole) // 2], whole[:60] + b"x" * 60 + whole[120:]):
+        (course / "build" / "gpu.tar.gz").write_bytes(damaged)
+        assert main(["--out", str(tmp_path / "out"), "--device", "cpu"]) == 1
+        assert capsys.readouterr().err.startswith(f"error: {course}/build/gpu.tar.gz")
+        assert not (course / "build" / "gpu").exists()
 
 
 def test_without_a_gpu_it_says_so_and_nonsense_is_refused(tmp_path: Path, capsys, monkeypatch) -> None:

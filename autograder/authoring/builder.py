@@ -30,6 +30,7 @@ from . import records
 from .colab import colab_cell, is_colab_cell
 from .headers import apply_header, lighter
 from .links import address
+from .sources import BuildError, chapter_sources, find_root, solution_sources
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {
@@ -51,32 +52,6 @@ _ABSOLUTE = re.compile(
 _SUM = re.compile(r"\b(\d+(?:\.\d+)?) points, about \d+ minutes\b")
 # A picture within HTML: its letters mean nothing, and there are very many of them.
 _PICTURE = re.compile(r'(src="data:[^"]*")')
-
-
-class BuildError(Exception):
-    """A notebook that cannot be built. The message says where and why."""
-
-
-def find_root(start: Path | None = None) -> Path:
-    """The course's repository: `start` (the current folder) or the nearest folder above it.
-
-    Raises BuildError when there is none.
-    """
-    start = (start or Path.cwd()).resolve()
-    for folder in (start, *start.parents):
-        if (folder / "course").is_dir() and (folder / "pyproject.toml").is_file():
-            return folder
-    raise BuildError(f"{start} is not inside the course's repository (no course/ and pyproject.toml found)")
-
-
-def chapter_sources(root: Path) -> list[Path]:
-    """The chapters' percent scripts, in reading order (the index comes last)."""
-    return sorted((root / "course").glob("*.py"))
-
-
-def solution_sources(root: Path) -> list[Path]:
-    """The solutions' percent scripts, solutions/NN_topic/NN_topic.py."""
-    return sorted(path for path in (root / "solutions").glob("*/*.py") if path.stem == path.parent.name)
 
 
 def exercise_notebook(solution: Path, root: Path) -> Path:

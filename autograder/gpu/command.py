@@ -1,15 +1,19 @@
-"""``make gpu``: all that waits for a GPU, in one call and within minutes, on a machine without a network.
+"""``make gpu``: all that waits for a GPU, on a machine without a network that is lent for minutes.
 
-The steps, in this order; each goes on after a failure, and whatever a step finds is on the disk at once:
+The steps, in this order; each goes on after a failure:
 
+- smoke: what does not work here, within a minute;
+- limits: the measured limits beside the maker's data sheet, before anything else uses the device;
 - branches: every chapter and every solution runs once with calls that are not repeated, to find what breaks;
-- recordings: the chapters' timings, those first whose claims need a GPU;
+- recordings: the timings of the chapters whose claims need a GPU most;
 - ratios: every race's reference solution against the given version, and its share of the device's limit;
-- limits: the measured limits beside the maker's data sheet;
-- judge: verdicts on races of known ratio, alone on the device and beside another process;
-- apart: the same, of the judge outside the answer's process.
+- others: the timings of the other chapters;
+- judge: verdicts on races of known ratio, alone on the device (judge-busy: beside another process);
+- apart: the same of the judge outside the answer's process (apart-busy).
 
-Another call with the same folder does what is missing, and once more what failed.
+What an item gives (a notebook, a race) is kept at once, by the device's name, in build/gpu, and all of that
+is written anew into one archive. Another call does what is missing, and then once more what failed; on a
+fresh machine it takes up the archive build/gpu.tar.gz.
 """
 
 from __future__ import annotations
@@ -17,35 +21,48 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..authoring.builder import BuildError, chapter_sources, find_root, solution_sources
+from ..authoring.sources import BuildError, chapter_sources, find_root, solution_sources
 from ..files import write_whole
 from ..measuring.clocks import present
 from ..measuring.device import provenance
-from . import report, speed_judge
-from .device_judge import isolation
-from .limits import compare_with_sheet
+from . import report, smoke, speed_judge
 
-STEPS = ("branches", "recordings", "ratios", "limits", "judge", "apart")
-MINUTES = 20.0
-# Of all the time, what has passed at most when a step ends: the last ones need minutes, too.
-ENDS = {"branches": 0.2, "recordings": 0.6, "ratios": 0.75, "limits": 0.8, "judge": 0.9, "apart": 1.0}
-# Claims of these need a GPU; the others follow by number.
-FIRST = ("05", "04", "07", "02", "06", "12", "08", "14", "15", "17", "18", "19")
+STEPS = (
+    "smoke",
+    "limits",
+    "branches",
+    "recordings",
+    "ratios",
+    "others",
+    "judge",
+    "judge-busy",
+    "apart",
+    "apart-busy",
+)
+MINUTES = 9.0  # a command of ten minutes starts and ends, too
+MOST_SECONDS = 240.0  # of an item: one that hangs must not cost a whole call, and the next one again
+FIRST = ("05", "04", "18", "15", "19", "02", "17")  # chapters of the step recordings
+ORDER = {**{number: place for place, number in enumerate((*FIRST, "07"))}, "08": 98, "13": 99}
 PAGES = ("claims", "index")
-AT_ONCE = 8
+AT_ONCE = {"smoke": len(smoke.CHECKS), "branches": 8}  # nothing is timed there
 # Of each judge: how it comes to a verdict, and how many races at each ratio.
 JUDGES = {"judge": (speed_judge.word_in_notebook, 10), "apart": (speed_judge.word_apart, 3)}
+ARCHIVE = "gpu.tar.gz"
+
+Found = dict[str, Any]  # of an item: its ``errors``, the ``seconds`` it took, and what its step looks for
 
 
 @dataclass(frozen=True)
@@ -55,33 +72,33 @@ class Run:
     root: Path
     out: Path
     device: str
-    start: float
-    seconds: float
+    facts: dict[str, Any]
+    end: float
 
-    def left(self, step: str) -> float:
-        """Seconds that are left for a step."""
-        return self.start + ENDS[step] * self.seconds - time.monotonic()
+    @property
+    def folder(self) -> Path:
+        """Where this device's results are kept."""
+        name = re.sub(r"[^a-z0-9.]+", "-", self.facts["name"].lower()).strip("-")
+        return self.root / "build" / "gpu" / name
 
-    def kept(self, name: str) -> dict[str, Any]:
-        """What an earlier call, or this one, has found in a step."""
-        path = self.out / f"{name}.json"
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.end - time.monotonic()
+
+    def kept(self, step: str) -> dict[str, Found]:
+        """What an earlier call, or this one, has found in a step, by item."""
+        path = self.folder / f"{step}.json"
+        found: dict[str, Found] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         return found
 
-    def missing(self, name: str, items: list[Path]) -> list[Path]:
-        """Those notebooks that a step still has to run: what failed comes after what was never run."""
-        kept = self.kept(name)
-        failed = {item: found["errors"] for item, found in kept.items()}
-        todo = [path for path in items if failed.get(_name(self, path), True)]
-        return sorted(todo, key=lambda path: _name(self, path) in kept)
-
-    def keep(self, name: str, item: str, found: object) -> None:
-        """Put what was found for one item beside the others, and write the report anew."""
-        content = json.dumps(self.kept(name) | {item: found}, indent=1)
-        write_whole(self.out / f"{name}.json", content + "\n")
-        write_whole(
-            self.out / "report.md", report.report({step: self.kept(step) for step in STEPS}, self.device)
-        )
+    def keep(self, step: str, item: str, found: Found) -> None:
+        """Put what was found for one item beside the others, and write the report and the archive anew."""
+        content = json.dumps(self.kept(step) | {item: found}, indent=1)
+        write_whole(self.folder / f"{step}.json", content + "\n")
+        page = report.report({step: self.kept(step) for step in STEPS}, self.facts, self.device)
+        write_whole(self.folder / "report.md", page)
+        draft = shutil.make_archive(str(self.out / "draft"), "gztar", self.folder.parent)
+        os.replace(draft, self.out / ARCHIVE)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -89,36 +106,33 @@ def main(argv: list[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         root = find_root()
-    except BuildError as error:
+        if options.device not in present():
+            raise BuildError(f"there is no {options.device} device here.")
+        options.out.mkdir(parents=True, exist_ok=True)
+        _take_up(root / "build")
+    except (BuildError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    if options.device not in present():
-        print(f"error: there is no {options.device} device here.", file=sys.stderr)
-        return 1
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        print(f"error: {options.out} cannot be made: {error}", file=sys.stderr)
-        return 1
-    run = Run(root, options.out.resolve(), options.device, time.monotonic(), 60 * options.minutes)
-    facts = provenance(run.device)
-    print(
-        f"{facts['name']}, torch {facts['torch']}: at most {options.minutes:g} minutes, into {run.out}",
-        flush=True,
-    )
-    whole = True
-    for step in options.only:
-        print(f"\n{step}", flush=True)
-        whole &= DO[step](run)
-    print(f"\n{run.out / 'report.md'} tells what was found.")
-    if not whole:
-        print("Not everything was done, or some of it failed. The same call again does that.")
-    return 0 if whole else 1
+    facts, end = _facts(options.device), time.monotonic() + 60 * options.minutes
+    run = Run(root, options.out.resolve(), options.device, facts, end)
+    print(f"{facts['name']}, torch {facts['torch']}: at most {options.minutes:g} minutes, into {run.out}")
+    missing = [(step, _items(run, step, [None])) for step in options.only]
+    failed = [(step, _items(run, step, [True])) for step in options.only if step != "smoke"]
+    for step, items in missing + failed:
+        if items and run.left() > 0:
+            print(f"\n{step}", flush=True)
+            try:
+                _do(run, step, items)
+            except Exception:  # the other steps go on
+                traceback.print_exc()
+    return _told_what_is_left(run, options.only)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m autograder gpu", description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, required=True, help="the folder for what is found")
+    parser.add_argument(
+        "--out", type=Path, required=True, help=f"the folder for {ARCHIVE}: all that is found"
+    )
     parser.add_argument("--minutes", type=_minutes, default=MINUTES, help=f"at most (default: {MINUTES:g})")
     parser.add_argument(
         "--only", type=_steps, default=STEPS, metavar="STEP,…", help=f"of {', '.join(STEPS)} (default: all)"
@@ -146,120 +160,118 @@ def _steps(text: str) -> list[str]:
     return [step for step in STEPS if step in asked]
 
 
-def _scripts(root: Path) -> list[Path]:
-    """The chapters, those first that need a GPU most."""
-    found = [path for path in chapter_sources(root) if path.stem not in PAGES]
-    order = {number: place for place, number in enumerate(FIRST)}
-    return sorted(found, key=lambda path: (order.get(path.stem[:2], len(FIRST)), path.stem))
+def _take_up(build: Path) -> None:
+    """Go on from the archive of an earlier call, unless its folder is still here and knows more.
 
-
-def _branches(run: Run) -> bool:
-    """Chapters and solutions, several at once: nothing is timed."""
-    scripts = _scripts(run.root) + solution_sources(run.root)
-    whole = True
-    with ThreadPoolExecutor(AT_ONCE) as several:
-        answers = several.map(
-            lambda path: (path, _in_kernel(run, path, "branches", AUTOGRADER_SECONDS="0")),
-            run.missing("branches", scripts),
-        )
-        for path, found in answers:
-            whole &= _told(run, "branches", _name(run, path), found)
-    return whole
-
-
-def _recordings(run: Run) -> bool:
-    def one(path: Path) -> dict[str, Any] | None:
-        return _in_kernel(run, path, "recordings", AUTOGRADER_RECORD=str(run.out / "timings"))
-
-    (run.out / "timings").mkdir(exist_ok=True)
-    return _one_by_one(run, "recordings", _scripts(run.root), one)
-
-
-def _ratios(run: Run) -> bool:
-    return _one_by_one(
-        run, "ratios", solution_sources(run.root), lambda path: _in_kernel(run, path, "ratios")
-    )
-
-
-def _one_by_one(
-    run: Run, step: str, scripts: list[Path], do: Callable[[Path], dict[str, Any] | None]
-) -> bool:
-    """What is timed has the machine for itself."""
-    whole = True
-    for path in run.missing(step, scripts):
-        whole &= _told(run, step, _name(run, path), do(path))
-    return whole
-
-
-def _limits(run: Run) -> bool:
-    if run.device in run.kept("limits"):
-        return True
-    run.keep("limits", run.device, compare_with_sheet(run.device))
-    print("  measured")
-    return True
-
-
-def _judge(run: Run, step: str) -> bool:
-    verdict, each = JUDGES[step]
-    whole = True
-    if step == "apart":
-        print(f"  both sides are started with: {' '.join(isolation(run.device)) or 'nothing'}", flush=True)
-    for load in speed_judge.LOADS:
-        if load in run.kept(step):
-            continue
+    Raises BuildError for an archive that is damaged.
+    """
+    if (build / ARCHIVE).is_file() and not (build / "gpu").exists():
+        shutil.rmtree(build / "gpu-draft", ignore_errors=True)
         try:
-            found = speed_judge.races(verdict, run.device, each, load, lambda: run.left(step) <= 0)
-        except Exception as error:  # whatever breaks here, the other steps go on
-            write_whole(run.out / f"{step}-{load}.txt", traceback.format_exc())
-            print(f"  {load}: {type(error).__name__}: {error}", flush=True)
-            whole = False
-            continue
-        made = sum(row["races"] for row in found.values())
-        print(f"  {load}: {made} races, {sum(row['wrong'] for row in found.values())} wrong", flush=True)
-        if made == each * len(found):
-            run.keep(step, load, found)
-        else:
-            whole = False
-    return whole
+            shutil.unpack_archive(build / ARCHIVE, build / "gpu-draft")
+        except Exception as error:  # of tar, of gzip, of zlib, or of the disk
+            raise BuildError(f"{build / ARCHIVE} cannot be taken up: {error}") from None
+        (build / "gpu-draft").rename(build / "gpu")
 
 
-DO: dict[str, Callable[[Run], bool]] = {
-    "branches": _branches,
-    "recordings": _recordings,
-    "ratios": _ratios,
-    "limits": _limits,
-    "judge": partial(_judge, step="judge"),
-    "apart": partial(_judge, step="apart"),
-}
+def _facts(device: str) -> dict[str, Any]:
+    """What is to be known of the device; where it cannot be asked, the smoke test says why."""
+    try:
+        return provenance(device)
+    except Exception:
+        traceback.print_exc()
+        return {"name": device, "torch": "?"}
 
 
-def _name(run: Run, path: Path) -> str:
-    return path.relative_to(run.root).as_posix()
+def _all_items(run: Run, step: str) -> list[str]:
+    """The names of what a step does, those of most value first."""
+    judge = step.removesuffix("-busy")
+    if judge in JUDGES:
+        races = range(JUDGES[judge][1])
+        return [f"{ratio:g} race {race}" for race in races for ratio in speed_judge.RATIOS]
+    if step in ("smoke", "limits"):
+        return list(smoke.CHECKS) if step == "smoke" else ["rates"]
+    chapters = [path for path in chapter_sources(run.root) if path.stem not in PAGES]
+    chapters.sort(key=lambda path: (ORDER.get(path.stem[:2], len(ORDER)), path.stem))
+    solutions = solution_sources(run.root)
+    paths = {
+        "branches": chapters + solutions,
+        "recordings": [path for path in chapters if path.stem.startswith(FIRST)],
+        "ratios": solutions,
+        "others": [path for path in chapters if not path.stem.startswith(FIRST)],
+    }
+    return [path.relative_to(run.root).as_posix() for path in paths[step]]
 
 
-def _told(run: Run, step: str, name: str, found: dict[str, Any] | None) -> bool:
-    """Say and keep what one notebook gave; whether nothing failed. None: there was no time left for it."""
-    if found is None:
-        print(f"  {name}: no time was left", flush=True)
-        return False
-    run.keep(step, name, found)
-    print(f"  {name}: {found['seconds']:.0f} s, {len(found['errors'])} errors", flush=True)
-    for error in found["errors"]:
-        print(f"    {error['cell']}: {error['line']}: {error['error'].splitlines()[0][:150]}", flush=True)
-    return not found["errors"]
+def _items(run: Run, step: str, failed: list[bool | None]) -> list[str]:
+    """Those items of a step of which is ``failed``: None, what is missing; True, what failed."""
+    ended = {item: bool(found["errors"]) for item, found in run.kept(step).items()}
+    return [item for item in _all_items(run, step) if ended.get(item) in failed]
 
 
-def _in_kernel(run: Run, path: Path, step: str, **settings: str) -> dict[str, Any] | None:
-    """What ``kernel.run_script`` finds in a process of its own, and the seconds that took."""
-    start, left = time.monotonic(), run.left(step)
-    if left <= 0:
+def _do(run: Run, step: str, items: list[str]) -> None:
+    """Do these items of a step, and keep what each gives. What is timed has the machine for itself."""
+    with ExitStack() as stack:
+        if step.endswith("-busy"):
+            stack.enter_context(speed_judge.beside(run.device))
+        several = stack.enter_context(ThreadPoolExecutor(AT_ONCE.get(step, 1)))
+        answers = (several.map if step in AT_ONCE else map)(partial(_one, run, step), items)
+        for item, found in zip(items, answers, strict=True):
+            if found is None:
+                print(f"  {item}: no time was left", flush=True)
+                continue
+            run.keep(step, item, found)
+            word = "failed" if found["errors"] else found.get("word", "done")
+            print(f"  {item}: {found['seconds']:.1f} s, {word}", flush=True)
+            for error in found["errors"]:
+                lines = (part.strip().split("\n")[0][:200] for part in error.values())
+                print(f"    {': '.join(filter(None, lines))}", flush=True)
+
+
+def _one(run: Run, step: str, item: str) -> Found | None:
+    """What one item gives; None where there was no time for it."""
+    start, most = time.monotonic(), min(MOST_SECONDS, run.left())
+    if most <= 0:
         return None
-    environment = {**os.environ, **settings}
-    if path.parent.name != "course":  # cells of chapters look at what the CPU takes, too
-        environment["AUTOGRADER_DEVICES"] = run.device
+    judge = step.removesuffix("-busy")
+    try:
+        if judge in JUDGES:
+            found = speed_judge.one_race(JUDGES[judge][0], run.device, float(item.split()[0]))
+        elif step == "smoke":
+            found = _in_process(run, smoke.SECONDS, "smoke", item, run.device)
+            for error in found["errors"]:
+                error["line"] = f"this hinders {smoke.CHECKS[item][1]}"
+        elif step == "limits":
+            found = _in_process(run, most, "limits", run.device)
+        else:
+            words = str(run.root / item), f"{most:.0f}"  # the second of a cell: so it is told which
+            found = _in_process(run, most + 10, "kernel", *words, **_settings(run, step, item))
+    except Exception as error:  # the rest goes on
+        traceback.print_exc()
+        found = _failed(f"{type(error).__name__}: {error}")
+    if found["errors"] and run.left() <= 0:
+        return None  # the next call does it again
+    return found | {"seconds": round(time.monotonic() - start, 1)}
+
+
+def _settings(run: Run, step: str, item: str) -> dict[str, str]:
+    """The environment variables of a notebook."""
+    settings = {} if run.device == "cpu" else {"AUTOGRADER_SECONDS": "cpu=0"}
+    if step == "branches":  # what is measured beside others must not be kept where the other steps find it
+        settings = {"AUTOGRADER_SECONDS": "0", "XDG_CACHE_HOME": str(run.root / "build" / "gpu-branches")}
+    if step in ("recordings", "others"):
+        settings["AUTOGRADER_RECORD"] = str(run.folder / "timings")
+    if not item.startswith("course/"):  # cells of chapters look at what the CPU takes, too
+        settings["AUTOGRADER_DEVICES"] = run.device
+    return settings
+
+
+def _in_process(run: Run, seconds: float, module: str, *words: str, **settings: str) -> Found:
+    """The JSON that a module beside this one prints, in a process of its own for ``seconds`` at most."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(run.folder / "cache"), **settings}
     # Notebooks run in their own folders.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(run.root), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "autograder.gpu.kernel", str(path), f"{left:.0f}"]
+    command = [sys.executable, "-m", f"{__package__}.{module}", *words]
     try:
         done = subprocess.run(
             command,
@@ -268,18 +280,31 @@ def _in_kernel(run: Run, path: Path, step: str, **settings: str) -> dict[str, An
             capture_output=True,
             text=True,
             check=False,
-            timeout=left + 30,
+            timeout=seconds,
         )
-        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        found: Found = json.loads(done.stdout.splitlines()[-1])
+        return found
     except subprocess.TimeoutExpired:
-        found = {"errors": [_failure(f"it took more than {left:.0f} s")], "races": []}
+        return _failed(f"it took more than {seconds:.0f} s")
     except (IndexError, ValueError):
         said = done.stderr.strip().splitlines() or ["it ended without a word"]
-        found = {"errors": [_failure(said[-1])], "races": []}
-    if found["errors"] and run.left(step) <= 0:
-        return None  # the time was up: the next call does it again
-    return found | {"seconds": round(time.monotonic() - start, 1)}
+        return _failed(said[-1])
 
 
-def _failure(said: str) -> dict[str, str]:
-    return {"cell": "", "line": "", "error": said}
+def _failed(said: str) -> Found:
+    return {"errors": [{"cell": "", "line": "", "error": said}], "races": []}
+
+
+def _told_what_is_left(run: Run, steps: list[str]) -> int:
+    """Say what a further call would do; 0 where that is nothing, else 1."""
+    print(f"\n{run.out / ARCHIVE} has all that was found; its report.md tells it.")
+    left = [
+        f"{step}: {len(items)} {word}: {', '.join(items)}"
+        for step in steps
+        if step != "smoke"
+        for word, failed in (("missing", None), ("failed", True))
+        if (items := _items(run, step, [failed]))
+    ]
+    if left:
+        print("The same call again does what is left:", *left, sep="\n  ")
+    return int(bool(left))

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 
 import torch
 
+from ..measuring.duel import DuelError
 from ..sandbox.shared_memory import SharedMemory
 
 _PEERS_LATER = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag there is
 
 
-class DeviceMemoryError(Exception):
+class DeviceMemoryError(DuelError):
     """The driver refused something; the text says what, and its number of the error."""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 from ..measuring.device import device_name
-from ..measuring.limits import measure_rates
+from ..measuring.limits import rates
 
 
 @dataclass(frozen=True)
@@ -41,17 +43,21 @@ def sheet_of(name: str) -> Sheet | None:
 
 
 def compare_with_sheet(device: str) -> dict[str, Any]:
-    """Measure ``device`` and put the data sheet's figures beside: shares of 1 are what its maker promises."""
+    """The measured rates with the data sheet's figures beside: shares of 1 are what its maker promises."""
     name = device_name(device)
-    rates, sheet = measure_rates(device), sheet_of(name)
-    found: dict[str, Any] = {"device": name, **rates}
+    measured, sheet = rates(device, 1), sheet_of(name)
+    found: dict[str, Any] = {"device": name, "errors": [], **measured}
     if sheet:
-        largest = rates["bytes_per_second"][-1][1]
+        largest = measured["bytes_per_second"][-1][1]
         found["sheet"] = {
             "link": sheet.link,
             "bytes_per_second": sheet.bytes,
             "flops_per_second": sheet.tf32 or sheet.float32,
             "share_of_bytes": round(largest / sheet.bytes, 3),
-            "share_of_flops": round(rates["flops_per_second"] / (sheet.tf32 or sheet.float32), 3),
+            "share_of_flops": round(measured["flops_per_second"] / (sheet.tf32 or sheet.float32), 3),
         }
     return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(compare_with_sheet(sys.argv[1])))

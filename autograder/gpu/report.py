@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from statistics import median
 from typing import Any
 
-from ..measuring.device import device_name, provenance
 from ..measuring.units import times
 
 # A solution that exceeds what is asked for by less leaves too little room for other machines.
 ROOM = 1.6
+OTHERS = ("undecided", "refused")
 
 
-def report(found: Mapping[str, Mapping[str, Any]], device: str) -> str:
-    """The page. ``found``: step -> item -> what ``command`` keeps of it."""
-    facts = {name: value for name, value in provenance(device).items() if name != "kind"}
-    lines = [
-        f"# {device_name(device)}",
-        "",
-        ", ".join(f"{name} {value}" for name, value in facts.items()),
-        "",
-    ]
-    lines += _errors({step: found[step] for step in ("branches", "recordings", "ratios")})
+def report(found: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any], device: str) -> str:
+    """The page. ``found``: step -> item -> what ``command`` keeps of it; ``facts``: provenance."""
+    about = (f"{name} {value}" for name, value in facts.items() if name not in ("kind", "name"))
+    lines = [f"# {facts['name']}", "", ", ".join(about), ""]
+    lines += _errors(found)
     lines += _ratios(found["ratios"], device)
     lines += _limits(found["limits"])
-    lines += _judge(found["judge"], "The judge of a notebook")
-    lines += _judge(found["apart"], "The judge outside the answer's process")
+    lines += _judge(found["judge"], found["judge-busy"], "The judge of a notebook")
+    lines += _judge(found["apart"], found["apart-busy"], "The judge outside the answer's process")
     return "\n".join(lines) + "\n"
 
 
 def _errors(steps: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    runs = [(step, name, run) for step, notebooks in steps.items() for name, run in notebooks.items()]
+    runs = [(step, name, run) for step, items in steps.items() for name, run in items.items()]
     rows = [
         f"| {step} | {name} | {_cell(error['cell'])} | {_cell(error['line'])} | {_cell(error['error'])} |"
         for step, name, run in runs
         for error in run["errors"]
     ]
-    table = ["| step | notebook | cell | line | error |", "| --- | --- | --- | --- | --- |", *rows, ""]
-    return [f"## What failed: {len(rows)} in {len(runs)} runs of notebooks", "", *(table if rows else [])]
+    table = ["| step | item | cell | line | error |", "| --- | --- | --- | --- | --- |", *rows, ""]
+    return [f"## What failed: {len(rows)} in {len(runs)} items", "", *(table if rows else [])]
 
 
 def _ratios(notebooks: Mapping[str, Any], device: str) -> list[str]:
@@ -66,9 +62,11 @@ def _ratios(notebooks: Mapping[str, Any], device: str) -> list[str]:
     return [*lines, ""]
 
 
-def _limits(devices: Mapping[str, Any]) -> list[str]:
+def _limits(items: Mapping[str, Any]) -> list[str]:
     lines = []
-    for found in devices.values():
+    for found in items.values():
+        if found["errors"]:
+            continue
         lines += ["## Limits", "", "| working set in MB | GB/s |", "| --- | --- |"]
         lines += [f"| {size / 1e6:.3g} | {rate / 1e9:.4g} |" for size, rate in found["bytes_per_second"]]
         lines += ["", f"Arithmetic: {found['flops_per_second'] / 1e12:.3g} TFLOP/s.", ""]
@@ -84,21 +82,27 @@ def _limits(devices: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _judge(loads: Mapping[str, Any], title: str) -> list[str]:
-    if not loads:
+def _judge(quiet: Mapping[str, Any], busy: Mapping[str, Any], title: str) -> list[str]:
+    rows = [row for load, races in (("quiet", quiet), ("busy", busy)) for row in _rows(load, races)]
+    if not rows:
         return []
     lines = [
         f"## {title}",
         "",
-        "| the device is | true ratio / asked for | races | wrong | undecided | seconds, median |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| the device is | true ratio / asked for | races | wrong | undecided | refused | seconds, median |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    lines += [
-        f"| {load} | {ratio} | {row['races']} | {row['wrong']} | {row['undecided']} | {row['seconds']} |"
-        for load, rows in loads.items()
-        for ratio, row in rows.items()
-    ]
-    return [*lines, ""]
+    return [*lines, *rows, ""]
+
+
+def _rows(load: str, races: Mapping[str, Any]) -> Iterator[str]:
+    """A row for each ratio; ``races`` are named "RATIO race NUMBER"."""
+    for ratio in sorted({name.split()[0] for name in races}, key=float):
+        ran = [race for name, race in races.items() if name.split()[0] == ratio and not race["errors"]]
+        words = [race["word"] for race in ran]
+        wrong, undecided, refused = map(words.count, ("slower" if float(ratio) > 1 else "faster", *OTHERS))
+        seconds = f"{median(race['seconds'] for race in ran):.2f}" if ran else ""
+        yield f"| {load} | {ratio} | {len(ran)} | {wrong} | {undecided} | {refused} | {seconds} |"
 
 
 def _cell(text: str) -> str:

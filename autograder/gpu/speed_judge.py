@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from statistics import median
 from typing import Any
 
 import torch
 
-from ..measuring.duel import duel_here
-from .device_judge import Work, judge_on_device
+from ..judging.calls import AnswerError
+from ..measuring.duel import DuelError, duel_here
 
 THRESHOLD = 2.0
 REPEATS = 20
 # The true ratio over the one asked for.
 RATIOS = (0.8, 0.9, 1.1, 1.25)
-LOADS = ("quiet", "busy")
 # Another process that uses the device without a pause, until its parent ends it.
 _BUSY = """
 import sys, torch
@@ -33,31 +30,15 @@ while True:
 """
 
 
-def races(
-    verdict: Callable[[str, float], str], device: str, each: int, load: str, done: Callable[[], bool]
-) -> dict[str, Any]:
-    """``each`` races at every ratio; by ratio: races, wrong verdicts, undecided ones, seconds (median).
+def one_race(verdict: Callable[[str, float], str], device: str, ratio: float) -> dict[str, Any]:
+    """One race: its ``word``, and ``why`` where that is "refused" (a side could not be timed).
 
-    ``verdict`` is ``word_in_notebook`` or ``word_apart``. ``load``: "quiet", or "busy" beside another process
-    on the device. Stops early when ``done()``.
+    ``verdict`` is ``word_in_notebook`` or ``word_apart``; ``errors`` is empty.
     """
-    found: dict[str, Any] = {}
-    with _beside(device, load):
-        for ratio in RATIOS:
-            words: list[str] = []
-            taken: list[float] = []
-            while len(words) < each and not done():
-                start = time.perf_counter()
-                words.append(verdict(device, ratio))
-                taken.append(time.perf_counter() - start)
-            wrong = "slower" if ratio > 1 else "faster"
-            found[f"{ratio:g}"] = {
-                "races": len(words),
-                "wrong": words.count(wrong),
-                "undecided": words.count("undecided"),
-                "seconds": round(median(taken), 2) if taken else None,
-            }
-    return found
+    try:
+        return {"word": verdict(device, ratio), "errors": []}
+    except (DuelError, AnswerError) as error:
+        return {"word": "refused", "why": str(error), "errors": []}
 
 
 _CELL = """
@@ -78,6 +59,8 @@ def word_in_notebook(device: str, ratio: float) -> str:
 
 def word_apart(device: str, ratio: float) -> str:
     """The verdict of the judge outside the answer's process, on the same, with more work in a call."""
+    from .device_judge import Work, judge_on_device  # needs more packages than the rest
+
     given, answer = (Work([_CELL.format(repeats)], "work") for repeats in _repeats(20 * REPEATS, ratio))
     return judge_on_device(
         given, answer, _numbers(1 << (22 if device == "cuda" else 14)), threshold=THRESHOLD, device=device
@@ -101,15 +84,14 @@ def _numbers(size: int) -> Callable[[torch.Generator, str], torch.Tensor]:
 
 
 @contextmanager
-def _beside(device: str, load: str) -> Iterator[None]:
-    if load == "quiet":
-        yield
-        return
+def beside(device: str) -> Iterator[None]:
+    """Another process that keeps the device busy."""
     command = [sys.executable, "-c", _BUSY, device]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         try:
             assert other.stdout is not None
-            other.stdout.readline()
+            if not other.stdout.readline():
+                raise RuntimeError("the process beside could not use the device.")
             yield
         finally:
             other.kill()

@@ -9,16 +9,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ..authoring.builder import find_root
+from ..authoring.sources import find_root
 from ..measuring.units import size
 
-# What the kernels and the runner import; pip adds what these need.
-NEEDED = ("ipykernel", "jupytext", "matplotlib", "nbclient", "nbformat", "platformdirs")
-# What comes with torch.
-THERE = ("numpy",)
+# What the runner, the kernels and the judge on a device import, beside what such a machine has: torch,
+# torchvision and matplotlib. pip adds what these need.
+NEEDED = ("ipykernel", "jupytext", "msgspec", "nbclient", "nbformat", "platformdirs")
 PYTHON = "3.12"
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
-MOST_BYTES = 50e6
+MOST_BYTES = 40e6
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -36,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
         if subprocess.run(command, check=False).returncode:
             print("error: pip could not collect the wheels, for the reason above.", file=sys.stderr)
             return 1
-        wheels = [path for path in Path(scratch).iterdir() if not path.name.startswith(THERE)]
+        wheels = list(Path(scratch).iterdir())
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for path in wheels:

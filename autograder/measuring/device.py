@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import re
@@ -42,14 +43,30 @@ def provenance(device: str) -> dict[str, Any]:
     return facts
 
 
+def compute_mode(device: str) -> str | None:
+    """Who may use a GPU, in its driver's words; "Default" is several processes. None where nobody says."""
+    return _told(torch.device(device).index or 0).get("compute_mode")
+
+
 def _driver(device: str) -> dict[str, Any]:
-    """Driver and clocks (MHz) as nvidia-smi tells them; nothing where it is missing."""
-    query = "driver_version,clocks.max.sm,clocks.max.mem"
-    index = str(torch.device(device).index or 0)
-    command = ["nvidia-smi", "-i", index, f"--query-gpu={query}", "--format=csv,noheader,nounits"]
+    """Driver and clocks (MHz), as far as nvidia-smi tells them."""
+    told = _told(torch.device(device).index or 0)
+    clocks = {"clock_mhz": told.get("clocks.max.sm", ""), "memory_clock_mhz": told.get("clocks.max.mem", "")}
+    driver = {"driver": told.get("driver_version", "")}
+    known = {name: int(clock) for name, clock in clocks.items() if clock.isdigit()}
+    return (driver if driver["driver"][:1].isdigit() else {}) | known
+
+
+@functools.cache
+def _told(index: int) -> dict[str, str]:
+    """What nvidia-smi tells of a GPU, without what it does not know: on some that is "[N/A]"."""
+    names = ("driver_version", "clocks.max.sm", "clocks.max.mem", "compute_mode")
+    command = ["nvidia-smi", "-i", str(index), f"--query-gpu={','.join(names)}"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        done = subprocess.run(
+            [*command, "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True
+        )
     except (OSError, subprocess.CalledProcessError):
         return {}
-    driver, core, memory = (part.strip() for part in answer.split(","))
-    return {"driver": driver, "clock_mhz": int(core), "memory_clock_mhz": int(memory)}
+    answers = (answer.strip() for answer in done.stdout.split(","))
+    return {name: answer for name, answer in zip(names, answers, strict=False) if answer[:1] not in ("[", "")}

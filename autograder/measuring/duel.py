@@ -147,6 +147,16 @@ def _order_statistic(number: int, error: float = 0.05) -> int:
     return k
 
 
+def longest(device: str) -> float:
+    """Seconds that a comparison on a device may take, by the environment variable ``AUTOGRADER_SECONDS``.
+
+    It is for runs that look at the code around a measurement and not at its figures: "0.1" is for all
+    devices (`make test`), "cpu=0" for one (`make gpu`). Without it there is no bound.
+    """
+    of, _, seconds = os.environ.get("AUTOGRADER_SECONDS", "").rpartition("=")
+    return float(seconds or "inf") if of in ("", torch.device(device).type) else math.inf
+
+
 def interleave(
     functions: Mapping[str, Callable[..., object]],
     inputs: Callable[[torch.Generator, str], object],
@@ -160,18 +170,17 @@ def interleave(
 
     ``inputs(generator, device)`` makes the arguments: a tuple, or one value. It is called anew for every
     block, outside the timed part; within a round all callables get equal contents. ``seconds`` is the
-    budget of wall time; there are at least ``FEWEST_ROUNDS`` rounds, whatever they take. The environment
-    variable ``AUTOGRADER_SECONDS`` is an upper bound for it, for runs that look at the code around a
-    measurement and not at its figures (`make test`); with 0 a block is one call. Raises DuelError for
-    a device that is not here, and for a callable that takes more than ``LONGEST_CALL`` seconds.
+    budget of wall time, at most ``longest(device)``; there are at least ``FEWEST_ROUNDS`` rounds, whatever
+    they take. Where that is 0, a block is one call. Raises DuelError for a device that is not here, and for a
+    callable that takes more than ``LONGEST_CALL`` seconds.
     """
     if device not in present():
         raise DuelError(f"there is no {device} device here.")
     clock = clock or default_clock(device)
-    longest = float(os.environ.get("AUTOGRADER_SECONDS") or "inf")
+    most = longest(device)
     with threads(num_threads):
         calls = dict.fromkeys(functions, 1)
-        if longest > 0:
+        if most > 0:
             calls = {
                 name: _calls(
                     name, function, fresh_inputs(inputs, secrets.randbits(63), device), device, clock
@@ -182,7 +191,7 @@ def interleave(
         counts = calls.values()
         calls = {name: max(n for n in counts if n <= 2 * number) for name, number in calls.items()}
         blocks: dict[str, list[Block]] = {name: [] for name in functions}
-        deadline = time.perf_counter() + min(seconds, longest)
+        deadline = time.perf_counter() + min(seconds, most)
         order = list(functions)
         for done in range(MOST_ROUNDS):
             if done >= FEWEST_ROUNDS and time.perf_counter() > deadline:

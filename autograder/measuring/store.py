@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from ..files import write_whole
 
 
@@ -30,6 +28,8 @@ def write(name: str, content: dict[str, Any]) -> None:
 
 def folder() -> Path:
     """The user's cache folder for this package."""
+    import platformdirs  # here, because much that imports this module keeps nothing
+
     return platformdirs.user_cache_path("autograder", appauthor=False)
 
 

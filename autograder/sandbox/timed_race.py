@@ -25,7 +25,6 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..judging.calls import AnswerError, describe_error
 from ..judging.values import difference
@@ -318,8 +317,7 @@ class Launches:
         """
         for expected, which in zip(slow.results, part, strict=True):
             got = fast.results[which]
-            pair = got.value, expected.value
-            if found := difference(*pair, None, self._tolerance):
+            if found := difference(got.value, expected.value, None, self._tolerance):
                 raise AnswerError("failed", f"a result was wrong while it was timed: {found}")
             if got.changed_input and not expected.changed_input:
                 raise AnswerError("failed", "a call changed its input, which must be left alone.")

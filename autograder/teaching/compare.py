@@ -12,7 +12,7 @@ import torch
 
 from ..judging.values import difference
 from ..measuring.clocks import default_clock, devices
-from ..measuring.duel import Ratio, Samples, fresh_inputs, interleave, ratio_of
+from ..measuring.duel import Ratio, Samples, fresh_inputs, interleave, longest, ratio_of
 from ..measuring.limits import limit
 from ..measuring.units import rounded, times
 from ..measuring.units import seconds as as_time
@@ -249,12 +249,14 @@ def _says(found: Evidence) -> str:
 
 def _record(comparison: Comparison, claim: str | None, limits: Mapping[str, float]) -> None:
     """Keep what was measured: where ``AUTOGRADER_RECORD`` (``make record``) says; else, for a claim,
-    where the claims page looks for this machine's own figures.
+    where the claims page looks for this machine's own figures. Blocks of one call are no figures.
     """
     folder = os.environ.get("AUTOGRADER_RECORD")
     if not folder and not (claim and in_notebook()):
         return
     for device, samples in comparison.samples.items():
+        if longest(device) == 0:
+            continue
         recordings.add_recording(
             Path(folder) if folder else recordings.kept_here(),
             device,

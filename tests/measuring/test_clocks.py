@@ -5,6 +5,7 @@ import math
 import mmap
 import random
 import time
+from math import inf
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ from autograder.measuring.clocks import (
     run_block,
     threads,
 )
-from autograder.measuring.duel import FEWEST_ROUNDS, interleave, ratio_of
+from autograder.measuring.duel import FEWEST_ROUNDS, interleave, longest, ratio_of
 
 
 def test_a_block_counts_its_calls_and_all_its_clocks_run():
@@ -114,6 +115,14 @@ def test_what_only_the_first_call_loads_is_not_held_against_a_side(monkeypatch):
     samples = interleave({"loads": loads, "once": torch.sin}, some_numbers, seconds=0)
     assert loaded and len(samples.blocks["once"]) == FEWEST_ROUNDS, "in no time, there are the fewest"
     assert max(samples.seconds("loads")) < duel.LONGEST_CALL / 10
+
+
+@pytest.mark.parametrize(
+    ("said", "cpu", "cuda"), [("", inf, inf), ("0.1", 0.1, 0.1), ("cpu=0", 0, inf), ("cuda=0.5", inf, 0.5)]
+)
+def test_a_bound_of_seconds_is_for_all_devices_or_for_one(monkeypatch, said, cpu, cuda):
+    monkeypatch.setenv("AUTOGRADER_SECONDS", said)
+    assert (longest("cpu"), longest("cuda:0")) == (cpu, cuda)
 
 
 def test_every_block_gets_fresh_inputs_and_both_sides_the_same_contents():

@@ -133,6 +133,14 @@ def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, cap
     assert "here:" not in text and "Your guess: 3×. Measured: 4,000×." in text
 
 
+def test_blocks_of_one_call_are_not_recorded(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
+    monkeypatch.setenv("AUTOGRADER_SECONDS", "cpu=0")
+    comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
+    assert comparison.samples["cpu"].blocks["loop"][0].calls == 1
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_was_shown_is_recorded_and_found_again_with_its_origin(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
     comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
