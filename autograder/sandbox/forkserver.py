@@ -106,7 +106,7 @@ def _show_to_compiler() -> None:
     for found in gc.get_objects():
         if type(found) is FunctionType and found.__code__ is hiding:
             hidden = inspect.getclosurevars(found).nonlocals.get("fn")
-            if getattr(hidden, "__module__", "").startswith("torch._refs"):
+            if hidden and hidden.__module__.startswith("torch._refs"):
                 hidden.__dynamo_disable = hidden  # what torch keeps there once it was loaded
 
 
