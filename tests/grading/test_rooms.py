@@ -166,6 +166,7 @@ def test_what_all_cells_of_a_notebook_show_is_limited(box: Sandbox) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.needs("bubblewrap")
 def test_nothing_is_left_of_a_sandbox_that_is_closed_while_it_starts() -> None:
     """bubblewrap in two: its second process waits for the first, which may be killed before it says go."""
     with adopted() as left:
