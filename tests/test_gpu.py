@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from known_work import EXERCISES
 from repository import COURSE, ROOT, SOLUTIONS
 
 from autograder.__main__ import main as command
@@ -36,29 +37,6 @@ compare("two ways", {"one": lambda x: x * 2, "other": lambda x: x + x}, inputs=n
 
 # %%
 assert 1 == 1
-"""
-EXERCISES = """# %% id="setup" role="given"
-import torch
-from autograder import check, race
-
-# %% id="twice_given" role="given"
-def twice_slow(x):
-    return torch.stack([2 * one for one in x])
-
-def numbers(generator, device):
-    return torch.rand(300, generator=generator).to(device)
-
-# %% id="twice" role="answer"
-def twice(x):
-    ### BEGIN SOLUTION
-    return 2 * x
-    ### END SOLUTION
-
-# %% id="twice_check" role="test"
-check(twice, like=twice_slow, on=numbers, points=1)
-
-# %% id="twice_race" role="test"
-race(twice, against=twice_slow, on=numbers, at_least={"cpu": 3, "cuda": 3}, points=1)
 """
 
 

@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, req
 from pathlib import Path
 
 import pytest
+from known_work import EXERCISES
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from programs import PATIENCE, environment, git, run
@@ -58,29 +59,9 @@ from autograder import compare
 numbers = lambda generator, device: torch.rand(9, generator=generator).to(device)
 compare(NAME, {"one": lambda x: x * 2, "other": lambda x: x + x}, inputs=numbers)
 """
-EXERCISES = """# %% id="setup" role="given"
-BEGIN
-import torch
-from autograder import race
-
-# %% id="twice_given" role="given"
-def twice_slow(x):
-    return torch.stack([2 * one for one in x])
-
-def numbers(generator, device):
-    return torch.rand(300, generator=generator).to(device)
-
-# %% id="twice" role="answer"
-def twice(x):
-    ### BEGIN SOLUTION
-    return 2 * x
-    ### END SOLUTION
-
-# %% id="twice_race" role="test"
-race(twice, against=twice_slow, on=numbers, at_least={"cpu": 3, "cuda": 3}, points=1)
-"""
 SOLUTION = "solutions/01_twice/01_twice.py"
-SCRIPTS = {"course/05_twice.py": CHAPTER, "course/01_more.py": CHAPTER, SOLUTION: EXERCISES}
+BEGINNING = EXERCISES.replace('role="given"\n', 'role="given"\nBEGIN\n', 1)
+SCRIPTS = {"course/05_twice.py": CHAPTER, "course/01_more.py": CHAPTER, SOLUTION: BEGINNING}
 
 
 def with_what_they_need(names: tuple[str, ...]) -> set[str]:
