@@ -1,10 +1,11 @@
-"""Tables as spreadsheet programs save them, and writing a file in one piece."""
+"""Tables as spreadsheet programs save them, names of files, and writing a file in one piece."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
+import re
 from pathlib import Path
 
 
@@ -16,6 +17,11 @@ def read_csv(path: Path) -> csv.DictReader[str]:
     text = path.read_text(encoding="utf-8-sig")
     first = text.partition("\n")[0]
     return csv.DictReader(io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ",")
+
+
+def file_name(text: str) -> str:
+    """A name for a file, of small letters, digits, points and dashes, from what people read."""
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
 
 
 def write_whole(path: Path, text: str) -> None:

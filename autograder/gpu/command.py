@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -35,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from ..authoring.sources import BuildError, chapter_sources, find_root, solution_sources
-from ..files import write_whole
+from ..files import file_name, write_whole
 from ..measuring.clocks import present
 from ..measuring.device import provenance
 from . import report, smoke, speed_judge
@@ -78,8 +77,7 @@ class Run:
     @property
     def folder(self) -> Path:
         """Where this device's results are kept."""
-        name = re.sub(r"[^a-z0-9.]+", "-", self.facts["name"].lower()).strip("-")
-        return self.root / "build" / "gpu" / name
+        return self.root / "build" / "gpu" / file_name(self.facts["name"])
 
     def left(self) -> float:
         """Seconds that are left."""

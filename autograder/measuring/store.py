@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..files import write_whole
+from ..files import file_name, write_whole
 
 
 def read(name: str) -> dict[str, Any] | None:
@@ -35,4 +34,4 @@ def folder() -> Path:
 
 def path_of(name: str) -> Path:
     """The file that keeps what was written under ``name``."""
-    return folder() / (re.sub(r"[^a-z0-9.]+", "-", name.lower()) + ".json")
+    return folder() / f"{file_name(name)}.json"

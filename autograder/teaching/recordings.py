@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..files import write_whole
+from ..files import file_name, write_whole
 from ..measuring import store
 from ..measuring.device import device_name, provenance
 from ..measuring.duel import Ratio, ratio_of
@@ -51,7 +51,7 @@ def kept_here() -> Path:
 
 def path_for(directory: Path, device: str) -> Path:
     """The file that holds the timings of the processor behind ``device``."""
-    return directory / (re.sub(r"[^a-z0-9.]+", "-", device_name(device).lower()).strip("-") + ".json")
+    return directory / f"{file_name(device_name(device))}.json"
 
 
 def add_recording(
