@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..measuring.duel import Ratio
 from ..measuring.units import times
-from .claims import CLAIMS, Claim
+from .claims import CLAIMS, CUDNN, Claim
 
 Kind = Literal["timing", "counting", "behaviour", "documentation", "code"]
 HOLDS, HOLDS_WHEN, DOES_NOT_PAY, WRONG = "holds", "holds when …", "does not pay", "wrong"
@@ -97,9 +97,12 @@ class Evidence:
         }
 
 
-def decides(claim: str, device: str) -> bool:
-    """Whether a figure from this kind of device ("cpu", "cuda") can decide the claim."""
-    return CLAIMS[claim].device in (None, device)
+def decides(claim: str, device: str, *, rocm: bool = False) -> bool:
+    """Whether a figure from this kind of device ("cpu", "cuda", "mps") can decide the claim.
+
+    On AMD's GPUs (``rocm``) another library stands where a claim speaks of cuDNN.
+    """
+    return CLAIMS[claim].device in (None, device) and not (rocm and claim in CUDNN)
 
 
 def holds(claim: str, ratio: Ratio) -> bool:
