@@ -8,6 +8,7 @@ not at what these do inside. Kernels, streams and times are not pretended.
 from __future__ import annotations
 
 import random
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -60,9 +61,23 @@ class Pretended(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.waits: list[str] = []
+        self.stopped = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return called(func, args, kwargs or {}, self.waits)
+        """An index out of range stops the GPU: as on a real one, whatever is asked of it then raises."""
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", str(func))
+        there = any(map(_on, tree_leaves((args, kwargs)))) or _asked(func, name, args, kwargs) == "cuda"
+        if self.stopped and there and name != "__get__":
+            raise torch.AcceleratorError("CUDA error: device-side assert triggered")
+        try:
+            return called(func, args, kwargs, self.waits)
+        except (IndexError, RuntimeError) as error:
+            tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+            if there and len(tensors) > 1 and re.search("out of (bounds|range)", str(error)):
+                self.stopped = True
+                raise torch.AcceleratorError("CUDA error: device-side assert triggered") from None
+            raise
 
 
 def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -> Any:
