@@ -34,6 +34,7 @@ from torch import nn
 
 from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts
 
+torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits of float32 (chapter 05)
 print("devices here:", *devices())
 
 # %% [markdown]

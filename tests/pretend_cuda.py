@@ -8,6 +8,7 @@ not at what these do inside. Kernels, streams and times are not pretended.
 from __future__ import annotations
 
 import random
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -60,9 +61,23 @@ class Pretended(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.waits: list[str] = []
+        self.stopped = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return called(func, args, kwargs or {}, self.waits)
+        """An index out of range stops the GPU: as on a real one, whatever is asked of it then raises."""
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", str(func))
+        there = any(map(_on, tree_leaves((args, kwargs)))) or _asked(func, name, args, kwargs) == "cuda"
+        if self.stopped and there and name != "__get__":
+            raise torch.AcceleratorError("CUDA error: device-side assert triggered")
+        try:
+            return called(func, args, kwargs, self.waits)
+        except (IndexError, RuntimeError) as error:
+            tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+            if there and len(tensors) > 1 and re.search("out of (bounds|range)", str(error)):
+                self.stopped = True
+                raise torch.AcceleratorError("CUDA error: device-side assert triggered") from None
+            raise
 
 
 def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -> Any:
@@ -96,6 +111,8 @@ def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -
     if name == "cuda":
         func, args, kwargs, asked = Tensor.to, (args[0], "cuda"), {}, "cuda"
     with torch._C.DisableTorchFunction():
+        if there and name.startswith("conv") and torch.backends.cudnn.allow_tf32:
+            args, kwargs = tree_map(_to_tf32, (args, kwargs))
         result = func(*tree_map(_to_cpu, args), **tree_map(_to_cpu, kwargs))
     if any(result is leaf for leaf in leaves) and name not in ("cpu", "to"):
         return result  # it worked in place
@@ -130,6 +147,14 @@ def _to_cpu(leaf: Any) -> Any:
     if isinstance(leaf, str) and leaf.partition(":")[0] == "cuda":
         return "cpu"
     return leaf
+
+
+def _to_tf32(leaf: Any) -> Any:
+    """The same in the ten bits that cuDNN takes of float32, unless it is told not to."""
+    if not isinstance(leaf, Tensor) or leaf.dtype != torch.float32:
+        return leaf
+    rounded = (leaf.detach().view(torch.int32) + (1 << 12) >> 13 << 13).view(torch.float32)
+    return leaf + (rounded - leaf).detach()
 
 
 def _outer(leaf: Any) -> Any:
@@ -269,4 +294,5 @@ def pretended_gpu() -> Iterator[Pretended]:
     with ExitStack() as stack:
         for name, value in replaced.items():
             stack.enter_context(patch(name, value))
+        stack.enter_context(torch.backends.cudnn.flags(enabled=True, allow_tf32=True))
         yield stack.enter_context(Pretended())

@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from pretend_cuda import Pretended, pretended_gpu
 from repository import COURSE, SOLUTIONS, built
+from torch.utils._pytree import tree_leaves
 
 import autograder
 from autograder.authoring.builder import code_cells
 from autograder.authoring.colab import is_colab_cell
 from autograder.judging.check import check
 from autograder.judging.outcome import Outcome
+from autograder.judging.race import race
 from autograder.measuring.duel import fresh_inputs
 
 # Torch's compiler asks the driver.
@@ -27,11 +30,16 @@ class Trial:
         self.gpu, self.wrong, self.cell, self.tried = gpu, list[str](), "", 0
 
     def check(self, function: Callable[..., Any], *, on: Any, **rest: Any) -> Outcome:
+        cases = [on] if callable(on) else on
+        if "IndexError" in str(rest.get("raises")):
+            made = tree_leaves([fresh_inputs(case, 1, "cuda") for case in cases])
+            if any(tensor.is_cuda for tensor in made if isinstance(tensor, torch.Tensor)):
+                self.wrong.append(f"{self.cell}: an answer that forgets the range stops the GPU")
         found = check(function, on=on, **rest)
         self.tell(found, found.word in ("passed", "not available"))
         most = (rest.get("at_most") or {}).get("syncs")
         if most is not None and rest.get("raises") is None:
-            self.count(function, [on] if callable(on) else on, most)
+            self.count(function, cases, most)
         return found
 
     def race(self, function: Callable[..., Any], *, against: Callable[..., Any], **rest: Any) -> Outcome:
@@ -69,6 +77,28 @@ def test_solutions_run_on_a_gpu(source: Path, monkeypatch: pytest.MonkeyPatch) -
                 exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
     assert trial.wrong == []
     assert trial.tried > 3
+
+
+def one_too_large(generator: torch.Generator, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.ones(3, device=device), torch.tensor([0, 3], device=device)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda answer, given: check(answer, like=given, on=one_too_large, points=1),
+        lambda answer, given: check(answer, like=given, on=one_too_large, raises=RuntimeError, points=1),
+        lambda answer, given: race(answer, against=given, on=one_too_large, at_least={"cuda": 2}, points=1),
+    ],
+    ids=["check", "check raises", "race"],
+)
+def test_a_gpu_that_stopped_is_told_in_a_sentence(test: Callable[..., Outcome], monkeypatch) -> None:
+    monkeypatch.setenv("AUTOGRADER_DEVICES", "cuda")
+    with pretended_gpu():
+        for _ in range(2):  # the next cell finds it stopped
+            found = test(lambda x, places: x[places], lambda x, places: x[places.clamp(max=2)])
+            assert found.word == "error" and found.points == 0
+            assert "Restart the kernel" in found.summary
 
 
 # Cells that cannot run on a GPU that is not there, by a piece of their code, and why.

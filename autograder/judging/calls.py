@@ -58,7 +58,7 @@ def call(function: Callable[..., object], arguments: tuple[object, ...], said: l
     """``function(*arguments)``; warnings and text on stderr go to ``said``.
 
     Raises AnswerError: "not attempted" for NotImplementedError, "error" for anything else, and for a call
-    that takes longer than ``CALL_SECONDS``.
+    that takes longer than ``CALL_SECONDS``. What says that the GPU stopped is raised as it is.
     """
     stream = io.StringIO()
     try:
@@ -74,6 +74,8 @@ def call(function: Callable[..., object], arguments: tuple[object, ...], said: l
             "error", f"did not return within {CALL_SECONDS:g} s. Is there an endless loop?"
         ) from error
     except Exception as error:
+        if stopped_gpu(error):
+            raise
         raise AnswerError("error", describe_error(error)) from error
     finally:
         said += [f"{warning.category.__name__}: {warning.message}" for warning in caught]
@@ -128,6 +130,16 @@ def raised_by_torch(error: NotImplementedError) -> bool:
     return (
         innermost.startswith(_TORCH) or "not implemented for" in str(error) or "Could not run" in str(error)
     )
+
+
+def stopped_gpu(error: Exception) -> str:
+    """What to tell where an error says that the GPU will do nothing more in this process; "" for all others.
+
+    Making inputs there raises again, whoever does it. torch before 2.8 has no class for it.
+    """
+    if not (isinstance(error, RuntimeError) and str(error).startswith("CUDA error")):
+        return ""
+    return "the GPU has stopped, as it does for an index out of range. Restart the kernel to go on."
 
 
 def describe_error(error: BaseException) -> str:

@@ -17,7 +17,7 @@ from ..measuring.costs import Costs, counting
 from ..measuring.duel import fresh_inputs
 from ..measuring.gpus import refused
 from ..measuring.units import counted, size
-from .calls import AnswerError, call, refuse_nonsense, remember
+from .calls import AnswerError, call, describe_error, refuse_nonsense, remember, stopped_gpu
 from .outcome import Outcome, notes, partial_points
 from .values import (
     argument_names,
@@ -111,6 +111,10 @@ def check(
         summary, *details = str(problem).split("\n")
         details += notes(said)
         return Outcome(problem.word, 0, points, summary, details, facts={"right": problem.right}).show()
+    except RuntimeError as error:
+        if not (stopped := stopped_gpu(error)):
+            raise
+        return Outcome("error", 0, points, stopped, [describe_error(error)]).show()
     remember(function, this, right=True)
     summary = f"right in {counted(tried, 'case')}."
     remarks = [*notes(said), *dict.fromkeys(left_out)]

@@ -19,7 +19,7 @@ from ..measuring.limits import limit
 from ..measuring.selfcheck import TooNoisy
 from ..measuring.units import counted, size, times
 from .answer import Answer, AnswerHere
-from .calls import AnswerError, call, found_wrong, refuse_nonsense
+from .calls import AnswerError, call, describe_error, found_wrong, refuse_nonsense, stopped_gpu
 from .outcome import Bar, Outcome, notes, partial_points
 from .values import change_of_inputs, change_tensors, difference, precise, tensors
 
@@ -93,6 +93,10 @@ def race(
     except DuelError as problem:
         summary = str(problem).replace("'fast'", "your function").replace("'slow'", "the given version")
         return Outcome("failed", 0, points, summary, notes(said)).show()
+    except RuntimeError as error:
+        if not (stopped := stopped_gpu(error)):
+            raise
+        return Outcome("error", 0, points, stopped, [describe_error(error)]).show()
     remarks = notes(said)
     if "mps" in devices() and "cuda" in at_least:
         remarks.append(_on_apples_gpu(answer, function, against, on, tolerance, seconds))

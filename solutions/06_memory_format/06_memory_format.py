@@ -382,7 +382,7 @@ race(
     collate,
     against=collate_slow,
     on=photographs_of_many_sizes,
-    at_least={"cpu": 1.5, "cuda": 1.5},
+    at_least={"cpu": 1.5},
     points=2,
 )
 

@@ -18,6 +18,8 @@ import torch.nn.functional as F
 
 from autograder import check, race
 
+torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits of float32 (chapter 05)
+
 # %% [markdown]
 # ## 1. A contact sheet
 #
@@ -343,7 +345,7 @@ check(head, like=head_slow, on=[one_class, one_channel_each, both_are_larger], p
 ### END HIDDEN TESTS
 
 # %% id="head_race" role="test"
-race(head, against=head_slow, on=two_scales, at_least={"cpu": 3.4, "cuda": 2}, points=2)
+race(head, against=head_slow, on=two_scales, at_least={"cpu": 3.4}, points=2)
 
 # %% [markdown]
 # ## 4. Fast, but not the same
@@ -670,7 +672,7 @@ race(
     crop_and_resize,
     against=crop_and_resize_slow,
     on=many_boxes,
-    at_least={"cpu": 3.1, "cuda": 10},
+    at_least={"cpu": 3.1, "cuda": 6},
     points=3,
 )
 
