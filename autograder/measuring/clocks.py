@@ -99,6 +99,7 @@ def run_block(
         switches, faults = _usage()
         if on_gpu:
             start_event.record()
+            start_event.query()  # Windows keeps commands back until somebody asks
         wall, cpu = time.perf_counter(), time.process_time()
         for _ in range(calls):
             function(*arguments)
