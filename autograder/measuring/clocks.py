@@ -182,7 +182,9 @@ _l2_scratch: dict[int, torch.Tensor] = {}
 
 def flush_cache(device: str) -> None:
     """Overwrite the L2 cache of a GPU, whose work goes on afterwards."""
-    index = torch.device(device).index or torch.cuda.current_device()
+    index = torch.device(device).index
+    if index is None:
+        index = torch.cuda.current_device()
     if index not in _l2_scratch:
         size = max(torch.cuda.get_device_properties(index).L2_cache_size, 1 << 20)
         _l2_scratch[index] = torch.empty(2 * size, dtype=torch.int8, device=f"cuda:{index}")

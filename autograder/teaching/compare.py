@@ -225,6 +225,7 @@ def _findings(
                     when,
                     unless,
                     device=device,
+                    on=device,
                     ratio=ratio,
                 )
             )
