@@ -118,7 +118,7 @@ def test_what_waits_without_the_gpu_takes_its_time_where_commands_are_queued(mon
     with pretended_gpu():
         monkeypatch.setattr("torch.cuda.Event", Lazy)
         monkeypatch.setattr("torch.cuda.synchronize", lambda device: Lazy(True).query())
-        assert run_block(time.sleep, (0.01,), 1, "cuda").cuda > 0.009
+        assert run_block(time.sleep, (0.01,), 1, "cuda").gpu > 0.009
 
 
 @pytest.fixture(params=[[3.0], [0.3], [3.0, 0.3], [0.3, 3.0], [0.3, 1.0, 3.0]], ids=str)

@@ -249,6 +249,34 @@ def test_lab_starts_and_prints_an_address_that_answers(checkout, tmp_path):
         assert re.search(rf":{port}/lab/tree/course/index.ipynb\?token=\w+", again.stdout)
 
 
+@pytest.mark.parametrize(
+    ("version", "gpu", "said"),
+    [
+        (
+            "cuda = '13.2'; hip = None",
+            "NVIDIA GeForce RTX 4070",
+            "GPU: NVIDIA GeForce RTX 4070, through CUDA 13.2.",
+        ),
+        ("cuda = hip = None", "NVIDIA GeForce RTX 4070", "GPU: NVIDIA GeForce RTX 4070, which is NOT used"),
+        ("cuda = hip = None", None, "GPU: none. Everything runs on the CPU"),
+    ],
+)
+def test_lab_says_which_gpu_it_will_use_and_how_to_have_one_that_lies_idle_used(version, gpu, said, tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text("raise SystemExit('importing it takes seconds')")
+    (tmp_path / "torch/version.py").write_text(version)
+    if gpu:
+        (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\necho '{gpu}'\n")
+        (tmp_path / "nvidia-smi").chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    there = {**clean(), "PATH": path, "PYTHONPATH": str(tmp_path)}
+    done = run(sys.executable, ".ci/ready_for_lab.py", cwd=ROOT, env=there)
+    assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
+    if "NOT used" in said:
+        heading = re.search(r"README.md, '(.+)'", done.stdout)[1]
+        assert f"### {heading}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_jupyterlab_pairs_chapters_and_solutions_with_their_scripts(capsys, monkeypatch):
     from jupytext.cli import jupytext
 

@@ -24,8 +24,14 @@ FACTS = {
     "torch": r"\d+\.\d+\.\d+\S*",
     "date": r"20\d\d-\d\d-\d\d",
 }
-CUDA_FACTS = {"cuda": r"\d+\.\d+", "driver": r"\d[\d.]*"}
-CLOCKS = ("cpu", "wall", "cuda")
+# The kinds of devices, and what else is to be known of each; an AMD's GPU has its ROCm in place of a driver.
+KINDS = {
+    "cpu": {},
+    "cuda": {"cuda": r"\d+\.\d+", "driver": r"\d[\d.]*"},
+    "mps": {"macos": r"\d+(\.\d+)*"},
+}
+ROCM = {"rocm": r"\d+\.\d+\S*"}
+CLOCKS = ("cpu", "wall", "cuda", "mps")
 LEAST_ROUNDS = 5
 LONGEST = 60.0  # seconds of a call
 LARGEST_RATIO = 1e6
@@ -85,9 +91,10 @@ def _is_record(content: Any) -> bool:
 
 
 def _problems_of_device(device: Mapping[str, Any]) -> Iterator[str]:
-    if device.get("kind") not in ("cpu", "cuda"):
-        yield f"the device is of kind {device.get('kind')!r}, not cpu or cuda"
-    for fact, form in (FACTS | (CUDA_FACTS if device.get("kind") == "cuda" else {})).items():
+    if (kind := device.get("kind")) not in KINDS:
+        yield f"the device is of kind {kind!r}, not {', '.join(KINDS)}"
+    of_kind = ROCM if "rocm" in device else KINDS.get(str(kind), {})
+    for fact, form in (FACTS | of_kind).items():
         if not re.fullmatch(form, str(device.get(fact, ""))):
             yield f"the device's {fact} is {device.get(fact)!r}"
     if str(device.get("date")) > date.today().isoformat():

@@ -15,6 +15,7 @@ import torch
 from ..measuring.clocks import devices
 from ..measuring.costs import Costs, counting
 from ..measuring.duel import fresh_inputs
+from ..measuring.gpus import refused
 from ..measuring.units import counted, size
 from .calls import AnswerError, call, describe_error, refuse_nonsense, remember, stopped_gpu
 from .outcome import Outcome, notes, partial_points
@@ -79,6 +80,7 @@ def check(
     wanted = (gradients, raises, shares, tuple(at_most or ()), peak)
     this = (*(case.__name__ for case in cases), *map(str, wanted))
     said: list[str] = []
+    left_out: list[str] = []
     tried = 0
     peaks: list[_Peak] = []
     try:
@@ -93,8 +95,14 @@ def check(
                         trial, function, like, gradients, shares, costs, peak, tolerance, said
                     )
                     peaks += [found] if found else []
-            except AnswerError as problem:
-                raise AnswerError(problem.word, f"{problem}\n{trial}", right=problem.right) from problem
+            except (AnswerError, TypeError, NotImplementedError) as problem:
+                if lack := refused(trial.device, problem.__cause__ or problem):
+                    left_out.append(f"Not checked on Apple's GPU: {lack}.")
+                    tried -= 1
+                elif isinstance(problem, AnswerError):
+                    raise AnswerError(problem.word, f"{problem}\n{trial}", right=problem.right) from problem
+                else:
+                    raise
     except AnswerError as problem:
         if problem.word == "not attempted":
             summary = str(problem).split("\n")[0]
@@ -109,9 +117,10 @@ def check(
         return Outcome("error", 0, points, stopped, [describe_error(error)]).show()
     remember(function, this, right=True)
     summary = f"right in {counted(tried, 'case')}."
+    remarks = [*notes(said), *dict.fromkeys(left_out)]
     if peaks:
-        return _on_memory(min(peaks, key=lambda one: one.share), points, summary, notes(said)).show()
-    return Outcome("passed", points, points, summary, notes(said), facts={"right": True}).show()
+        return _on_memory(min(peaks, key=lambda one: one.share), points, summary, remarks).show()
+    return Outcome("passed", points, points, summary, remarks, facts={"right": True}).show()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from ..measuring.clocks import devices
 from ..measuring.costs import costs
 from ..measuring.decide import FAR, SAME
 from ..measuring.duel import DuelError, Verdict, fresh_inputs
+from ..measuring.gpus import refused
 from ..measuring.limits import limit
 from ..measuring.selfcheck import TooNoisy
 from ..measuring.units import counted, size, times
@@ -98,7 +99,10 @@ def race(
         if not (stopped := stopped_gpu(error)):
             raise
         return Outcome("error", 0, points, stopped, [describe_error(error)]).show()
-    return _judge(laps, points, notes(said), lambda lap: _tip(function, on, lap)).show()
+    remarks = notes(said)
+    if "mps" in devices() and "cuda" in at_least:
+        remarks.append(_on_apples_gpu(answer, function, against, on, tolerance, seconds))
+    return _judge(laps, points, remarks, lambda lap: _tip(function, on, lap)).show()
 
 
 @dataclass(frozen=True)
@@ -162,6 +166,28 @@ def _expect_right(
             raise AnswerError("failed", f"not timed, because the answer is wrong: {found}")
         if found := change_of_inputs(mine, theirs, against, tolerance):
             raise AnswerError("failed", f"not timed, because the call changed its input: {found}")
+
+
+def _on_apples_gpu(
+    answer: Answer,
+    function: Callable[..., object],
+    against: Callable[..., object],
+    on: Callable[..., object],
+    tolerance: float | None,
+    seconds: float,
+) -> str:
+    """What a race comes to there."""
+    try:
+        _expect_right(function, against, on, "mps", tolerance, [])
+        verdict = answer.duel(against, on, threshold=1, device="mps", tolerance=tolerance, seconds=seconds)
+    except (AnswerError, DuelError, TypeError, NotImplementedError) as problem:
+        why = refused("mps", problem.__cause__ or problem) or str(problem).split("\n")[0]
+        return f"Not timed on Apple's GPU: {why}."
+    ratio = verdict.ratio
+    return (
+        f"{times(ratio.median)} as fast as given on Apple's GPU ({times(ratio.low)} to {times(ratio.high)}; "
+        "Metal's events). No ratio is asked for there."
+    )
 
 
 def _tip(function: Callable[..., object], on: Callable[..., object], lap: _Lap) -> str:

@@ -1,4 +1,4 @@
-"""One block of calls, and what it took: wall, CPU and CUDA-event seconds, preemptions, page faults."""
+"""One block of calls, and what it took: wall, CPU and GPU-event seconds, preemptions, page faults."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+
+from . import gpus
 
 if sys.platform != "win32":
     import resource
@@ -25,7 +27,7 @@ MOST_CALLS = 10_000_000
 class Block:
     """What a block of ``calls`` calls took, in seconds for the whole block.
 
-    ``cpu`` counts all threads of this process. ``cuda`` is the time between two CUDA events on the current
+    ``cpu`` counts all threads of this process. ``gpu`` is the time between two events on the GPU's current
     stream, or None where the work is not on a GPU. ``switches`` are involuntary context switches and
     ``faults`` page faults, both of this process.
     """
@@ -33,19 +35,19 @@ class Block:
     calls: int
     wall: float
     cpu: float
-    cuda: float | None
+    gpu: float | None
     switches: int
     faults: int
 
     def per_call(self, clock: str) -> float:
-        """Seconds per call on ``clock``: "wall", "cpu" or "cuda"."""
-        seconds: float = getattr(self, clock)
+        """Seconds per call on ``clock``: "wall", "cpu", or the kind of GPU whose events count."""
+        seconds: float = getattr(self, "gpu" if clock in gpus.KINDS else clock)
         return seconds / self.calls
 
 
 def present() -> list[str]:
-    """The devices that are here: "cpu", and "cuda" where there is one."""
-    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    """The devices that work here: "cpu", and "cuda" or "mps" where there is one."""
+    return ["cpu", *filter(gpus.works, gpus.KINDS)]
 
 
 def devices() -> list[str]:
@@ -57,12 +59,12 @@ def devices() -> list[str]:
 
 
 def default_clock(device: str) -> str:
-    """The clock that a device is judged on: CUDA events on a GPU, the process's CPU clock elsewhere.
+    """The clock that a device is judged on: events on a GPU, the process's CPU clock elsewhere.
 
     Windows counts CPU time in steps of 16 ms, so there it is the wall clock.
     """
-    if torch.device(device).type == "cuda":
-        return "cuda"
+    if gpus.is_gpu(device):
+        return torch.device(device).type
     return "wall" if sys.platform == "win32" else "cpu"
 
 
@@ -88,11 +90,11 @@ def run_block(
     On a GPU the device is idle and its L2 cache overwritten before the first call, and all work has ended
     before the clocks are read. Python's garbage collector waits, as in ``timeit``.
     """
-    on_gpu = torch.device(device).type == "cuda"
+    on_gpu = gpus.is_gpu(device)
     if on_gpu:
         flush_cache(device)
-        start_event, end_event = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize(device)
+        start_event, end_event = (gpus.module(device).Event(enable_timing=True) for _ in range(2))
+        gpus.wait(device)
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -105,7 +107,7 @@ def run_block(
             function(*arguments)
         if on_gpu:
             end_event.record()
-            torch.cuda.synchronize(device)
+            gpus.wait(device)
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         switches_after, faults_after = _usage()
     finally:
@@ -115,7 +117,7 @@ def run_block(
         calls=calls,
         wall=wall,
         cpu=cpu,
-        cuda=start_event.elapsed_time(end_event) / 1e3 if on_gpu else None,
+        gpu=start_event.elapsed_time(end_event) / 1e3 if on_gpu else None,
         switches=switches_after - switches,
         faults=faults_after - faults,
     )
@@ -181,7 +183,9 @@ _l2_scratch: dict[int, torch.Tensor] = {}
 
 
 def flush_cache(device: str) -> None:
-    """Overwrite the L2 cache of a GPU, whose work goes on afterwards."""
+    """Overwrite the L2 cache of a GPU, whose work goes on afterwards. Apple does not say how large its is."""
+    if torch.device(device).type != "cuda":
+        return
     index = torch.device(device).index
     if index is None:
         index = torch.cuda.current_device()

@@ -13,11 +13,17 @@ from typing import Any
 
 import torch
 
+from .gpus import is_rocm
+
 
 def device_name(device: str) -> str:
     """The name of the processor behind a torch device, as its maker gives it."""
-    if torch.device(device).type == "cuda":
+    kind = torch.device(device).type
+    if kind == "cuda":
         return torch.cuda.get_device_name(device)
+    if platform.system() == "Darwin":
+        chip = _answer(["sysctl", "-n", "machdep.cpu.brand_string"]) or "Apple"
+        return f"{chip} GPU" if kind == "mps" else chip
     try:
         found = re.search(
             r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE
@@ -38,7 +44,11 @@ def provenance(device: str) -> dict[str, Any]:
         "torch": torch.__version__,
         "date": date.today().isoformat(),
     }
-    if facts["kind"] == "cuda":
+    if facts["kind"] == "mps":
+        facts["macos"] = platform.mac_ver()[0]
+    elif facts["kind"] == "cuda" and is_rocm():
+        facts["rocm"] = torch.version.hip
+    elif facts["kind"] == "cuda":
         facts |= {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(), **_driver(device)}
     return facts
 
@@ -62,11 +72,13 @@ def _told(index: int) -> dict[str, str]:
     """What nvidia-smi tells of a GPU, without what it does not know: on some that is "[N/A]"."""
     names = ("driver_version", "clocks.max.sm", "clocks.max.mem", "compute_mode")
     command = ["nvidia-smi", "-i", str(index), f"--query-gpu={','.join(names)}"]
-    try:
-        done = subprocess.run(
-            [*command, "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return {}
-    answers = (answer.strip() for answer in done.stdout.split(","))
+    answers = (answer.strip() for answer in _answer([*command, "--format=csv,noheader,nounits"]).split(","))
     return {name: answer for name, answer in zip(names, answers, strict=False) if answer[:1] not in ("[", "")}
+
+
+def _answer(command: list[str]) -> str:
+    """What a program prints; nothing where it is not there, or fails."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""

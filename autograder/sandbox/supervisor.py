@@ -19,13 +19,12 @@ from threading import Event, Lock
 from typing import IO, Any, Literal
 
 import msgspec
-import psutil
 
 from ..judging.outcome import MIME
 from ..measuring import store
 from ..measuring.countdown import CoreTime, Countdown
 from ..measuring.decide import Strays
-from . import bubblewrap, memory_cgroup, walls
+from . import bubblewrap, linux, memory_cgroup, walls
 from .channel import Channel, Gone, Malformed, TooLate, over_file
 from .machine_lock import MachineLock
 from .messages import (
@@ -291,11 +290,7 @@ class Sandbox:
 
     def _members(self) -> list[int]:
         """The processes of this sandbox."""
-        with suppress(psutil.Error):
-            if self._process is not None:
-                known = psutil.Process(self._process.pid)
-                return [known.pid, *(child.pid for child in known.children(recursive=True))]
-        return []
+        return linux.with_descendants(self._process.pid) if self._process else []
 
     def _check_until_quiet(self, control: Channel, tell: Callable[[Step], None]) -> None:
         """Let the machine measure itself, again and again until it is quiet enough to judge, or too late."""

@@ -65,6 +65,9 @@ class Claim:
         return self.promises in ("speed", "memory")
 
 
+# Claims about the library that NVIDIA's GPUs take for convolutions.
+CUDNN = {"A5", "D1", "D2", "D3", "D4"}
+
 CLAIMS = {
     "A1": Claim(
         "Create tensors directly in torch, not from Python lists or NumPy.",

@@ -13,6 +13,7 @@ import torch
 from ..judging.values import difference
 from ..measuring.clocks import default_clock, devices
 from ..measuring.duel import Ratio, Samples, fresh_inputs, interleave, longest, ratio_of
+from ..measuring.gpus import is_rocm, refused
 from ..measuring.limits import limit
 from ..measuring.units import rounded, times
 from ..measuring.units import seconds as as_time
@@ -52,7 +53,7 @@ def compare(
     claim has one, or ``unless`` the one that it lacks. All variants must give equal results for equal inputs,
     to within rounding; ``differ`` says why they do not. ``only`` names the one device that the comparison
     makes sense on; where it is missing, recordings are shown. ``clock`` is "cpu" (CPU seconds, the default
-    there), "wall", or on a GPU "cuda" (event seconds, the default there).
+    there), "wall", or on a GPU "cuda" or "mps" (event seconds, the default there).
     ``threads`` is for torch's CPU operations, None for torch's own choice. ``seconds`` is the time to spend
     for each device. ``bytes`` and ``flops`` are what one call must at least move and compute: they add a line
     with the least time that the device could take (see ``measuring.limits``). Raises ValueError or TypeError
@@ -61,20 +62,28 @@ def compare(
     _refuse_nonsense(variants, inputs)
     if claim:
         Evidence(claim, title, "timing", when=when, unless=unless)  # refuses what can decide nothing
-    if differ is None:
-        _require_equal_results(title, variants, inputs, [one for one in devices() if only in (None, one)])
-    samples = {
-        device: interleave(
-            variants,
-            inputs,
-            device=device,
-            clock=clock or default_clock(device),
-            seconds=seconds,
-            num_threads=threads,
-        )
-        for device in devices()
-        if only in (None, device)
-    }
+    samples: dict[str, Samples] = {}
+    remarks: list[str] = []
+    for device in devices():
+        if only not in (None, device):
+            continue
+        try:
+            if differ is None:
+                _require_equal_results(title, variants, inputs, device)
+            samples[device] = interleave(
+                variants,
+                inputs,
+                device=device,
+                clock=clock or default_clock(device),
+                seconds=seconds,
+                num_threads=threads,
+            )
+        except (TypeError, NotImplementedError) as error:
+            if not (lack := refused(device, error)):
+                raise
+            remarks.append(f"Not measured on Apple's GPU: {lack}.")
+    if "mps" in samples and not recordings.is_recorded_on("mps"):
+        remarks.append("This course's way to measure Apple's GPU was not tried on a Mac yet.")
     limits = {
         device: limit(bytes, flops, device=device, num_threads=threads or torch.get_num_threads())
         for device in samples
@@ -89,7 +98,7 @@ def compare(
         show(sentence, f"<p>{sentence}</p>")
         return comparison
     findings = _findings(comparison, claim, when, unless)
-    _tell(comparison, guess, findings)
+    _tell(comparison, guess, [*map(_remark, findings), *remarks])
     _record(comparison, claim, limits)
     return comparison
 
@@ -105,18 +114,17 @@ def _refuse_nonsense(variants: Mapping[str, Callable], inputs: Callable) -> None
 
 
 def _require_equal_results(
-    title: str, variants: Mapping[str, Callable], inputs: Callable, places: Sequence[str]
+    title: str, variants: Mapping[str, Callable], inputs: Callable, device: str
 ) -> None:
-    for device in places:
-        (first, wanted), *others = (
-            (name, function(*fresh_inputs(inputs, 1, device))) for name, function in variants.items()
-        )
-        for name, got in others:
-            if found := difference(got, wanted):
-                raise ValueError(
-                    f"{title}: {name!r} does not give what {first!r} gives: {found}. Where that is meant, "
-                    "say why with differ=…."
-                )
+    (first, wanted), *others = (
+        (name, function(*fresh_inputs(inputs, 1, device))) for name, function in variants.items()
+    )
+    for name, got in others:
+        if found := difference(got, wanted):
+            raise ValueError(
+                f"{title}: {name!r} does not give what {first!r} gives: {found}. Where that is meant, "
+                "say why with differ=…."
+            )
 
 
 def _measured(device: str, samples: Samples, least: float | None) -> list[Line]:
@@ -143,7 +151,7 @@ def _lines(where: str, seconds: dict[str, list[float]], least: float | None, *, 
     return lines
 
 
-def _tell(comparison: Comparison, guess: object, findings: Sequence[Evidence]) -> None:
+def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None:
     header = ("device", "variant", "median time", "times faster", "95 % interval")
     rows = [
         (
@@ -159,7 +167,7 @@ def _tell(comparison: Comparison, guess: object, findings: Sequence[Evidence]) -
     ]
     ratio, problem = ratio_guessed(guess)
     said = problem or ("No guess yet." if guess is ... else "")
-    remarks = [*_on_guess(comparison, ratio), *([said] if said else []), *map(_remark, findings)]
+    remarks = [*_on_guess(comparison, ratio), *([said] if said else []), *remarks]
     text = "\n".join([comparison.title, table_text(header, rows), *remarks])
     html = table_html(header, rows, comparison.title) + "".join(
         f"<p>{escape(remark)}</p>" for remark in remarks
@@ -214,7 +222,7 @@ def _findings(
         return []
     found = []
     for device in comparison.samples:
-        if decides(claim, device):
+        if decides(claim, device, rocm=is_rocm()):
             ratio = comparison.ratio(device)
             found.append(
                 Evidence(

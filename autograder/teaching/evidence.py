@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..measuring.duel import Ratio
 from ..measuring.units import times
-from .claims import CLAIMS, Claim
+from .claims import CLAIMS, CUDNN, Claim
 
 Kind = Literal["timing", "counting", "behaviour", "documentation", "code"]
 HOLDS, HOLDS_WHEN, DOES_NOT_PAY, WRONG = "holds", "holds when …", "does not pay", "wrong"
@@ -29,8 +29,8 @@ class Evidence:
     ``what`` is the title of a comparison, or a sentence. ``holds`` is None where it could not be found out;
     for ``kind`` "code" it is whether the article's own code does what the article says, and ``outdated``
     whether it warns. ``when`` is the condition that the cell stands for, ``unless`` the one that it lacks.
-    ``ratio`` is how many times faster, or smaller, on ``device``, which is ``on`` a "cpu" or "cuda"; None is
-    for all devices.
+    ``ratio`` is how many times faster, or smaller, on ``device``, which is of the kind ``on`` ("cpu", "cuda" or
+    "mps"; None is all).
     """
 
     claim: str
@@ -99,9 +99,12 @@ class Evidence:
         }
 
 
-def decides(claim: str, device: str) -> bool:
-    """Whether a figure from this kind of device ("cpu", "cuda") can decide the claim."""
-    return CLAIMS[claim].device in (None, device)
+def decides(claim: str, device: str, *, rocm: bool = False) -> bool:
+    """Whether a figure from this kind of device ("cpu", "cuda", "mps") can decide the claim.
+
+    On AMD's GPUs (``rocm``) another library stands where a claim speaks of cuDNN.
+    """
+    return CLAIMS[claim].device in (None, device) and not (rocm and claim in CUDNN)
 
 
 def holds(claim: str, ratio: Ratio) -> bool:
@@ -146,13 +149,13 @@ def _on_each_kind(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
         try:
             verdicts[kind] = _advice(claim, there)
         except ScoreError:
-            if kind != "cuda":
+            if kind == "cpu":
                 raise
             verdicts[kind] = _not_parted(claim, there)
     if len(verdicts) == 1:
         return next(iter(verdicts.values()))
     words = {word for word, _ in verdicts.values()}
-    names = {"cpu": "a CPU", "cuda": "a GPU"}
+    names = {"cpu": "a CPU", "cuda": "a GPU", "mps": "Apple's GPU"}
     rules = [f"On {names[kind]}, {rule[:1].lower()}{rule[1:]}" for kind, (_, rule) in verdicts.items()]
     return words.pop() if len(words) == 1 else HOLDS_WHEN, " ".join(rules)
 

@@ -95,6 +95,11 @@ def recordings(directory: Path | None = None) -> dict[str, list[Recording]]:
     return found
 
 
+def is_recorded_on(kind: str) -> bool:
+    """Whether any comparison is recorded on this kind of device."""
+    return any(one.device["kind"] == kind for found in recordings().values() for one in found)
+
+
 def recordings_of(
     title: str, variants: Mapping[str, object], directory: Path | None = None
 ) -> list[Recording]:

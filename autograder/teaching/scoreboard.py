@@ -130,7 +130,7 @@ def _measured(
     pattern = ".*".join(map(re.escape, cell.title.split("…")))
     for title in filter(re.compile(pattern).fullmatch, found):
         for recording in found[title]:
-            if not decides(cell.claim, recording.device["kind"]):
+            if not decides(cell.claim, recording.device["kind"], rocm="rocm" in recording.device):
                 continue
             first, *_, last = recording.seconds
             ratio = recording.ratio(first, last)

@@ -435,9 +435,10 @@ def orbits(mean, eccentricity):
 
 # %% orbits right_newton check=1 lean=2 hidden=2 race=2
 def orbits(mean, eccentricity):
-    angle = mean + eccentricity * mean.sin()
+    angle = torch.addcmul(mean, eccentricity, mean.sin())
     for _ in range(3):
-        angle = angle - (angle - eccentricity * angle.sin() - mean) / (1 - eccentricity * angle.cos())
+        away = torch.addcmul(mean, eccentricity, angle.sin()).sub_(angle)
+        angle.addcdiv_(away, 1 - eccentricity * angle.cos())
     mean, eccentricity = mean.detach().requires_grad_(), eccentricity.detach().requires_grad_()
     last = angle - (angle - eccentricity * angle.sin() - mean) / (1 - eccentricity * angle.cos())
     return last.detach(), *torch.autograd.grad(last.sum(), (mean, eccentricity))

@@ -29,7 +29,7 @@ def test_a_block_counts_its_calls_and_all_its_clocks_run():
     seen = []
     block = run_block(lambda tensor: seen.append(tensor.sum()), (torch.ones(1000),), calls=7)
     assert len(seen) == block.calls == 7
-    assert block.cpu > 0 and block.wall > 0 and block.cuda is None
+    assert block.cpu > 0 and block.wall > 0 and block.gpu is None
     assert block.per_call("wall") == block.wall / 7
     sleeps = run_block(lambda: time.sleep(0.05), (), calls=1)
     assert sleeps.wall > 5 * sleeps.cpu

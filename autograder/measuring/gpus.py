@@ -1,0 +1,74 @@
+"""GPUs that torch may use, by the type of their device: whether one works, and how to wait for it.
+
+"cuda" is one of NVIDIA's, or of AMD's in a PyTorch for ROCm; "mps" is Apple's.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import torch
+
+KINDS = ("cuda", "mps")
+# What the driver says -> what that means.
+REASONS = {
+    "no kernel image": "this PyTorch has no code for it",
+    "busy or unavailable": "another program has it for itself",
+    "out of memory": "its memory is full",
+}
+
+
+def is_gpu(device: str | torch.device) -> bool:
+    """Whether a device is a GPU of these kinds."""
+    return torch.device(device).type in KINDS
+
+
+def works(kind: str) -> bool:
+    """Whether there is a GPU of this kind that does what it is asked to. Warns of one that does not, once."""
+    return module(kind).is_available() and _runs(kind)
+
+
+@functools.cache
+def _runs(kind: str) -> bool:
+    try:
+        return torch.ones(2, device=kind).add(1).sum().item() == 4
+    except Exception as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        why = next((reason for words, reason in REASONS.items() if words in str(error)), said)
+        warnings.warn(f"The GPU {_name(kind)} is not used: {why}.", stacklevel=2)
+        return False
+
+
+def _name(kind: str) -> str:
+    return torch.cuda.get_device_name() if kind == "cuda" else kind
+
+
+def module(device: str | torch.device) -> Any:
+    """What torch has for this kind of GPU, with Event and synchronize."""
+    return {"cuda": torch.cuda, "mps": torch.mps}[torch.device(device).type]
+
+
+def wait(device: str | torch.device) -> None:
+    """Wait until a GPU has done all that it was asked to."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+    else:
+        torch.mps.synchronize()
+
+
+def is_rocm() -> bool:
+    """Whether "cuda" stands for AMD's ROCm: its library for convolutions is MIOpen, and not cuDNN."""
+    return torch.version.hip is not None
+
+
+def refused(device: str | torch.device, error: BaseException) -> str | None:
+    """What Apple's GPU does not have that a call needed; None for another error, or device."""
+    if torch.device(device).type != "mps":
+        return None
+    if isinstance(error, TypeError) and "float64" in str(error):
+        return "it has no float64"
+    if isinstance(error, NotImplementedError):
+        return str(error).partition(". ")[0]
+    return None
