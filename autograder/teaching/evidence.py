@@ -29,7 +29,7 @@ class Evidence:
     ``what`` is the title of a comparison, or a sentence. ``holds`` is None where it could not be found out;
     for ``kind`` "code" it is whether the article's own code does what the article says, and ``outdated``
     whether it warns. ``when`` is the condition that the cell stands for, ``unless`` the one that it lacks.
-    ``ratio`` is how many times faster, or smaller, on ``device``, of the kind ``on`` ("cpu", "cuda" or "mps").
+    ``ratio`` is how many times faster, or smaller, on ``device`` of the kind ``on`` ("cpu", "cuda", "mps").
     """
 
     claim: str
