@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from cuda_types import CudaTypes
 from pretend_cuda import Pretended, pretended_gpu
 from repository import COURSE, SOLUTIONS, built
 from torch.utils._pytree import tree_leaves
@@ -66,7 +67,7 @@ class Trial:
 def test_solutions_run_on_a_gpu(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(source.parent)
     monkeypatch.setenv("AUTOGRADER_DEVICES", "cuda")
-    with pretended_gpu() as gpu:
+    with pretended_gpu() as gpu, CudaTypes():
         trial = Trial(gpu)
         monkeypatch.setattr(autograder, "check", trial.check)
         monkeypatch.setattr(autograder, "race", trial.race)
@@ -77,6 +78,12 @@ def test_solutions_run_on_a_gpu(source: Path, monkeypatch: pytest.MonkeyPatch) -
                 exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
     assert trial.wrong == []
     assert trial.tried > 3
+
+
+@pytest.mark.pretended
+def test_whole_numbers_have_no_product_of_matrices_on_a_gpu() -> None:
+    with CudaTypes(), pytest.raises(NotImplementedError, match=r"not implemented for torch\.int64"):
+        torch.ones(2, 2, dtype=torch.int64) @ torch.ones(2, 2, dtype=torch.int64)
 
 
 def one_too_large(generator: torch.Generator, device: str) -> tuple[torch.Tensor, torch.Tensor]:
