@@ -2,12 +2,14 @@
 
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pretend_cuda
 import pytest
 import torch
+from cuda_types import CudaTypes
 from pretend_cuda import Pretended, pretended_gpu
 from repository import COURSE, SOLUTIONS, built
 from torch.utils._pytree import tree_leaves
@@ -73,7 +75,7 @@ class Trial:
 def test_solutions_run_on_a_gpu(source: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(source.parent)
     monkeypatch.setenv("AUTOGRADER_DEVICES", kind)
-    with pretended_gpu(kind) as gpu:
+    with pretended_gpu(kind) as gpu, CudaTypes() if kind == "cuda" else nullcontext():
         trial = Trial(gpu)
         monkeypatch.setattr(autograder, "check", trial.check)
         monkeypatch.setattr(autograder, "race", trial.race)
@@ -84,6 +86,12 @@ def test_solutions_run_on_a_gpu(source: Path, kind: str, monkeypatch: pytest.Mon
                 exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
     assert trial.wrong == []
     assert trial.tried > 3
+
+
+@pytest.mark.pretended
+def test_whole_numbers_have_no_product_of_matrices_on_a_gpu() -> None:
+    with CudaTypes(), pytest.raises(NotImplementedError, match=r"not implemented for torch\.int64"):
+        torch.ones(2, 2, dtype=torch.int64) @ torch.ones(2, 2, dtype=torch.int64)
 
 
 def one_too_large(generator: torch.Generator, device: str) -> tuple[torch.Tensor, torch.Tensor]:

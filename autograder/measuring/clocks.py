@@ -101,6 +101,7 @@ def run_block(
         switches, faults = _usage()
         if on_gpu:
             start_event.record()
+            start_event.query()  # Windows keeps commands back until somebody asks
         wall, cpu = time.perf_counter(), time.process_time()
         for _ in range(calls):
             function(*arguments)
@@ -185,7 +186,9 @@ def flush_cache(device: str) -> None:
     """Overwrite the L2 cache of a GPU, whose work goes on afterwards. Apple does not say how large its is."""
     if torch.device(device).type != "cuda":
         return
-    index = torch.device(device).index or torch.cuda.current_device()
+    index = torch.device(device).index
+    if index is None:
+        index = torch.cuda.current_device()
     if index not in _l2_scratch:
         size = max(torch.cuda.get_device_properties(index).L2_cache_size, 1 << 20)
         _l2_scratch[index] = torch.empty(2 * size, dtype=torch.int8, device=f"cuda:{index}")

@@ -25,15 +25,18 @@ SIZES_ON_GPU = (*SIZES, 1 << 28, 1 << 30)
 TRIES = 10
 
 
-def limit(bytes: float = 0, flops: float = 0, *, device: str = "cpu", num_threads: int = 1) -> float:
+def limit(
+    bytes: float = 0, flops: float = 0, *, device: str = "cpu", num_threads: int = 1, anew: bool = False
+) -> float:
     """Seconds that moving ``bytes`` and computing ``flops`` (float32) takes at the very least on ``device``.
 
     ``bytes`` counts every byte that must be read or written at least once, ``flops`` additions and
-    multiplications. On the CPU with ``num_threads`` threads. Raises ValueError for negative amounts.
+    multiplications. On the CPU with ``num_threads`` threads. ``anew``: whatever was kept of this device may
+    have been measured on battery, or beside other work. Raises ValueError for negative amounts.
     """
     if bytes < 0 or flops < 0:
         raise ValueError("bytes and flops must be 0 or more.")
-    measured = rates(device, num_threads)
+    measured = (rates_anew if anew else rates)(device, num_threads)
     # A working set moves no faster than a somewhat smaller one; sizes were measured in steps of four.
     by_size = measured["bytes_per_second"]
     fitting = [rate for size, rate in by_size if size > min(bytes, by_size[-1][0]) / 4]
@@ -56,11 +59,25 @@ def rates(device: str, num_threads: int) -> dict[str, Any]:
     return found
 
 
+def rates_anew(device: str, num_threads: int) -> dict[str, Any]:
+    """The better of the rates that were kept and those measured now, which is kept instead."""
+    kept, now = rates(device, num_threads), measure_rates(device, num_threads)
+    found = {
+        "bytes_per_second": list(map(max, kept["bytes_per_second"], now["bytes_per_second"])),
+        "flops_per_second": max(kept["flops_per_second"], now["flops_per_second"]),
+    }
+    store.write(kept_as(device, num_threads), found)
+    rates.cache_clear()
+    return found
+
+
 def measure_rates(device: str, num_threads: int = 1) -> dict[str, Any]:
     """The best rates seen: bytes a second by size of the working set, and float32 operations a second."""
     on_gpu = torch.device(device).type == "cuda"
     with threads(num_threads):
-        moved = [[size, _bandwidth(size, device)] for size in (SIZES_ON_GPU if on_gpu else SIZES)]
+        # Small GPUs hold no more than half of it at once: the context and the products need their part.
+        most = torch.cuda.mem_get_info(device)[0] / 2 if on_gpu else SIZES[-1]
+        moved = [[size, _bandwidth(size, device)] for size in SIZES_ON_GPU if size <= most]
         side = 8192 if on_gpu else 768
         a, b = torch.rand(side, side, device=device), torch.rand(side, side, device=device)
         arithmetic = 2 * side**3 / _best(lambda: torch.mm(a, b), device, calls=1)
@@ -82,8 +99,8 @@ def _convolving(device: str, number: int, channels: int, side: int) -> float:
 
 def _bandwidth(size: int, device: str) -> float:
     """Bytes a second with a working set of ``size``, by whatever moves them fastest: copy, fill or read."""
-    half = torch.ones(size // 8, device=device), torch.ones(size // 8, device=device)
     whole = torch.ones(size // 4, device=device)
+    half = whole.chunk(2)
     calls = max(1, math.ceil(2e6 / size) if torch.device(device).type == "cpu" else 20)
     moves = (lambda: half[0].copy_(half[1]), lambda: whole.fill_(1), lambda: whole.sum())
     return size / min(_best(move, device, calls) for move in moves)

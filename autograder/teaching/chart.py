@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -77,7 +78,7 @@ def draw_scores(dots: Mapping[str, Sequence[tuple[str, float]]], devices: Sequen
     axes = figure.add_subplot()
     figure.set_layout_engine("constrained")
     others = [device for device in devices if device != "here"]
-    colours = dict(zip(others, (RECORDED, LIMIT, GUESS, "#56B4E9"), strict=False)) | {"here": HERE}
+    colours = dict(zip(others, cycle((RECORDED, LIMIT, GUESS, "#56B4E9")), strict=False)) | {"here": HERE}
     for device in devices:
         points = [
             (ratio, y) for y, row in enumerate(dots.values()) for where, ratio in row if where == device

@@ -233,6 +233,7 @@ def _findings(
                     when,
                     unless,
                     device=device,
+                    on=device,
                     ratio=ratio,
                 )
             )

@@ -29,7 +29,7 @@ class Evidence:
     ``what`` is the title of a comparison, or a sentence. ``holds`` is None where it could not be found out;
     for ``kind`` "code" it is whether the article's own code does what the article says, and ``outdated``
     whether it warns. ``when`` is the condition that the cell stands for, ``unless`` the one that it lacks.
-    ``ratio`` is how many times faster, or smaller, on ``device``.
+    ``ratio`` is how many times faster, or smaller, on ``device`` of the kind ``on`` ("cpu", "cuda", "mps").
     """
 
     claim: str
@@ -42,6 +42,7 @@ class Evidence:
     link: str | None = None
     chapter: str = ""
     device: str | None = None
+    on: str | None = None
     ratio: Ratio | None = None
 
     def __post_init__(self) -> None:
@@ -124,7 +125,8 @@ class Score:
 
 
 def judge(claim: str, found: Iterable[Evidence]) -> Score:
-    """The verdicts on a claim. Raises ScoreError where its cells contradict each other.
+    """The verdicts on a claim, for each kind of device. Raises ScoreError where its cells contradict each
+    other, but not on a GPU: the record of one that no author has may come in any day.
 
     Documentation decides nothing about speed or memory. Where nothing was measured, it gives the rule.
     """
@@ -132,11 +134,36 @@ def judge(claim: str, found: Iterable[Evidence]) -> Score:
     advice = [one for one in mine if one.kind != "code" and one.holds is not None]
     said = [one for one in advice if one.kind == "documentation" and CLAIMS[claim].measurable]
     advice = [one for one in advice if one not in said]
-    word, rule = _advice(claim, advice)
+    word, rule = _on_each_kind(claim, advice)
     if said and not advice:
         rule = f"When {CLAIMS[claim].use}: so the documentation; there is no figure yet."
     kinds = tuple(dict.fromkeys(one.kind for one in advice))
     return Score(word, rule, _code([one for one in mine if one.kind == "code"]), kinds)
+
+
+def _on_each_kind(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
+    verdicts = {}
+    for kind in sorted({one.on for one in found if one.on}) or ["cpu"]:
+        there = [one for one in found if one.on in (None, kind)]
+        try:
+            verdicts[kind] = _advice(claim, there)
+        except ScoreError:
+            if kind == "cpu":
+                raise
+            verdicts[kind] = _not_parted(claim, there)
+    if len(verdicts) == 1:
+        return next(iter(verdicts.values()))
+    words = {word for word, _ in verdicts.values()}
+    names = {"cpu": "a CPU", "cuda": "a GPU", "mps": "Apple's GPU"}
+    rules = [f"On {names[kind]}, {rule[:1].lower()}{rule[1:]}" for kind, (_, rule) in verdicts.items()]
+    return words.pop() if len(words) == 1 else HOLDS_WHEN, " ".join(rules)
+
+
+def _not_parted(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
+    """The verdict of cells of which some hold and some do not, whatever their conditions say."""
+    held = {one.holds for one in found if not one.is_price}
+    word = HOLDS_WHEN if len(held) > 1 else HOLDS if held == {True} else DOES_NOT_PAY
+    return word, f"When {CLAIMS[claim].use}: {_figures(found)}; on what it depends is not known."
 
 
 def _advice(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:

@@ -22,7 +22,6 @@ from . import recordings
 from .claims import CLAIMS, SOURCES
 from .evidence import (
     MIME,
-    NEEDS_A_GPU,
     RUNS,
     WORDS,
     Evidence,
@@ -139,6 +138,7 @@ def _measured(
                 _evidence(cell, title),
                 holds=holds(cell.claim, ratio),
                 device=name or recording.device["name"],
+                on=recording.device["kind"],
                 ratio=ratio,
             )
 
@@ -222,7 +222,7 @@ def summary(found: Sequence[Evidence]) -> str:
     """How many claims have which verdict, and what the verdicts rest on."""
     verdicts = {claim: verdict_of(claim, found) for claim in CLAIMS}
     kinds = _counted(kind for verdict in verdicts.values() for kind in verdict.rests_on)
-    lacking = any(verdict.word == NEEDS_A_GPU for verdict in verdicts.values())
+    lacking = not any(one.on == "cuda" and one.device != HERE for one in found)
     said = ["No GPU was measured yet, so what is about GPUs is not decided."] if lacking else []
     for kind, claims in _by_kind().items():
         words = _counted(verdicts[claim].word for claim in claims)

@@ -87,6 +87,8 @@ def spans_of(profiled: torch.profiler.profile, device: str = "cpu") -> Spans:
 
 def busy(spans: Spans) -> float:
     """The share of the time from the first begin to the last end in which something ran."""
+    if not spans:
+        return 0.0
     total, until = 0.0, spans[0][1]
     for _, begin, end in sorted(spans, key=lambda span: span[1]):
         total += max(0.0, end - max(begin, until))
