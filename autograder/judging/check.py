@@ -172,7 +172,7 @@ class _Trial:
     def inputs_in_float64(self) -> tuple[Any, ...]:
         """The same arguments, with every floating-point number in float64."""
         there = replace(self, device=with_float64(self.device))
-        return change_tensors(there.inputs(), precise)
+        return tuple(change_tensors(value, precise) for value in there.inputs())
 
     def __str__(self) -> str:
         """Where it happened, with the inputs in short, so that the student can try the same."""
