@@ -216,6 +216,7 @@ def test_a_device_for_one_process_alone_is_told(monkeypatch: pytest.MonkeyPatch)
         smoke.CHECKS["two processes"][0]("cuda")
 
 
+@pytest.mark.slow
 def test_what_hangs_or_fails_in_the_smoke_test_is_told(
     course: Path, tmp_path: Path, monkeypatch, capsys
 ) -> None:
