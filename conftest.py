@@ -1,7 +1,5 @@
 """What runs where and when: notebooks count as slow tests, and the longest files start first."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter
@@ -44,40 +42,31 @@ EACH_FOR_ITSELF = [
     "tests/grading/test_guides.py",
     "tests/grading/test_new_chapter.py",
 ]
-LEFT_OUT = pytest.StashKey[Counter[str]]()
-
-
-def on_linux() -> bool:
-    return sys.platform.startswith("linux")
+ON_LINUX = sys.platform.startswith("linux")
+left_out: dict[str, int] = {}  # file -> how many of its slow tests
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--of-each-kind", action="store_true", help=f"of the slow tests, only those of {OF_EACH_KIND.name}"
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[LEFT_OUT] = Counter()
+    what = f"of the slow tests, only those of {OF_EACH_KIND.name}"
+    parser.addoption("--of-each-kind", action="store_true", help=what)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     there = collection_path.relative_to(config.rootpath).as_posix()
-    return True if there in LINUX_ONLY and not on_linux() else None
+    return True if there in LINUX_ONLY and not ON_LINUX else None
 
 
 def pytest_report_header() -> list[str]:
-    return [] if on_linux() else [f"left out, because grading needs Linux: {', '.join(LINUX_ONLY)}"]
+    return [] if ON_LINUX else [f"left out, because grading needs Linux: {', '.join(LINUX_ONLY)}"]
 
 
 @pytest.hookimpl(trylast=True)  # when the others have taken out what was not asked for
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.option.of_each_kind:
         chosen = of_each_kind()
-        left_out = [item for item in items if item.get_closest_marker("slow") and not chosen(item.nodeid)]
-        config.hook.pytest_deselected(items=left_out)
-        config.stash[LEFT_OUT].update(item.nodeid.partition("::")[0] for item in left_out)
-        gone = set(left_out)
+        gone = {item for item in items if item.get_closest_marker("slow") and not chosen(item.nodeid)}
+        config.hook.pytest_deselected(items=gone)
+        left_out.update(Counter(item.nodeid.partition("::")[0] for item in gone))
         items[:] = [item for item in items if item not in gone]
     items.sort(key=lambda item: place(item.nodeid))
 
@@ -102,23 +91,22 @@ def place(test: str) -> int:
 @pytest.hookimpl(tryfirst=True)  # before nbval starts a kernel
 def pytest_runtest_setup(item: pytest.Item) -> None:
     needed.guard(item)
-    if on_linux():
+    if ON_LINUX:
         forked_kernels.use(item.path.suffix == ".ipynb")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: object, error: object) -> None:
     """What a process of pytest-xdist left out, which all of them do alike."""
-    config, output = node.config, getattr(node, "workeroutput", {})
-    config.stash[LEFT_OUT] = Counter(output.get("left_out", {})) or config.stash[LEFT_OUT]
+    left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["left_out"] = dict(session.config.stash[LEFT_OUT])
+        session.config.workeroutput["left_out"] = left_out
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """One short list of what was left out, and what would bring it back."""
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
     lacking = Counter(found for why in reasons for found in re.findall(r"needs (\S+: .*)", why))
@@ -127,11 +115,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for what, number in lacking.most_common():
             terminalreporter.line(f"{number:5} tests need {what}")
         terminalreporter.line(f"To have them run, on Debian and Ubuntu: {needed.INSTALL}")
-    if left_out := config.stash[LEFT_OUT]:
+    if left_out:
         terminalreporter.section("left out here, run by make test-all")
         notebooks = sum(file.endswith(".ipynb") for file in left_out)
         terminalreporter.line(f"{notebooks:5} notebooks of course/ and solutions/")
-        for file, number in left_out.most_common():
+        for file, number in Counter(left_out).most_common():
             if not file.endswith(".ipynb"):
                 terminalreporter.line(f"{number:5} tests of {file}")
 

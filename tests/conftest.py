@@ -1,11 +1,8 @@
 """What all tests share: the repository, and runs like those of a shell without this machine's habits."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -30,9 +27,3 @@ def browser() -> Iterator:
         browser = chromium.launch(engines)
         yield browser
         browser.close()
-
-
-@pytest.fixture(scope="session")
-def root() -> Path:
-    """The repository."""
-    return Path(__file__).resolve().parent.parent

@@ -4,8 +4,6 @@ A notebook's kernel starts in 0.1 s then, and ends without taking torch down: bo
 ``use`` says whether this process starts its kernels so; as a script, this is what they are copied from.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -61,9 +59,8 @@ class ForkedKernel(LocalProvisioner):
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
         if ForkedKernel.original is None:
-            ForkedKernel.original = subprocess.Popen(
-                [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            )
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            ForkedKernel.original = subprocess.Popen([sys.executable, __file__], text=True, **pipes)
         original = ForkedKernel.original
         assert original.stdin and original.stdout
         asked = {"file": cmd[cmd.index("-f") + 1], "folder": kwargs["cwd"], "environment": kwargs["env"]}

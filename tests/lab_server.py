@@ -3,29 +3,21 @@
 python lab_server.py FOLDER PAGE …    start it in FOLDER, get the pages and stop it
 """
 
-import os
 import re
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import programs
-
-# A guard against a hang, not an expectation.
-PATIENCE = 300
+from programs import PATIENCE
 
 
 @contextmanager
-def running_lab(
-    course: Path, home: Path, python: str | None = sys.executable, patience: float = PATIENCE
-) -> Iterator[str]:
+def running_lab(course: Path, home: Path, python: str | None = sys.executable, **more) -> Iterator[str]:
     """Run `make lab` in ``course``; gives the address that it prints, with its token.
 
     It runs as on a second time in the environment of ``python``; without one it installs its own. Settings,
@@ -34,27 +26,15 @@ def running_lab(
     if python:
         mark_installed(course, python)
     log = home / "lab.log"
-    with log.open("w") as stream:
-        server = subprocess.Popen(
-            ["make", "lab", *([f"PYTHON={python}"] if python else []), "ARGS=--port=0"],
-            cwd=course,
-            env=environment(home),
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-        )
-    try:
-        found = None
-        end = time.monotonic() + patience
+
+    def address() -> str | None:
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/lab\S*token=\w+(?=\s)", log.read_text())
         # It prints the address a moment before it listens there.
-        while not (found and listens(int(found[1]))):
-            assert server.poll() is None and time.monotonic() < end, log.read_text()
-            time.sleep(0.1)
-            found = re.search(r"http://127\.0\.0\.1:(\d+)/lab\S*token=\w+(?=\s)", log.read_text())
-        yield found[0]
-    finally:
-        stop(server)
+        return found[0] if found and listens(int(found[1])) else None
+
+    make = ["make", "lab", *([f"PYTHON={python}"] if python else []), "ARGS=--port=0"]
+    with programs.running(log, address, *make, cwd=course, env=environment(home), **more) as found:
+        yield found
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -86,20 +66,6 @@ def get(address: str, page: str) -> str:
 def mark_installed(course: Path, python: str = sys.executable) -> None:
     """Tell the Makefile in ``course`` that nothing is to be installed into the environment of ``python``."""
     (course / f".ready{python.replace('/', '-').replace(' ', '-')}").touch()
-
-
-def stop(server: subprocess.Popen) -> None:
-    """End a server with all that it started."""
-    os.killpg(server.pid, signal.SIGTERM)
-    server.wait(PATIENCE)
-    try:
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            os.killpg(server.pid, 0)  # raises when nobody is left
-            time.sleep(0.1)
-        os.killpg(server.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def main(folder: str, *pages: str) -> None:

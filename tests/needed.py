@@ -4,23 +4,16 @@ A test says ``@pytest.mark.needs("chromium")``, or asks for a fixture of ``FIXTU
 is for what may hurt the machine that it runs on: it needs a sandbox that has just shown that it holds.
 """
 
-from __future__ import annotations
-
 import functools
 import glob
 import os
 import shutil
-import subprocess
 import sys
 
 import pytest
+from programs import printed
 
-FIXTURES = {
-    "browser": "chromium",
-    "postgres": "postgresql",
-    "box": "bubblewrap",
-    "one_sandbox": "bubblewrap",
-}
+FIXTURES = {"browser": "chromium", "postgres": "postgresql", "box": "bubblewrap", "one_sandbox": "bubblewrap"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 POSTGRESQL = "/usr/lib/postgresql/*/bin/initdb"  # where Debian keeps it, by version
 INSTALL = "sudo make programs"
@@ -51,16 +44,13 @@ def node_packages() -> str:
     """Where npm keeps what is installed for all; a folder that does not exist, where there is no npm."""
     if not (shutil.which("node") and (npm := shutil.which("npm"))):
         return "no npm"
-    done = subprocess.run([npm, "root", "--global"], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    return printed(npm, "root", "--global").strip()
 
 
 def needs(item: pytest.Item) -> list[str]:
     """The programs that a test needs."""
     named = [name for mark in item.iter_markers("needs") for name in mark.args]
-    named += [
-        program for fixture, program in FIXTURES.items() if fixture in getattr(item, "fixturenames", [])
-    ]
+    named += [FIXTURES[name] for name in getattr(item, "fixturenames", []) if name in FIXTURES]
     return [*named, *(["bubblewrap"] if item.get_closest_marker("attack") else [])]
 
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,17 +11,14 @@ import nbformat
 import pytest
 from filelock import FileLock
 from nbclient import NotebookClient
+from programs import PATIENCE, run
 from repository import ROOT
 
-PATIENCE = 900  # seconds: a guard against a hang, not an expectation
 COLAB = ROOT / "environments" / "colab.txt"
 # Name -> Python, files that say what is installed, and how pip is called.
 PROJECT = ROOT / "pyproject.toml"
 OLDEST = ["--resolution", "lowest-direct", "--requirement", str(PROJECT), "ipykernel>=6.17.1"]
-VERSIONS = {
-    "colab": ("3.13", [COLAB], ["--requirement", str(COLAB)]),
-    "oldest": ("3.10", [PROJECT], OLDEST),
-}
+VERSIONS = {"colab": ("3.13", [COLAB], ["--requirement", str(COLAB)]), "oldest": ("3.10", [PROJECT], OLDEST)}
 
 
 def execute(notebook: nbformat.NotebookNode, python: Path, folder: Path, kernels: Path, env: dict) -> None:
@@ -55,12 +51,9 @@ def python_with(name: str) -> Path:
         if uv is None:
             pytest.skip("uv is needed, to install other versions")
         shutil.rmtree(folder, ignore_errors=True)
-        commands = [
-            ["venv", "--quiet", "--python", str(base), str(folder)],
-            ["pip", "install", "--quiet", "--python", str(python), *arguments],
-        ]
-        for command in commands:
-            made = subprocess.run([uv, *command], capture_output=True, text=True, check=False)
+        make = ["venv", "--quiet", "--python", base, folder]
+        for command in (make, ["pip", "install", "--quiet", "--python", python, *arguments]):
+            made = run(uv, *command)
             if made.returncode:
                 shutil.rmtree(folder, ignore_errors=True)
                 reason = made.stderr.strip().splitlines()[-1:]
@@ -76,6 +69,6 @@ def _interpreter(version: str) -> Path:
     # pyenv has a program for each version it keeps, which works where that one is chosen.
     kept = sorted(Path(found).parents[1].glob(f"versions/{version}.*/bin/{name}")) if found else []
     for path in [*kept, *([Path(found)] if found else []), Path(sys.executable)]:
-        if not subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode:
+        if not run(path, "-c", "").returncode:
             return path
     raise AssertionError("the Python that runs this does not run")

@@ -1,4 +1,4 @@
-"""A CUDA device that is not there: its tensors say ``cuda:0``, and lie on the CPU.
+"""A GPU that is not there: its tensors say ``cuda:0``, or ``mps:0``, and lie on the CPU.
 
 Code for a GPU runs through, with real numbers and gradients. Two devices in one call raise, and so does
 NumPy, as on a GPU; what makes the host wait is listed. It looks at the calls of torch that Python makes, and
@@ -20,7 +20,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-GPU = torch.device("cuda", 0)
+KIND = "cuda"  # or "mps", while that is pretended
 Tensor = torch.Tensor
 # Calls that take tensors of several devices on a GPU, too: they send one to the other.
 MIXING = {"copy_", "to", "type_as", "set_", "_foreach_copy_", "_has_compatible_shallow_copy_type"}
@@ -30,6 +30,7 @@ WAITS = {
     "__bool__", "__float__", "__index__", "__int__", "allclose", "bincount", "cpu", "equal", "item",
     "masked_select", "nonzero", "tolist", "unique", "unique_consecutive",
 }  # fmt: skip
+WIDE = (torch.float64, torch.complex128)  # which Apple's GPU does not have
 # They make a tensor on the CPU where nobody says where.
 MAKERS = {
     "arange", "as_tensor", "empty", "empty_strided", "eye", "from_file", "full", "linspace", "logspace",
@@ -67,7 +68,7 @@ class Pretended(TorchFunctionMode):
         """An index out of range stops the GPU: as on a real one, whatever is asked of it then raises."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", str(func))
-        there = any(map(_on, tree_leaves((args, kwargs)))) or _asked(func, name, args, kwargs) == "cuda"
+        there = any(map(_on, tree_leaves((args, kwargs)))) or _asked(func, name, args, kwargs) == KIND
         if self.stopped and there and name != "__get__":
             raise torch.AcceleratorError("CUDA error: device-side assert triggered")
         try:
@@ -87,10 +88,10 @@ def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -
     there = [leaf for leaf in leaves if isinstance(leaf, OnGpu)]
     if func is torch.device or name == "_parse_to":  # they only read what is asked
         return func(*args, **kwargs)
-    if func in (Tensor.device.__get__, Tensor.is_cuda.__get__):
-        if _on(args[0]):
-            return True if func == Tensor.is_cuda.__get__ else GPU
-        return func(*args)
+    if func == Tensor.device.__get__:
+        return torch.device(KIND, 0) if _on(args[0]) else func(*args)
+    if func == Tensor.is_cuda.__get__:
+        return KIND == "cuda" if _on(args[0]) else func(*args)
     asked = _asked(func, name, args, kwargs)
     if func == Tensor.data.__set__:
         return _move(*args)
@@ -118,7 +119,10 @@ def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -
         return result  # it worked in place
     if not any(isinstance(leaf, Tensor) for leaf in tree_leaves(result)):
         return result
-    on_gpu = asked == "cuda" or (asked is None and bool(there))
+    on_gpu = asked == KIND or (asked is None and bool(there))
+    if on_gpu and KIND == "mps" and any(leaf.dtype in WIDE for leaf in tree_leaves(result) if _is(leaf)):
+        lacks = "the MPS framework doesn't support float64. Please use float32 instead."
+        raise TypeError(f"Cannot convert a MPS Tensor to float64 dtype as {lacks}")
     return tree_map(_outer if on_gpu else _inner, result)
 
 
@@ -128,7 +132,7 @@ def _asked(func: Any, name: str, args: Any, kwargs: Any) -> str | None:
         return "cpu"
     for one in [kwargs.get("device"), *(args[1:2] if name == "to" else ())]:
         if _on(one):
-            return "cuda"
+            return KIND
         if isinstance(one, Tensor):
             return "cpu"
         if isinstance(one, (str, torch.device)):
@@ -142,9 +146,9 @@ def _on(value: object) -> bool:
 
 def _to_cpu(leaf: Any) -> Any:
     """The same for the CPU: a device, the name of one, or a tensor."""
-    if isinstance(leaf, torch.device) and leaf.type == "cuda":
+    if isinstance(leaf, torch.device) and leaf.type == KIND:
         return torch.device("cpu")
-    if isinstance(leaf, str) and leaf.partition(":")[0] == "cuda":
+    if isinstance(leaf, str) and leaf.partition(":")[0] == KIND:
         return "cpu"
     return leaf
 
@@ -155,6 +159,10 @@ def _to_tf32(leaf: Any) -> Any:
         return leaf
     rounded = (leaf.detach().view(torch.int32) + (1 << 12) >> 13 << 13).view(torch.float32)
     return leaf + (rounded - leaf).detach()
+
+
+def _is(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor)
 
 
 def _outer(leaf: Any) -> Any:
@@ -183,14 +191,14 @@ def _move(tensor: Tensor, data: Tensor) -> None:
 def _refuse(name: str, func: Any, args: Any, leaves: list[Tensor]) -> None:
     """Raise as a GPU does, where one call takes tensors of two devices; a single number may be anywhere."""
     if name in ("numpy", "__array__"):
-        raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
+        raise TypeError(f"can't convert {KIND}:0 device type tensor to numpy. Use Tensor.cpu() first.")
     if name in MIXING or func == Tensor.grad.__set__:
         return
     if name in INDEXING:
         leaves = [args[0], *(leaf for leaf in args[2:] if isinstance(leaf, Tensor))]
     with torch._C.DisableTorchFunction():
         if any(not _on(leaf) and leaf.dim() > 0 for leaf in leaves):
-            found = "found at least two devices, cuda:0 and cpu!"
+            found = f"found at least two devices, {KIND}:0 and cpu!"
             raise RuntimeError(f"Expected all tensors to be on the same device, but {found} (in {name})")
 
 
@@ -245,6 +253,10 @@ SAID = {
 }
 
 
+# And torch.mps of Apple's.
+APPLES = {"is_available": True, "synchronize": None, "manual_seed": None, "current_allocated_memory": 0}
+
+
 def says(value: object) -> Callable[..., Any]:
     """A function that always gives this."""
     return lambda *args, **kwargs: value
@@ -261,7 +273,7 @@ class Autocast(torch.autocast):
     """Autocast for the GPU, done on the CPU, with the type that a GPU takes by itself."""
 
     def __init__(self, device_type: str, dtype: torch.dtype | None = None, *args: Any, **kwargs: Any) -> None:
-        if device_type == "cuda":
+        if device_type == KIND:
             device_type, dtype = "cpu", dtype or torch.float16
         super().__init__(device_type, dtype, *args, **kwargs)
 
@@ -282,16 +294,21 @@ def lifted(transform: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def pretended_gpu() -> Iterator[Pretended]:
-    """While it lasts, there is a CUDA device."""
+def pretended_gpu(kind: str = "cuda") -> Iterator[Pretended]:
+    """While it lasts, there is a CUDA device, or Apple's."""
     accelerator = {"current_stream": SAID["current_stream"], "current_device_index": 0}
-    replaced = {f"torch.cuda.{name}": says(value) for name, value in SAID.items()}
-    replaced |= {f"torch.accelerator.{name}": says(value) for name, value in accelerator.items()}
-    replaced |= {f"torch.cuda.{name}": Nothing for name in ("Event", "Stream", "CUDAGraph", "graph")}
+    if kind == "cuda":
+        replaced = {f"torch.cuda.{name}": says(value) for name, value in SAID.items()}
+        replaced |= {f"torch.accelerator.{name}": says(value) for name, value in accelerator.items()}
+        replaced |= {f"torch.cuda.{name}": Nothing for name in ("Event", "Stream", "CUDAGraph", "graph")}
+    else:
+        replaced = {f"torch.mps.{name}": says(value) for name, value in APPLES.items()}
+        replaced["torch.mps.Event"] = Nothing
     for name in ("vmap", "grad", "grad_and_value", "jacrev", "jacfwd", "hessian"):
         replaced[f"torch.func.{name}"] = lifted(getattr(torch.func, name))
     replaced |= {"torch.autocast": Autocast, "torch.amp.autocast": Autocast, "torch.Generator": Generator}
     with ExitStack() as stack:
+        stack.enter_context(patch(f"{__name__}.KIND", kind))
         for name, value in replaced.items():
             stack.enter_context(patch(name, value))
         stack.enter_context(torch.backends.cudnn.flags(enabled=True, allow_tf32=True))

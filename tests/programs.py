@@ -1,11 +1,16 @@
 """Programs that tests start, and what these say."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-PATIENCE = 600  # seconds: a guard against a hang, not an expectation
+PATIENCE = 900  # seconds: a guard against a hang, not an expectation
 
 
 def run(*command: object, **options) -> subprocess.CompletedProcess[str]:
@@ -14,6 +19,47 @@ def run(*command: object, **options) -> subprocess.CompletedProcess[str]:
         options["stdin"] = subprocess.DEVNULL
     words = [str(word) for word in command]
     return subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False, **options)
+
+
+def printed(*command: object, **options) -> str:
+    """What a program printed, which must have ended well."""
+    done = run(*command, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def until(ready: Callable[[], Any], process: Any = None, log: Any = None, patience=PATIENCE) -> Any:
+    """What ``ready`` finds as soon as it has something; the process must not end before that."""
+    end = time.monotonic() + patience
+    while not (found := ready()):
+        ended = process and process.poll() is not None
+        assert not ended and time.monotonic() < end, log.read_text() if log else "waited too long"
+        time.sleep(0.1)
+    return found
+
+
+@contextmanager
+def running(log: Path, ready: Callable[[], Any], *command, patience=PATIENCE, **options) -> Iterator[Any]:
+    """A program that runs until the block ends, and what ``ready`` finds when it has something."""
+    with log.open("w") as stream:
+        where: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": stream, "stderr": stream}
+        words = [str(word) for word in command]
+        process = subprocess.Popen(words, start_new_session=True, **where, **options)
+    try:
+        yield until(ready, process, log, patience)
+    finally:
+        stop(process)
+
+
+def stop(process: subprocess.Popen) -> None:
+    """End a program with all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(PATIENCE)
+        for _ in range(300):
+            os.killpg(process.pid, 0)  # raises when nobody is left
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -29,9 +75,7 @@ def python(code: str, *arguments: object, **options) -> subprocess.CompletedProc
 
 def git(folder: Path, *arguments: str) -> str:
     """What git says of a repository. It belongs to Ada."""
-    done = run("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return printed("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments, cwd=folder)
 
 
 def commit(folder: Path) -> None:

@@ -1,11 +1,15 @@
 """What many tests look at: the repository's own notebooks and scripts, each read once."""
 
+import shutil
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import nbformat
+import pytest
 
 from autograder.authoring import builder
+from autograder.authoring.git import git
 
 ROOT = Path(__file__).resolve().parent.parent
 # Scripts; those of the numbered chapters begin with a digit.
@@ -26,3 +30,18 @@ def notebook(path: Path) -> nbformat.NotebookNode:
 def built(source: Path) -> nbformat.NotebookNode:
     """The notebook that a script says; nobody may change it."""
     return builder.build(source)
+
+
+def all_files() -> list[str]:
+    """The names of the files that are in git, or could be."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no git checkout")
+    names = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    return [name for name in names if (ROOT / name).is_file()]
+
+
+def copy_files(folder: Path, names: Iterable[str]) -> None:
+    """Copy files, as they are now, to the same places in another folder."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)

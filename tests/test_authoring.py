@@ -42,9 +42,8 @@ assert twice(1) == 2
 assert twice("ab") == "abab"
 ### END HIDDEN TESTS
 """
-CHAPTER = (
-    "# %% [markdown]\n# # One\n\n# %%\nimport os\n\nprint(os.path.basename(os.getcwd()))\n\n# %%\n1 + 1\n"
-)
+WHERE = "print(os.path.basename(os.getcwd()))"
+CHAPTER = f"# %% [markdown]\n# # One\n\n# %%\nimport os\n\n{WHERE}\n\n# %%\n1 + 1\n"
 GIVEN = '# %% tags=["x"] id="setup" role="given"\nimport torch\n'
 
 
@@ -206,9 +205,8 @@ def test_a_cell_marked_in_jupyterlab_is_built(course, pair):
     new = nbformat.v4.new_code_cell("check(twice, points=2)", metadata={"nbgrader": data})
     in_jupyterlab(course, ".ipynb", lambda cells: cells.append(new))
     assert "twice_more" in pair.read_text() and 'id="twice_more"' not in pair.read_text()
-    assert builder.build(pair).cells[-1].metadata.nbgrader == {
-        **data, "points": 2, "schema_version": 3, "task": False
-    }  # fmt: skip
+    more = {"points": 2, "schema_version": 3, "task": False}
+    assert builder.build(pair).cells[-1].metadata.nbgrader == data | more
     assert lighter(pair.read_text()).endswith('\n# %% id="twice_more" role="test"\ncheck(twice, points=2)\n')
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import lab_server
 import pytest
-from programs import commit, environment, run
-from repository import ROOT
+from programs import commit, environment, printed, run
+from repository import ROOT, copy_files
 
 from autograder.authoring import bundle
 
@@ -46,9 +46,7 @@ def checkout(tmp_path: Path) -> Path:
         pytest.skip("this is no git checkout")
     here = tmp_path / "checkout"
     more = ["solutions/01_tensor_creation/01_tensor_creation.py", "tests/answers/01_tensor_creation.py"]
-    for name in [*bundle.course_files(ROOT), *more]:
-        (here / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, here / name)
+    copy_files(here, [*bundle.course_files(ROOT), *more])
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (here / "pyproject.toml").write_text(text[: text.index("[project]")] + PROJECT)
     (here / ".gitignore").write_text((ROOT / ".gitignore").read_text())
@@ -86,12 +84,11 @@ def index(tmp_path: Path) -> Path:
 @pytest.mark.needs("bubblewrap")  # it cuts the network off
 def test_a_bundle_installs_and_opens_without_a_network(checkout, index, tmp_path):
     wheels = environment(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(index))
-    made = run("make", "bundle", f"BASE={sys.executable}", cwd=checkout, env=wheels)
-    assert made.returncode == 0, made.stdout + made.stderr
+    said = printed("make", "bundle", f"BASE={sys.executable}", cwd=checkout, env=wheels)
     (archive,) = (path for path in (checkout / "build").iterdir() if path.name != "lib")
     python = "{}.{}".format(*sys.version_info)
     assert archive.name.startswith(f"fast-pytorch-7.8-py{python}-") and archive.suffix == ".tar"
-    assert re.search(rf"^build/{archive.name}: [\d.]+ MB, for Python {python} on ", made.stdout, re.MULTILINE)
+    assert re.search(rf"^build/{archive.name}: [\d.]+ MB, for Python {python} on ", said, re.MULTILINE)
 
     place = tmp_path / "another place"
     with tarfile.open(archive) as tar:

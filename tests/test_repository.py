@@ -1,6 +1,5 @@
 """What GitHub and others read of the repository: workflows, forms, the container, and Binder."""
 
-import importlib.util
 import json
 import os
 import re
@@ -110,8 +109,7 @@ def test_the_container_is_that_of_the_environment() -> None:
 
 @pytest.mark.slow
 def test_repo2docker_takes_the_environment() -> None:
-    if not importlib.util.find_spec("repo2docker"):
-        pytest.skip("jupyter-repo2docker is not installed")
+    pytest.importorskip("repo2docker", reason="jupyter-repo2docker is not installed")
     done = run(sys.executable, "-m", "repo2docker", "--no-build", "--debug", ".", cwd=ROOT)
     said = done.stderr + done.stdout
     assert done.returncode == 0, said

@@ -4,7 +4,6 @@ import json
 import os
 import platform
 import re
-import shutil
 import sys
 import time
 from importlib import metadata
@@ -18,7 +17,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from programs import environment as clean
 from programs import run
-from repository import ROOT
+from repository import ROOT, copy_files
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -44,8 +43,6 @@ case "$*" in
     "-m pip install"*) exit {pip} ;;
 esac
 """
-
-
 LAB_NEEDS = (
     ".ci/programs", ".ci/ready_for_lab.py", ".jupyter/overrides.json", "Makefile", "constraints.txt",
     "course/index.ipynb", "course/index.py", "pyproject.toml",
@@ -57,9 +54,7 @@ HERE = "Kurs Schnelles PyTörch (WS 26) 快速"
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """The files that set-up needs, in a folder without .venv."""
-    for name in LAB_NEEDS:
-        (tmp_path / HERE / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / HERE / name)
+    copy_files(tmp_path / HERE, LAB_NEEDS)
     return tmp_path / HERE
 
 
@@ -101,15 +96,13 @@ def make(checkout: Path, python: FakePython):
 # What make says before it installs anything.
 
 
-@pytest.mark.parametrize(
-    ("target", "version"), [("lab", "3.8.18"), ("test", "3.14.0"), ("notebooks", "3.8.18")]
-)
-def test_a_python_too_old_or_too_new_is_refused(make, python, target, version):
-    python.becomes(version=version)
-    for done in (make(target), make(target, f"PYTHON={python.path}")):
-        assert done.returncode
-        assert "Python 3.10 to 3.13 is needed" in done.stderr and f"Python {version}" in done.stderr
-        assert f"make {target} BASE=/path/to/python3.12" in done.stderr
+def test_a_python_too_old_or_too_new_is_refused(make, python):
+    for target, version in {"lab": "3.8.18", "test": "3.14.0", "notebooks": "3.8.18"}.items():
+        python.becomes(version=version)
+        for done in (make(target), make(target, f"PYTHON={python.path}")):
+            assert done.returncode
+            assert "Python 3.10 to 3.13 is needed" in done.stderr and f"Python {version}" in done.stderr
+            assert f"make {target} BASE=/path/to/python3.12" in done.stderr
     assert python.calls() == []
 
 
@@ -199,9 +192,8 @@ def unpack_wheels(checkout: Path, made_for: str) -> None:
     """What a bundle has and a checkout has not."""
     (checkout / "wheels").mkdir(exist_ok=True)
     (checkout / "wheels/made-for.txt").write_text(f"{made_for}\n")
-    (checkout / "autograder" / "authoring").mkdir(parents=True, exist_ok=True)
-    for name in ("__init__.py", "authoring/__init__.py", "authoring/bundle.py"):
-        shutil.copy(ROOT / "autograder" / name, checkout / "autograder" / name)
+    modules = ("__init__.py", "authoring/__init__.py", "authoring/bundle.py")
+    copy_files(checkout, (f"autograder/{name}" for name in modules))
 
 
 @pytest.mark.parametrize("target", [("lab",), ("lab", "PYTHON=python3")])
@@ -350,12 +342,9 @@ def test_environment_agrees_with_the_project():
 
 
 def test_ci_runs_what_the_readme_says():
-    script = ROOT / ".ci/run"
-    assert os.access(script, os.X_OK)
-    first, *lines = script.read_text().splitlines()
-    assert first == "#!/usr/bin/env bash"
-    commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
-    assert commands == ["make test"]
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+    commands = [line for line in (ROOT / ".ci/run").read_text().splitlines() if not line.startswith("#")]
+    assert commands == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', "make test"]
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert any(re.search(r"^make test\b", block, re.MULTILINE) for block in blocks)
 

@@ -1,16 +1,13 @@
 """How long the commands take stands in one file, and pages say what is in it."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy
-import subprocess
-from pathlib import Path
 
 import pytest
+from programs import printed
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 TIMES = runpy.run_path(str(ROOT / "benchmarks" / "times.py"))
 KEPT = json.loads((ROOT / "data" / "times.json").read_text())
 
@@ -32,6 +29,6 @@ def test_the_words_are_those_of_the_figures() -> None:
 
 
 def test_help_says_them_too() -> None:
-    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    said = printed("make", "help", cwd=ROOT)
     for name in ("check", "test"):
         assert re.search(rf"^make {name} .*\({KEPT['words'][name]}\)$", said, re.MULTILINE)

@@ -14,7 +14,7 @@ from ..measuring.clocks import devices
 from ..measuring.costs import costs
 from ..measuring.decide import FAR, SAME
 from ..measuring.duel import DuelError, Verdict, fresh_inputs
-from ..measuring.gpus import refused
+from ..measuring.gpus import refused, with_float64
 from ..measuring.limits import limit
 from ..measuring.selfcheck import TooNoisy
 from ..measuring.units import counted, size, times
@@ -161,7 +161,7 @@ def _expect_right(
         got, expected = call(function, mine, said), against(*theirs)
         exact = None
         if any(tensor.dtype in SHORT for tensor in tensors(expected)):
-            exact = against(*change_tensors(fresh_inputs(on, seed, device), precise))
+            exact = against(*change_tensors(fresh_inputs(on, seed, with_float64(device)), precise))
         if found := difference(got, expected, exact, tolerance):
             raise AnswerError("failed", f"not timed, because the answer is wrong: {found}")
         if found := change_of_inputs(mine, theirs, against, tolerance):
@@ -181,7 +181,7 @@ def _on_apples_gpu(
         _expect_right(function, against, on, "mps", tolerance, [])
         verdict = answer.duel(against, on, threshold=1, device="mps", tolerance=tolerance, seconds=seconds)
     except (AnswerError, DuelError, TypeError, NotImplementedError) as problem:
-        why = refused("mps", problem.__cause__ or problem) or str(problem).split("\n")[0]
+        why = refused("mps", problem) or str(problem).split("\n")[0]
         return f"Not timed on Apple's GPU: {why}."
     ratio = verdict.ratio
     return (

@@ -47,8 +47,8 @@ def channels_last(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def precise(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values in float64, where they are floating point, and their device has it."""
-    return tensor.double() if tensor.is_floating_point() and tensor.device.type != "mps" else tensor
+    """The same values in float64, where they are floating point."""
+    return tensor.double() if tensor.is_floating_point() else tensor
 
 
 def argument_names(function: Callable[..., object], number: int) -> list[str]:

@@ -63,12 +63,17 @@ def is_rocm() -> bool:
     return torch.version.hip is not None
 
 
-def refused(device: str | torch.device, error: BaseException) -> str | None:
+def with_float64(device: str) -> str:
+    """A device that has float64, to calculate there what comes out on ``device``."""
+    return "cpu" if torch.device(device).type == "mps" else device
+
+
+def refused(device: str, error: BaseException | None) -> str | None:
     """What Apple's GPU does not have that a call needed; None for another error, or device."""
-    if torch.device(device).type != "mps":
-        return None
-    if isinstance(error, TypeError) and "float64" in str(error):
-        return "it has no float64"
-    if isinstance(error, NotImplementedError):
-        return str(error).partition(". ")[0]
+    while error and torch.device(device).type == "mps":
+        if isinstance(error, TypeError) and "float64" in str(error):
+            return "it has no float64"
+        if isinstance(error, NotImplementedError) and "MPS device" in str(error):
+            return str(error).partition(". ")[0]
+        error = error.__cause__
     return None

@@ -9,10 +9,8 @@ from axe_playwright_python.sync_playwright import Axe
 from lab_notebook import menu
 from playwright.sync_api import Page, expect
 
-IN_LAB = [
-    ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-RenderedMarkdown",
-    ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-OutputArea-output",
-]
+PARTS = ("RenderedMarkdown", "OutputArea-output")
+IN_LAB = [f".jp-NotebookPanel:not(.lm-mod-hidden) .jp-{part}" for part in PARTS]
 
 
 def findings(page: Page, *selectors: str) -> list[str]:

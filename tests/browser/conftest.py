@@ -1,7 +1,5 @@
 """JupyterLab on a copy of the course, and a real browser to look at it."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,6 +10,7 @@ import pytest
 from lab_server import running_lab
 from PIL import Image
 from playwright.sync_api import Browser, Page
+from repository import ROOT, copy_files
 
 COURSE = [".jupyter", "Makefile", "constraints.txt", "nbgrader_config.py", "pyproject.toml"]
 COURSE += ["autograder", "course", "data", "exercises", "solutions"]
@@ -38,14 +37,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory, root: Path, home: Path) -> Path:
+def course(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Path:
     """A copy of the course, with an exchange for nbgrader."""
     course = tmp_path_factory.mktemp("course")
     for name in COURSE:
-        copy = shutil.copytree if (root / name).is_dir() else shutil.copy
-        copy(root / name, course / name)
-    (course / ".ci").mkdir()
-    shutil.copy(root / ".ci/ready_for_lab.py", course / ".ci")
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, course / name)
+    copy_files(course, [".ci/ready_for_lab.py"])
     exchange, fetched = home / "exchange", course / "fetched"
     for folder in (exchange, fetched):
         folder.mkdir()

@@ -42,9 +42,8 @@ class Notebook:
 
     def cell(self, source: str) -> Locator:
         """The first code cell with this text in its source."""
-        return self.panel.locator(".jp-CodeCell").filter(
-            has=self.page.locator(".jp-Cell-inputArea", has_text=source)
-        ).first  # fmt: skip
+        code = self.page.locator(".jp-Cell-inputArea", has_text=source)
+        return self.panel.locator(".jp-CodeCell").filter(has=code).first
 
     def card(self, source: str) -> Locator:
         """The card under the first test cell with this text in its source."""

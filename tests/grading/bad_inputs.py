@@ -71,22 +71,20 @@ def duplicates(release: NotebookNode) -> bytes:
 
 DEEP, LONG = 100_000, 30_000
 NAMES = (None, 7, [], {}, "", "\0", "\ud800", "x" * 1_000_000, {"grade_id": []}, True)
+NAMED = [{"nbgrader": {"grade_id": name, "solution": True}} for name in NAMES]
 METADATA = (None, 7, [], "text", {"nbgrader": []}, {"nbgrader": "x"}, {"nbgrader": {"points": {}}})
 ATTACHED = (7, [], "x", {"a": 7}, {"a": {"image/png": {}}}, {"\ud800": {"image/png": "x"}}, {"a": []})
+OUTPUTS = [7, None, {"output_type": []}, {"data": 1}]
 ODD: dict[str, Content] = {
     "format_3": version_3,
     "five_thousand_digits": with_raw("9" * 5000),
     "a_million_digits": with_raw(f"-{'1' * 1_000_000}"),
     "infinity": with_raw('[NaN, Infinity, -Infinity, 1e999, "\\ud800"]'),
-    "names": with_last(
-        new_code_cell("1"), "metadata", [{"nbgrader": {"grade_id": one, "solution": True}} for one in NAMES]
-    ),
+    "names": with_last(new_code_cell("1"), "metadata", NAMED),
     "metadata": with_last(new_code_cell("1"), "metadata", METADATA),
     "attachments": with_last(new_markdown_cell("!"), "attachments", ATTACHED),
     "duplicates": duplicates,
-    "outputs": with_last(
-        new_code_cell("1"), "outputs", [[7, None, {"output_type": []}, {"data": 1}] * 30_000]
-    ),
+    "outputs": with_last(new_code_cell("1"), "outputs", [OUTPUTS * 30_000]),
     "metadata_of_the_notebook": with_(metadata={"autograder": {"finished": "2030", "problem": "none"}}),
     "surrogates": with_answer("# \ud800 \udfff are no characters"),
     "nothing_else": with_(metadata=None, nbformat_minor="many"),

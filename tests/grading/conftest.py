@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from grading_class import Says, a_class
 from postgres import Postgres
+from repository import ROOT
+from watched_class import INBOUND
 
 from autograder.authoring.builder import build, solution_sources
 from autograder.authoring.scratch_course import ScratchCourse
@@ -58,10 +60,19 @@ def shared_by_all_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 
 @pytest.fixture
-def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
     """A class of its own for each test, not graded yet, in the current folder."""
-    made = a_class(tmp_path / "class", root)
+    made = a_class(tmp_path / "class")
     monkeypatch.chdir(made.folder)
+    return made
+
+
+@pytest.fixture
+def inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+    """A course with an exchange in which nobody has handed in anything, in the current folder."""
+    made = a_class(tmp_path / "class", students=())
+    monkeypatch.chdir(made.folder)
+    INBOUND.mkdir(parents=True)
     return made
 
 
@@ -90,11 +101,11 @@ def box() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="session")
-def one_sandbox(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Callable[[bool], Pool]]:
+def one_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[bool], Pool]]:
     """A pool of one sandbox, which all tests of this process share: it takes long to start."""
     with not_waiting_for(tmp_path_factory.mktemp("locks")), Sandbox() as sandbox:
         # It loads what the first notebook needs, so that is all that any chapter does.
-        chapters = [plan(build(source)) for source in solution_sources(root)]
+        chapters = [plan(build(source)) for source in solution_sources(ROOT)]
         given = [cell["source"] for cells in chapters for cell in cells if cell["role"] == "given"]
         lines = [f"import {name}" for name in imported_modules(given)]
         lines.append("torch.neg(torch.ones(1, device='meta'))")

@@ -2,26 +2,24 @@
 
 import os
 import re
-import shutil
 import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 import nbformat
 import programs
-from grading_class import running, scores
+from grading_class import scores
 from lab_server import listens, mark_installed
 from markdown_it import MarkdownIt
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook
+from nbgrader.api import Assignment, Gradebook
+from repository import ROOT, all_files, copy_files
 
 from autograder.authoring.answers import Answers, answers_to, submission
 from autograder.authoring.builder import build
-from autograder.authoring.git import git
 from autograder.authoring.links import address
 from autograder.authoring.rehearsal import mix, points_table
 from autograder.authoring.scratch_course import ScratchCourse
@@ -68,7 +66,6 @@ def read_guide(path: Path) -> list[Section]:
     return sections
 
 
-ROOT = Path(__file__).resolve().parents[2]
 A = "01_tensor_creation"
 # Ids and names as people have them. The last one hands in nothing.
 CLASS = {
@@ -116,7 +113,7 @@ class Term:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "fast-pytorch"
-        copy_repository(self.folder)
+        copy_files(self.folder, all_files())
         shorten(self.folder)
         self.course = ScratchCourse(self.folder)
         mark_installed(self.folder)
@@ -151,9 +148,10 @@ class Term:
                 for there, here in [*INSTEAD.items(), *self.places.items()]:
                     text = text.replace(there, here)
                 if command.startswith(ENDLESS):
-                    there, log = {"cwd": self.folder, "env": self.environment}, self.folder / "endless.log"
+                    log = self.folder / f"{command.split()[1]}.log"
                     listening = partial(listens, int(self.places["{port}"]))
-                    endless.enter_context(running(log, listening, "bash", "-c", f"exec {text}", **there))
+                    shell = (log, listening, "bash", "-c", f"exec {text}")
+                    endless.enter_context(programs.running(*shell, cwd=self.folder, env=self.environment))
                 elif command not in NOT_RUN:
                     shell = ("bash", "-c", f"exec 2>&1; {text}")
                     done = programs.run(*shell, cwd=self.folder, env=self.environment)
@@ -183,10 +181,6 @@ class Term:
     def gradebook(self) -> Gradebook:
         return Gradebook(self.db_url)
 
-    def due(self) -> datetime | None:
-        with self.gradebook() as gradebook:
-            return gradebook.find_assignment(A).duedate
-
     def scores(self) -> dict[str, float]:
         """Everybody's points, less the penalty."""
         return scores(self.db_url, A)
@@ -200,9 +194,9 @@ class Term:
                 if one.late_submission_penalty
             }
 
-    def most(self) -> float:
+    def assignment(self) -> Assignment:
         with self.gradebook() as gradebook:
-            return gradebook.find_assignment(A).max_score
+            return gradebook.find_assignment(A)
 
     def see_that_all_is_right(self) -> None:
         """Everybody has the points that the answers are worth, or those given by hand."""
@@ -216,21 +210,13 @@ class Term:
 
     def see_the_pages(self) -> None:
         """Each has a page with the points of the gradebook, and the exchange has the same."""
-        scores = self.scores()
+        scores, most = self.scores(), round(self.assignment().max_score, 2)
         released = {path.read_text() for path in self.exchange.glob("*/feedback/*.html")}
         for student in AT_WORK:
             page = self.course.page(student, A).read_text()
-            assert f"(Score: {round(scores[student], 2)} / {round(self.most(), 2)})" in page, student
+            assert f"(Score: {round(scores[student], 2)} / {most})" in page, student
             assert page in released, student
         assert not self.course.page("ines", A).exists()
-
-
-def copy_repository(folder: Path) -> None:
-    """The files that are in git, or could be, as they are now."""
-    for name in git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
-        if name and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
 
 
 def shorten(course: Path) -> None:

@@ -4,15 +4,15 @@ import csv
 import io
 import json
 import re
-import threading
 import urllib.parse
 import zipfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from file_server import Quiet, serving
 
 TOKEN = "a token"
 PAGE = 2  # so many on a page, or nobody would see whether pages are followed
@@ -64,7 +64,7 @@ class CanvasCourse:
         return about | {"user_id": person, "score": score, "grade": score and str(score)}
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Quiet):
     course: CanvasCourse
 
     def do_GET(self) -> None:
@@ -104,18 +104,10 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
-        pass
 
-
-@contextmanager
-def canvas(course: CanvasCourse) -> Iterator[str]:
+def canvas(course: CanvasCourse) -> AbstractContextManager[str]:
     """Serve a course; gives Canvas's address."""
-    handler = type("OfThisCourse", (Handler,), {"course": course})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    return serving(type("OfThisCourse", (Handler,), {"course": course}))
 
 
 def exported_by_canvas(course: CanvasCourse, delimiter: str = ",") -> str:
@@ -183,9 +175,7 @@ def archive_of_moodle(path: Path, uploads: Iterable[Upload], *, folders: bool = 
             archive.writestr(f"{own}/{file}" if folders else f"{own}{file}", content)
 
 
-def archive_of_canvas(
-    path: Path, course: CanvasCourse, uploads: Iterable[Upload], late: Iterable[str] = ()
-) -> None:
+def archive_of_canvas(path: Path, course: CanvasCourse, uploads: Iterable[Upload], late=()) -> None:
     """*Download Submissions*: students by their sortable names without spaces, and by their numbers."""
     numbers = {about["login_id"]: number for number, about in course.people.items()}
     with zipfile.ZipFile(path, "w") as archive:

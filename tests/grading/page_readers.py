@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
-from grading_class import running
 from lab_server import environment
 from playwright.sync_api import BrowserContext
+from programs import running
 
 # What is on the page: whatever has an attribute that no reader needs, scores and cards that something covers.
 LOOK = """() => {
@@ -45,8 +45,6 @@ LOOK = """() => {
         text: document.body.innerText,
     };
 }"""
-
-
 Seen = SimpleNamespace  # what LOOK says of a page, and what it asked for, but for itself
 
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from needed import POSTGRESQL
-from programs import run
+from programs import printed
 
 
 class Postgres:
@@ -26,8 +26,7 @@ class Postgres:
         self.start()
 
     def _call(self, program: str, *arguments: object) -> None:
-        done = run(*self.user, self.programs / program, *arguments, cwd=self.folder)
-        assert done.returncode == 0, done.stdout + done.stderr
+        printed(*self.user, self.programs / program, *arguments, cwd=self.folder)
 
     def start(self) -> None:
         options = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
@@ -51,14 +50,9 @@ class Postgres:
     def sql(self, database: str, statement: str) -> str:
         """What psql prints for a statement, without decoration."""
         about = ["-h", self.folder, "-U", "grader", "-d", database]
-        done = run(self.programs / "psql", *about, "-Atc", statement)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        return printed(self.programs / "psql", *about, "-Atc", statement).strip()
 
     def database(self, name: str) -> str:
         """Make an empty database; gives its URL."""
         self.sql("postgres", f"CREATE DATABASE {name}")
-        return self.url(name)
-
-    def url(self, name: str, user: str = "grader") -> str:
-        return f"postgresql+psycopg://{user}@/{name}?host={self.folder}"
+        return f"postgresql+psycopg://grader@/{name}?host={self.folder}"

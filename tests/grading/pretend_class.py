@@ -15,6 +15,7 @@ from traitlets.config import PyFileConfigLoader
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.roles import nbgrader_data
 
+Content = NotebookNode | bytes | None  # of the file that is handed in
 TIME_LIMIT = 4  # seconds for a cell
 RIGHT = {
     "double": "def double(x):\n    return 2 * x",
@@ -41,7 +42,7 @@ def delete(notebook: NotebookNode, *grade_ids: str) -> None:
     notebook.cells = [cell for cell in notebook.cells if nbgrader_data(cell).get("grade_id") not in grade_ids]
 
 
-def submissions(release: NotebookNode) -> dict[str, NotebookNode | bytes | None]:
+def submissions(release: NotebookNode) -> dict[str, Content]:
     """What each student of the class hands in."""
     text = nbformat.writes(answered(release))
     return {
@@ -104,9 +105,8 @@ def quits(release: NotebookNode) -> NotebookNode:
 
 def mistakes(release: NotebookNode) -> NotebookNode:
     """A syntax error, a renamed function, and no function at all."""
-    notebook = answered(
-        release, double="def double(x)\n    return 2 * x", square="def my_square(x):\n    return x * x"
-    )
+    wrong = {"double": "def double(x)\n    return 2 * x", "square": "def my_square(x):\n    return x * x"}
+    notebook = answered(release, **wrong)
     delete(notebook, "negate")
     return notebook
 
@@ -170,9 +170,7 @@ class Graded:
         return nbformat.read(path, as_version=4)
 
 
-def hand_in(
-    course: ScratchCourse, assignment: str, student: str, content: NotebookNode | bytes | None
-) -> Path:
+def hand_in(course: ScratchCourse, assignment: str, student: str, content: Content) -> Path:
     """Put a submission where nbgrader collects them."""
     folder = course.folder / "submitted" / student / assignment
     folder.mkdir(parents=True)

@@ -6,17 +6,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from grading_class import (
-    Says,
-    built_once,
-    copied,
-    gradebook,
-    graded,
-    grades,
-    half_undecided,
-    handed_in,
-    pretend,
-)
+from grading_class import Says, built_once, copied, decide, gradebook, grades, handed_in, scores
+from pretend_pools import graded, half_undecided, pretend
 from test_report import Text
 
 from autograder.authoring.scratch_course import ScratchCourse
@@ -61,21 +52,13 @@ class Pretended:
 
 
 @pytest.fixture
-def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
     """A graded class of its own for each test, in the current folder, with a pretended sandbox."""
-    made = copied(built_once("undecided", lambda new: half_undecided(new, root)), tmp_path / "class", root)
+    made = copied(built_once("undecided", half_undecided), tmp_path / "class")
     monkeypatch.chdir(made.folder)
     monkeypatch.setattr(again, "Sandbox", Pretended)
     monkeypatch.setattr(Pretended, "ran", [])
     return made
-
-
-def decide(test: str, points: float) -> None:
-    """Give points by hand to ada."""
-    with gradebook() as opened:
-        entry = opened.find_grade(test, "traps", "traps", "ada")
-        entry.manual_score, entry.needs_manual_grade = points, False
-        opened.db.commit()
 
 
 def waiting() -> set[str]:
@@ -83,11 +66,6 @@ def waiting() -> set[str]:
     with gradebook() as opened:
         (book,) = opened.find_submission("traps", "ada").notebooks
         return {entry.name for entry in book.grades if entry.needs_manual_grade}
-
-
-def penalty() -> float:
-    with gradebook() as opened:
-        return opened.find_submission("traps", "ada").late_submission_penalty
 
 
 def disputes() -> list[dict]:
@@ -115,8 +93,8 @@ def test_both_verdicts_are_shown_and_nothing_changes(course: ScratchCourse, says
 
 def test_the_better_verdict_counts_if_asked_for(course: ScratchCourse, says: Says) -> None:
     before, mode = grades(course), PAGE.stat().st_mode
-    assert penalty() == 0.5 * 14.5
-    decide("negate_check", 0.75)
+    assert scores()["ada"] == 0.5 * 14.5
+    decide("ada", "negate_check", 0.75)
     said = says(main, "traps", "--student", "bo", "ada", "--exercise", "square", "--keep", "better")
     assert "The new verdict counts for 2 of 2. Make and release their feedback anew." in said
     better = {student: before[student] | {"square_hidden": 2} for student in ("ada", "bo")}
@@ -124,7 +102,7 @@ def test_the_better_verdict_counts_if_asked_for(course: ScratchCourse, says: Say
     assert grades(course) == before | better
     assert [kept["student"] for kept in disputes()] == ["ada", "bo"]
     assert waiting() == set()
-    assert penalty() == 0.5 * 15.75, "lateness is counted of the new points"
+    assert scores()["ada"] == 0.5 * 15.75, "lateness is counted of the new points"
     assert PAGE.stat().st_mode == mode
     with Course("traps") as opened:
         assert opened.graded(opened.submissions()[0])
@@ -137,9 +115,7 @@ def test_the_better_verdict_counts_if_asked_for(course: ScratchCourse, says: Say
 
 
 @pytest.mark.parametrize(("keep", "points"), [("better", 2), ("new", 0.5)])
-def test_a_worse_verdict_counts_only_if_asked_for(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, keep: str, points: float
-) -> None:
+def test_a_worse_verdict_counts_only_if_asked_for(course, monkeypatch, keep: str, points: float) -> None:
     assert main([*ADA, "--keep", "better"]) == 0
     monkeypatch.setattr(Pretended, "undecided", True)
     assert main([*ADA, "--keep", keep]) == 0
@@ -151,8 +127,8 @@ def test_a_worse_verdict_counts_only_if_asked_for(
 
 @pytest.mark.parametrize("points", [0.25, 0.0, 3.0])
 def test_points_by_hand_stay_and_no_other_is_opened(course: ScratchCourse, says: Says, points: float) -> None:
-    decide("square_hidden", points)
-    decide("negate_check", 0.75)
+    decide("ada", "square_hidden", points)
+    decide("ada", "negate_check", 0.75)
     before, notebook = waiting(), PAGE.read_bytes()
     says(main, *ADA, "--keep", "better")
     assert PAGE.read_bytes() == notebook, "the decision covers a better verdict"

@@ -4,17 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
-from autograder.authoring.answers import (
-    KnownAnswer,
-    Worth,
-    answers_to,
-    read_answers,
-)
+from autograder.authoring.answers import KnownAnswer, Worth, answers_to, read_answers
 from autograder.authoring.builder import solution_sources
 from autograder.authoring.rehearsal import main, points_table
 
-ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = [path.stem for path in solution_sources(ROOT)]
 
 
@@ -70,9 +65,7 @@ def full(kinds: Mapping[str, KnownAnswer]) -> set[str]:
         (Worth(2, 2), 0.9, 4, False),
     ],
 )
-def test_points_agree_with_what_an_answer_is_worth(
-    worth: Worth, points: float | None, asked: float | None, agrees: bool
-) -> None:
+def test_points_agree_with_what_an_answer_is_worth(worth: Worth, points, asked, agrees) -> None:
     assert worth.agrees(points, 2, asked) is agrees
 
 

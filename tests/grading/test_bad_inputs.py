@@ -5,7 +5,6 @@ A class of all bad inputs is graded once by each way there is.
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,19 +12,17 @@ import pytest
 from bad_inputs import BESIDE, IN_PLACE, NAMELESS, ODD, ONE_LOST, WRONG, hand_in_all
 from grading_class import a_class, built_once, configure
 from pretend_class import FULL, Graded
+from programs import run
 
 from autograder.authoring.scratch_course import ScratchCourse
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
-
-
-HANGS = 900  # seconds after which a command counts as hanging
 STUDENTS = ("aa_right", *ODD, *ONE_LOST, *WRONG, *IN_PLACE, *BESIDE, "zz_right")
 
 
-def grade_all(folder: Path, root: Path, way: str) -> None:
+def grade_all(folder: Path, way: str) -> None:
     """The class, graded in one of the two ways; one of them with feedback and report, which read the same."""
-    course = a_class(folder, root, students=())
+    course = a_class(folder, students=())
     configure(course, "c.RunEveryCell.timeout = 20")
     hand_in_all(course.folder / "submitted", "traps", course.released("traps"))
     commands = [f"{way} traps"]
@@ -34,15 +31,8 @@ def grade_all(folder: Path, root: Path, way: str) -> None:
         commands.append("autograder report traps")
     said = {}
     for command in commands:
-        done = subprocess.run(
-            [sys.executable, "-m", *command.split()],
-            cwd=course.folder,
-            env={**os.environ, **course.environment},
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=HANGS,
-        )
+        there = {"cwd": course.folder, "env": os.environ | course.environment, "errors": "replace"}
+        done = run(sys.executable, "-m", *command.split(), **there)
         said[command] = (done.returncode, done.stdout + done.stderr)
     (folder / "said.json").write_text(json.dumps(said))
     for closed in folder.rglob("closed"):
@@ -50,9 +40,9 @@ def grade_all(folder: Path, root: Path, way: str) -> None:
 
 
 @pytest.fixture(scope="module", params=["autograder grade", "nbgrader autograde"])
-def graded(request: pytest.FixtureRequest, root: Path) -> Graded:
+def graded(request: pytest.FixtureRequest) -> Graded:
     """The class that was graded so once for all tests: they only look at it, so they need no copy."""
-    folder = built_once(request.param.replace(" ", "_"), lambda new: grade_all(new, root, request.param))
+    folder = built_once(request.param.replace(" ", "_"), lambda new: grade_all(new, request.param))
     found = Graded(ScratchCourse(folder), "traps")
     found.said = json.loads((folder / "said.json").read_text())
     return found

@@ -8,19 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from grading_class import (
-    STUDENTS,
-    Instant,
-    Says,
-    autograded,
-    graded,
-    grades,
-    half_written,
-    handed_in,
-    small_files,
-)
+from grading_class import STUDENTS, Says, autograded, grades, half_written, handed_in, small_files
 from nbformat.v4 import new_code_cell
 from pretend_class import FULL, answered, hand_in
+from pretend_pools import Instant, graded
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import command, dask_pool, engine
@@ -66,7 +57,6 @@ def spoil(path: Path, damage: str) -> None:
 
 
 @pytest.mark.needs("bubblewrap")
-@pytest.mark.slow
 def test_plain_nbgrader_also_grades_again_what_was_not_finished(course: ScratchCourse) -> None:
     """And notes the same versions."""
     graded()
@@ -209,7 +199,6 @@ def test_a_gradebook_that_cannot_be_written(course: ScratchCourse, refused: Says
     assert "attempt to write a readonly database. Give this account the right to write to it" in said
 
 
-@pytest.mark.slow
 def test_no_scheduler(course: ScratchCourse, refused: Says, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_pool, "SCHEDULER_SECONDS", 1)
     with socket.socket() as silent:
@@ -220,7 +209,6 @@ def test_no_scheduler(course: ScratchCourse, refused: Says, monkeypatch: pytest.
     assert "No Dask scheduler answers at nonsense" in refused("traps", "--scheduler", "nonsense")
 
 
-@pytest.mark.slow
 def test_a_full_disk(course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
     """There is room for the gradebook, and none for a notebook."""
     size = 2 * Path("gradebook.db").stat().st_size

@@ -5,9 +5,11 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from grading_class import Says, gradebook, graded, handed_in, nbgrader
+from grading_class import Says, due, nbgrader, scores
 from nbgrader.api import Gradebook
 from nbgrader.apps import DbAssignmentAddApp, DbStudentImportApp
+from pretend_pools import graded
+from repository import ROOT
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import GradingError
@@ -16,7 +18,6 @@ from autograder.nbgrader_plugin.entries import utc
 from autograder.nbgrader_plugin.late import LateTableError, Rule, read_table
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
-DUE = "2027-03-05 12:00:00 UTC"
 # All have 16 points. Student -> when it was handed in, and the penalty by TABLE.
 HANDED_IN = {
     "ada": ("2027-03-05 11:59:59 UTC", 0.0),
@@ -33,24 +34,15 @@ assignment,student,extension_days,grace_hours,percent_a_day,most_percent
 traps,fumi,3,,,
 another,*,,0,100,100
 """
-
-
 WANTED = {student: penalty for student, (_, penalty) in HANDED_IN.items()}
 
 
 def penalties() -> dict[str, float]:
-    with gradebook() as opened:
-        return {
-            one.student_id: round(one.late_submission_penalty or 0.0, 6)
-            for one in opened.assignment_submissions("traps")
-        }
+    return {student: round(16 - score, 6) for student, score in scores().items()}
 
 
 def test_grading_takes_off_what_a_table_says_or_a_later_one(course: ScratchCourse, says: Says) -> None:
-    with gradebook() as opened:
-        opened.update_or_create_assignment("traps", duedate=DUE)
-    for student, (time, _) in HANDED_IN.items():
-        handed_in(student).with_name("timestamp.txt").write_text(time)
+    due(**{student: time for student, (time, _) in HANDED_IN.items()})
     graded()
     assert set(penalties().values()) == {0.0}, "without a table, lateness costs nothing"
     Path("late.csv").write_text(TABLE)
@@ -136,8 +128,8 @@ def test_a_zone_that_is_not_known_is_not_taken_for_another(zone: str) -> None:
 
 
 @pytest.mark.parametrize(("delimiter", "encoding"), [(",", "utf-8"), (",", "utf-8-sig"), (";", "utf-8-sig")])
-def test_students_from_any_spreadsheet(tmp_path: Path, root: Path, delimiter: str, encoding: str) -> None:
-    course = ScratchCourse(tmp_path, root)
+def test_students_from_any_spreadsheet(tmp_path: Path, delimiter: str, encoding: str) -> None:
+    course = ScratchCourse(tmp_path, ROOT)
     rows = [("id", "first_name", "last_name"), *PEOPLE]
     text = "".join(delimiter.join(f'"{cell}"' for cell in row) + "\r\n" for row in rows)
     (tmp_path / "students.csv").write_bytes(text.encode(encoding))
@@ -146,8 +138,8 @@ def test_students_from_any_spreadsheet(tmp_path: Path, root: Path, delimiter: st
         assert {(one.id, one.first_name, one.last_name) for one in gradebook.students} == set(PEOPLE)
 
 
-def test_nbgraders_command_enters_the_right_time_or_says_a_sentence(tmp_path: Path, root: Path) -> None:
-    course = ScratchCourse(tmp_path, root)
+def test_nbgraders_command_enters_the_right_time_or_says_a_sentence(tmp_path: Path) -> None:
+    course = ScratchCourse(tmp_path, ROOT)
     nbgrader(course, DbAssignmentAddApp, "traps", "--duedate=2027-03-05 23:59 +0100")
     for wrong, sentence in (
         ("2027-03-06 23:59 Europe/Berln", "has no time zone that is known, but 'Europe/Berln'"),

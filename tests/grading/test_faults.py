@@ -15,24 +15,11 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
-from grading_class import (
-    STUDENTS,
-    Pretending,
-    after,
-    autograded,
-    command,
-    deadly_to_all,
-    graded,
-    grades,
-    half_written,
-    handed_in,
-    pretend_slowly,
-    refused_by_one,
-    scores,
-    use_gradebook,
-)
+from grading_class import STUDENTS, autograded, command, configure, grades, half_written, handed_in, scores
 from postgres import Postgres
 from pretend_class import FULL, find
+from pretend_pools import Pretending, after, deadly_to_all, graded, pretend_slowly, refused_by_one
+from programs import until
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import dask_pool, engine, progress_bar
@@ -66,11 +53,9 @@ def once(event: Callable[[], bool], act: Callable[[], object]) -> Iterator[None]
     over = threading.Event()
 
     def watch() -> None:
-        while not over.is_set():
+        while not over.wait(0.02):
             if event():
-                act()
-                return
-            time.sleep(0.02)
+                return act()
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -92,7 +77,7 @@ class Dask:
     def start(self, port: str) -> None:
         arguments = ["--port", port, "--no-dashboard", "--scheduler-file", str(self.file)]
         self.processes.append(self._start("scheduler", *arguments))
-        self.address = self._written_address()
+        self.address = until(self._written_address, self.processes[0])
         for number in range(self.workers):
             self.add_worker(f"worker-{number}")
 
@@ -100,13 +85,10 @@ class Dask:
         arguments = [self.address, "--nthreads", "1", "--no-dashboard", "--name", name]
         self.processes.append(self._start("worker", *arguments))
 
-    def _written_address(self) -> str:
+    def _written_address(self) -> str | None:
         """What the scheduler writes when it listens; until then its file is not there, or empty."""
-        while True:
-            with suppress(FileNotFoundError, json.JSONDecodeError):
-                return json.loads(self.file.read_text())["address"]
-            assert self.processes[0].poll() is None, "the scheduler has ended"
-            time.sleep(0.05)
+        with suppress(FileNotFoundError, json.JSONDecodeError):
+            return json.loads(self.file.read_text())["address"]
 
     def _start(self, *arguments: str) -> subprocess.Popen:
         return subprocess.Popen(
@@ -196,10 +178,8 @@ def test_a_scheduler_that_comes_back(course: ScratchCourse, tmp_path: Path, monk
 
 def test_a_killed_scheduler(course: ScratchCourse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_pool, "LOST_SECONDS", 2)
-    with (
-        Dask(tmp_path, workers=1) as dask,
-        pytest.raises(PoolError, match=f"The Dask scheduler {dask.address} is gone. Start it"),
-    ):
+    gone = pytest.raises(PoolError, match=r"The Dask scheduler tcp://\S+ is gone. Start it")
+    with Dask(tmp_path, workers=1) as dask, gone:
         graded(pretending(dask), between=after(2, dask.processes[0].kill))
     first = json.loads(Path(".grading/traps.json").read_text())
     assert "is gone" in first["stopped"]
@@ -216,12 +196,9 @@ def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
         notebook = nbformat.read(handed_in(student), as_version=4)
         find(notebook, "negate").source += "\nimport time\ntime.sleep(2)"
         nbformat.write(notebook, handed_in(student))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "autograder", "grade", "traps", "--workers", "2"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    words = [sys.executable, "-m", "autograder", "grade", "traps", "--workers", "2"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(words, text=True, **pipes)
     started: list[psutil.Process] = []
 
     def strike() -> None:
@@ -247,7 +224,9 @@ def test_a_killed_grader(course: ScratchCourse, way: signal.Signals) -> None:
 def url(course: ScratchCourse, postgres: Postgres, request: pytest.FixtureRequest) -> str:
     """Where the gradebook of the course is, in PostgreSQL."""
     url = postgres.database(request.node.name)
-    use_gradebook(course, url)
+    (course.folder / "gradebook.db").unlink()
+    configure(course, f"c.CourseDirectory.db_url = {url!r}")
+    course.nbgrader("generate_assignment", "traps", "--force")
     return url
 
 
@@ -269,12 +248,8 @@ def test_a_database_that_comes_back(url: str, postgres: Postgres, monkeypatch, c
 
 def test_a_killed_database(url: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "OUTAGE_SECONDS", 0.0)
-    with (
-        once(lambda: len(finished()) >= 2, postgres.kill),
-        pytest.raises(
-            GradingError, match=r"The gradebook postgresql.psycopg://.* cannot be used: .* then start again"
-        ),
-    ):
+    refused = pytest.raises(GradingError, match=r"postgresql.psycopg://.* cannot be used: .* start again")
+    with once(lambda: len(finished()) >= 2, postgres.kill), refused:
         graded(here)
     first = json.loads(Path(".grading/traps.json").read_text())["graded"]
     assert finished() == set(first)

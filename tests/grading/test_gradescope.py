@@ -3,24 +3,25 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
 import programs
 import pytest
-from grading_class import Instant, a_class, command
+from grading_class import a_class, command
 from hostile_class import ASSIGNMENT, catalogue
 from nbgrader.api import Gradebook
 from pretend_class import find, hand_in
+from pretend_pools import Instant
+from repository import copy_files
 
 from autograder.__main__ import main
 from autograder.authoring import bundle
@@ -32,6 +33,7 @@ from autograder.class_grading.gradescope import FAILED, NOT_FINAL, REFUSED, STUD
 from autograder.class_grading.results import read_results
 from autograder.sandbox import Executed
 
+pytestmark = pytest.mark.slow
 NAME = ASSIGNMENT.stem
 VISIBILITY = {"enum": ["hidden", "after_due_date", "after_published", "visible"]}
 FORMAT = {"enum": ["text", "simple_format", "html", "md", "ansi"]}
@@ -99,9 +101,8 @@ def tries_this(student: str, done: Executed) -> None:
     done.events = [{"cell": "double_check", "what": "Tried this."}]
 
 
-@pytest.mark.slow
-def test_it_says_points_and_only_to_instructors_what_it_saw(tmp_path: Path, root: Path, monkeypatch) -> None:
-    monkeypatch.chdir(a_class(tmp_path, root, students=(STUDENT,)).folder)
+def test_it_says_points_and_only_to_instructors_what_it_saw(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(a_class(tmp_path, students=(STUDENT,)).folder)
     with Course("traps") as opened, opened.locked():
         grade(opened, connect=Instant(undecided=2, change=tries_this))
         results = read_results(opened)
@@ -137,32 +138,26 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("this is no git checkout")
     here = tmp_path_factory.mktemp("checkout")
     other = "solutions/01_tensor_creation/01_tensor_creation.py"
-    for name in [*bundle.course_files(bundle.ROOT, CONTENTS), "nbgrader_config.py", other]:
-        (here / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(bundle.ROOT / name, here / name)
+    copy_files(here, [*bundle.course_files(bundle.ROOT, CONTENTS), "nbgrader_config.py", other])
     (here / "solutions" / NAME).mkdir()
     shutil.copy(ASSIGNMENT, here / "solutions" / NAME)
     (here / "course").mkdir()
     with (here / "nbgrader_config.py").open("a") as file:
         file.write("c.RunEveryCell.timeout = 59\n")
         file.write('c.CourseDirectory.db_url = "postgresql+psycopg://me:password@127.0.0.1:1/grades"\n')
-    for order in (["git", "init", "-q"], ["git", "add", "."]):
-        subprocess.run(order, cwd=here, check=True)
+    programs.commit(here)
     (here / "autograder" / "my notes.txt").write_text("nobody else's business\n")
     return here
 
 
 @pytest.fixture(scope="module")
 def archive(checkout: Path) -> Path:
-    command = [sys.executable, "-m", "autograder", "gradescope", NAME]
-    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    said = programs.printed(sys.executable, "-m", "autograder", "gradescope", NAME, cwd=checkout)
     archive = checkout / "build" / f"gradescope-{NAME}.zip"
-    assert done.stdout.startswith(f"{archive}: ") and "keep it to yourself" in done.stdout
+    assert said.startswith(f"{archive}: ") and "keep it to yourself" in said
     return archive
 
 
-@pytest.mark.slow
 def test_the_archive_holds_what_grades_and_no_more(archive: Path, checkout: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(archive) as packed:
         inside = {about.filename: packed.read(about) for about in packed.infolist()}
@@ -182,26 +177,13 @@ def test_the_archive_holds_what_grades_and_no_more(archive: Path, checkout: Path
     checks = [["bash", "-n"], *([["shellcheck", "-"]] if shutil.which("shellcheck") else [])]
     scripts = [inside[name].decode() for name in ("setup.sh", "run_autograder")]
     for script, check in product(scripts, checks):
-        done = programs.run(*check, input=script)
-        assert done.returncode == 0, done.stdout + done.stderr
+        programs.printed(*check, input=script)
     assert "--without-sandbox" not in scripts[1]
     for part in ("bubblewrap", "--torch-backend cpu", "--constraint constraints.txt"):
         assert part in scripts[0]
 
 
 # Run.
-
-
-@dataclass
-class Ran:
-    """What one run left."""
-
-    results: dict[str, Any]
-    printed: str
-
-    @property
-    def points(self) -> dict[str, float]:
-        return {test["name"]: test["score"] for test in self.results["tests"]}
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +229,8 @@ def container(place: Path) -> list[str]:
     return [bwrap, *own.split(), *in_reach, *writable.split(), *rights.split(), "--", *start]
 
 
-def run(root: Path, submission: Path | None, **environment: str) -> Ran:
+def run(root: Path, submission: Path | None, **environment: str) -> SimpleNamespace:
+    """The results of one run, the points in them, and what it printed."""
     shutil.rmtree(root / "submission", ignore_errors=True)
     if submission:
         shutil.copytree(submission, root / "submission", symlinks=True)
@@ -264,7 +247,8 @@ def run(root: Path, submission: Path | None, **environment: str) -> Ran:
     # Nothing of a hidden test, neither its lines nor its names.
     assert "TOKEN" not in text and "cases = [" not in text and "one_batch" not in text
     assert results["stdout_visibility"] == "hidden"
-    return Ran(results, printed)
+    points = {test["name"]: test["score"] for test in results.get("tests", ())}
+    return SimpleNamespace(results=results, points=points, printed=printed)
 
 
 @pytest.fixture(scope="module")
@@ -294,20 +278,15 @@ HANDED_IN = ("honest", "wrong", "slow", "broken", "renamed", "nosy", "patched_ju
 
 
 @pytest.mark.attack
-@pytest.mark.slow
 @pytest.mark.parametrize("student", HANDED_IN)
-def test_a_submission_gets_the_points_of_make_grade(
-    student: str, submissions: ScratchCourse, archive: Path, place: Path
-) -> None:
+def test_a_submission_gets_the_points_of_make_grade(student: str, submissions, archive, place) -> None:
     root = place / "sandboxed"
     if not root.exists():
         unpack(archive, root)
     ran = run(root, submissions.folder / "submitted" / student / NAME)
     wanted = submissions.points(NAME)[student]
     # On a busy machine noise decides of a slow answer's points for speed, up to a third of all.
-    assert ran.points == {
-        test: pytest.approx(points, abs=1.0 * ("race" in test)) for test, points in wanted.items()
-    }
+    assert ran.points == {test: pytest.approx(wanted[test], abs=1.0 * ("race" in test)) for test in wanted}
     assert ran.results["extra_data"]["sandboxed"] in ([True], [])
     if student == "honest":
         assert ran.points["total_race"] == 3 and "All submissions ran inside the sandbox" in ran.printed
@@ -319,7 +298,6 @@ def test_a_submission_gets_the_points_of_make_grade(
 
 
 @pytest.mark.attack
-@pytest.mark.slow
 def test_what_breaks_leaves_a_sentence(archive: Path, place: Path) -> None:
     root = unpack(archive, place / "broken")
     (root / "source" / "gradebook.db").write_bytes(b"no database")
@@ -343,10 +321,7 @@ def no_namespaces(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.attack
-@pytest.mark.slow
-def test_without_the_sandbox_it_refuses(
-    submissions: ScratchCourse, archive: Path, place: Path, no_namespaces: str
-) -> None:
+def test_without_the_sandbox_it_refuses(submissions, archive: Path, place: Path, no_namespaces) -> None:
     root = unpack(archive, place / "refuses")
     ran = run(root, submissions.folder / "submitted" / "honest" / NAME, PATH=no_namespaces)
     assert ran.results["score"] == 0 and ran.results["output"] == REFUSED and "tests" not in ran.results
@@ -354,14 +329,7 @@ def test_without_the_sandbox_it_refuses(
 
 
 @pytest.mark.attack
-@pytest.mark.slow
-def test_where_that_is_allowed_it_grades_and_says_so(
-    submissions: ScratchCourse,
-    checkout: Path,
-    place: Path,
-    no_namespaces: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_that_is_allowed_it_grades(submissions, checkout, place, no_namespaces, monkeypatch) -> None:
     """As root, what is handed in runs as a user who can neither read hidden tests nor write results."""
     if os.geteuid():
         pytest.skip("only root can let submissions run as another user")

@@ -11,7 +11,6 @@ from pretend_class import FULL, TIME_LIMIT, Graded, answered, api, find, hand_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
-
 UNREADABLE = {
     "cut_off": "not valid JSON. The first mistake is in line",
     "empty": "The file traps.ipynb is empty.",
@@ -24,9 +23,9 @@ UNREADABLE = {
 }
 
 
-def grade_all(folder: Path, root: Path) -> None:
+def grade_all(folder: Path) -> None:
     """All kinds of bad input, one student each, graded in one run."""
-    course = a_class(folder, root, students=())
+    course = a_class(folder, students=())
     release = course.released("traps")
     for student, content in submissions(release).items():
         hand_in(course, "traps", student, content)
@@ -36,9 +35,9 @@ def grade_all(folder: Path, root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def traps(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Graded:
-    graded = built_once("graded", lambda new: grade_all(new, root))
-    return Graded(copied(graded, tmp_path_factory.mktemp("course"), root), "traps")
+def traps(tmp_path_factory: pytest.TempPathFactory) -> Graded:
+    graded = built_once("graded", grade_all)
+    return Graded(copied(graded, tmp_path_factory.mktemp("course")), "traps")
 
 
 def points(graded: Graded, student: str) -> dict[str, float | None]:
@@ -146,8 +145,8 @@ def test_hidden_tests_stay_hidden_but_from_the_instructor(traps: Graded) -> None
     assert any(output.output_type == "error" for output in cell.outputs)
 
 
-def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_path: Path, root: Path) -> None:
-    course = a_class(tmp_path, root, students=())
+def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_path: Path) -> None:
+    course = a_class(tmp_path, students=())
     configure(course, f"c.RunEveryCell.timeout = {TIME_LIMIT}")
     for student, content in submissions(course.released("traps")).items():
         hand_in(course, "traps", student, content)

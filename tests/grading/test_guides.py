@@ -14,18 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import learning_platforms as platforms
 import nbformat
 import pytest
 from guided_term import AT_WORK, CLASS, ROOT, A, Block, Section, Term, read_guide
-from learning_platforms import (
-    TOKEN,
-    CanvasCourse,
-    archive_of_moodle,
-    canvas,
-    exported_by_canvas,
-    imported_by_canvas,
-    imported_by_moodle,
-)
 from postgres import Postgres
 from pretend_class import hand_in
 
@@ -85,12 +77,12 @@ def the_first_time_in_ten_minutes(term: Term, install: Block, table: Block, *res
     assert "All points are as expected." in term.run(install)
     enter_the_students(term, table, enter)
     term.run(hand_out)
-    assert term.due() == datetime(2027, 3, 5, 22, 59)
+    assert term.assignment().duedate == datetime(2027, 3, 5, 22, 59)
 
     archive = term.folder / "downloaded" / A / "archive" / f"Fast PyTorch-{A}-4711.zip"
     archive.parent.mkdir(parents=True)
     work = {" ".join(CLASS[student]): nbformat.writes(term.work_of(student)) for student in AT_WORK}
-    archive_of_moodle(archive, [(name, f"{A}.ipynb", text.encode()) for name, text in work.items()])
+    platforms.archive_of_moodle(archive, [(name, f"{A}.ipynb", text.encode()) for name, text in work.items()])
     all_are_graded(term, grade)
     assert f"{len(AT_WORK)} of {len(AT_WORK)}" in (term.folder / "reports" / f"{A}.html").read_text()
 
@@ -107,7 +99,7 @@ def enter_the_students(term: Term, table: Block, enter: Block) -> None:
 
 def see_what_moodle_takes(term: Term) -> None:
     text = (term.folder / "moodle.csv").read_text(encoding="utf-8")
-    taken = imported_by_moodle(set(CLASS), {A: term.most()}, text)
+    taken = platforms.imported_by_moodle(set(CLASS), {A: term.assignment().max_score}, text)
     assert {student: found[A] for student, found in taken.items()} == pytest.approx(term.scores(), abs=0.006)
 
 
@@ -123,7 +115,7 @@ def before_the_first_release(term: Term, exchange: Block) -> None:
 
 def each_week(term: Term, hand_out: Block, take_in: Block, all_so_far: Block) -> None:
     term.run(hand_out)
-    assert term.due() == datetime(2027, 3, 5, 22, 59)
+    assert term.assignment().duedate == datetime(2027, 3, 5, 22, 59)
     (released,) = term.exchange.glob(f"*/outbound/{A}/{A}.ipynb")
     assert "### BEGIN" not in released.read_text()
 
@@ -215,8 +207,8 @@ def a_test_was_wrong_grade_everybody_again(term: Term, build: Block, again: Bloc
     assert released.read_bytes() == (term.folder / "exercises" / A / f"{A}.ipynb").read_bytes()
 
 
-def grades_for_your_lms(term: Term, everything: Block, header: Block, *platforms: Block) -> None:
-    moodle, canvas_file, canvas_upload = platforms
+def grades_for_your_lms(term: Term, everything: Block, header: Block, *files: Block) -> None:
+    moodle, canvas_file, canvas_upload = files
     term.run(everything)
     scores = term.scores() | {"ines": 0.0}
     for name in ("grades.csv", "one.csv"):
@@ -233,14 +225,14 @@ def grades_for_your_lms(term: Term, everything: Block, header: Block, *platforms
         for number, (student, (first, last)) in enumerate(CLASS.items(), 11)
     }
     wanted = {(3, number): scores[student] for number, student in enumerate(CLASS, 11) if student != "ines"}
-    platform = CanvasCourse(people, {3: (A, term.most())})
-    (term.folder / "canvas.csv").write_text(exported_by_canvas(platform), encoding="utf-8")
+    pretended = platforms.CanvasCourse(people, {3: (A, term.assignment().max_score)})
+    (term.folder / "canvas.csv").write_text(platforms.exported_by_canvas(pretended), encoding="utf-8")
     term.run(canvas_file)
-    imported_by_canvas(platform, (term.folder / "upload.csv").read_text(encoding="utf-8"))
-    assert platform.scores == pytest.approx(wanted, abs=0.006)
+    platforms.imported_by_canvas(pretended, (term.folder / "upload.csv").read_text(encoding="utf-8"))
+    assert pretended.scores == pytest.approx(wanted, abs=0.006)
 
-    term.environment["CANVAS_TOKEN"] = TOKEN
-    with canvas(platform) as term.places["{canvas}"]:
+    term.environment["CANVAS_TOKEN"] = platforms.TOKEN
+    with platforms.canvas(pretended) as term.places["{canvas}"]:
         assert "Nothing was changed." in term.run(canvas_upload)
 
 

@@ -450,9 +450,7 @@ class Noisy(Sandbox):
             self._noisy = "this machine is too noisy to judge."
 
 
-def test_races_wait_for_a_quiet_machine_but_not_for_ever(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_races_wait_for_a_quiet_machine_but_not_for_ever(monkeypatch, caplog) -> None:
     monkeypatch.setattr(supervisor, "QUIET_SECONDS", 0)
     with Noisy() as box:
         first, again = run(box, FAST, SUMS, "1"), run(box, FAST, SUMS, only=[2], races="again")

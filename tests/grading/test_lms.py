@@ -5,25 +5,15 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import learning_platforms as platforms
 import pytest
 from grading_class import a_class, nbgrader, scores
-from learning_platforms import (
-    TOKEN,
-    CanvasCourse,
-    Upload,
-    archive_of_canvas,
-    archive_of_moodle,
-    canvas,
-    exported_by_canvas,
-    imported_by_canvas,
-    imported_by_moodle,
-)
 from nbgrader.api import Gradebook
 from nbgrader.apps import ExportApp, ZipCollectApp
 
 from autograder.authoring.scratch_course import ScratchCourse
 
-NAME = "traps"
+NAME, MOST = "traps", 16.0  # points
 ONE, REALLY = f"--assignment=['{NAME}']", "--CanvasUpload.really=True"
 # Student -> points for every test; None for who handed in nothing.
 STUDENTS = {"ada": 1.0, "o'brien": 0.5, "josé-ñ": 0.0, "0012345": 1.0, "absent": None, "waiting": None}
@@ -32,9 +22,9 @@ FIRST = {"ada": "Ada", "o'brien": "Flann, jr.", "josé-ñ": "José"}
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCourse:
+def graded(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
     """A course with one assignment; one student is late, and one test of another waits for a decision."""
-    course = a_class(tmp_path_factory.mktemp("lms"), root, students=())
+    course = a_class(tmp_path_factory.mktemp("lms"), students=())
     with Gradebook(course.db_url) as gradebook:
         for student, share in STUDENTS.items():
             about = {"first_name": FIRST.get(student), "last_name": "Last", "email": f"{student}@example.org"}
@@ -57,12 +47,7 @@ def export(course: ScratchCourse, exporter: str, *more: str, **ends: int) -> str
     return nbgrader(course, ExportApp, *about, **ends)
 
 
-def most_points(course: ScratchCourse) -> float:
-    with Gradebook(course.db_url) as gradebook:
-        return gradebook.find_assignment(NAME).max_score
-
-
-def canvas_course(most: float) -> CanvasCourse:
+def canvas_course() -> platforms.CanvasCourse:
     """Logins in other letters; one student has only a SIS id, and one nobody here knows."""
     people = {
         11: {"name": "Lovelace, Ada", "login_id": "ADA"},
@@ -72,7 +57,8 @@ def canvas_course(most: float) -> CanvasCourse:
         15: {"name": "Away, Far", "login_id": "absent"},
         16: {"name": "Guest, Some", "login_id": "guest"},
     }
-    return CanvasCourse(people, {3: (NAME, most), 4: ("Essay", 10.0)}, {(3, 12): 0.25, (3, 15): 1.0})
+    assignments = {3: (NAME, MOST), 4: ("Essay", 10.0)}
+    return platforms.CanvasCourse(people, assignments, {(3, 12): 0.25, (3, 15): 1.0})
 
 
 # A file for Moodle.
@@ -81,7 +67,7 @@ def canvas_course(most: float) -> CanvasCourse:
 def test_moodle_takes_the_file(graded: ScratchCourse) -> None:
     said = export(graded, "Moodle")
     text = (graded.folder / "moodle.csv").read_text(encoding="utf-8")
-    taken = imported_by_moodle(set(STUDENTS), {NAME: most_points(graded)}, text)
+    taken = platforms.imported_by_moodle(set(STUDENTS), {NAME: MOST}, text)
     assert {student: found[NAME] for student, found in taken.items()} == scores(graded.db_url)
     assert "Flann, jr." in text
     assert "1 handed in nothing, and have no points here: absent" in said
@@ -90,16 +76,15 @@ def test_moodle_takes_the_file(graded: ScratchCourse) -> None:
 
 
 def test_exercises_can_have_columns(graded: ScratchCourse) -> None:
-    export(
-        graded, "Moodle", ONE, "--Moodle.by_exercise=True", "--to=exercises.csv", "--student=['ada','josé-ñ']"
-    )
+    more = ("--Moodle.by_exercise=True", "--to=exercises.csv", "--student=['ada','josé-ñ']")
+    export(graded, "Moodle", ONE, *more)
     text = (graded.folder / "exercises.csv").read_text(encoding="utf-8")
     header = text.splitlines()[0].split(",")
     assert {f"{NAME}: double", f"{NAME}: square", f"{NAME}: negate"} <= set(header)
-    taken = imported_by_moodle(set(STUDENTS), dict.fromkeys(header[4:], most_points(graded)), text)
+    taken = platforms.imported_by_moodle(set(STUDENTS), dict.fromkeys(header[4:], MOST), text)
     assert taken.keys() == {"ada", "josé-ñ"}
     exercises = sum(taken["ada"][name] for name in header[5:])
-    assert exercises == most_points(graded)  # the penalty is in the whole alone
+    assert exercises == MOST  # the penalty is in the whole alone
     assert taken["ada"][NAME] == exercises - 0.25
 
 
@@ -108,12 +93,13 @@ def test_exercises_can_have_columns(graded: ScratchCourse) -> None:
 
 @pytest.mark.parametrize(("delimiter", "encoding"), [(",", "utf-8"), (";", "utf-8-sig")])
 def test_canvas_takes_back_its_file_with_grades(graded: ScratchCourse, delimiter: str, encoding: str) -> None:
-    course, mine = canvas_course(most_points(graded)), scores(graded.db_url)
+    course, mine = canvas_course(), scores(graded.db_url)
     del course.people[12]
     before = dict(course.scores)
-    (graded.folder / "canvas.csv").write_text(exported_by_canvas(course, delimiter), encoding=encoding)
+    text = platforms.exported_by_canvas(course, delimiter)
+    (graded.folder / "canvas.csv").write_text(text, encoding=encoding)
     said = export(graded, "Canvas", ONE, "--Canvas.by_exercise=True")
-    imported_by_canvas(course, (graded.folder / "upload.csv").read_text(encoding="utf-8"))
+    platforms.imported_by_canvas(course, (graded.folder / "upload.csv").read_text(encoding="utf-8"))
     new = {(3, 11): mine["ada"], (3, 13): mine["josé-ñ"], (3, 14): mine["0012345"]}
     assert {place: points for place, points in course.scores.items() if place[0] == 3} == before | new
     assert f"{NAME}: double" in [name for name, _ in course.assignments.values()]
@@ -126,7 +112,7 @@ def test_canvas_takes_back_its_file_with_grades(graded: ScratchCourse, delimiter
 
 @pytest.fixture
 def token(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CANVAS_TOKEN", TOKEN)
+    monkeypatch.setenv("CANVAS_TOKEN", platforms.TOKEN)
 
 
 def to_canvas(address: str, *more: str) -> list[str]:
@@ -135,11 +121,11 @@ def to_canvas(address: str, *more: str) -> list[str]:
 
 
 def test_grades_are_sent_after_a_look_at_the_list(graded: ScratchCourse, token: None) -> None:
-    course, mine = canvas_course(most_points(graded)), scores(graded.db_url)
+    course, mine = canvas_course(), scores(graded.db_url)
     course.scores[3, 13] = mine["josé-ñ"]
     before = dict(course.scores)
     new = {(3, 11): mine["ada"], (3, 12): mine["o'brien"], (3, 14): mine["0012345"]}
-    with canvas(course) as address:
+    with platforms.canvas(course) as address:
         said = export(graded, *to_canvas(address))
         assert "3 grades differ, 1 are the same" in said and "Nothing was changed." in said
         changed = [FLANN, NAME, "0.25", "→", f"{mine[FLANN]:g}"]
@@ -153,9 +139,9 @@ def test_grades_are_sent_after_a_look_at_the_list(graded: ScratchCourse, token: 
 
 
 def test_a_grade_that_is_refused_stops_no_other(graded: ScratchCourse, token: None) -> None:
-    course = canvas_course(most_points(graded))
+    course = canvas_course()
     course.refuses = {11}
-    with canvas(course) as address:
+    with platforms.canvas(course) as address:
         said = export(graded, *to_canvas(address, REALLY), status=1)
         assert "Canvas refused 1 grades; the same command tries these again." in said
         assert "ada" in said and "grading period is closed" in said
@@ -166,7 +152,7 @@ def test_a_grade_that_is_refused_stops_no_other(graded: ScratchCourse, token: No
 
 
 def test_an_assignment_must_be_there(graded: ScratchCourse, token: None) -> None:
-    with canvas(canvas_course(most_points(graded))) as address:
+    with platforms.canvas(canvas_course()) as address:
         said = export(graded, *to_canvas(address, "--CanvasUpload.by_exercise=True"), status=1)
     assert f"Canvas has no assignment '{NAME}: double'. Make it there first" in said
 
@@ -191,7 +177,7 @@ def test_a_wrong_token_is_said(graded: ScratchCourse, monkeypatch: pytest.Monkey
     monkeypatch.delenv("CANVAS_TOKEN", raising=False)
     assert "An access token in the variable CANVAS_TOKEN" in export(graded, "CanvasUpload", ONE, status=1)
     monkeypatch.setenv("CANVAS_TOKEN", "another")
-    with canvas(canvas_course(1.0)) as address:
+    with platforms.canvas(canvas_course()) as address:
         assert "does not show course 7" in export(graded, *to_canvas(address), status=1)
 
 
@@ -209,9 +195,9 @@ NAMES = [
 
 
 @pytest.fixture
-def course(tmp_path: Path, root: Path) -> ScratchCourse:
+def course(tmp_path: Path) -> ScratchCourse:
     """A course with students, to whom nothing belongs yet."""
-    made = a_class(tmp_path / "class", root, students=())
+    made = a_class(tmp_path / "class", students=())
     with Gradebook(made.db_url) as gradebook:
         for student, first, last in NAMES:
             gradebook.add_student(student, first_name=first, last_name=last)
@@ -246,7 +232,7 @@ def zipped(*files: tuple[str, bytes]) -> bytes:
 
 # Full name -> what is uploaded. In a packed file nobody hands in for another.
 OTHER = f"Ada Lovelace_51009_assignsubmission_file_/{FILE}"
-OF_MOODLE: list[Upload] = [
+OF_MOODLE: list[platforms.Upload] = [
     ("Ada Lovelace", FILE, b"ada"),
     ("Ada Lovelace", f"{NAME} (1).ipynb", b"a copy"),
     ("Ada Lovelace", "helpers.py", b"help"),
@@ -261,7 +247,7 @@ OF_MOODLE: list[Upload] = [
 
 @pytest.mark.parametrize("folders", [True, False])
 def test_moodles_archive(course: ScratchCourse, folders: bool) -> None:
-    archive_of_moodle(archive(course), OF_MOODLE, folders=folders)
+    platforms.archive_of_moodle(archive(course), OF_MOODLE, folders=folders)
     said = collect(course, "MoodleArchive")
     assert collected(course) == {
         "ada": {FILE: b"ada", f"{NAME} (1).ipynb": b"a copy", "helpers.py": b"help"},
@@ -287,7 +273,7 @@ def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCou
         ("Ada Lovelace", "more.tar.gz", packed.getvalue()),
         ("O'Brien Flann", FILE, b"flann"),
     ]
-    archive_of_moodle(archive(course), uploads)
+    platforms.archive_of_moodle(archive(course), uploads)
     said = collect(course, "MoodleArchive")
     assert collected(course) == {"o'brien": {FILE: b"flann"}}
     assert said.count("cannot be unpacked and is left out") == 3
@@ -296,12 +282,12 @@ def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCou
 
 
 def test_a_download_that_broke_off_is_said(course: ScratchCourse) -> None:
-    archive_of_moodle(archive(course), OF_MOODLE)
+    platforms.archive_of_moodle(archive(course), OF_MOODLE)
     archive(course).write_bytes(archive(course).read_bytes()[:-30])
     assert "cannot be unpacked. Download it once more." in collect(course, "MoodleArchive", status=1)
 
 
-OF_CANVAS: list[Upload] = [
+OF_CANVAS: list[platforms.Upload] = [
     ("ADA", f"{NAME}-1.ipynb", b"ada, the second time"),
     ("ADA", f"{NAME}-2.ipynb", b"once more"),
     ("o'brien", FILE, b"flann"),
@@ -314,10 +300,10 @@ OF_CANVAS: list[Upload] = [
 
 
 def test_canvass_archive(course: ScratchCourse) -> None:
-    canvas = canvas_course(1.0)
-    archive_of_canvas(archive(course), canvas, OF_CANVAS, late=["jn12"])
+    canvas = canvas_course()
+    platforms.archive_of_canvas(archive(course), canvas, OF_CANVAS, late=["jn12"])
     assert "There is no canvas.csv." in collect(course, "CanvasArchive", status=1)
-    (course.folder / "canvas.csv").write_text(exported_by_canvas(canvas), encoding="utf-8")
+    (course.folder / "canvas.csv").write_text(platforms.exported_by_canvas(canvas), encoding="utf-8")
     said = collect(course, "CanvasArchive")
     assert collected(course) == {
         "ada": {FILE: b"ada, the second time"},

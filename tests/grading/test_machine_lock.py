@@ -26,9 +26,8 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def holder() -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", HOLDER], text=True, **pipes)
 
 
 def taking(lock: MachineLock, number: int | None) -> threading.Event:

@@ -1,21 +1,20 @@
 """A new chapter is complete from the start: it builds, passes the tests, and its answers get their points."""
 
-import os
-import shutil
 import sys
 from pathlib import Path
 
-import programs
 import pytest
-from guided_term import copy_repository
 from lab_server import mark_installed
+from programs import environment, printed
+from repository import ROOT, all_files, copy_files
 from test_all_answers import grade
 
 from autograder.__main__ import main
 from autograder.authoring.new_chapter import new_chapter
+from autograder.files import write_whole
 
-ROOT = Path(__file__).resolve().parents[2]
 NAME = "77_sparse_rows"
+MAP = 'course_map(\n    {\n        "01_one": "one",\n    }\n)\n'
 SCRIPTS = [f"course/{NAME}.py", f"solutions/{NAME}/{NAME}.py", f"tests/answers/{NAME}.py"]
 
 
@@ -23,16 +22,11 @@ SCRIPTS = [f"course/{NAME}.py", f"solutions/{NAME}/{NAME}.py", f"tests/answers/{
 def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A course with one chapter, and the current folder."""
     for folder in ("course", "solutions/01_one", "tests/answers"):
-        (tmp_path / folder).mkdir(parents=True)
-    for file in ("course/01_one.py", "solutions/01_one/01_one.py", "tests/answers/01_one.py"):
-        (tmp_path / file).touch()
+        write_whole(tmp_path / folder / "01_one.py", "")
+    write_whole(tmp_path / "course/index.py", MAP)
     (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "course/index.py").write_text(MAP)
     monkeypatch.chdir(tmp_path / "course")
     return tmp_path
-
-
-MAP = 'course_map(\n    {\n        "01_one": "one",\n    }\n)\n'
 
 
 def files(folder: Path) -> set[str]:
@@ -74,20 +68,19 @@ def test_a_name_of_another_form_or_one_that_exists_is_refused(course, capsys, na
 
 
 @pytest.mark.slow
-def test_a_new_chapter_builds_and_passes_the_tests(tmp_path, root):
+def test_a_new_chapter_builds_and_passes_the_tests(tmp_path):
     scratch = tmp_path / "scratch"
-    copy_repository(scratch)
+    copy_files(scratch, all_files())
     mark_installed(scratch)
 
     def run(*command: str) -> None:
-        env = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "PYTEST"))}
-        done = programs.run(*command, cwd=scratch, env=env)
-        assert done.returncode == 0, done.stdout + done.stderr
+        env = {key: value for key, value in environment().items() if not key.startswith("PYTEST")}
+        printed(*command, cwd=scratch, env=env)
 
     make = ("make", f"PYTHON={sys.executable}")
     run(*make, "new-chapter", f"NAME={NAME}")
     run(*make, "notebooks")
-    assert (scratch / "README.md").read_bytes() == (root / "README.md").read_bytes()
+    assert (scratch / "README.md").read_bytes() == (ROOT / "README.md").read_bytes()
     # What `make check` runs, as far as it looks at this chapter.
     run(sys.executable, "-m", "ruff", "format", "--check", *SCRIPTS)
     run(sys.executable, "-m", "ruff", "check", *SCRIPTS)
@@ -98,10 +91,9 @@ def test_a_new_chapter_builds_and_passes_the_tests(tmp_path, root):
 
 
 @pytest.mark.slow
-def test_its_answers_get_what_they_are_worth(tmp_path, root, one_sandbox):
-    for folder in ("course", "solutions", "tests/answers"):
+def test_its_answers_get_what_they_are_worth(tmp_path, one_sandbox):
+    for folder in ("solutions", "tests/answers"):
         (tmp_path / folder).mkdir(parents=True)
-    for file in ("pyproject.toml", "nbgrader_config.py", "course/index.py"):
-        shutil.copy(root / file, tmp_path / file)
+    copy_files(tmp_path, ("pyproject.toml", "nbgrader_config.py", "course/index.py"))
     new_chapter(tmp_path, NAME)
     assert grade(NAME, tmp_path / "class", one_sandbox, tmp_path) == []

@@ -49,11 +49,8 @@ def page(request: pytest.FixtureRequest) -> Callable[..., BeautifulSoup]:
     return make
 
 
-def test_cell(*outputs: NotebookNode) -> NotebookNode:
+def a_test(*outputs: NotebookNode) -> NotebookNode:
     return new_code_cell("check(f)", metadata={"nbgrader": TEST}, outputs=list(outputs))
-
-
-test_cell.__test__ = False  # type: ignore[attr-defined]
 
 
 def acts(page: BeautifulSoup) -> list[Tag]:
@@ -117,7 +114,7 @@ def test_what_markdown_may_have(written: str, shown: str) -> None:
 )
 @pytest.mark.parametrize("kind", ["display_data", "execute_result"])
 def test_each_kind_of_output(kind: str, data: dict, shown: str, page: Callable[..., BeautifulSoup]) -> None:
-    for cell in (test_cell(), new_code_cell("1")):
+    for cell in (a_test(), new_code_cell("1")):
         cell.outputs = [new_output(kind, data, metadata={"text/html": {"isolated": True}, "filenames": data})]
         made = page(cell, widgets={"application/vnd.jupyter.widget-state+json": {"state": {"x": 1}}})
         assert acts(made) == []
@@ -130,7 +127,7 @@ def test_each_box_says_what_it_is(page: Callable[..., BeautifulSoup]) -> None:
     forged = card("passed", "right", 1)
     error = new_output("error", ename="E", evalue=EVIL, traceback=[EVIL])
     number = new_output("execute_result", {"text/plain": "0"})
-    test = test_cell(said, error, card("failed", EVIL, 1), number)
+    test = a_test(said, error, card("failed", EVIL, 1), number)
     made = page(test, new_code_cell("1", outputs=[said, forged]))
     boxes = made.find_all(class_="box")
     assert [(box.find(class_="box-label").text, bool(box.find(role="status"))) for box in boxes] == [

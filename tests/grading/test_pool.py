@@ -20,8 +20,7 @@ class Watched:
 
     def __init__(self, act: Callable[[str], None] = lambda job: None, warning: str | None = None) -> None:
         self.act, self.warning, self.ran = act, warning, list[str]()
-        self.notice: str | None = None
-        self.refusal: str | None = None
+        self.notice = self.refusal = None
         self.stopped = threading.Event()
 
     def run(self, cells: list[dict], *, name: str) -> Executed:

@@ -1,11 +1,12 @@
 """The real chapter goes through all of nbgrader, and its answers get the points that they are worth."""
 
 import csv
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from programs import printed
+from repository import ROOT
 
 CHAPTER = "01_tensor_creation"
 
@@ -16,15 +17,14 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 @pytest.mark.needs("bubblewrap")
 @pytest.mark.slow
-def test_a_small_class_gets_the_points_its_answers_are_worth(root: Path, tmp_path: Path) -> None:
+def test_a_small_class_gets_the_points_its_answers_are_worth(tmp_path: Path) -> None:
     scratch = tmp_path / "class"
-    before = {name: contents(root / name) for name in (f"solutions/{CHAPTER}", f"exercises/{CHAPTER}")}
-    command = [sys.executable, "-m", "autograder", "rehearsal", "--students", "3", "--scratch", str(scratch)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert {name: contents(root / name) for name in before} == before
-    assert "All points are as expected." in done.stdout
-    totals = {words[0]: words[-1] for line in done.stdout.splitlines() if (words := line.split())}
+    before = {name: contents(ROOT / name) for name in (f"solutions/{CHAPTER}", f"exercises/{CHAPTER}")}
+    command = (sys.executable, "-m", "autograder", "rehearsal", "--students", "3", "--scratch", scratch)
+    said = printed(*command, cwd=ROOT)
+    assert {name: contents(ROOT / name) for name in before} == before
+    assert "All points are as expected." in said
+    totals = {words[0]: words[-1] for line in said.splitlines() if (words := line.split())}
     with (scratch / "grades.csv").open() as file:
         grades = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
     assert grades == {student: float(totals[student]) for student in ("ada", "bo", "chen")}

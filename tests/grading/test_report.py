@@ -7,21 +7,9 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from grading_class import (
-    RACE,
-    STUDENTS,
-    Instant,
-    Says,
-    a_class,
-    autograded,
-    built_once,
-    copied,
-    gradebook,
-    graded,
-    handed_in,
-    pretend,
-)
+from grading_class import STUDENTS, Says, a_class, autograded, built_once, copied, decide, due, gradebook
 from pretend_class import answered, hand_in
+from pretend_pools import RACE, Instant, graded, pretend
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import fastest, report, term
@@ -32,7 +20,6 @@ from autograder.class_grading.report import page
 from autograder.class_grading.results import ClassResults, Graded, GradedTest, Lap, read_results
 from autograder.class_grading.term import Term, student_page, term_page, to_look_at
 from autograder.judging.outcome import MIME
-from autograder.nbgrader_plugin.entries import utc
 from autograder.sandbox import Executed
 
 
@@ -50,9 +37,9 @@ class Eventful(Instant):
 
 
 @pytest.fixture(scope="module")
-def eventful(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+def eventful(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Such a class, graded."""
-    course = a_class(tmp_path_factory.mktemp("eventful"), root)
+    course = a_class(tmp_path_factory.mktemp("eventful"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(course.folder)
         graded(Eventful())
@@ -60,9 +47,9 @@ def eventful(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
 
 
 @pytest.fixture
-def results(eventful: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ClassResults:
+def results(eventful: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassResults:
     """What is read of a copy of that class, which is in the current folder."""
-    monkeypatch.chdir(copied(eventful, tmp_path / "class", root).folder)
+    monkeypatch.chdir(copied(eventful, tmp_path / "class").folder)
     with Course("traps") as opened:
         return read_results(opened)
 
@@ -175,8 +162,8 @@ def measured(student: str, done: Executed) -> None:
             lap["ratio"], lap["of_limit"] = CLASS[student][0], 0.25
 
 
-def as_fast_as_that(folder: Path, root: Path) -> None:
-    course = a_class(folder, root, students=())
+def as_fast_as_that(folder: Path) -> None:
+    course = a_class(folder, students=())
     for student, (_, code) in CLASS.items():
         hand_in(course, "traps", student, answered(course.released("traps"), square=code))
     with pytest.MonkeyPatch.context() as patch:
@@ -185,18 +172,12 @@ def as_fast_as_that(folder: Path, root: Path) -> None:
 
 
 @pytest.fixture
-def raced(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
+def raced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
     """A copy of that class, in the current folder."""
-    made = copied(built_once("fastest", lambda new: as_fast_as_that(new, root)), tmp_path / "class", root)
+    made = copied(built_once("fastest", as_fast_as_that), tmp_path / "class")
     monkeypatch.chdir(made.folder)
     due("2026-01-01 12:00 UTC")
     return made
-
-
-def due(when: str | None) -> None:
-    with gradebook() as opened:
-        opened.find_assignment("traps").duedate = utc(when)
-        opened.db.commit()
 
 
 def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(raced: ScratchCourse, says: Says) -> None:
@@ -250,19 +231,15 @@ def test_only_code_is_shown_and_only_if_that_is_allowed() -> None:
 ODD = "o'brien <b>&"
 
 
-def test_the_page_about_a_term_and_each_students(tmp_path: Path, root: Path, monkeypatch, says: Says) -> None:
+def test_the_page_about_a_term_and_each_students(tmp_path: Path, monkeypatch, says: Says) -> None:
     """Three have handed in one of two assignments, one of them late; one test is decided by hand."""
-    monkeypatch.chdir(a_class(tmp_path, root, students=("ada", "bo", "chen")).folder)
-    Path("late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
-    handed_in("bo").with_name("timestamp.txt").write_text("2027-03-06 00:00:00 UTC")
+    monkeypatch.chdir(a_class(tmp_path, students=("ada", "bo", "chen")).folder)
+    due(percent_a_day=50, bo="2027-03-06 00:00:00 UTC")
     with gradebook() as opened:
-        opened.update_or_create_assignment("traps", duedate="2027-03-05 12:00:00 UTC")
         opened.update_or_create_assignment("later", duedate="2027-04-05 12:00:00 UTC")
         opened.add_student(ODD)
     graded()
-    with gradebook() as opened:
-        opened.find_grade("double_check", "traps", "traps", "chen").manual_score = 0.25
-        opened.db.commit()
+    decide("chen", "double_check", 0.25)
     reports = Path.cwd() / "reports"
     assert says(term.main).startswith(f"{reports / 'term.html'}, and a page for each of 4 students")
     shown = Text((reports / "term.html").read_text())

@@ -10,13 +10,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 
-from autograder.nbgrader_plugin.restore import (
-    CHANGED,
-    Original,
-    SaveCellsInOrder,
-    original_cells,
-    restore,
-)
+from autograder.nbgrader_plugin.restore import CHANGED, Original, SaveCellsInOrder, original_cells, restore
 from autograder.roles import nbgrader_data
 from autograder.sandbox import plan
 

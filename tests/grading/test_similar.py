@@ -11,23 +11,17 @@ from grading_class import Says, a_class, nbgrader
 from nbformat import NotebookNode
 from nbgrader.apps import GenerateAssignmentApp
 from pretend_class import hand_in
+from repository import ROOT, notebook
 from test_report import Text
 
 from autograder.authoring.answers import answers_to
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.similar import (
-    FEW,
-    LONGEST,
-    MOST_PAIRS,
-    LookAlikes,
-    look_alikes,
-    main,
-)
+from autograder.class_grading.similar import FEW, LONGEST, MOST_PAIRS, LookAlikes, look_alikes, main
 from autograder.roles import solution_cells
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
-ROOT = Path(__file__).resolve().parents[2]
 CHAPTER = "01_tensor_creation"
+ATTEMPTED = sorted(path.stem for path in (ROOT / "tests" / "attempts").glob("*.py"))  # by a reader
 ATTEMPT = re.compile(r"(?m)^# %% (\w+) [0-9a-f]{10}\n")
 EVIL = "</code></pre><script>alert(1)</script>"
 
@@ -36,11 +30,6 @@ def attempts(chapter: str) -> dict[str, str]:
     """What one reader wrote, by exercise."""
     _, *parts = ATTEMPT.split((ROOT / "tests" / "attempts" / f"{chapter}.py").read_text(encoding="utf-8"))
     return dict(zip(parts[::2], parts[1::2], strict=True))
-
-
-def attempted() -> list[str]:
-    """The chapters that a reader has tried."""
-    return sorted(path.stem for path in (ROOT / "tests" / "attempts").glob("*.py"))
 
 
 def other_ways(chapter: str) -> dict[str, dict[str, str]]:
@@ -55,17 +44,14 @@ def other_ways(chapter: str) -> dict[str, dict[str, str]]:
 
 def given(chapter: str) -> dict[str, str]:
     """The code of the notebook that students get, by cell."""
-    path = ROOT / "exercises" / chapter / f"{chapter}.ipynb"
-    cells = nbformat.read(path, as_version=4).cells
+    cells = notebook(ROOT / "exercises" / chapter / chapter).cells
     return {cell.metadata.get("nbgrader", {}).get("grade_id", cell.id): cell.source for cell in cells}
 
 
 def disguised(code: str) -> str:
     """The same answer with other names, and remarks."""
     tree = ast.parse(code)
-    names = {
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and type(one.ctx) is ast.Store}
     names |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} - {"self"}
     for number, name in enumerate(sorted(names)):
         code = re.sub(rf"\b{name}\b", f"mine_{number}", code)
@@ -87,10 +73,10 @@ def answered(release: NotebookNode, answers: dict[str, str]) -> NotebookNode:
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCourse:
+def course(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
     """Bo and Chen have what Ada has; the others work on their own, or hand in what is no answer."""
-    course = ScratchCourse(tmp_path_factory.mktemp("similar"), root)
-    course.add_assignment(root / "solutions" / CHAPTER / f"{CHAPTER}.py")
+    course = ScratchCourse(tmp_path_factory.mktemp("similar"), ROOT)
+    course.add_assignment(ROOT / "solutions" / CHAPTER / f"{CHAPTER}.py")
     nbgrader(course, GenerateAssignmentApp, CHAPTER)
     release = course.released(CHAPTER)
     ada = attempts(CHAPTER)
@@ -156,15 +142,15 @@ def test_who_cannot_be_compared_is_named(shown: str) -> None:
     assert not {"hana", "ines", "jonas"} & set(left_out.split())
 
 
-def test_a_class_with_nothing_to_compare(tmp_path: Path, root: Path, monkeypatch, says: Says) -> None:
+def test_a_class_with_nothing_to_compare(tmp_path: Path, monkeypatch, says: Says) -> None:
     """Two whose answers are all too short."""
-    monkeypatch.chdir(a_class(tmp_path, root, students=("ada", "bo")).folder)
+    monkeypatch.chdir(a_class(tmp_path, students=("ada", "bo")).folder)
     text = Text(Path(says(main, "traps").strip()).read_text(encoding="utf-8")).text
     assert "No two submissions look alike." in text and "0 pairs with enough to compare" in text
 
 
-def test_what_cannot_be_is_said_in_a_sentence(tmp_path: Path, root: Path, monkeypatch, says: Says) -> None:
-    monkeypatch.chdir(a_class(tmp_path, root, students=()).folder)
+def test_what_cannot_be_is_said_in_a_sentence(tmp_path: Path, monkeypatch, says: Says) -> None:
+    monkeypatch.chdir(a_class(tmp_path, students=()).folder)
     assert "Nobody has handed in traps" in says(main, "traps", status=1)
     assert "Did you mean traps?" in says(main, "tarps", status=1)
     hand_in(ScratchCourse(tmp_path), "traps", "ada", ScratchCourse(tmp_path).released("traps"))
@@ -188,7 +174,7 @@ def test_what_many_have_in_common_is_no_sign() -> None:
 
 def different(number: int) -> list[str]:
     """Answers of some length that have little in common."""
-    codes = [code for chapter in attempted() for code in attempts(chapter).values()]
+    codes = [code for chapter in ATTEMPTED for code in attempts(chapter).values()]
     return [code for code in sorted(codes, key=len) if len(code) > 600 and code != LONG][:number]
 
 
@@ -215,11 +201,10 @@ def test_only_the_first_of_many_pairs_are_shown() -> None:
 # How often that happens by chance.
 
 
-@pytest.mark.slow
 def test_few_independent_answers_are_listed() -> None:
     """A reader and the course's authors wrote these without each other (docs/instructors.md)."""
     compared, listed = 0, []
-    for chapter in attempted():
+    for chapter in ATTEMPTED:
         everybody = {"reader": attempts(chapter), **other_ways(chapter)}
         for way in sorted(everybody.keys() - {"reader"}):
             found = look_alikes({"reader": everybody["reader"], way: everybody[way]}, given(chapter))

@@ -10,7 +10,8 @@ def launch(slow: float, fast: float) -> list[dict[str, float]]:
     return [{"slow": slow * noise, "fast": fast * noise} for noise in (0.98, 1.0, 3.0)]
 
 
-def kept(launches: list[list[dict[str, float]]], race: Undisturbed) -> list[list[dict[str, float]]]:
+def kept(launches: list, race: Undisturbed | None = None) -> list[list[dict[str, float]]]:
+    race = race or Undisturbed(planned=4)
     return [one for some in launches for one in race.take(some)] + list(race.rest())
 
 
@@ -28,18 +29,14 @@ def test_the_first_launch_is_looked_at_together_with_the_second() -> None:
     race = Undisturbed(planned=4)
     assert list(race.take(ANSWER)) == []
     assert list(race.take(USUAL)) == [USUAL]
-    alone = Undisturbed(planned=4)
-    assert kept([ANSWER], alone) == [ANSWER], "nothing shows that the answer is usually faster"
+    assert kept([ANSWER]) == [ANSWER], "nothing shows that the answer is usually faster"
 
 
 def test_an_answer_that_is_slow_now_and_then_is_no_noise() -> None:
-    race = Undisturbed(planned=4)
-    found = kept([USUAL, *[ANSWER] * 5], race)
-    assert found == [USUAL, *[ANSWER] * (5 - FEW)]
+    assert kept([USUAL, *[ANSWER] * 5]) == [USUAL, *[ANSWER] * (5 - FEW)]
 
 
 def test_a_machine_that_disturbs_the_given_version_too_often_cannot_judge() -> None:
-    race = Undisturbed(planned=4)
     most = MOST_THROWN_AWAY
     with pytest.raises(TooNoisy, match=rf"in {most + 1} of {most + 2} launches the given version took more"):
-        kept([USUAL, *[GIVEN] * (most + 1)], race)
+        kept([USUAL, *[GIVEN] * (most + 1)])

@@ -12,6 +12,7 @@ import pytest
 from grading_class import a_class, command, configure
 from pretend_class import answered, hand_in
 from programs import run
+from repository import ROOT
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.sandbox import Sandbox, SandboxError, walls
@@ -70,9 +71,9 @@ def test_where_it_does_not_hold_nothing_runs(name: str, path_with: Callable[[str
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory, root: Path) -> ScratchCourse:
+def course(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
     """Ada's answer leaves a file, where it can."""
-    course = a_class(tmp_path_factory.mktemp("walls"), root, students=())
+    course = a_class(tmp_path_factory.mktemp("walls"), students=())
     leave = f"def double(x):\n    open({str(course.folder / 'mark')!r}, 'w').close()\n    return 2 * x"
     hand_in(course, "traps", "ada", answered(course.released("traps"), double=leave))
     return course
@@ -117,9 +118,9 @@ def test_who_wants_it_all_the_same_says_so_and_is_warned(name: str, course: Scra
 
 
 @pytest.mark.slow
-def test_all_attacks_are_left_out_without_it_and_named_at_the_end(root: Path) -> None:
+def test_all_attacks_are_left_out_without_it_and_named_at_the_end() -> None:
     pytest_q = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q")
-    done = run(*pytest_q, "-m", "attack", "tests", cwd=root, env={**os.environ, "PATH": PYTHON})
+    done = run(*pytest_q, "-m", "attack", "tests", cwd=ROOT, env={**os.environ, "PATH": PYTHON})
     *_, last = done.stdout.strip().splitlines()
     assert re.fullmatch(r"\d{3,} skipped, \d+ deselected in .*", last), done.stdout[-2000:]
     _, _, end = done.stdout.partition("left out on this machine")

@@ -12,21 +12,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from grading_class import (
-    a_class,
-    configure,
-    gradebook,
-    graded,
-    half_written,
-    handed_in,
-    nbgrader,
-    scores,
-    small_files,
-    stop,
-)
+from grading_class import configure, decide, due, gradebook, half_written, nbgrader, scores, small_files
 from nbgrader.apps import CollectApp
 from nbgrader.exchange import ExchangeError
 from pretend_class import answered, hand_in
+from pretend_pools import graded, stop
 from watched_class import (
     FULL,
     INBOUND,
@@ -59,13 +49,9 @@ pytestmark = pytest.mark.slow  # a gradebook for each test
 
 
 @pytest.fixture
-def course(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
-    """A course with an exchange in which nobody has handed in anything, in the current folder."""
-    made = a_class(tmp_path / "class", root, students=())
-    monkeypatch.chdir(made.folder)
+def course(inbox: ScratchCourse, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
     monkeypatch.setattr(intake, "SETTLED_SECONDS", 0.0)
-    INBOUND.mkdir(parents=True)
-    return made
+    return inbox
 
 
 @pytest.fixture(autouse=True)
@@ -137,9 +123,7 @@ def test_as_many_points_or_more_count_and_fewer_if_the_instructor_wants_it(cours
 
 
 def test_being_late_costs_points_in_the_comparison(course: ScratchCourse) -> None:
-    Path("late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
-    with gradebook() as opened:
-        opened.update_or_create_assignment("traps", duedate="2027-03-05 12:00:00 UTC")
+    due(percent_a_day=50)
     send(course, "ada", START - timedelta(hours=1), negate=POOR)
     watched()
     send(course, "ada", START + timedelta(hours=1))
@@ -152,9 +136,7 @@ def test_being_late_costs_points_in_the_comparison(course: ScratchCourse) -> Non
 def test_points_given_by_hand_stay(course: ScratchCourse) -> None:
     send(course, "ada", negate=POOR)
     watched()
-    with gradebook() as opened:
-        opened.find_grade("negate_hidden", "traps", "traps", "ada").manual_score = 1.5
-        opened.db.commit()
+    decide("ada", "negate_hidden", 1.5)
     send(course, "ada")
     watched()
     assert scores() == {"ada": FULL - 0.5}  # in place of the two that the test gives now
@@ -321,9 +303,7 @@ def test_it_keeps_out_of_the_way_of_other_commands(course: ScratchCourse, capsys
     assert scores() == {"ada": FULL}
 
 
-def test_a_full_disk(
-    course: ScratchCourse, capsys: pytest.CaptureFixture[str], clock: SimpleNamespace
-) -> None:
+def test_a_full_disk(course: ScratchCourse, capsys, clock: SimpleNamespace) -> None:
     send(course, "ada")
     with watching() as watcher, small_files(40_000):  # the gradebook is larger
         full = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -375,9 +355,7 @@ def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, cloc
         (intake, "replace_folder"),
     ],
 )
-def test_a_crash_leaves_the_old_grade_or_the_new_one(
-    course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, place: object, moment: str, better: bool
-) -> None:
+def test_a_crash_leaves_the_old_grade_or_the_new_one(course, monkeypatch, place, moment, better) -> None:
     send(course, "ada", **({"negate": POOR} if better else {}))
     watched()
     old = scores()
@@ -397,7 +375,7 @@ def test_a_crash_leaves_the_old_grade_or_the_new_one(
 
 def test_without_an_exchange_submitted_is_watched(course: ScratchCourse, monkeypatch) -> None:
     shutil.rmtree("exchange")
-    hand_in(course, "traps", "ada", answered(course.released("traps"), negate=POOR))
+    path = hand_in(course, "traps", "ada", answered(course.released("traps"), negate=POOR))
     pool = Judging()
     with watching(pool) as watcher:
         with monkeypatch.context() as patched:
@@ -408,7 +386,7 @@ def test_without_an_exchange_submitted_is_watched(course: ScratchCourse, monkeyp
         assert scores() == {"ada": LESS}
         to_the_end(watcher)
         assert pool.graded == ["ada"]
-        handed_in("ada").write_text(json.dumps(answered(course.released("traps"))))
+        path.write_text(json.dumps(answered(course.released("traps"))))
         to_the_end(watcher)
     assert scores() == {"ada": FULL}
     assert pool.graded == ["ada"] * 2

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from grading_class import STUDENTS, Instant, after, autograded, gradebook, grades, handed_in, nbgrader, stop
+from grading_class import STUDENTS, autograded, decide, due, gradebook, grades, handed_in, nbgrader
 from nbformat import NotebookNode
 from nbgrader.apps import GenerateAssignmentApp
 from pretend_class import FULL, answered, delete, find
+from pretend_pools import Instant, after, stop
 from test_report import Text
 
 from autograder.authoring.scratch_course import ScratchCourse
@@ -122,15 +123,11 @@ def test_grades_from_before_there_were_versions_count(course: ScratchCourse) -> 
 
 
 def test_work_without_a_time_is_named_and_a_time_given_later_counts(course: ScratchCourse) -> None:
-    with gradebook() as opened:
-        opened.update_or_create_assignment("traps", duedate="2027-03-05 12:00:00 UTC")
-    Path("late.csv").write_text("assignment,student,percent_a_day\n*,*,50\n")
-    handed_in("ada").with_name("timestamp.txt").write_text("2027-03-05 11:00:00 UTC")
+    due(percent_a_day=50, ada="2027-03-05 11:00:00 UTC")
     summary, said = run()
     assert sorted(summary.timeless) == sorted(STUDENTS[1:])
     assert "submissions without a time, so nothing says whether they are late" in said
-    handed_in("bo").with_name("timestamp.txt").write_text("2027-03-05 13:00:00 UTC")
-    handed_in("ada").with_name("timestamp.txt").write_text("2027-03-05 11:30:00 UTC")
+    due(bo="2027-03-05 13:00:00 UTC", ada="2027-03-05 11:30:00 UTC")
     summary, said = run()
     assert sorted(summary.graded) == ["ada", "bo"] and "without a time" not in said
     assert "1 of them graded again, because the time in timestamp.txt changed" in said
@@ -166,10 +163,8 @@ def test_what_cannot_be_read_and_what_was_put_back_is_named_with_the_reason(cour
 
 def test_points_by_hand_below_a_better_resubmission_are_named(course: ScratchCourse) -> None:
     run()
-    with gradebook() as opened:
-        opened.find_grade("square_hidden", "traps", "traps", "fumi").manual_score = 0.5
-        opened.find_grade("square_hidden", "traps", "traps", "bo").manual_score = 2
-        opened.db.commit()
+    decide("fumi", "square_hidden", 0.5)
+    decide("bo", "square_hidden", 2)
     handed_in("fumi").with_name("timestamp.txt").write_text("2030-01-01 10:00:00 UTC")
     _, said = run()
     assert "points given by hand stay, but the test gives more by now: 1" in said

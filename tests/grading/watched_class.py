@@ -8,9 +8,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from grading_class import Instant
 from nbgrader.utils import notebook_hash
 from pretend_class import answered
+from pretend_pools import Instant
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import Course

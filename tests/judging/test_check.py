@@ -12,29 +12,12 @@ import torch
 from autograder import check
 from autograder.judging.outcome import Outcome
 
-
-def rows(generator, device):
-    return torch.rand(5, 4, generator=generator).to(device)
-
-
-def picture(generator, device):
-    return torch.rand(2, 3, 4, 5, generator=generator).to(device)
-
-
-def array(generator, device):
-    return torch.rand(6, generator=generator).numpy()
-
-
-def many(generator, device):
-    return torch.rand(1 << 16, generator=generator).to(device)  # 256 KiB
-
-
-def shapes_only(generator, device):
-    return torch.empty(3, device="meta")
-
-
-def double(numbers):
-    return numbers * 2
+rows = lambda generator, device: torch.rand(5, 4, generator=generator).to(device)
+picture = lambda generator, device: torch.rand(2, 3, 4, 5, generator=generator).to(device)
+array = lambda generator, device: torch.rand(6, generator=generator).numpy()
+many = lambda generator, device: torch.rand(1 << 16, generator=generator).to(device)  # 256 KiB
+double = lambda numbers: numbers * 2
+shapes_only = lambda generator, device: torch.empty(3, device="meta")
 
 
 def lookup(function, on=rows, like=double, **more):
@@ -53,8 +36,7 @@ def spoil(values):
     return torch.from_numpy(values)
 
 
-def spoiled(values):
-    return torch.tensor(np.r_[7, values[1:]], dtype=torch.float32)
+spoiled = lambda values: torch.tensor(np.r_[7, values[1:]], dtype=torch.float32)
 
 
 def test_a_right_answer_gets_all_points(capsys):
@@ -64,6 +46,7 @@ def test_a_right_answer_gets_all_points(capsys):
 
 
 COPIES = {"on": array, "like": lambda values: torch.tensor(values)}
+UNATTEMPTED = Mock(side_effect=NotImplementedError("Write your solution here."))
 CONSTANT, ONE_CALL = torch.ones(3), {"at_most": {"operations": 1}}
 # What is right beside the values: gradients, memory that is shared or not, what a call costs, errors.
 RIGHT = [
@@ -86,13 +69,8 @@ WRONG = [
     (spoil, {"on": array, "like": spoiled}, "failed", "changed its input"),
     (lambda n: 1 / 0, {}, "error", "ZeroDivisionError: division by zero"),
     (lambda n: n.view(-1).mul(2).view(5, 4), {}, "error", "not contiguous"),
-    (
-        Mock(side_effect=NotImplementedError("Write your solution here.")),
-        {},
-        "not attempted",
-        "not attempted",
-    ),
-    (Mock(side_effect=NotImplementedError), {"raises": RuntimeError}, "not attempted", "not attempted"),
+    (UNATTEMPTED, {}, "not attempted", "not attempted"),
+    (UNATTEMPTED, {"raises": RuntimeError}, "not attempted", "not attempted"),
     (lambda n: n.detach() * 2, {"gradients": True}, "failed", ""),
     (lambda n: n + n.detach(), {"gradients": True}, "failed", "gradient[0][0, 0] is 0.5, expected 1"),
     (overwritten, {"gradients": True}, "error", "the backward pass failed: one of the variables needed for"),
@@ -160,8 +138,7 @@ def items(generator, device):
     return {"weights": weights}, torch.rand(4, generator=generator)
 
 
-def first_sum(bag, rows):
-    return bag["weights"][0].sum() + rows.sum()
+first_sum = lambda bag, rows: bag["weights"][0].sum() + rows.sum()
 
 
 @pytest.mark.parametrize(
@@ -188,12 +165,7 @@ def test_what_a_call_does_to_its_inputs_is_seen_and_named(change, message, capsy
 
 
 def test_points_grow_with_the_memory_that_is_saved(capsys):
-    def parts(number):
-        def total(values):
-            return torch.stack([part.exp().sum() for part in values.chunk(number)]).sum()
-
-        return total
-
+    parts = lambda number: lambda values: sum(part.exp().sum() for part in values.chunk(number))
     asked = 40_000  # between a fourth and an eighth of what is given
     found = {number: lookup(parts(number), on=many, like=parts(1), peak=asked) for number in (8, 4, 1)}
     assert (found[8].word, found[8].points) == ("passed", 2)

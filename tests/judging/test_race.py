@@ -19,16 +19,9 @@ def a_quiet_machine(monkeypatch):
     monkeypatch.setattr("autograder.judging.answer.check_here", lambda: None)
 
 
-def numbers(generator, device):
-    return torch.rand(300, generator=generator).to(device)
-
-
-def slow(values):
-    return torch.stack([value * 2 for value in values])
-
-
-def fast(values):
-    return values * 2
+numbers = lambda generator, device: torch.rand(300, generator=generator).to(device)
+slow = lambda values: torch.stack([value * 2 for value in values])
+fast = lambda values: values * 2
 
 
 def run(function, **more):
@@ -82,8 +75,7 @@ def test_the_card_says_what_share_of_the_limit_is_reached_and_nothing_beyond_it_
 
 
 def test_short_numbers_are_compared_in_higher_precision():
-    def coarse(generator, device):
-        return torch.rand(4096, generator=generator).bfloat16().to(device)
+    coarse = lambda generator, device: torch.rand(4096, generator=generator).bfloat16().to(device)
 
     def one_by_one(values):
         total = torch.zeros((), dtype=values.dtype)
@@ -138,9 +130,7 @@ def test_an_answer_that_a_check_found_wrong_is_not_timed_until_it_is_mended():
 
 
 def test_a_check_that_passes_does_not_undo_another_one_on_the_same_inputs():
-    def no_gradients(values):
-        return (values * 2).detach()
-
+    no_gradients = lambda values: (values * 2).detach()
     assert check(no_gradients, like=slow, on=numbers, points=1, gradients=True).word == "failed"
     assert check(no_gradients, like=slow, on=numbers, points=1).word == "passed"
     assert run(no_gradients).word == "failed"
@@ -191,12 +181,8 @@ def test_an_answer_that_never_returns_is_stopped(monkeypatch, capsys):
 
 
 def test_inputs_need_not_be_tensors():
-    def lists(generator, device):
-        return torch.rand(200, generator=generator).tolist(), 2
-
-    def product_slow(numbers, factor):
-        return torch.stack([torch.tensor(number) * factor for number in numbers])
-
+    lists = lambda generator, device: (torch.rand(200, generator=generator).tolist(), 2)
+    product_slow = lambda numbers, factor: torch.stack([torch.tensor(one) * factor for one in numbers])
     faster = run(lambda numbers, factor: torch.tensor(numbers) * factor, against=product_slow, on=lists)
     assert faster.word == "passed"
 

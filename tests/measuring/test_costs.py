@@ -42,8 +42,6 @@ def test_the_peak_counts_what_is_alive_at_once():
 
 OWN, MASK, REPEATS = NUMBERS.clone(), NUMBERS > 0.5, torch.tensor([1, 0, 2])
 FAR, THREE = torch.empty(3, device="meta"), torch.arange(3)
-
-
 WAIT = [
     lambda: NUMBERS.sum().item(),
     lambda: NUMBERS[NUMBERS > 0.5],

@@ -3,16 +3,8 @@ import random
 
 import pytest
 
-from autograder.measuring.decide import (
-    FAR,
-    RARE,
-    SAME,
-    Strays,
-    count_alike,
-    decide,
-    evidence_of_signs,
-    evidence_of_size,
-)
+from autograder.measuring import decide as deciding
+from autograder.measuring.decide import FAR, RARE, SAME, Strays, count_alike, decide
 
 
 def words_of(ratios, error, races, **more):
@@ -56,16 +48,15 @@ def test_evidence_is_the_mixture_that_the_docstring_says():
     steps = 100_000
     points = ((i + 0.5) / (2 * steps) + 0.5 for i in range(steps))
     mixture = sum((2 * p) ** 5 * (2 * (1 - p)) ** 2 for p in points) / steps
-    assert float(evidence_of_signs(5, 2)) == pytest.approx(mixture / 2, rel=1e-6)
-    assert evidence_of_signs(5, 0) == pytest.approx((2**5 + (2**6 - 1) / 6) / 2)
+    assert float(deciding.evidence_of_signs(5, 2)) == pytest.approx(mixture / 2, rel=1e-6)
+    assert deciding.evidence_of_signs(5, 0) == pytest.approx((2**5 + (2**6 - 1) / 6) / 2)
 
 
 def test_without_a_difference_wrong_verdicts_stay_below_the_bound_wherever_one_stops():
     """Also where strays are just as rare as assumed."""
     source = random.Random(7)
 
-    def equal():
-        return (source.choice((0.5, 2)) for _ in range(200))
+    equal = lambda: (source.choice((0.5, 2)) for _ in range(200))
 
     def equal_but_for_strays():
         for _ in range(200):
@@ -80,9 +71,10 @@ def test_without_a_difference_wrong_verdicts_stay_below_the_bound_wherever_one_s
 
 @pytest.mark.parametrize("probability", [0, 0.01, RARE])
 def test_the_evidence_of_size_grows_with_strays_only(probability):
-    expected = probability * evidence_of_size(1, 0) + (1 - probability) * evidence_of_size(0, 1)
+    far, near = deciding.evidence_of_size(1, 0), deciding.evidence_of_size(0, 1)
+    expected = probability * far + (1 - probability) * near
     assert expected == pytest.approx(1) if probability == RARE else expected < 1
-    assert evidence_of_size(3, 2) == pytest.approx(evidence_of_size(1, 0) ** 3 * evidence_of_size(0, 1) ** 2)
+    assert deciding.evidence_of_size(3, 2) == pytest.approx(far**3 * near**2)
 
 
 def test_strays_are_not_rare_before_anything_was_seen_and_when_there_are_many():

@@ -13,14 +13,10 @@ from autograder.show import picture_html
 from autograder.teaching import recordings
 from autograder.teaching.chart import draw
 
-VARIANTS = {
-    "loop": lambda numbers: torch.stack([number.sin() for number in numbers]),
-    "one call": torch.sin,
-}
+VARIANTS = {"loop": lambda numbers: torch.stack([number.sin() for number in numbers]), "one call": torch.sin}
 
 
-def hundred(generator, device):
-    return torch.rand(100, generator=generator).to(device)
+hundred = lambda generator, device: torch.rand(100, generator=generator).to(device)
 
 
 @pytest.fixture(autouse=True)
