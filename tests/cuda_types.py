@@ -28,8 +28,7 @@ print(json.dumps({name: sorted(types - there[name]) for name, types in here.item
 def lacking() -> dict[str, list[str]]:
     """Operation -> the types that it lacks on a GPU."""
     done = subprocess.run([sys.executable, "-c", LACKING], capture_output=True, text=True, check=True)
-    found: dict[str, list[str]] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)
 
 
 class CudaTypes(TorchDispatchMode):

@@ -1,7 +1,8 @@
 """A GPU that is not there: its tensors say ``cuda:0``, or ``mps:0``, and lie on the CPU.
 
 Code for a GPU runs through, with real numbers and gradients. Two devices in one call raise, and so does
-NumPy, as on a GPU; what makes the host wait is listed. It looks at the calls of torch that Python makes, and
+NumPy, as on a GPU; what makes the host wait is listed. CUDA's rounds to TF32 in convolutions, and an index
+out of range stops it. It looks at the calls of torch that Python makes, and
 not at what these do inside. Kernels, streams and times are not pretended.
 """
 
