@@ -32,7 +32,8 @@ from torch import nn
 from autograder import article_code, compare, costs, devices, documented, fewer, guessed, picture, verdicts
 
 device = devices()[-1]
-half = {"cpu": torch.bfloat16, "cuda": torch.float16}  # the 16-bit type for each device; section 6 says why
+# The 16-bit type for each device; section 6 says why.
+half = {"cpu": torch.bfloat16, "cuda": torch.float16, "mps": torch.float16}
 if torch.cuda.is_bf16_supported(including_emulation=False):
     half["cuda"] = torch.bfloat16
 print("devices here:", *devices())
@@ -111,7 +112,7 @@ assert values.bfloat16()[0].isfinite() and values.bfloat16()[3] != 0
 
 # %%
 guess = ...
-numbers = {"cpu": 8_000_000, "cuda": 64_000_000}[device]
+numbers = {"cpu": 8_000_000, "cuda": 64_000_000, "mps": 16_000_000}[device]
 
 
 # %%
@@ -961,7 +962,7 @@ def networks_and_pictures(shapes):
     return inputs
 
 
-article_half = {"cpu": torch.bfloat16, "cuda": torch.float16}
+article_half = {"cpu": torch.bfloat16, "cuda": torch.float16, "mps": torch.float16}
 
 
 def step_on(net, images, autocast):
@@ -977,7 +978,9 @@ mixed_pair = {
     "autocast, NCHW": lambda net, images, net2, images2: step_on(net, images, True),
     "autocast, channels_last": lambda net, images, net2, images2: step_on(net2, images2, True),
 }
-few_channels = networks_and_pictures({"cpu": (2, 8, 112, 112), "cuda": (64, 32, 112, 112)})
+few_channels = networks_and_pictures(
+    {"cpu": (2, 8, 112, 112), "cuda": (64, 32, 112, 112), "mps": (16, 32, 112, 112)}
+)
 compare(
     "mixed precision with channels_last: few channels, large pictures",
     mixed_pair,
@@ -1007,7 +1010,9 @@ guess = ...
 compare(
     "mixed precision with channels_last: many channels, small pictures",
     mixed_pair,
-    inputs=networks_and_pictures({"cpu": (2, 128, 14, 14), "cuda": (64, 512, 14, 14)}),
+    inputs=networks_and_pictures(
+        {"cpu": (2, 128, 14, 14), "cuda": (64, 512, 14, 14), "mps": (16, 512, 14, 14)}
+    ),
     guess=guess,
     claim="E3",
     seconds=2.0,
