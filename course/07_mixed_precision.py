@@ -32,8 +32,7 @@ from torch import nn
 from autograder import article_code, compare, costs, devices, documented, fewer, guessed, picture, verdicts
 
 device = devices()[-1]
-# The 16-bit type for each device; section 6 says why.
-half = {"cpu": torch.bfloat16, "cuda": torch.float16, "mps": torch.float16}
+half = {"cpu": torch.bfloat16, "cuda": torch.float16, "mps": torch.float16}  # section 6 says why
 if torch.cuda.is_bf16_supported(including_emulation=False):
     half["cuda"] = torch.bfloat16
 print("devices here:", *devices())
