@@ -1,12 +1,15 @@
 """GPUs that are announced: one that does not work is named, and never a traceback."""
 
+import random
+import time
 import warnings
 from collections.abc import Iterator
 
 import pytest
 import torch
+from pretend_cuda import pretended_gpu
 
-from autograder import compare
+from autograder import check, compare, race
 from autograder.authoring.records import problems
 from autograder.measuring import gpus
 from autograder.measuring.clocks import devices
@@ -17,7 +20,8 @@ P100 = "Tesla P100-PCIE-16GB"
 
 
 @pytest.fixture(autouse=True)
-def nothing_tried_yet() -> Iterator[None]:
+def nothing_tried_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("AUTOGRADER_SECONDS", "0")
     gpus._runs.cache_clear()
     yield
     gpus._runs.cache_clear()
@@ -66,3 +70,53 @@ def test_amds_gpu_is_named_as_such_and_decides_nothing_about_cudnn(monkeypatch: 
     assert problems({"device": device, "timings": {}}, []) == []
     assert decides("D2", "cuda") and not decides("D2", "cuda", rocm=gpus.is_rocm())
     assert decides("A2", "cuda", rocm=gpus.is_rocm())
+
+
+def some_rows(generator: torch.Generator, device: str) -> torch.Tensor:
+    return torch.rand(200, 8, generator=generator).to(device)
+
+
+def norms_slow(rows: torch.Tensor) -> torch.Tensor:
+    return torch.stack([row.norm() for row in rows])
+
+
+def test_apples_gpu_is_measured_and_checked_and_no_ratio_is_asked_for_there() -> None:
+    norms = {"loop": norms_slow, "one call": lambda rows: rows.norm(dim=1)}
+    with pretended_gpu("mps"):
+        assert devices() == ["cpu", "mps"]
+        found = compare("norms", norms, inputs=some_rows, seconds=0.05)
+        assert found.samples["mps"].clock == "mps"
+        right = check(norms["one call"], like=norms_slow, on=some_rows, points=1)
+        raced = race(
+            norms["one call"], against=norms_slow, on=some_rows, at_least={"cpu": 2, "cuda": 9}, points=2
+        )
+    assert (right.word, right.summary) == ("passed", "right in 4 cases.")
+    assert raced.points == 2 and len(raced.facts["laps"]) == 1
+    assert any("as fast as given on Apple's GPU" in line for line in raced.details)
+
+
+def test_what_needs_float64_is_left_out_on_apples_gpu_and_that_is_said(capsys: pytest.CaptureFixture) -> None:
+    wide = {"one": lambda rows: rows.double().sum(), "other": lambda rows: rows.sum(dtype=torch.float64)}
+    with pretended_gpu("mps"):
+        compare("sums", wide, inputs=some_rows, seconds=0.05)
+        assert "Not measured on Apple's GPU: it has no float64." in capsys.readouterr().out
+        found = check(wide["other"], like=wide["one"], on=some_rows, points=1)
+    assert (found.word, found.summary) == ("passed", "right in 2 cases.")
+    assert found.details == ("Not checked on Apple's GPU: it has no float64.",)
+
+
+def test_a_record_of_a_mac_is_taken_and_until_then_its_reader_is_told(capsys: pytest.CaptureFixture) -> None:
+    with pretended_gpu("mps"):
+        compare("sines", {"a": torch.sin, "b": torch.sin}, inputs=some_rows, only="mps", seconds=0.05)
+        device = provenance("mps") | {"macos": "15.5"}
+    assert "was not tried on a Mac yet" in capsys.readouterr().out
+    assert problems({"device": device, "timings": {}}, []) == []
+
+
+def test_a_gpu_that_keeps_one_waiting_ends_no_race_with_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUTOGRADER_DEVICES", "cuda")
+    waits = random.Random(1)
+    with pretended_gpu():
+        monkeypatch.setattr("torch.cuda.synchronize", lambda *_: time.sleep(waits.expovariate(1000)))
+        found = race(norms_slow, against=norms_slow, on=some_rows, at_least={"cuda": 1.05}, points=1)
+    assert found.word in ("failed", "undecided") and found.points == 0
