@@ -83,14 +83,17 @@ def test_what_is_planted_is_found(tmp_path):
     example = SOLUTIONS[1]
     shutil.copytree(ROOT / "exercises" / example.stem, tmp_path / example.stem)
     secret, visible = split(example)
-    only = sorted(set(secret) - set(visible), key=len)
-    test = next(line for line in reversed(only) if line.startswith("check("))
+    # In HTML and JSON these look otherwise.
+    quoted = sorted((line for line in set(secret) - set(visible) if '"' in line), key=len, reverse=True)
+    test = next(line for line in quoted if line.startswith("check("))
+    solution = next(line for line in quoted if not line.startswith("check("))
     for name, text in {
         "x.py": "x = 1\n",
         "marker.md": "### BEGIN SOLUTION\n",
         "once_more.txt": next(line for line in secret if tells(line) and line in visible),
-        "page.md": f"<details>Try <code>{html.escape(only[-1])}</code></details>",
-        "x.ipynb": json.dumps({"outputs": [{"text": [f"        {test}  # to be removed\n"]}]}),
+        "test.txt": test,
+        "page.md": f"<details>Try <code>{html.escape(solution)}</code></details>",
+        "x.ipynb": json.dumps({"outputs": [{"text": [f"        {solution}  # to be removed\n"]}]}),
     }.items():
         assert not leaks(tmp_path, [example])
         (tmp_path / name).write_text(text)
