@@ -1,16 +1,11 @@
 """The judge for a GPU, with the CPU in its place where there is none."""
 
-import ctypes
-import shutil
-from pathlib import Path
-
 import pytest
 import torch
 import yaml
-from programs import run
 from repository import ROOT
 
-from autograder.gpu import device_judge, device_memory
+from autograder.gpu import device_judge
 from autograder.gpu.device_judge import Work, judge_on_device
 from autograder.judging.calls import AnswerError
 from autograder.measuring.duel import DuelError
@@ -118,59 +113,3 @@ def test_a_side_is_alone() -> None:
     }.items():
         with pytest.raises(DuelError, match=said):
             race(f"{attempt}\n{GIVEN}", "cpu", "slow")
-
-
-DRIVER = r"""
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-typedef struct { char reserved[64]; } Handle;
-static Handle last;
-static size_t bytes;
-
-static int map(unsigned long long *at, const char *name, size_t size) {
-    int file = open(name, O_RDWR | O_CREAT, 0600);
-    if (file < 0 || ftruncate(file, size)) return 2;
-    *at = (unsigned long long)mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    return 0;
-}
-int cuMemAlloc_v2(unsigned long long *at, size_t size) {
-    snprintf(last.reserved, 64, "%s", FILE_NAME);
-    bytes = size;
-    return map(at, last.reserved, size);
-}
-int cuIpcGetMemHandle(Handle *handle, unsigned long long at) { *handle = last; return at ? 0 : 1; }
-int cuIpcOpenMemHandle_v2(unsigned long long *at, Handle handle, unsigned flags) {
-    return flags == 1 && !strcmp(handle.reserved, last.reserved) ? map(at, handle.reserved, bytes) : 1;
-}
-int cuMemFree_v2(unsigned long long at) { return munmap((void *)at, bytes) ? 1 : 0; }
-"""
-
-
-@pytest.mark.skipif(not shutil.which("gcc"), reason="there is no C compiler here")
-def test_the_driver_is_called_as_it_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a library that has the driver's functions, and gives memory of the CPU."""
-    (tmp_path / "driver.c").write_text(DRIVER)
-    name = f'-DFILE_NAME="{tmp_path}/memory"'
-    library = tmp_path / "libcuda.so.1"
-    assert run("gcc", "-shared", "-fPIC", name, tmp_path / "driver.c", "-o", library).returncode == 0
-    driver = ctypes.CDLL(str(library))
-
-    def tensor(address: ctypes.c_uint64, size: int, device: str) -> torch.Tensor:
-        content = (ctypes.c_uint8 * size).from_address(address.value or 0)
-        return torch.frombuffer(content, dtype=torch.uint8)
-
-    monkeypatch.setattr(device_memory.ctypes, "CDLL", lambda name: driver)
-    monkeypatch.setattr(device_memory, "_begin", lambda device: None)
-    monkeypatch.setattr(device_memory, "_tensor", tensor)
-    made = device_memory.allocate(4096, "cuda")
-    assert len(made.ticket) == 64 and made.files == []
-    other = device_memory.opened(4096, "cuda", made.ticket, [])
-    made.contents[7] = 42
-    assert other[7] == 42 and other.data_ptr() != made.contents.data_ptr()
-    with pytest.raises(device_memory.DeviceMemoryError, match=r"refused cuIpcOpenMemHandle_v2 \(error 1\)"):
-        device_memory.opened(4096, "cuda", b"x" * 64, [])
-    made.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from known_work import EXERCISES
-from repository import COURSE, ROOT, SOLUTIONS
+from repository import ROOT
 
 from autograder.__main__ import main as command
 from autograder.authoring import records
@@ -16,17 +16,14 @@ from autograder.files import write_whole
 from autograder.gpu import device_judge, device_memory, smoke
 from autograder.gpu.command import (
     JUDGES,
-    PAGES,
     Run,
     _all_items,
     _do,
     _facts,
     _one,
-    _settings,
     main,
 )
 from autograder.judging.calls import AnswerError
-from autograder.measuring.device import device_name
 from autograder.measuring.duel import DuelError
 
 CHAPTER = """# %%
@@ -123,45 +120,6 @@ def test_two_devices_do_not_mix(course: Path, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "out" / "gpu.tar.gz") as archive:
         names = archive.getnames()
     assert {"./nvidia-h100-80gb-hbm3/limits.json", "./nvidia-h200/judge.json"} < set(names)
-
-
-def test_what_failed_comes_after_all_that_is_missing(course: Path, tmp_path: Path, monkeypatch) -> None:
-    run = run_of(course, tmp_path, device_name("cpu"), "cpu")
-    run.keep("branches", "course/05_twice.py", {"errors": [{"cell": "", "line": "", "error": "why"}]})
-    done = []
-    monkeypatch.setattr("autograder.gpu.command._do", lambda run, step, items: done.append((step, items)))
-    solution = "solutions/01_twice/01_twice.py"
-    assert main(["--out", str(run.out), "--device", "cpu", "--only", "branches,recordings,ratios"]) == 1
-    assert done == [
-        ("branches", [solution]),
-        ("recordings", ["course/05_twice.py"]),
-        ("ratios", [solution]),
-        ("branches", ["course/05_twice.py"]),
-    ]
-
-
-def test_the_course_is_done_in_the_order_of_value(tmp_path: Path) -> None:
-    run = run_of(ROOT, tmp_path, "NVIDIA H100")
-    first, others = (
-        [Path(name).stem[:2] for name in _all_items(run, step)] for step in ("recordings", "others")
-    )
-    assert first == ["05", "04", "18", "15", "19", "02", "17"]
-    assert others[:3] == ["07", "00", "01"] and others[-3:] == ["16", "08", "13"]
-    assert set(_all_items(run, "branches")) == {
-        path.relative_to(ROOT).as_posix() for path in [*COURSE, *SOLUTIONS] if path.stem not in PAGES
-    }
-
-
-def test_notebooks_are_told_what_matters_on_this_device(tmp_path: Path) -> None:
-    settings = {
-        (step, device): _settings(run_of(ROOT, tmp_path, "NVIDIA H100", device), step, "course/05_cudnn.py")
-        for step in ("branches", "others")
-        for device in ("cuda", "cpu")
-    }
-    assert settings["others", "cuda"]["AUTOGRADER_SECONDS"] == "cpu=0"
-    assert "AUTOGRADER_SECONDS" not in settings["others", "cpu"]
-    assert "XDG_CACHE_HOME" not in settings["others", "cuda"], "limits come from the device's own cache"
-    assert settings["branches", "cuda"]["XDG_CACHE_HOME"] == str(ROOT / "build" / "gpu-branches")
 
 
 @pytest.mark.parametrize("error", [DuelError, AnswerError, device_memory.DeviceMemoryError])

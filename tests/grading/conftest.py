@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from grading_class import Says, a_class
@@ -16,7 +15,7 @@ from watched_class import INBOUND
 from autograder.authoring.builder import build, solution_sources
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.pool import LocalPool, Pool
-from autograder.sandbox import Executed, Sandbox
+from autograder.sandbox import Sandbox
 from autograder.sandbox.plan import imported_modules, plan
 
 
@@ -34,20 +33,6 @@ def locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nobody waits for races of other modules: the CPU clock judges, which a neighbour disturbs little."""
     with not_waiting_for(tmp_path_factory.mktemp("locks")):
         yield
-
-
-class Lent:
-    """A sandbox that does not end with the pool that it is lent to."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox, self.notice = sandbox, sandbox.notice
-        self.warning, self.refusal = sandbox.warning, sandbox.refusal
-
-    def run(self, cells: list[dict], **settings: Any) -> Executed:
-        return self._sandbox.run(cells, **settings)
-
-    def stop(self) -> None:
-        pass
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -111,7 +96,8 @@ def one_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         lines.append("torch.neg(torch.ones(1, device='meta'))")
         first = {"index": 0, "role": "given", "source": "\n".join(lines), "grade_id": "a", "exercise": None}
         sandbox.run([first], assignment="all")
-        yield lambda _: LocalPool([Lent(sandbox)])
+        sandbox.stop = lambda: None  # it does not end with the pool that it is lent to
+        yield lambda _: LocalPool([sandbox])
 
 
 @pytest.fixture(scope="session")

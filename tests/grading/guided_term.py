@@ -86,7 +86,7 @@ AT_WORK = [student for student in CLASS if student != "ines"]
 
 # What a command of the guides has -> what stands there here, where a test cannot type it.
 INSTEAD = {
-    '--students 3"': '--students 1"',  # one takes less time; test_rehearsal.py has three
+    '--students 3"': '--students 1"',  # one takes less time; test_jupyterhub.py has two
     f'rehearsal ARGS="--assignment {A}"': f'rehearsal ARGS="--assignment {A} --students 1"',
     "sudo install": "install",
     "/usr/local/share/nbgrader/exchange": "{exchange}",

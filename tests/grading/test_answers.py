@@ -13,20 +13,6 @@ from autograder.authoring.rehearsal import main, points_table
 CHAPTERS = [path.stem for path in solution_sources(ROOT)]
 
 
-def test_each_cell_is_one_answer(tmp_path: Path) -> None:
-    path = tmp_path / "answers.py"
-    path.write_text(
-        "# %% [markdown]\n# Answers.\n\n# %%\nimport torch\n\n"
-        "# %% pad right_slow check=1 hidden=2.5 race=0.5..2\ndef pad(x):\n    return x\n\n\n"
-        "# %% pad none\npad = None\n"
-    )
-    worth = {"pad_check": Worth(1, 1), "pad_hidden": Worth(2.5, 2.5), "pad_race": Worth(0.5, 2)}
-    assert read_answers(path) == [
-        KnownAnswer("pad", "right_slow", "def pad(x):\n    return x", worth),
-        KnownAnswer("pad", "none", "pad = None", {}),
-    ]
-
-
 def test_a_header_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "answers.py"
     path.write_text("# %% pad check=one\n")

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from contextlib import closing
 from types import SimpleNamespace
 
-import boxed
 import pytest
 
 from autograder.class_grading import status
-from autograder.class_grading.pool import LocalPool, Pool, PoolError
+from autograder.class_grading.pool import LocalPool, PoolError
 from autograder.class_grading.status import Status
 from autograder.sandbox import Executed, SandboxError, Step
 
@@ -80,31 +79,18 @@ def test_what_a_sandbox_lacks_is_a_warning_or_an_error() -> None:
         LocalPool([Watched(), lacking])
 
 
-# What is said about a run while it lasts: who is at what, and how long the rest will take.
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The time, which passes when a test says so."""
+def test_the_time_left_follows_from_what_is_left_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken notebooks cost nothing, and the last tests of the others the most."""
     clock = SimpleNamespace(now=1000.0)
     monkeypatch.setattr(status, "monotonic", lambda: clock.now)
-    return clock
-
-
-def cells(*tests: str) -> list[dict]:
-    """The setup, an answer, and tests."""
-    names = [("given", None), ("student", "answer"), *(("test", name) for name in tests)]
-    return [{"index": i, "role": role, "grade_id": name} for i, (role, name) in enumerate(names)]
-
-
-def test_the_time_left_follows_from_what_is_left_to_do(clock: SimpleNamespace) -> None:
-    """Broken notebooks cost nothing, and the last tests of the others the most."""
     costs = {f"test{i}": 0.1 + (i > 15) * 3.0 for i in range(20)}
+    names = [("given", None), ("student", "answer"), *(("test", name) for name in costs)]
+    cells = [{"index": i, "role": role, "grade_id": name} for i, (role, name) in enumerate(names)]
     found = Status(60)
     began = clock.now
     estimates = []
     for number, broken in enumerate(random.Random(1).sample([True] * 10 + [False] * 50, 60)):
-        planned = [] if broken else cells(*costs)
+        planned = [] if broken else cells
         found.opened(number, number, f"student{number}", planned)
         for cell in planned:
             cost = costs.get(cell["grade_id"], 0.1)
@@ -120,46 +106,3 @@ def test_the_time_left_follows_from_what_is_left_to_do(clock: SimpleNamespace) -
             assert 1 / 1.5 < left / (clock.now - now) < 1.5, (now - began, left)
     assert found.seconds_left == 0
     assert found.share == 1
-
-
-def test_who_is_at_what_in_one_line(clock: SimpleNamespace) -> None:
-    found = Status(2)
-    for name in ("ada", "bo"):
-        found.opened(name, name, name, cells("one", "two", "three"))
-    for index in range(3):
-        clock.now += 1
-        found.tell("ada", Step("running", index, 1.0))
-    found.tell("bo", Step("waiting for cores"))
-    assert found.words().endswith("; ada 1 of 3 tests, running; bo 0 of 3 tests, waiting for cores")
-    found.ran("ada")
-    assert "ada" not in found.words()
-    assert found.words("waiting for somebody") == "0 of 2 submissions, about 3 s left; waiting for somebody"
-    for number in range(16):
-        found.opened(number, number, f"student{number}", cells("one"))
-        found.tell(number, Step("racing"))
-    assert found.words().count("racing") == 2 and found.words().endswith("; 14 more")
-
-
-@pytest.mark.slow
-def test_a_sandbox_tells_of_each_cell_and_of_races(one_sandbox: Callable[[bool], Pool]) -> None:
-    given = "import time\nimport torch\nfrom autograder import race\n"
-    given += "def inputs(generator, device): return torch.rand(200, generator=generator)\n"
-    given += "def slow(x):\n    return torch.stack([one * 2 for one in x])\n"
-    sources = [
-        ("given", given),
-        ("student", "def fast(x):\n    return x * 2"),
-        ("test", "race(fast, against=slow, on=inputs, at_least={'cpu': 2.0}, points=1)"),
-        ("test", "time.sleep(0.5)"),
-    ]
-    steps: list[Step] = []
-    pool = one_sandbox(False)
-    pool.start("job", boxed.cells(*sources, exercise="e"), assignment="here", tell=steps.append)
-    _, executed = pool.wait()
-    assert not isinstance(executed, str), executed
-    ended = [step for step in steps if step.cell is not None]
-    assert [step.cell for step in ended] == [0, 1, 2, 3]
-    assert ended[3].work == pytest.approx(0.5, rel=0.5)
-    doing = [step.doing for step in steps]
-    assert doing.index("starting") < doing.index("waiting for cores", 1) < doing.index("racing")
-    # Both cores are held for a race, and one else.
-    assert ended[2].work > executed.seconds["races"]

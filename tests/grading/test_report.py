@@ -18,7 +18,7 @@ from autograder.class_grading.engine import Job
 from autograder.class_grading.fastest import may_be_shown
 from autograder.class_grading.report import page
 from autograder.class_grading.results import ClassResults, Graded, GradedTest, Lap, read_results
-from autograder.class_grading.term import Term, student_page, term_page, to_look_at
+from autograder.class_grading.term import Term, to_look_at
 from autograder.judging.outcome import MIME
 from autograder.sandbox import Executed
 
@@ -272,11 +272,3 @@ def test_an_exercise_that_nearly_nobody_or_everybody_solves_is_named(solved: int
     results = ClassResults("pads", {"pad_check": 1.0}, ["pad"], found, {}, {})
     (named, *_) = to_look_at(Term([results], {"pads": None}, list(points)))
     assert bool(named.rows) == listed
-
-
-def test_nothing_in_the_pages_about_a_term_is_taken_for_html() -> None:
-    one = Graded(ODD, 1.0, [GradedTest(ODD, 1.0, "", "")], [{"cell": ODD, "what": ODD}])
-    one.by_hand = {ODD: (None, 1.0)}
-    one_term = Term([ClassResults(ODD, {ODD: 1.0}, [ODD], [one], {}, {})], {ODD: None}, [ODD])
-    for html in (term_page(one_term), student_page(one_term, ODD)):
-        assert "<b>&" not in html and ODD in Text(html).text

@@ -8,23 +8,15 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from bad_inputs import IN_PLACE, ODD, ONE_LOST, TIMES, WRONG
-from grading_class import TRAPS
-from nbformat import NotebookNode
+from bad_inputs import IN_PLACE, TIMES
 from nbgrader.coursedir import CourseDirectory
 
-from autograder.authoring.builder import build
 from autograder.nbgrader_plugin import reading
 from autograder.nbgrader_plugin.extra_files import MOST_BYTES, MOST_ENTRIES, MOST_FILES, extra_files
 from autograder.nbgrader_plugin.reading import TooLarge, read_plain
 from autograder.nbgrader_plugin.submissions import problem_of, read_or_explain, timestamp_of
 
 LOG = logging.getLogger("reading")
-
-
-@pytest.fixture(scope="module")
-def release() -> NotebookNode:
-    return build(TRAPS)
 
 
 @pytest.fixture
@@ -44,23 +36,6 @@ def explained(path: Path) -> str:
     assert len(problem) < 1000 and "secret" not in problem
     assert nbformat.writes(notebook).encode()
     return problem
-
-
-@pytest.mark.parametrize("name", {**ODD, **ONE_LOST, **WRONG})
-def test_a_notebook_is_read_or_explained(name: str, path: Path, release: NotebookNode) -> None:
-    """What becomes of it, and of what lies in its place or beside it: test_bad_inputs.py, with grading."""
-    path.write_bytes({**ODD, **ONE_LOST, **WRONG}[name](release))
-    if name in WRONG:
-        explained(path)
-        return
-    notebook = read_or_explain(path, LOG)
-    assert problem_of(notebook) is None
-    nbformat.validate(notebook)
-    assert nbformat.writes(notebook).encode()
-    names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
-    assert all(name is None or len(name) <= 200 for name in names)
-    assert not any(cell.get("outputs") for cell in notebook.cells)
-    assert notebook.metadata.autograder.keys() == {"submitted"}, "a student cannot bring a mark along"
 
 
 def test_a_sentence_says_what_is_there(path: Path) -> None:

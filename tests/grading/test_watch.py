@@ -57,10 +57,9 @@ def course(inbox: ScratchCourse, monkeypatch: pytest.MonkeyPatch) -> ScratchCour
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """``events`` happen in the pauses of a watcher, one after another; when none is left, it is stopped."""
-    clock = SimpleNamespace(events=[], pauses=[])
+    clock = SimpleNamespace(events=[])
 
-    def sleep(seconds: float) -> None:
-        clock.pauses.append(seconds)
+    def sleep(_: float) -> None:
         (clock.events.pop(0) if clock.events else stop)()
 
     monkeypatch.setattr(watch, "sleep", sleep)
@@ -312,19 +311,6 @@ def test_a_full_disk(course: ScratchCourse, capsys, clock: SimpleNamespace) -> N
     assert "What is handed in waits" in trouble(capsys)
     assert scores() == {"ada": FULL}
     assert half_written(course) == 0
-
-
-def test_trouble_is_tried_again_more_and_more_seldom(course: ScratchCourse, capsys, clock) -> None:
-    send(course, "ada")
-    with watching() as watcher:
-        to_the_end(watcher)
-        send(course, "bo")
-        inbound = INBOUND.rename("away")
-        clock.events += [lambda: None] * 7 + [lambda: inbound.rename(INBOUND)]
-        run(watcher)
-    assert clock.pauses == [10, 20, 40, 80, 160, 300, 300, 300, watch.EVERY_SECONDS]
-    assert "No such file or directory" in trouble(capsys)
-    assert scores() == {"ada": FULL, "bo": FULL}
 
 
 def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, clock: SimpleNamespace) -> None:

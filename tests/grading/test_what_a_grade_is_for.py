@@ -107,21 +107,6 @@ def test_a_replaced_file_is_seen_without_an_exchange(course: ScratchCourse) -> N
     assert grades(course)["ada"] == FULL
 
 
-def test_grades_from_before_there_were_versions_count(course: ScratchCourse) -> None:
-    run()
-    for path in Path("autograded").rglob("*.ipynb"):
-        notebook = json.loads(path.read_text())
-        for note in ("tests", "submitted", "put_back"):
-            del notebook["metadata"]["autograder"][note]
-        notebook["metadata"]["autograder"]["finished"] = "2026-01-02T03:04:05+00:00"
-        path.chmod(0o644)
-        path.write_text(json.dumps(notebook))
-    mend("square_hidden", "test(square, {5: 25}, points=2)")
-    handed_in("ada").write_text("changed")
-    assert run()[0].graded == []
-    assert sorted(run(force=True)[0].graded) == ALL
-
-
 def test_work_without_a_time_is_named_and_a_time_given_later_counts(course: ScratchCourse) -> None:
     due(percent_a_day=50, ada="2027-03-05 11:00:00 UTC")
     summary, said = run()
