@@ -320,6 +320,14 @@ def test_environment_agrees_with_the_project():
     assert pip == {"pip": ["-e .[course]"]}
 
 
+def test_ci_runs_what_the_readme_says():
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+    commands = [line for line in (ROOT / ".ci/run").read_text().splitlines() if not line.startswith("#")]
+    assert commands == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', "make test"]
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert any(re.search(r"^make test\b", block, re.MULTILINE) for block in blocks)
+
+
 def test_help_lists_every_command():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
