@@ -13,6 +13,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -255,7 +256,7 @@ SAID = {
 
 
 # And torch.mps of Apple's.
-APPLES = {"is_available": True, "synchronize": None, "manual_seed": None, "current_allocated_memory": 0}
+APPLES = {"synchronize": None, "manual_seed": None, "current_allocated_memory": 0}
 
 
 def says(value: object) -> Callable[..., Any]:
@@ -304,7 +305,7 @@ def pretended_gpu(kind: str = "cuda") -> Iterator[Pretended]:
         replaced |= {f"torch.cuda.{name}": Nothing for name in ("Event", "Stream", "CUDAGraph", "graph")}
     else:
         replaced = {f"torch.mps.{name}": says(value) for name, value in APPLES.items()}
-        replaced["torch.mps.Event"] = Nothing
+        replaced |= {"torch.mps.Event": Nothing, "torch.backends.mps.is_available": cache(says(True))}
     for name in ("vmap", "grad", "grad_and_value", "jacrev", "jacfwd", "hessian"):
         replaced[f"torch.func.{name}"] = lifted(getattr(torch.func, name))
     replaced |= {"torch.autocast": Autocast, "torch.amp.autocast": Autocast, "torch.Generator": Generator}

@@ -27,7 +27,8 @@ def is_gpu(device: str | torch.device) -> bool:
 
 def works(kind: str) -> bool:
     """Whether there is a GPU of this kind that does what it is asked to. Warns of one that does not, once."""
-    return module(kind).is_available() and _runs(kind)
+    announced = torch.cuda.is_available() if kind == "cuda" else torch.backends.mps.is_available()
+    return announced and _runs(kind)
 
 
 @functools.cache

@@ -22,6 +22,7 @@ P100 = "Tesla P100-PCIE-16GB"
 @pytest.fixture(autouse=True)
 def nothing_tried_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("AUTOGRADER_SECONDS", "0")
+    monkeypatch.setattr("autograder.judging.answer.check_here", lambda: None)  # the machine may be busy
     gpus._runs.cache_clear()
     yield
     gpus._runs.cache_clear()
