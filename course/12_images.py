@@ -37,6 +37,7 @@ from torchvision.utils import make_grid
 from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts
 
 data = Path("../data/images")
+torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits of float32 (chapter 05)
 print("devices here:", *devices())
 
 # %% [markdown]

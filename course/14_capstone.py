@@ -205,8 +205,8 @@ def furthest(script, device):
 
 
 def accept(script):
-    """The script itself, if it learns the same on every device present; else AssertionError."""
-    for device in devices():
+    """The script itself, if it learns the same on every device with float64; else AssertionError."""
+    for device in (name for name in devices() if name != "mps"):
         difference = furthest(script, device)
         print(f"{device}: the curve differs by at most {difference:.1e}")
         assert difference < 1e-3, "this script learns something else"

@@ -114,7 +114,7 @@ def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -
     if name == "cuda":
         func, args, kwargs, asked = Tensor.to, (args[0], "cuda"), {}, "cuda"
     with torch._C.DisableTorchFunction():
-        if there and name.startswith("conv") and torch.backends.cudnn.allow_tf32:
+        if there and KIND == "cuda" and name.startswith("conv") and torch.backends.cudnn.allow_tf32:
             args, kwargs = tree_map(_to_tf32, (args, kwargs))
         result = func(*tree_map(_to_cpu, args), **tree_map(_to_cpu, kwargs))
     if any(result is leaf for leaf in leaves) and name not in ("cpu", "to"):
