@@ -57,7 +57,8 @@ MOST_SECONDS = 240.0  # of an item: one that hangs must not cost a whole call, a
 FIRST = ("05", "04", "18", "15", "19", "02", "17")  # chapters of the step recordings
 ORDER = {**{number: place for place, number in enumerate((*FIRST, "07"))}, "08": 98, "13": 99}
 PAGES = ("claims", "index")
-AT_ONCE = {"smoke": len(smoke.CHECKS), "branches": 8}  # nothing is timed there
+# Notebooks that run at once: nothing is timed in the first two steps, in the others one waits for another.
+AT_ONCE = {"smoke": len(smoke.CHECKS), "branches": 8, "recordings": 3, "ratios": 3, "others": 3}
 # Of each judge: how it comes to a verdict, and how many races at each ratio.
 JUDGES = {"judge": (speed_judge.word_in_notebook, 10), "apart": (speed_judge.word_apart, 3)}
 ARCHIVE = "gpu.tar.gz"
@@ -210,7 +211,7 @@ def _items(run: Run, step: str, failed: list[bool | None]) -> list[str]:
 
 
 def _do(run: Run, step: str, items: list[str]) -> None:
-    """Do these items of a step, and keep what each gives. What is timed has the machine for itself."""
+    """Do these items of a step, and keep what each gives. What is timed has the device for itself."""
     with ExitStack() as stack:
         if step.endswith("-busy"):
             stack.enter_context(speed_judge.beside(run.device))
@@ -256,9 +257,11 @@ def _one(run: Run, step: str, item: str) -> Found | None:
 
 def _settings(run: Run, step: str, item: str) -> dict[str, str]:
     """The environment variables of a notebook."""
-    settings = {} if run.device == "cpu" else {"AUTOGRADER_SECONDS": "cpu=0"}
+    settings = {"AUTOGRADER_ALONE": str(run.folder / "alone.lock"), "OMP_NUM_THREADS": "4"}
+    if run.device != "cpu":
+        settings["AUTOGRADER_SECONDS"] = "cpu=0"
     if step == "branches":  # what is measured beside others must not be kept where the other steps find it
-        settings = {"AUTOGRADER_SECONDS": "0", "XDG_CACHE_HOME": str(run.root / "build" / "gpu-branches")}
+        settings |= {"AUTOGRADER_SECONDS": "0", "XDG_CACHE_HOME": str(run.root / "build" / "gpu-branches")}
     if step in ("recordings", "others"):
         settings["AUTOGRADER_RECORD"] = str(run.folder / "timings")
     if not item.startswith("course/"):  # cells of chapters look at what the CPU takes, too

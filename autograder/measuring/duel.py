@@ -12,7 +12,8 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -157,6 +158,21 @@ def longest(device: str) -> float:
     return float(seconds or "inf") if of in ("", torch.device(device).type) else math.inf
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Wait for other processes that measure, or keep timings, with the same lock file in ``AUTOGRADER_ALONE``
+    (`make gpu` sets it).
+    """
+    if not (path := os.environ.get("AUTOGRADER_ALONE")):
+        yield
+        return
+    import fcntl  # not on Windows
+
+    with open(path, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def interleave(
     functions: Mapping[str, Callable[..., object]],
     inputs: Callable[[torch.Generator, str], object],
@@ -178,7 +194,7 @@ def interleave(
         raise DuelError(f"there is no {device} device here.")
     clock = clock or default_clock(device)
     most = longest(device)
-    with threads(num_threads):
+    with threads(num_threads), alone():
         calls = dict.fromkeys(functions, 1)
         if most > 0:
             calls = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..files import file_name, write_whole
 from ..measuring import store
 from ..measuring.device import device_name, provenance
-from ..measuring.duel import Ratio, ratio_of
+from ..measuring.duel import Ratio, alone, ratio_of
 
 TIMINGS = Path(__file__).resolve().parents[2] / "data" / "timings"
 
@@ -66,15 +66,15 @@ def add_recording(
 ) -> Path:
     """Put one comparison into the file of this device, beside what is there; give the file's path."""
     path = path_for(directory, device)
-    content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"timings": {}}
-    content["device"] = provenance(device)
-    content["timings"][title] = {
+    timing = {
         "claim": claim,
         "clock": clock,
         "limit": None if limit is None else float(f"{limit:.4g}"),
         "seconds": {name: [float(f"{value:.4g}") for value in values] for name, values in seconds.items()},
     }
-    write_whole(path, _compact({"device": content["device"], "timings": content["timings"]}))
+    with alone():
+        kept = json.loads(path.read_text(encoding="utf-8"))["timings"] if path.exists() else {}
+        write_whole(path, _compact({"device": provenance(device), "timings": {**kept, title: timing}}))
     return path
 
 
