@@ -358,8 +358,9 @@ compare(
 
 # %% [markdown]
 # Now it is the other way round. (Torch makes these several at once, with vector instructions, where the processor has
-# them.) So *A1* has a condition on the CPU: it depends on what you create. For a GPU there is another reason to follow it. `torch.rand` takes a
-# `device=`, and the numbers are made where they are needed. NumPy's must travel.
+# them.) So *A1* has a condition on the CPU: it depends on what you create. For a GPU there is another reason to follow
+# it. `torch.randn` takes a `device=`, and the numbers are made where they are needed: a thousand times as fast on an
+# H200. NumPy's are made on the CPU, which is most of the time, and must travel.
 
 # %% [markdown]
 # ## 5. Ten million zeros
@@ -466,9 +467,10 @@ compare(
 )
 
 # %% [markdown]
-# Creating and converting makes one tensor too many. `zeros_like` is not fast by itself: it saves you from the wrong
-# dtype or device, and from the conversion that mends it. So *C2* is judged below by what the new tensor takes over, not
-# by time. Two of the family refuse integers; `full_like` cuts 0.5 down to 0 without a word:
+# Creating and converting makes one tensor too many. (On an H200 `zeros_like` is 75 times as fast: the other zeros are
+# made on the CPU, and travel.) `zeros_like` is not fast by itself: it saves you from the wrong dtype or device, and
+# from the conversion that mends it. So *C2* is judged below by what the new tensor takes over, not by time. Two of the
+# family refuse integers; `full_like` cuts 0.5 down to 0 without a word:
 
 # %%
 integers = torch.tensor([1, 2, 3])
@@ -576,7 +578,8 @@ compare(
 # %% [markdown]
 # Each call of torch costs a microsecond or more before it computes anything: here 500 products and 1,000 views. (So
 # growing, with all its bytes, was only a few times slower: the other ways spend their time on calls.) One
-# operation on all rows pays once. Most of the following chapters come back to this point.
+# operation on all rows pays once: on an H200, 11 µs for all rows, and 15 µs for each. Most of the following chapters
+# come back to this point.
 
 # %% [markdown]
 # ## Further
@@ -626,7 +629,8 @@ compare(
 )
 
 # %% [markdown]
-# `zeros` then `fill_` writes the memory twice, the others once.
+# `zeros` then `fill_` writes the memory twice, the others once. (On an H200, 4 MB are little, and it is the launches
+# that you see: two against one.)
 #
 # ### Zeros like an example, once more
 #
@@ -649,7 +653,7 @@ compare(
 )
 
 # %% [markdown]
-# Both write the same zeros once. What is left of the gain is small beside that of the conversion.
+# Both write the same zeros once. What is left of the gain (3 µs on an H200) is small beside that of the conversion.
 #
 # ### Large pages
 #

@@ -87,7 +87,8 @@ assert taken[1_000] < 3 * taken[1]
 # **Why.** A call has two prices: one for being a call, and one for each number. The dashed lines are the two alone; the
 # measured line is about their sum. (At the right end it may lie above both, where the tensors no longer fit into a
 # cache, and each number costs more: chapter 13.) Left of the crossing you pay for calls, and the numbers are nearly
-# free. Right of it you pay for numbers. **This chapter is about the left side.**
+# free. Right of it you pay for numbers. **This chapter is about the left side.** On an H200 all seven sizes lie there:
+# a million numbers take the same 7 or 8 µs as one.
 #
 # An addition is cheap work. Where a number costs more, the crossing lies further left. At the crossing a call takes
 # twice as long as for one number:
@@ -160,7 +161,7 @@ assert empty < in_place < recorded
 # **Why.** "Looked up" is the *dispatcher*: which kernel is made for this device, and for what else is switched on, such
 # as autograd? Then the operation compares shapes, types and strides, chooses the loop for the type, and plans it. All
 # that happens before the first number is read. A new tensor needs memory and a Python object. Autograd adds a node to
-# its graph. The last line is the arithmetic.
+# its graph. The last line is the arithmetic. (On a GPU the launch comes on top: 7 µs for `a + b` on an H200.)
 #
 # Entering a `with` and leaving it are calls, too, and they set and restore a switch. So put it around the whole loop,
 # where it is paid once; around a single small operation it costs more than it saves.
@@ -269,7 +270,8 @@ assert counts["aten::lerp_"] == 1000
 # %% [markdown]
 # On a CPU the list operation is a loop in C++: 1,000 operations are looked up and run as before. Saved are, for each,
 # Python, the reading of its arguments, and autograd's check. (On a GPU, it is to "run the big chunks of computation all
-# at once", says [`torch.optim`'s page](https://docs.pytorch.org/docs/stable/optim.html).)
+# at once", says [`torch.optim`'s page](https://docs.pytorch.org/docs/stable/optim.html). On an H200 it is 18 times as
+# fast as the loop.)
 #
 # The buffer is one operation in earnest. A model can be moved into one: its parameters become views.
 
@@ -349,7 +351,8 @@ compare(
 # %% [markdown]
 # **Why?** 16 parameters need few calls, so there is little to save. And a list operation makes its intermediate results
 # for *all* parameters at once. On Linux, so much memory usually goes back to the system after each step, and comes anew
-# in the next: a *page fault* for each piece of it. The loop uses one small piece again and again.
+# in the next: a *page fault* for each piece of it. The loop uses one small piece again and again. (All that is of CPUs.
+# With 16 parameters of this size on an H200, chapter 11 finds `foreach` 4.6 times as fast, for Adam.)
 
 # %%
 for name, step in steps(16, 262_144).items():
@@ -808,8 +811,9 @@ print("a rate in a tensor, not fused:", refusal(lambda: errors(batches, 1, lr=to
 # `capturable=True`. And on a GPU the recording itself computes nothing: its batch has to be replayed, too.
 
 # %% [markdown]
-# On a GPU: forty small layers, one launch for each operation, or one replay. How many times as fast is the replay? It
-# needs a GPU. (Before the capture, the work runs a few times on a stream of its own, as the documentation asks.)
+# On a GPU: forty small layers, one launch for each operation, or one replay. How many times as fast is the replay?
+# (Without a GPU you see a recording. Before the capture, the work runs a few times on a stream of its own, as the
+# documentation asks.)
 
 # %%
 guess = ...
@@ -860,6 +864,8 @@ compare(
 )
 
 # %% [markdown]
+# On an H200, each of the 80 operations takes 19 µs launched by Python, and 2 µs in the replay.
+#
 # When does it not help? The documentation says: try it if "you suspect its runtime is at least somewhat CPU-limited".
 # Where kernels are long, Python runs ahead, and its time is hidden behind the device's. "Kernels in a replay also
 # execute slightly faster on the GPU", it goes on, "but eliding CPU overhead is the main benefit."
@@ -1062,7 +1068,7 @@ fewer(
 # | `.item()` in a loop | `tolist`, once | one call reads all |
 # | a `with no_grad()` in the inner loop | around the loop | entering costs more than one small operation saves |
 # | a list of small tensors | one buffer with views; else `foreach` | on a CPU, `foreach` is a loop in C++ |
-# | few large tensors | keep the loop | there are no calls to save; intermediate results of a list need more memory |
+# | few large tensors on a CPU | keep the loop | no calls to save; intermediate results of a list need more memory |
 # | a function for one example, many examples | `vmap`; by hand if it is the bottleneck | `vmap` has a fixed price per call |
 # | few examples | a loop | on one CPU thread as fast or faster, and easier to read |
 # | `vmap` needs too much memory | `chunk_size`, if results are small | chunks are joined by a copy |

@@ -9,11 +9,12 @@
 #
 # - **holds**: every cell that tests it found it so. A claim of speed holds where the whole interval says 10 % or
 #   more, unless the source itself names another figure.
-# - **holds when …**: it holds on one side of a condition and not on the other. The rule says where.
+# - **holds when …**: it holds on one side of a condition and not on the other, or on a CPU and not on a GPU, or the
+#   other way round. The rule says where.
 # - **does not pay**: what it promises is not there, or is too little to change code for.
 # - **wrong**: it is not so.
-# - **not measured (needs a GPU)**: nobody has run these cells on a GPU yet. A figure of a CPU decides nothing about
-#   them.
+# - **not measured (needs a GPU)**: there is no figure of these cells on a GPU yet; some need two. A figure of a CPU
+#   decides nothing about them.
 #
 # The second is on the source's *own code*: it runs, it is wrong, or it is outdated.
 #

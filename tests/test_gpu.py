@@ -107,6 +107,15 @@ def test_what_no_time_was_left_for_is_done_by_the_next_call(course: Path, tmp_pa
     assert not list((course / "build").rglob("recordings.json"))
 
 
+@pytest.mark.slow
+def test_a_race_that_the_machine_is_too_noisy_for_is_told(course: Path, tmp_path: Path) -> None:
+    noisy = "from autograder.measuring import selfcheck\nselfcheck.MOST_NOISE = -1\n"
+    script = course / "solutions/01_twice/01_twice.py"
+    script.write_text(EXERCISES.replace("import torch\n", f"import torch\n{noisy}"), encoding="utf-8")
+    found = _one(run_of(course, tmp_path, "the CPU", "cpu"), "ratios", "solutions/01_twice/01_twice.py")
+    assert found and "this machine is too noisy" in found["errors"][0]["error"]
+
+
 def run_of(course: Path, tmp_path: Path, name: str, device: str = "cuda") -> Run:
     (tmp_path / "out").mkdir(exist_ok=True)
     return Run(course, tmp_path / "out", device, {"name": name}, time.monotonic() + 60)

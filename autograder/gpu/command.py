@@ -247,6 +247,8 @@ def _one(run: Run, step: str, item: str) -> Found | None:
         else:
             words = str(run.root / item), f"{most:.0f}"  # the second of a cell: so it is told which
             found = _in_process(run, most + 10, "kernel", *words, **_settings(run, step, item))
+            undecided = found.pop("undecided", [])
+            found["errors"] += undecided if step == "ratios" else []
     except Exception as error:  # the rest goes on
         traceback.print_exc()
         found = _failed(f"{type(error).__name__}: {error}")
@@ -258,12 +260,12 @@ def _one(run: Run, step: str, item: str) -> Found | None:
 def _settings(run: Run, step: str, item: str) -> dict[str, str]:
     """The environment variables of a notebook."""
     settings = {"AUTOGRADER_ALONE": str(run.folder / "alone.lock"), "OMP_NUM_THREADS": "4"}
-    if run.device != "cpu":
-        settings["AUTOGRADER_SECONDS"] = "cpu=0"
     if step == "branches":  # what is measured beside others must not be kept where the other steps find it
         settings |= {"AUTOGRADER_SECONDS": "0", "XDG_CACHE_HOME": str(run.root / "build" / "gpu-branches")}
     if step in ("recordings", "others"):
         settings["AUTOGRADER_RECORD"] = str(run.folder / "timings")
+        if run.device != "cpu":
+            settings["AUTOGRADER_SECONDS"] = "cpu=0"
     if not item.startswith("course/"):  # cells of chapters look at what the CPU takes, too
         settings["AUTOGRADER_DEVICES"] = run.device
     return settings

@@ -28,7 +28,8 @@ def run_script(script: Path, seconds: float) -> dict[str, Any]:
     """Run the notebook of a percent script; each cell has at most ``seconds``.
 
     Gives ``errors`` (a dictionary each: cell, line, error; a test that was not passed is one, too, unless it
-    is a race that was run) and ``races`` (test, outcome, and its laps).
+    is a race that was run), ``races`` (test, outcome, and its laps), and as errors are given, the races that
+    were ``undecided`` without a lap, because the machine was too noisy.
     """
     notebook = build(script)
     notebook.cells = [cell for cell in notebook.cells if not is_colab_cell(cell)]
@@ -47,7 +48,7 @@ def run_script(script: Path, seconds: float) -> dict[str, Any]:
         errors.append({"cell": "", "line": "", "error": f"a cell took more than {seconds:.0f} s"})
     except DeadKernelError:
         errors.append({"cell": "", "line": "", "error": "the kernel died"})
-    races = []
+    races, undecided = [], []
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             card = output.get("data", {}).get(MIME)
@@ -57,7 +58,9 @@ def run_script(script: Path, seconds: float) -> dict[str, Any]:
                 races.append({"test": cell.id, "outcome": card["outcome"], "laps": card["laps"]})
             elif card and card["outcome"] in ("failed", "error", "not attempted"):
                 errors.append({"cell": cell.id, "line": "", "error": f"{card['outcome']}: {card['message']}"})
-    return {"errors": errors, "races": races}
+            elif card and card["outcome"] == "undecided":
+                undecided.append({"cell": cell.id, "line": "", "error": card["message"]})
+    return {"errors": errors, "races": races, "undecided": undecided}
 
 
 def _error(cell: NotebookNode, output: NotebookNode) -> dict[str, str]:

@@ -61,7 +61,7 @@ def word_apart(device: str, ratio: float) -> str:
     """The verdict of the judge outside the answer's process, on the same, with more work in a call."""
     from .device_judge import Work, judge_on_device  # needs more packages than the rest
 
-    given, answer = (Work([_CELL.format(repeats)], "work") for repeats in _repeats(20 * REPEATS, ratio))
+    given, answer = (Work([_CELL.format(repeats)], "work") for repeats in _repeats(60 * REPEATS, ratio))
     return judge_on_device(
         given, answer, _numbers(1 << (22 if device == "cuda" else 14)), threshold=THRESHOLD, device=device
     ).word

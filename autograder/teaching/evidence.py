@@ -163,7 +163,8 @@ def _not_parted(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
     """The verdict of cells of which some hold and some do not, whatever their conditions say."""
     held = {one.holds for one in found if not one.is_price}
     word = HOLDS_WHEN if len(held) > 1 else HOLDS if held == {True} else DOES_NOT_PAY
-    return word, f"When {CLAIMS[claim].use}: {_figures(found)}; on what it depends is not known."
+    unknown = "; on what it depends is not known" if len(held) > 1 else ""
+    return word, f"When {CLAIMS[claim].use}: {_figures(found)}{unknown}."
 
 
 def _advice(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:

@@ -439,15 +439,14 @@ def test_where_launches_stray_only_their_signs_count(box: Sandbox) -> None:
 
 
 class Noisy(Sandbox):
-    """A machine that finds itself too noisy so many times."""
+    """A machine that finds itself too noisy so many times, and then quiet, however noisy it is."""
 
     times = 1
 
     def _check_machine(self, control: Channel) -> None:
         super()._check_machine(control)
         self.times -= 1
-        if self.times >= 0:
-            self._noisy = "this machine is too noisy to judge."
+        self._noisy = "this machine is too noisy to judge." if self.times >= 0 else None
 
 
 def test_races_wait_for_a_quiet_machine_but_not_for_ever(monkeypatch, caplog) -> None:
