@@ -14,7 +14,7 @@
 # - compare two functions in pairs, and read a ratio with its interval,
 # - choose a tool: a clock, the profiler, counted costs, or the limit of the machine.
 #
-# **Time:** 50 minutes to read and run, 5 more for the part Further. **Needs:** CPU, GPU if any.
+# **Time:** 55 minutes to read and run, 5 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** none from the articles. This chapter tests the tools that test them.
 #
@@ -130,9 +130,9 @@ def show_faults(comparison):
 show_faults(filled)
 
 # %% [markdown]
-# Both calls write the same 40 MB. The rest is the system's work. Torch
-# [keeps memory of a GPU](https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management) and hands it out
-# again: on an H200 both take 11 µs.
+# Both calls write the same 40 MB. The rest is the system's work. Torch [keeps memory of a
+# GPU](https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management) and hands it out again: on an H200 both
+# take 11 µs.
 
 # %% [markdown]
 # ## 2. Stopped too early
@@ -440,9 +440,8 @@ picture(*draw_core(watched))
 #   Where a core is not free, little is gained, or nothing. The CPU time stays: the work is the same.
 #
 # *How long must I wait?* is the wall. *How much work is it?* is the CPU clock. On the CPU, `compare` (and `race`, which
-# times the answers to the exercises) uses one thread and the CPU clock, because we ask
-# about your code and not about your neighbours. Where threads are the subject, the wall clock is used, and the text says
-# so.
+# times the answers to the exercises) uses one thread and the CPU clock, because we ask about your code and not about
+# your neighbours. Where threads are the subject, the wall clock is used, and the text says so.
 
 # %% [markdown]
 # ## 6. Pairs
@@ -771,11 +770,10 @@ used, norm = (
 print(f"by hand, memory in use / vector_norm: {used / norm:.1f}×")
 
 # %% [markdown]
-# The calculation knows bytes only. So it is meant for the ratio printed just above: *by hand, memory in use*
-# against `vector_norm`. New memory can cost page faults on top, as in section 1: at 4 kB a page, up to 3,906. That is
-# up to the allocator: it may keep the 16 MB, or give them back and ask again. So the first way's ratio may be near 3 on
-# one machine and far above it on the next. On an H200, 16 MB take little longer than 10 numbers: there you still pay
-# for launches.
+# The calculation knows bytes only. So it is meant for the ratio printed just above: *by hand, memory in use* against
+# `vector_norm`. New memory can cost page faults on top, as in section 1: at 4 kB a page, up to 3,906. That is up to the
+# allocator: it may keep the 16 MB, or give them back and ask again. So the first way's ratio may be near 3 on one
+# machine and far above it on the next. On an H200 you still pay for launches.
 
 # %% [markdown]
 # ### Fewer operations
@@ -831,12 +829,10 @@ print(costs(one_by_one, *small_tensors), costs(all_joined, *small_tensors), sep=
 # or `flops=` of one call it draws the least time that is possible for so many.
 #
 # The limit answers a question that no comparison of two variants can: *is there anything left to gain?* No more than
-# the time of your best variant divided by the limit. That is a bound and no promise: the code that reaches it may not
-# exist.
+# the time of your best variant divided by the limit. That is a bound and no promise: such code may not exist.
 #
-# The second kind of limit is arithmetic. A product of two *n* × *n* matrices takes *n*³ multiplications and
-# nearly as many additions: 2 *n*³ floating-point operations ("flops"). How many times faster is `@` than a product by
-# broadcasting?
+# The second kind of limit is arithmetic. A product of two *n* × *n* matrices takes *n*³ multiplications and nearly as
+# many additions: 2 *n*³ floating-point operations ("flops"). How many times faster is `@` than broadcasting?
 
 # %%
 guess = ...

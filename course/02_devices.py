@@ -120,10 +120,9 @@ assert costs(lambda: torch.tensor([1.0, 2.0], device="meta")).transfers == 0  # 
 # %% [markdown]
 # ## 2. Create it where you need it
 #
-# Both programs above give the same zeros. Now a million random numbers: how many times as fast is
-# `torch.rand(…, device=device)` as `torch.rand(…).to(device)`? Your guess is compared with the CPU, here and everywhere
-# in this chapter. (What the text says of an H200 is measured. What it says of GPUs in general is counted, documented,
-# or a rule of thumb.)
+# Both programs above give the same zeros. Now a million random numbers: how many times as fast is `torch.rand(…,
+# device=device)` as `torch.rand(…).to(device)`? Your guess is compared with the CPU, here and everywhere in this
+# chapter. (What is said of an H200 is measured; of GPUs in general, it is counted, documented, or a rule of thumb.)
 
 # %%
 guess = ...
@@ -157,10 +156,10 @@ print("x after y[0] = 7:", x)
 assert x[0] == 7.0
 
 # %% [markdown]
-# On a GPU the first variant makes the numbers on the CPU and sends 4 MB. The second sends an order: "make a
-# million random numbers there". On an H200 that is 390 times as fast. (Most of the first way's 3.5 ms is making numbers
-# on one CPU thread: section 3 sends 4 MB in 0.3 ms.) That is what *A2* means. PyTorch's own guide to fast programs
-# advises the same. The article also recommends a function named `to_device`. There is none:
+# On a GPU the first variant makes the numbers on the CPU and sends 4 MB. The second sends an order: "make a million
+# random numbers there". On an H200 that is 390 times as fast. (Most of it is that one CPU thread makes the numbers.)
+# That is what *A2* means. PyTorch's own guide to fast programs advises the same. The article also recommends a function
+# named `to_device`. There is none:
 
 # %%
 documented(
@@ -222,9 +221,8 @@ for where, samples in sweep.samples.items():
 # 9 µs to an H200, and the bus limits the rate: PCIe 4.0 with 16 lanes carries 32 GB/s at most, one way, and 5.0 twice
 # that. To the H200, 16 MB stay far below, at 10 to 15 GB/s: the blocks are not in pinned memory (chapter 04).
 #
-# So: 500 small tensors of 400 bytes shall be one batch on the device. They can be sent one by one and joined
-# there, or joined first and sent once. `copy=True` makes sure that something is copied on the CPU, too. How many
-# times as fast is the second way?
+# So: 500 small tensors of 400 bytes shall be one batch on the device. They can be sent one by one and joined there, or
+# joined first and sent once. (`copy=True`: the CPU copies, too.) How many times as fast is the second way?
 
 # %%
 guess = ...
@@ -310,9 +308,8 @@ assert (new.dtype, new.device) == (given.dtype, given.device)
 print("strides of the images, zeros_like, new_zeros:", given.stride(), alike[1].stride(), new.stride())
 
 # %% [markdown]
-# The memory format of `new_zeros` is the ordinary one. So it is with `torch.ones(images.shape, …)`, even with the
-# right dtype and device. Does that matter? We multiply `channels_last` images by ones, made in two ways. How many
-# times as fast is it with `ones_like`?
+# The memory format of `new_zeros` is the ordinary one. So is that of `torch.ones(images.shape, …)`. Does that matter?
+# We multiply `channels_last` images by ones, made in two ways. How many times as fast is it with `ones_like`?
 
 # %%
 guess = ...
@@ -335,8 +332,7 @@ compare(
 # through memory suits both. One of the two tensors is read in jumps, so the CPU's vector instructions cannot load
 # neighbours together. (What that costs depends much on the processor.) With equal formats the multiplication runs
 # through both from start to end. (An operation whose inputs differ chooses one format: `stride()` says which.) On an
-# H200 you see two launches each. The 3 µs between them are probably the call of `ones`, and not the formats: chapter 01
-# finds as much between `zeros` and `zeros_like`. Chapter 06 takes larger tensors.
+# H200 you see two launches each, and not the formats. Chapter 06 takes larger tensors.
 
 # %%
 images = torch.rand(8, 32, 32, 32).to(memory_format=torch.channels_last)
@@ -430,10 +426,9 @@ except NotImplementedError as error:
 # functions such as `torch.zeros` and `torch.rand` make everything on that device, unless they are told another
 # one. The model's code needs no word about it.
 #
-# This is useful with `meta` itself. Usually you build a model and then load its weights. But building fills
-# the weights with random numbers, loading copies the true ones over them, and the random ones are gone. If you
-# build on `meta`, nothing is filled, and `load_state_dict(…, assign=True)` takes the given tensors as they
-# are. How many times as fast is that?
+# It is useful with `meta`. Usually you build a model and then load its weights. But building fills the weights with
+# random numbers, loading copies the true ones over them, and the random ones are gone. If you build on `meta`, nothing
+# is filled, and `load_state_dict(…, assign=True)` takes the given tensors as they are. How many times as fast is that?
 
 # %%
 guess = ...
@@ -511,9 +506,8 @@ behaviour(
 )
 
 # %% [markdown]
-# The three buffers moved. The plain attribute stayed behind, and would raise the error of section 1 if
-# `forward` used it. This is the limit of *B4*: one line moves what the module knows of, its parameters and
-# buffers.
+# The three buffers moved. The plain attribute stayed behind, and would raise the error of section 1 if `forward` used
+# it. This is the limit of *B4*: one line moves what the module knows of, its parameters and buffers.
 #
 # With a dtype, only floating-point (and complex) buffers are converted. Integers stay integers, which is what you
 # want for indices and counts. A buffer is not a parameter: no optimizer will change it. It is saved with the module,
@@ -648,8 +642,8 @@ assert "mean" in vars(SentInForward()) and "mean" not in vars(Buffers())
 # ## 7. Hidden synchronisations
 #
 # Chapter 00 has shown what a *sync* is: Python wants to *know* a value, and must wait until the GPU's queue is empty.
-# Nothing in the code says "wait". How many of these eleven lines do it? (`costs` estimates it here from the operations
-# that run on the CPU.)
+# Nothing says "wait". How many of these eleven lines do it? (`costs` estimates it here from the operations that run on
+# the CPU.)
 
 # %%
 guess = ...
@@ -755,14 +749,13 @@ print("syncs:", costs(read_each, batches, weights).syncs, "and", costs(read_once
 #
 # On a GPU the first loop stops the queue 100 times. If one step takes the GPU 50 ms, a sync at its end is not
 # noticeable. If a step is launch-bound, as here, the GPU waits for Python anyway: on an H200 reading once gains a
-# tenth. A sync should cost most in between, where Python would run ahead. (With a loss that needs gradients, add
-# `loss.detach()`; chapter 03 shows why.)
+# tenth. A sync costs most where Python would run ahead. (With a loss that needs gradients, add `loss.detach()`; chapter
+# 03 shows why.)
 #
 # ### Decide with tensors
 #
-# Often a value is read only to decide something for one row. Then the way out is not to read later, it is to decide
-# with tensors. Rows of numbers shall be halved where their sum is above a limit. How many times as fast is
-# `torch.where`?
+# Often a value is read only to decide something for one row. Then do not read later: decide with tensors. Rows of
+# numbers shall be halved where their sum is above a limit. How many times as fast is `torch.where`?
 
 # %%
 guess = ...
@@ -836,8 +829,7 @@ print(
 # them. The limit is the time to read all numbers and the mask once: both ways are far from it. (On an H200, where 4 MB
 # are little, you see mostly launches, and the index's sync.)
 #
-# A shorter spelling is `(x * mask).sum()`. It is wrong where a number that is not chosen is not finite, because
-# NaN times 0 is NaN:
+# `(x * mask).sum()` is shorter, and wrong where a number that is not chosen is not finite: NaN times 0 is NaN:
 
 # %%
 x = torch.tensor([1.0, float("nan"), 3.0])
@@ -978,7 +970,7 @@ compare(
 
 # %% [markdown]
 # On a CPU neither is far ahead: four prices for a call are nothing beside 8 MB that are copied twice. On an H200
-# joining first takes 1.7 times as long: then the CPU joins, and otherwise the GPU.
+# joining first takes 1.7 times as long.
 
 # %% [markdown]
 # ### A `.to` that has nothing to do

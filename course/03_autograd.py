@@ -14,8 +14,7 @@
 # - find a graph that is held by mistake, and mend the errors that in-place operations cause,
 # - get many gradients at once without a Python loop.
 #
-# **Time:** 50 minutes to read and run, and 20 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00
-# or 01.
+# **Time:** 50 minutes to read and run, and 20 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01.
 #
 # **Claims tested:** *B1* "autograd records a graph in the forward pass; `backward()` fills `.grad`"; *B2* "the
 # graph is dynamic: Python control flow works"; *B3* "`torch.no_grad()` for inference takes less memory and is

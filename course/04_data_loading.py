@@ -143,9 +143,8 @@ with tempfile.TemporaryDirectory() as folder:  # a test set that has no cats
     print("train:", pictures.class_to_idx, "\ntest: ", ImageFolder(folder).class_to_idx)
 
 # %% [markdown]
-# Labels are the positions in the sorted list of sub-folders. A test folder that lacks
-# a class gives other numbers to the same names, without a warning. Compare `class_to_idx` before you believe
-# an accuracy.
+# Labels are the positions in the sorted list of sub-folders. A test folder that lacks a class gives other numbers to
+# the same names, without a warning. Compare `class_to_idx` before you believe an accuracy.
 
 # %%
 behaviour(
@@ -220,8 +219,7 @@ for step, number in {
 # %% [markdown]
 # ## 3. Decode once: a cache
 #
-# From the second epoch on, everything has been decoded already. How many times faster is it to keep the
-# result?
+# From the second epoch on, everything has been decoded. How many times faster is it to keep the result?
 
 # %%
 guess = ...
@@ -259,9 +257,8 @@ compare(
 )
 
 # %% [markdown]
-# Thousands of times, because nothing is left to do. The price is memory. These ten pictures take half a
-# megabyte. A million pictures of 224 × 224 take 150 GB as `uint8`, and 600 GB as `float32`. Keep bytes, not
-# floats.
+# Thousands of times, because nothing is left to do. The price is memory. These ten pictures take half a megabyte. A
+# million pictures of 224 × 224 take 150 GB as `uint8`, and 600 GB as `float32`. Keep bytes, not floats.
 
 # %%
 print(f"ten pictures: {sum(image.nbytes for image, _ in cached.kept.values()):,} bytes")
@@ -433,10 +430,9 @@ else:
     print("Skipped: this cell defines functions in a notebook, and workers need fork to see them.")
 
 # %% [markdown]
-# Slower. A digit is loaded in some microseconds. Sending a batch from one process to another costs much more:
-# shared memory is set up, a message goes through a queue, two processes wake up. (We use the wall clock here,
-# because a worker's CPU time is not this process's CPU time. Each process uses one torch thread, as workers
-# always do.)
+# Slower. A digit is loaded in some microseconds. Sending a batch from one process to another costs much more: shared
+# memory is set up, a message goes through a queue, two processes wake up. (We use the wall clock here, because a
+# worker's CPU time is not this process's CPU time. Each process uses one torch thread, as workers always do.)
 #
 # Workers pay where loading a batch takes much longer than sending it. The clearest case is *waiting*. This
 # data set pretends that a file comes from a network drive: 3 ms for each. With 4 workers? (Where there are
@@ -589,16 +585,14 @@ for name, ordered in {"as they come": rows, "by length": sorted(rows, key=len)}.
 # %% [markdown]
 # The time falls less than these figures. Copying the words into batches costs the same in both, and so does the start
 # of each operation; sorting comes on top. On an H200 it is a tenth slower: one small layer is nothing there beside the
-# host's work. It does not help where all lengths are alike, either. And it has a price in training:
-# the batches are no longer random. The usual mend is to sort within large random groups, and to shuffle the order of
-# the batches.
+# host's work. It does not help where all lengths are alike, either. And it has a price in training: the batches are no
+# longer random. The usual mend is to sort within large random groups, and to shuffle the batches.
 #
 # ## 7. Pinned memory
 #
-# The operating system may move a page of memory, or write it to disk. A GPU that copies on its own cannot
-# live with that. So from normal, *pageable* memory, the driver first copies pieces into a buffer of its own,
-# and the GPU takes them from there. *Pinned* (page-locked) memory is promised to stay: the GPU reads it
-# directly.
+# The operating system may move a page of memory, or write it to disk. A GPU that copies on its own cannot live with
+# that. So from normal, *pageable* memory, the driver first copies pieces into a buffer of its own, and the GPU takes
+# them from there. *Pinned* (page-locked) memory is promised to stay: the GPU reads it directly.
 #
 # Pinning is a service of the GPU's driver. What happens here?
 

@@ -15,7 +15,7 @@
 # - stop a run and go on later as if nothing had happened,
 # - name the default precision of convolutions and matrix products on a GPU.
 #
-# **Time:** 45 minutes to read and run, and 15 more for the part *Further*, which is for those who have an NVIDIA GPU.
+# **Time:** 50 minutes to read and run, and 15 more for the part *Further*, which is for those who have an NVIDIA GPU.
 # **Needs:** CPU. The switches act on NVIDIA GPUs: *Further* times them. The main part runs models of them on the CPU.
 #
 # **Claims tested:** *A5*, *D2* "`benchmark = True` pays off when shapes stay fixed"; *D1* what cuDNN speeds up; *D3*

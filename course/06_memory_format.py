@@ -14,7 +14,7 @@
 # - convert tensors and modules to channels_last, and see where a program loses the format again,
 # - name operations that gain from channels_last on a CPU, and operations that lose.
 #
-# **Time:** 50 minutes to read and run, 20 more for the part Further. **Needs:** CPU, GPU if any.
+# **Time:** 55 minutes to read and run, 20 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *E1* "strides tell the memory format; the shape does not change"; *E2* "`view` and
 # `reshape` adapt a tensor to memory formats"; *E4* "`contiguous`, `clone` and `zeros_like` take a memory format"; *E5*

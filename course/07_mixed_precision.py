@@ -83,8 +83,7 @@ guessed(guess, *(f"{dtype}: counting to 4000 ends at {end}" for dtype, end in en
 
 # %% [markdown]
 # `bfloat16` has 8 significant bits: the 7 of the fraction, and a leading 1 that is not stored. So 257 has no place. It
-# lies in the middle between 256 and 258, and what lies in the middle goes to the one whose last bit is 0. That is
-# 256 again.
+# lies between 256 and 258, and what lies in the middle goes to the one whose last bit is 0: 256 again.
 #
 # Too large and too small look like this:
 
@@ -138,7 +137,7 @@ compare(
 # %% [markdown]
 # **Why.** Eight million numbers of four bytes: 96 MB to move. Of two bytes: 48 MB; the *limit* line is for those. On
 # the CPUs even 16 bits stay well above it, on an H200 they come near theirs. It helped on both recorded CPUs and on the
-# H200 (2.0×): fewer bytes need no special instructions.
+# H200 (2.0×).
 #
 # ### A tensor that fits the cache
 #
@@ -222,10 +221,10 @@ cpu_has_bfloat16 = bool({"amx_bf16", "avx512_bf16", "bf16", "sve_bf16"} & instru
 # %% [markdown]
 # ### One sample, many weights
 #
-# Now a layer of 2048 × 2048 weights, and a single input vector, as when a language model writes one word. Each
-# weight is read once and used once: it is about bytes again. Three ways: `float32`; the same with *autocast*, which
-# converts the weights when they are used (section 4); and weights stored in 16 bits. How many times as fast as
-# `float32` is the last?
+# Now a layer of 2048 × 2048 weights, and a single input vector, as when a language model writes one word. Each weight
+# is read once and used once: it is about bytes again. Three ways: `float32`; the same with *autocast*, which converts
+# the weights when they are used (section 4); and weights stored in 16 bits. How many times as fast as `float32` is the
+# last?
 
 # %%
 guess = ...
@@ -259,9 +258,8 @@ compare(
 
 # %% [markdown]
 # Storing the weights in 16 bits halves the bytes, so it can be faster even on a processor without instructions for it.
-# (More than 2× needs another reason, say that only the smaller weights fit a cache.) On an H200 it is not, 0.82×: each
-# way takes ten times the *limit* and more, so bytes do not set the pace. Autocast adds work: it reads 16.8 MB
-# of `float32` weights and writes 8.4 MB of 16-bit ones before the product can start. `costs` shows that as copies:
+# On an H200 it is not, 0.82×: bytes do not set the pace there. Autocast adds work: it reads 16.8 MB of `float32`
+# weights and writes 8.4 MB of 16-bit ones before the product can start. `costs` shows that as copies:
 
 # %%
 large = large_layer(torch.Generator().manual_seed(0), device)
@@ -320,9 +318,9 @@ if "cuda" in types:
     assert all(types["cuda"][name] == torch.float32 for name in wide)
 
 # %% [markdown]
-# The losses are `float32` on both. **But `softmax`, `sum` and `layer_norm` are `float32` only on the GPU.** On the
-# CPU they give 16 bits back. Code that relies on autocast for them gives other results when it moves. To be
-# safe on both, ask for what you need:
+# The losses are `float32` on both. **But `softmax`, `sum` and `layer_norm` are `float32` only on the GPU.** On the CPU
+# they give 16 bits back. Code that relies on autocast for them gives other results when it moves. Ask for what you
+# need:
 
 # %%
 with torch.autocast(device, half[device]):
@@ -513,10 +511,9 @@ assert all(error > found["float32"][1] for name, (_, error) in found.items() if 
 # The article of *B7* also says that training in mixed precision is sometimes steadier. One gradient cannot decide that;
 # but in the last column 16 bits make it no more exact. What a scaler adds is that a step with `inf` in it is left out.
 #
-# Which scale? Too small, and gradients vanish; too large, and they become `inf`. `GradScaler` finds it by trying.
-# It starts at 65,536. A step with `inf` or `nan` in a gradient is **skipped**, and the scale is halved. After
-# 2,000 good steps in a row the scale is doubled. Watch it with other numbers: a start at 4, doubled after 2
-# good steps.
+# Which scale? Too small, and gradients vanish; too large, and they become `inf`. `GradScaler` finds it by trying. It
+# starts at 65,536. A step with `inf` or `nan` in a gradient is **skipped**, and the scale is halved. After 2,000 good
+# steps in a row the scale is doubled. Watch it with other numbers: a start at 4, doubled after 2 good steps.
 
 
 # %%
@@ -1048,8 +1045,7 @@ compare(
 # And note what the ratio says: it compares autocast with autocast, and in `float32` channels_last gained, too: on an
 # H200 as much, 1.9×. Lay the first table beside the last, and compare times. On one recorded CPU autocast paid with
 # channels_last, on the other it cost much. Instructions for `bfloat16` alone do not decide: on an AMD EPYC that has
-# some (AVX-512 BF16) autocast was slower than `float32` in NCHW, and no faster in channels_last. Measure your own
-# network.
+# some (AVX-512 BF16) autocast was slower than `float32` in NCHW, and no faster in channels_last. Measure yours.
 
 # %% [markdown]
 # ## Summary

@@ -15,7 +15,7 @@
 # - normalise rows without NaN,
 # - find nearest neighbours when the matrix of distances does not fit in memory.
 #
-# **Time:** 45 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any.
+# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *C5* "`torch.cdist` is faster because it uses matrix multiplication"; *C6* "all
 # cosine similarities by `F.cosine_similarity` with broadcasting"; *C7* "`F.normalize` instead of dividing by

@@ -136,9 +136,8 @@ for function in (two_sums, index_first, select_first):
 #
 # ## 3. The same length, another mask
 #
-# Here is an experiment. The same million numbers and two masks with the same number of `True`. In one they
-# are shuffled. In the other, all `False` come first. How many times as fast is `masked_select` with the second
-# mask?
+# Here is an experiment. The same million numbers and two masks with the same number of `True`. In one they are
+# shuffled. In the other, all `False` come first. How many times as fast is `masked_select` with the second mask?
 
 # %%
 guess = ...
@@ -279,8 +278,7 @@ lines = {
 }
 
 # %% [markdown]
-# How many of the eleven lines wait? Ask of each step on the way: do you know how long its result is, without seeing
-# the values?
+# How many of the eleven lines wait? Ask of each step: do you know how long its result is, without seeing the values?
 #
 # (`costs` estimates syncs on a CPU, from names of operations and types of indices: to read `x[mask]` is one, `x[places]`
 # none. The exercises go by it. On a GPU, `torch.cuda.set_sync_debug_mode("warn")` names the lines that really wait.)

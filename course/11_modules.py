@@ -79,9 +79,8 @@ for warning in caught:
 print("\nnow:", *inspect.signature(resnet50).parameters.values(), sep="\n  ")
 
 # %% [markdown]
-# It still works, with a warning. But `pretrained=True` and `weights="DEFAULT"` are *not* the same weights:
-# there are two sets by now. Which one does the old argument want? (In place of the download, it gets our
-# random weights.)
+# It still works, with a warning. But `pretrained=True` and `weights="DEFAULT"` are *not* the same weights: there are
+# two sets by now. Which one does the old argument want? (In place of the download, it gets our random weights.)
 
 
 # %%
@@ -278,8 +277,7 @@ except RuntimeError as error:
 assert not children_suffice
 
 # %% [markdown]
-# torchvision's `create_feature_extractor` follows the whole `forward` and drops what the wanted features do
-# not need.
+# torchvision's `create_feature_extractor` follows the whole `forward` and drops what the wanted features do not need.
 
 # %%
 extractor = create_feature_extractor(network, ["layer2", "flatten"])

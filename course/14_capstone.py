@@ -109,8 +109,8 @@ def train(script, orders, device, learn=LEARN, test=TEST):
 
 
 # %% [markdown]
-# Now the slow parts. Read them, and count what you would change. Nothing here is silly: each line has been
-# seen in somebody's project.
+# Now the slow parts. Read them, and count what you would change. None is silly: each has been seen in somebody's
+# project.
 
 
 # %%
@@ -375,10 +375,9 @@ for name, script in {"slow": slow, "loss of a batch": with_batch_loss}.items():
     print(f"{name:16} {cost.operations.total():5,} operations in the loss of one step and its backward pass")
 
 # %% [markdown]
-# The loss and its backward pass need many times fewer operations. The script became faster by less, because
-# it has other parts. The line *limit* says how long the arithmetic alone would take: a very small part of the
-# time. So there is room, but hardly any in the arithmetic. (An H200 takes five times as long as the recorded Xeon: it
-# has as many calls, and each is a launch.)
+# The loss and its backward pass need many times fewer operations. The script became faster by less, because it has
+# other parts. The line *limit* is the time of the arithmetic alone: a very small part. So there is room, but hardly any
+# there.
 #
 # **How much can a change bring?** Let a part take the share *p* of the time, and become *k* times faster. The
 # rest stays. Then the whole becomes 1 / (1 − *p* + *p* / *k*) times faster, and however large *k* is, never
@@ -514,9 +513,8 @@ compare(
 )
 
 # %% [markdown]
-# In a batch, `no_grad` brings next to nothing on a CPU; about a tenth on an H200, which probably waits for launches.
-# (With single pictures it may bring more: many small operations. For its memory see section 11.) Several changes in one
-# go, as in this section and the last, do not tell which of them did it. From here on it is **one change at a time**.
+# In a batch, `no_grad` brings next to nothing on a CPU; about a tenth on an H200. (For its memory see section 11.)
+# Several changes in one go do not tell which of them did it. From here on it is **one change at a time**.
 
 # %% [markdown]
 # ## 7. Fourth change: once instead of every time
@@ -572,9 +570,8 @@ compare(
 )
 
 # %% [markdown]
-# Now it prepares 1,600 pictures to use 96. Preparing once pays for what is used more than once. (On an H200 the loss is
-# small, 0.94×: one call prepares them all.) It also needs the memory: enlarged pictures in `float32` have 16 times the
-# bytes of the small `uint8` ones.
+# Now it prepares 1,600 pictures to use 96. Preparing once pays for what is used more than once. It also needs the
+# memory: enlarged pictures in `float32` have 16 times the bytes of the small `uint8` ones.
 
 # %%
 small, large = digits[:LEARN], enlarge_all(digits[:LEARN], digit_labels[:LEARN], "cpu", torch.float32)[0]
@@ -601,18 +598,17 @@ compare(
 
 # %% [markdown]
 # On the CPUs where this was written the script became slower; on an H200 no difference shows. Half the bytes help where
-# bytes or arithmetic take the time, and the limit in section 4 has told us that they do not. (Where the loss comes
-# from, is asked in *Further*.)
+# bytes or arithmetic take the time, and the limit in section 4 has told us that they do not. (Where it comes from:
+# *Further*.)
 #
-# We keep `float32` all the same, for a reason outside this run: a real network will be larger, its bytes and arithmetic
-# will count, and many GPUs do `float64` many times more slowly. A script that stays this small, on a CPU, should take
-# it out again. The losses differ in the seventh digit or so (chapter 07: when is that too much?).
+# We keep `float32` all the same, for another reason: a real network will be larger, its bytes and arithmetic will
+# count, and many GPUs do `float64` many times more slowly. A script that stays this small, on a CPU, should take it out
+# again. The losses differ in the seventh digit or so (chapter 07: when is that too much?).
 
 # %% [markdown]
 # ## 9. Sixth change: the optimiser
 #
-# In section 4, Amdahl's law said that the update is not worth a thought. By now the rest is gone. What is its
-# share today?
+# In section 4, Amdahl's law said that the update is not worth a thought. Now the rest is gone. What is its share?
 
 # %%
 now = shares(with_float32, runs=3)[0]
@@ -646,9 +642,9 @@ compare(
 )
 
 # %% [markdown]
-# On the CPU the share allows more than came. (An H200 gains more, 1.5×: by hand, an update is some dozens of launches.)
-# Perhaps the profile made the many small operations look longer (section 3), or the fused Adam has its own cost for
-# each step and for being made anew in each run. (And in the slow script? *Further*.)
+# On the CPU the share allows more than came. (An H200 gains 1.5×.) Perhaps the profile made the many small operations
+# look longer (section 3), or the fused Adam has its own cost for each step and for being made anew in each run. (And in
+# the slow script? *Further*.)
 
 # %% [markdown]
 # ## 10. Seventh change: no `item()` in the loop
@@ -670,9 +666,8 @@ compare(
 )
 
 # %% [markdown]
-# On a CPU the number is there already when Python asks for it. On a GPU `item()` waits for all work that is under way
-# (chapter 02). On an H200 no gain shows either: probably little is under way in so small a script. The change stays in
-# for larger ones. It costs nothing, and it is counted:
+# On a CPU the number is there already when Python asks for it. On a GPU `item()` waits for all work under way (chapter
+# 02); no gain shows on an H200 either. The change stays in, for larger scripts. It costs nothing, and it is counted:
 
 # %%
 for name, script in {"item()": with_fused, "read at the end": with_late_numbers}.items():

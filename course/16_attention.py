@@ -15,7 +15,7 @@
 # - see which implementation was taken, and get the fast one back where it was lost,
 # - say when a cache, grouped heads or unpadded batches pay.
 #
-# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01;
+# **Time:** 55 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01;
 # others go deeper where they are named.
 #
 # **Claims tested:** *F9* on a CPU, choosing a backend "will have no effect"; *F10* the boolean mask is "the inverse
@@ -250,9 +250,8 @@ compare(
 
 # %% [markdown]
 # On a CPU, even blocks in Python can be faster than the table: where that is too large for the caches, what is written
-# must be read from far away. But they run many more operations, which each must be started. On an H200 by hand won: 160
-# µs, against 220 for the call and 1,300 for blocks in Python. 128 positions, blocks of 32: how many times as fast as by
-# hand are the blocks?
+# must be read from far away. But they run many more operations. On an H200 by hand won: 160 µs, against 220 for the
+# call and 1,300 for blocks in Python. 128 positions, blocks of 32: how many times as fast as by hand are the blocks?
 
 # %%
 guess = ...
@@ -344,10 +343,9 @@ picture(
 )
 
 # %% [markdown]
-# In the middle, query 5 sees key 0 alone. No error, no warning, and a model that writes nonsense. The flag puts the
-# triangle into the upper left corner: the first query meets the first key. With a cache you want the *lower right*
-# corner: the last query meets the last key, as on the right. (`tril(5)` moves the triangle five columns to the right, as
-# many as are in the cache.)
+# In the middle, query 5 sees key 0 alone. No error, no warning, and nonsense. The flag puts the triangle into the upper
+# left corner: the first query meets the first key. With a cache you want the *lower right* corner: the last query meets
+# the last key, as on the right. (`tril(5)` moves the triangle five columns to the right, as many as the cache has.)
 
 # %%
 behaviour(
@@ -538,9 +536,8 @@ for name, lengths in {"one long": [512, *range(32, 62, 2)], "much the same": [14
 # %% [markdown]
 # ## 6. A cache, and fewer heads in it
 #
-# The newest position asks all before it. Their keys and values do not change, so a model keeps them. (Exercise 11.6
-# writes such a cache.) One layer, 4 heads, 512 positions, then one more. How many times as fast is the step with a
-# cache?
+# The newest position asks all before it. Their keys and values stay the same, so a model keeps them. (Exercise 11.6
+# writes such a cache.) One layer, 4 heads, 512 positions, then one more. How many times as fast is it with a cache?
 
 # %%
 guess = ...
@@ -697,8 +694,7 @@ for name in ("narrower values", "numbers of a position lie apart", "dropout", "a
     assert "plain" in taken(*rest, **how)
 
 # %% [markdown]
-# (Three dimensions lose it in older versions of torch. What you read is the answer of yours. Here only the query's numbers
-# lie apart: that is enough.)
+# (In older versions of torch, three dimensions lose it, too. Here only the query's numbers lie apart: that is enough.)
 #
 # Numbers that lie apart are common: think of pictures. A convolution gives `(texts, width, pixels)`, and a `transpose`
 # makes the pixels positions. It copies nothing, so the numbers of one position are far from each other, and the table is

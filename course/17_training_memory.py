@@ -134,9 +134,8 @@ picture(*draw_steps(watches))
 # Read it from left to right. Forward, activations pile up. Backward takes them away, block by block, and lays down the
 # gradients. The step needs a little for its own sums. Below lie the weights and the state, all the time.
 #
-# The four follow different rules. Weights, gradients and state do not ask how large the batch is. Activations do: 32
-# times the rows, 32 times the bytes. So *before* you choose a remedy, ask which band is wide. Every remedy below works on
-# one band.
+# The four follow different rules. Weights, gradients and state do not ask how large the batch is. Activations do: 32 times
+# the rows, 32 times the bytes. So *before* you choose a remedy, ask which band is wide. Each remedy works on one band.
 
 # %%
 small, large = (max(watch.alive("activations")) for watch in watches.values())
@@ -188,8 +187,8 @@ assert held["float32, Adam"] == held["bfloat16 with a float32 copy, Adam"] == 16
 # 07](07_mixed_precision.ipynb) leaves weights and gradients in `float32`, so it is the line with 4 + 4 + 8. What both save
 # are activations and time. A model of a billion weights has 16 GB of these bytes, before the first row.
 #
-# Why not leave the copy out, as in the last line? A `bfloat16` has 8 binary digits. Here a weight of 1 is moved 100 times by
-# a thousandth:
+# Why not leave the copy out, as in the last line? A `bfloat16` has 8 binary digits. A weight of 1 is moved 100 times by
+# 0.001:
 
 # %%
 for dtype in (torch.float32, torch.bfloat16):
@@ -288,9 +287,8 @@ compare(
 )
 
 # %% [markdown]
-# The arithmetic is the same. But 48 optimisers step instead of one, and each `step()` runs some Python before its work.
-# The smaller the weights, the more that shows. (On a GPU it also takes away the list operations, `foreach`; see [chapter
-# 11](11_modules.ipynb).)
+# The arithmetic is the same. But 48 optimisers step instead of one, and each `step()` runs some Python first. The smaller
+# the weights, the more that shows. (On a GPU it also takes away `foreach`: [chapter 11](11_modules.ipynb).)
 #
 # Is it safe to change a weight while backward still runs? The hook runs once, when the gradient is complete. By then
 # backward has passed all that was computed with this weight, also if that was more than one product:
@@ -446,9 +444,8 @@ guessed(guess, f"With the name: {named / 1e6:.0f} MB at most. With del: {deleted
 fewer("F22", "bytes alive at once, the FAQ's loop", without=named, following=deleted)
 
 # %% [markdown]
-# `h` makes two tensors itself: these are left with `del`. In training, the name that costs most is that of the largest
-# result. A language model computes a score for each word of its vocabulary. Here are 512 rows and 8,192 words, so a table
-# of scores has 16.8 MB.
+# `h` makes two tensors itself: these are left with `del`. A language model computes a score for each word of its
+# vocabulary. Here are 512 rows and 8,192 words, so a table of scores has 16.8 MB.
 
 
 # %%
@@ -608,10 +605,10 @@ assert round(large / (8 * x.nbytes)) == 10  # in section 1: what a block keeps f
 # The gradients are equal, or `compare` would have refused. The checkpoint makes 8 products more, one for each block: it
 # stops as soon as all that was thrown away is there again, and the last product of a block is not needed for that.
 #
-# The middle way computes no product twice, and saves less. Is it faster than the checkpoint? Where the two last rows of the
-# table are close, hardly: what it spares are the 8 products, and what it adds is a piece of Python that looks at each
-# operation to see whether it is to be kept. On an H200 it is slower than the checkpoint: there that Python costs more
-# than the products. It is for models where products take nearly all the time.
+# The middle way computes no product twice, and saves less. Is it faster than the checkpoint? Where the two last rows of
+# the table are close, hardly: what it spares are the 8 products, and what it adds is a piece of Python that looks at
+# each operation to see whether it is to be kept. On an H200 it is slower than the checkpoint. It is for models where
+# products take nearly all the time.
 #
 # ### When it does not help
 #
@@ -629,8 +626,8 @@ print(f"at most {peaks[0]:.1f} MB of new memory, checkpointed {peaks[1]:.1f} MB"
 assert peaks[0] < 1.2 * peaks[1]
 
 # %% [markdown]
-# On the CPU it costs more, as a ratio, than with 512 rows. (On an H200 as much: probably neither keeps it busy.) And
-# next to nothing is saved: the memory is that of the gradients.
+# On the CPU it costs more, as a ratio, than with 512 rows. And next to nothing is saved: the memory is that of the
+# gradients.
 #
 # ### Or a smaller batch at a time?
 #
@@ -694,8 +691,8 @@ assert same_as_whole(labels) and not same_as_whole(some)
 assert same_as_whole(labels, share_of_all) and same_as_whole(some, share_of_all)
 
 # %% [markdown]
-# The 2 rows of the first part weigh as much as the 6 of the second. So divide sums by the count of *all* rows with a label,
-# as `share_of_all` does.
+# The 2 rows of the first part weigh as much as the 6 of the second. So divide sums by the count of *all* rows with a label:
+# `share_of_all`.
 #
 # ## 6. Activations: keep fewer bits
 #
@@ -841,9 +838,9 @@ for function in (whole, recomputed, at_once):
 assert peaks[0] > 3 * max(peaks[1:])
 
 # %% [markdown]
-# `recomputed` computes a third more products. `at_once` computes the same products as the whole, in smaller pieces. Where
-# its interval holds 1, the table cannot say which of the two is faster: then memory is saved for no time that shows. On
-# an H200 it takes 13 times as long: probably its chunks are too small there, and their launches take the time.
+# `recomputed` computes a third more products. `at_once` computes the same products as the whole, in smaller pieces.
+# Where its interval holds 1, the table cannot say which of the two is faster: then memory is saved for no time that
+# shows. On an H200 it takes 13 times as long.
 #
 # What does `at_once` hold? The gradient of the head, and beside it three tables of one chunk; a little later one table, and
 # a new contribution to that gradient. The gradient and a contribution are there however small the chunks are.

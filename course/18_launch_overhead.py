@@ -16,7 +16,7 @@
 # - see in a profile that a device is starved,
 # - say what a CUDA graph repeats, and what it silently does not.
 #
-# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01; for
+# **Time:** 55 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01; for
 # the exercises also chapter 10.
 #
 # **Claims tested:** *F28* "for-looping is usually slower than our foreach implementations"; *F29* "we default to

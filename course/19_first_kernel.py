@@ -14,7 +14,7 @@
 # - write a kernel in Triton: programs, tiles, masks, strides, a loop over tiles,
 # - test it on a computer without a GPU.
 #
-# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** a C++ compiler for sections 1 to 3; Triton for
+# **Time:** 55 minutes to read and run, 10 more for the part Further. **Needs:** a C++ compiler for sections 1 to 3; Triton for
 # sections 4 to 6 (on Linux, torch from PyPI brings it along, and for builds without CUDA `pip install triton` does; there is none for Windows
 # and macOS); a GPU to time what Triton
 # makes. What is missing is said and skipped.
