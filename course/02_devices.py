@@ -120,9 +120,9 @@ assert costs(lambda: torch.tensor([1.0, 2.0], device="meta")).transfers == 0  # 
 # %% [markdown]
 # ## 2. Create it where you need it
 #
-# Both programs above give the same zeros. Now a million random numbers: how many times as fast is `torch.rand(…,
-# device=device)` as `torch.rand(…).to(device)`? Your guess is compared with the CPU, here and everywhere in this
-# chapter. (What is said of an H200 is measured; of GPUs in general, it is counted, documented, or a rule of thumb.)
+# Both programs above give the same zeros. Now a million random numbers: how many times as fast is
+# `torch.rand(…, device=device)` as `torch.rand(…).to(device)`? Your guess is compared with the CPU, here and in this
+# whole chapter. (What is said of an H200 is measured; of GPUs in general, counted, documented, or a rule of thumb.)
 
 # %%
 guess = ...

@@ -109,8 +109,7 @@ def train(script, orders, device, learn=LEARN, test=TEST):
 
 
 # %% [markdown]
-# Now the slow parts. Read them, and count what you would change. None is silly: each has been seen in somebody's
-# project.
+# Now the slow parts. Read them, and count what you would change. None is silly: all were seen in real projects.
 
 
 # %%
@@ -704,11 +703,12 @@ def evaluate_with_a_graph(weights, data, collect, device, dtype):
 
 given = (enlarge_all(digits, digit_labels, "cpu", torch.float32), only_index, "cpu", torch.float32)
 tables, peaks = [], []
-for evaluate in (evaluate_with_a_graph, evaluate_at_once, evaluate_in_pieces):
+ways = evaluate_with_a_graph, evaluate_at_once, evaluate_in_pieces, partial(evaluate_in_pieces, size=32)
+for evaluate in ways:
     weights = first_weights("cpu", torch.float32)
     tables.append(evaluate(weights, *given))
     peaks.append(costs(evaluate, weights, *given).peak_bytes / 1e6)
-assert torch.equal(tables[0], tables[1]) and torch.equal(tables[0], tables[2]) and peaks[1] > 0.99 * peaks[0]
+assert all(torch.equal(tables[0], table) for table in tables) and peaks[1] > 0.99 * peaks[0]
 guessed(
     guess,
     f"at once, with a graph:  {peaks[0]:5.2f} MB",

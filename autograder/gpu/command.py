@@ -259,9 +259,10 @@ def _one(run: Run, step: str, item: str) -> Found | None:
 
 def _settings(run: Run, step: str, item: str) -> dict[str, str]:
     """The environment variables of a notebook."""
-    settings = {"AUTOGRADER_ALONE": str(run.folder / "alone.lock"), "OMP_NUM_THREADS": "4"}
     if step == "branches":  # what is measured beside others must not be kept where the other steps find it
-        settings |= {"AUTOGRADER_SECONDS": "0", "XDG_CACHE_HOME": str(run.root / "build" / "gpu-branches")}
+        settings = {"AUTOGRADER_SECONDS": "0", "XDG_CACHE_HOME": str(run.root / "build" / "gpu-branches")}
+    else:
+        settings = {"AUTOGRADER_ALONE": str(run.root), "OMP_NUM_THREADS": "4"}
     if step in ("recordings", "others"):
         settings["AUTOGRADER_RECORD"] = str(run.folder / "timings")
         if run.device != "cpu":

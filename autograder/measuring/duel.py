@@ -160,7 +160,7 @@ def longest(device: str) -> float:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Wait for other processes that measure, or keep timings, with the same lock file in ``AUTOGRADER_ALONE``
+    """Wait for other processes that measure, or keep timings, with the same folder in ``AUTOGRADER_ALONE``
     (`make gpu` sets it).
     """
     if not (path := os.environ.get("AUTOGRADER_ALONE")):
@@ -168,9 +168,12 @@ def alone() -> Iterator[None]:
         return
     import fcntl  # not on Windows
 
-    with open(path, "w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(folder)
 
 
 def interleave(

@@ -160,7 +160,7 @@ def _on_each_kind(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
 
 
 def _not_parted(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
-    """The verdict of cells of which some hold and some do not, whatever their conditions say."""
+    """The verdict of cells that their conditions do not part as they should."""
     held = {one.holds for one in found if not one.is_price}
     word = HOLDS_WHEN if len(held) > 1 else HOLDS if held == {True} else DOES_NOT_PAY
     unknown = "; on what it depends is not known" if len(held) > 1 else ""
