@@ -280,7 +280,9 @@ def project(*extras: str) -> dict[str, Requirement]:
     more = table["optional-dependencies"]
     lines = table["dependencies"] + [line for extra in extras or more for line in more[extra]]
     found = [Requirement(line) for line in lines]
-    return {canonicalize_name(r.name): r for r in found if r.name != table["name"]}
+    python = {"python_version": "3.11"}  # what constraints.txt and environment.yml are for
+    needed = [r for r in found if not r.marker or r.marker.evaluate(python)]
+    return {canonicalize_name(r.name): r for r in needed if r.name != table["name"]}
 
 
 def test_constraints_are_names_and_versions_only_and_satisfy_the_project():

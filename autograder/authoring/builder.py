@@ -307,14 +307,14 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
 
 def _write_pages(root: Path) -> bool:
     """Put the table of claims into the README, and list the recorded timings; whether that failed."""
-    from ..teaching import scoreboard
-
     readme = root / "README.md"
     if not readme.is_file():
         return False
     with _Progress(Path("README.md")) as progress:
         text = readme.read_text(encoding="utf-8")
         try:
+            from ..teaching import scoreboard  # reads the claims, whose author may be at work
+
             records.write_page(root)
             found = scoreboard.findings(root / "course", root / "data" / "timings")
             scored = scoreboard.with_scores(text, found)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..measuring.duel import Ratio
 from ..measuring.units import times
-from .claims import CLAIMS, CUDNN, Claim
+from .claims import CLAIMS, ScoreError, claim_called
 
 Kind = Literal["timing", "counting", "behaviour", "documentation", "code"]
 HOLDS, HOLDS_WHEN, DOES_NOT_PAY, WRONG = "holds", "holds when …", "does not pay", "wrong"
@@ -16,10 +16,6 @@ UNKNOWN, NEEDS_A_GPU = "not measured", "not measured (needs a GPU)"
 WORDS = [HOLDS, HOLDS_WHEN, DOES_NOT_PAY, WRONG, NEEDS_A_GPU, UNKNOWN]
 RUNS, OUTDATED = "runs", "outdated"
 MIME = "application/vnd.fast-pytorch.evidence+json"
-
-
-class ScoreError(ValueError):
-    """Cells do not make a verdict; one sentence for the author."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +42,16 @@ class Evidence:
     ratio: Ratio | None = None
 
     def __post_init__(self) -> None:
-        if self.claim not in CLAIMS:
-            raise ScoreError(f"There is no claim {self.claim!r}. The claims are {', '.join(CLAIMS)}.")
+        claim = claim_called(self.claim)
         if self.when and self.unless:
             raise ScoreError(f"{self.claim}, {self.what!r}: a cell stands on one side of one condition.")
         if self.kind == "counting" and self.ratio is None:
             raise ScoreError(f"{self.claim}, {self.what!r}: a count needs two figures, without and with.")
-        figure = self.kind in ("timing", "counting")
-        if figure and not (self.claim_itself.measurable or self.claim_itself.cost):
+        if self.kind in ("timing", "counting") and not (claim.measurable or claim.cost):
             raise ScoreError(
-                f"{self.claim} promises {self.claim_itself.promises}, so the figure of {self.what!r} decides "
-                "nothing. Give the comparison no claim."
+                f"{self.claim} promises {claim.promises}, so the figure of {self.what!r} decides nothing. "
+                "Give the comparison no claim."
             )
-
-    @property
-    def claim_itself(self) -> Claim:
-        return CLAIMS[self.claim]
 
     @property
     def side(self) -> str | None:
@@ -71,7 +61,7 @@ class Evidence:
     @property
     def is_price(self) -> bool:
         """Whether it says what the advice costs, and not whether it holds."""
-        return self.claim_itself.cost and self.ratio is not None
+        return CLAIMS[self.claim].cost and self.ratio is not None
 
     @property
     def word(self) -> str:
@@ -103,12 +93,12 @@ def decides(claim: str, device: str, *, rocm: bool = False) -> bool:
 
     On AMD's GPUs (``rocm``) another library stands where a claim speaks of cuDNN.
     """
-    return CLAIMS[claim].device in (None, device) and not (rocm and claim in CUDNN)
+    return CLAIMS[claim].device in (None, device) and not (rocm and CLAIMS[claim].cudnn)
 
 
 def holds(claim: str, ratio: Ratio) -> bool:
     """What a measured ratio says about a claim: it holds where the whole interval does."""
-    return ratio.low >= CLAIMS[claim].at_least
+    return ratio.low >= claim_called(claim).at_least
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,13 @@ from pathlib import Path
 from ..measuring.units import times
 from ..show import in_notebook, picture, show_markdown, table_markdown
 from . import recordings
-from .claims import CLAIMS, SOURCES
+from .claims import CLAIMS, SOURCES, ScoreError
 from .evidence import (
     MIME,
     RUNS,
     WORDS,
     Evidence,
     Score,
-    ScoreError,
     decides,
     holds,
     judge,

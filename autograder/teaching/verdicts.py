@@ -8,8 +8,8 @@ from collections.abc import Callable
 from ..measuring.duel import Ratio
 from ..measuring.units import times
 from ..show import show, table_html, table_text
-from .claims import CLAIMS
-from .evidence import MIME, Evidence, ScoreError, holds, judge
+from .claims import CLAIMS, ScoreError
+from .evidence import MIME, Evidence, holds, judge
 
 # claim and what was looked at -> what was found; a cell that is run again replaces its own finding
 _found: dict[tuple[str, str], Evidence] = {}
@@ -43,8 +43,6 @@ def fewer(
     if not (without > 0 and following > 0):
         raise ValueError(f"{what!r}: both counts must be above 0, not {without!r} and {following!r}.")
     ratio = Ratio(*[without / following] * 3)
-    if claim not in CLAIMS:
-        raise ScoreError(f"There is no claim {claim!r}. The claims are {', '.join(CLAIMS)}.")
     _tell(Evidence(claim, what, "counting", holds(claim, ratio), when, unless, ratio=ratio))
 
 

@@ -1,14 +1,16 @@
 """Verdicts follow from evidence: made-up cells about real claims."""
 
 import warnings
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from repository import ROOT
 
 from autograder.measuring.duel import Ratio
-from autograder.teaching import verdicts
-from autograder.teaching.claims import CLAIMS
-from autograder.teaching.evidence import Evidence, Score, ScoreError, decides, holds, judge
+from autograder.teaching import claims, verdicts
+from autograder.teaching.claims import CLAIMS, ScoreError
+from autograder.teaching.evidence import Evidence, Score, decides, holds, judge
 
 SPEED, SMALLER, ON_A_GPU, BEHAVIOUR, COST = "C8", "E3", "A2", "C3", "D4"
 
@@ -107,3 +109,25 @@ def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFix
         "C4 code outdated: pretrained=",
         "B1 code wrong: mm with a vector: RuntimeError: self must be a matrix",
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('promises = "speed"', 'promises = "sped"', "A1: promises is 'sped'; it may be 'speed', 'memory'"),
+        ("device =", "gpu =", "A1: there is no 'gpu', only says, use, promises, device"),
+        ('promises = "speed"\n', "", "A1: it does not say 'promises'"),
+        ("at_least = 1.08", 'at_least = "much"', "E3: at_least is 'much'; it may be float"),
+        ("[claims.A1]", "[claims.Z1]", "Z1: there is no source 'Z'"),
+        ('kind = "documentation"', 'kind = "rumour"', "F: kind is 'rumour'; it may be 'article', "),
+        ("[claims.A2]", "[claims.A1]", r"claims\.toml: .* \(at line \d+"),
+    ],
+)
+def test_a_mistake_in_the_file_of_claims_gets_one_sentence(
+    tmp_path: Path, old: str, new: str, sentence: str
+) -> None:
+    text = (ROOT / "autograder/teaching/claims.toml").read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / "claims.toml").write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(ScoreError, match=sentence):
+        claims.read(tmp_path / "claims.toml")

@@ -10,8 +10,8 @@ import pytest
 from repository import ROOT, notebook
 
 from autograder.teaching import recordings, scoreboard
-from autograder.teaching.claims import CLAIMS
-from autograder.teaching.evidence import MIME, WORDS, Evidence, ScoreError, judge
+from autograder.teaching.claims import CLAIMS, ScoreError
+from autograder.teaching.evidence import MIME, WORDS, Evidence, judge
 
 SCRIPT = """
 for size in (1, 20):
