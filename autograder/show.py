@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Rows = Sequence[Sequence[str]]
 
+# Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
+HERE, RECORDED, GUESS, LIMIT, INK = "#0072B2", "#E69F00", "#CC79A7", "#009E73", "#333333"
+
 
 def show(text: str, html: str, data: dict[str, object] | None = None) -> None:
     """Display ``html`` in a notebook with ``text`` as its plain form; print ``text`` anywhere else.

@@ -25,8 +25,7 @@ from sqlalchemy.exc import SAWarning
 from ..files import write_whole
 from ..measuring.decide import FAR
 from ..measuring.units import times
-from ..show import table_html
-from ..teaching.chart import GUESS, HERE, INK, RECORDED
+from ..show import GUESS, HERE, INK, RECORDED, table_html
 from .course import Course, GradingError
 from .progress_bar import length
 from .results import ClassResults, GradedTest, Lap, read_results

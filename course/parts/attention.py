@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from matplotlib.figure import Figure
 
-from autograder.teaching.chart import HERE, INK, RECORDED
+from autograder.show import HERE, INK, RECORDED
 
 COLOURS = (RECORDED, HERE, "#009E73")
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from autograder.teaching.chart import GUESS, HERE, INK, RECORDED
+from autograder.show import GUESS, HERE, INK, RECORDED
 
 # Bits of the exponent; one more is the sign, and the others are the fraction.
 EXPONENT = {torch.float32: 8, torch.float16: 5, torch.bfloat16: 8}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from matplotlib.figure import Figure
 
-from autograder.teaching.chart import GUESS, HERE, INK, LIMIT
+from autograder.show import GUESS, HERE, INK, LIMIT
 
 STYLES = [(GUESS, "o"), (HERE, "s"), (LIMIT, "^")]
 

@@ -9,7 +9,7 @@ from statistics import median
 from matplotlib.figure import Figure
 
 from autograder.measuring.duel import Ratio, Samples
-from autograder.teaching.chart import HERE, INK, RECORDED
+from autograder.show import HERE, INK, RECORDED
 
 Step = tuple[
     str, float, Ratio

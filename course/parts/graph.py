@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from autograder.measuring.units import size
-from autograder.teaching.chart import HERE, INK, LIMIT, RECORDED
+from autograder.show import HERE, INK, LIMIT, RECORDED
 
 Node = torch.autograd.graph.Node
 GREY = "#777777"

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from autograder.teaching.chart import HERE, INK, LIMIT, RECORDED
+from autograder.show import HERE, INK, LIMIT, RECORDED
 
 COLOURS = (HERE, RECORDED, LIMIT, "#CC79A7")
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from autograder.teaching.chart import GUESS, HERE, INK, LIMIT, RECORDED
+from autograder.show import GUESS, HERE, INK, LIMIT, RECORDED
 
 OTHER = "#BBBBBB"
 COLOURS = {

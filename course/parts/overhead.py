@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from autograder.measuring.units import seconds as as_time
-from autograder.teaching.chart import HERE, INK, LIMIT, RECORDED
+from autograder.show import HERE, INK, LIMIT, RECORDED
 
 Spans = list[tuple[str, float, float]]  # name, begin and end in microseconds
 WAITING = "#E8E8E8"

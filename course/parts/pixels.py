@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from autograder.teaching.chart import HERE, INK
+from autograder.show import HERE, INK
 
 DPI = 100
 

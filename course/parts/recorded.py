@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from autograder.measuring.units import seconds as as_time
-from autograder.teaching.chart import HERE, INK, LIMIT, RECORDED
+from autograder.show import HERE, INK, LIMIT, RECORDED
 
 
 def operations(graph: torch.fx.GraphModule) -> list[str]:

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from autograder.teaching.chart import HERE, INK, LIMIT, RECORDED
+from autograder.show import HERE, INK, LIMIT, RECORDED
 
 Move = tuple[int, int, int]  # from this rank, to this rank, the number of the piece
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from autograder.teaching.chart import HERE, INK, RECORDED
+from autograder.show import HERE, INK, RECORDED
 
 Point = tuple[float, float, str]  # operations per byte, operations per second, a name
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from autograder.teaching.chart import GUESS, HERE, INK, LIMIT, RECORDED
+from autograder.show import GUESS, HERE, INK, LIMIT, RECORDED
 
 PALE = {HERE: "#D6E8F4", RECORDED: "#FBEBCB", GUESS: "#F6E3EE", INK: "#F2F2F2"}
 ABOVE, BELOW = 2.1, 0.0  # where the row of the numbers given and the row of the result stand

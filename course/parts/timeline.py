@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
-from autograder.teaching.chart import HERE, INK, RECORDED
+from autograder.show import HERE, INK, RECORDED
 
 COLOURS = {"loader": RECORDED, "device": HERE}
 

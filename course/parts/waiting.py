@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullLocator
 
-from autograder.teaching.chart import HERE, INK, RECORDED
+from autograder.show import HERE, INK, RECORDED
 
 Spans = list[tuple[float, float]]  # begin and end, in seconds
 
