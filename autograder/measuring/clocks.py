@@ -1,9 +1,8 @@
-"""One block of calls, and what it took: wall, CPU and GPU-event seconds, preemptions, page faults."""
+"""One block of calls, and what it took: wall, CPU and GPU-event seconds, and page faults."""
 
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from . import gpus
+from .settings import wanted_devices
 
 if sys.platform != "win32":
     import resource
@@ -28,15 +28,13 @@ class Block:
     """What a block of ``calls`` calls took, in seconds for the whole block.
 
     ``cpu`` counts all threads of this process. ``gpu`` is the time between two events on the GPU's current
-    stream, or None where the work is not on a GPU. ``switches`` are involuntary context switches and
-    ``faults`` page faults, both of this process.
+    stream, or None where the work is not on a GPU. ``faults`` are page faults of this process.
     """
 
     calls: int
     wall: float
     cpu: float
     gpu: float | None
-    switches: int
     faults: int
 
     def per_call(self, clock: str) -> float:
@@ -51,10 +49,8 @@ def present() -> list[str]:
 
 
 def devices() -> list[str]:
-    """The devices that a cell should run on here: all, or those that ``AUTOGRADER_DEVICES`` names
-    (`make gpu` sets it).
-    """
-    wanted = os.environ.get("AUTOGRADER_DEVICES", "").split()
+    """The devices that a cell should run on here: all, or those that ``settings`` names."""
+    wanted = wanted_devices()
     return [device for device in present() if not wanted or device in wanted]
 
 
@@ -93,12 +89,12 @@ def run_block(
     on_gpu = gpus.is_gpu(device)
     if on_gpu:
         flush_cache(device)
-        start_event, end_event = (gpus.module(device).Event(enable_timing=True) for _ in range(2))
+        start_event, end_event = (torch.get_device_module(device).Event(enable_timing=True) for _ in range(2))
         gpus.wait(device)
     collecting = gc.isenabled()
     gc.disable()
     try:
-        switches, faults = _usage()
+        faults = _page_faults()
         if on_gpu:
             start_event.record()
             start_event.query()  # Windows keeps commands back until somebody asks
@@ -109,18 +105,11 @@ def run_block(
             end_event.record()
             gpus.wait(device)
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        switches_after, faults_after = _usage()
+        faults = _page_faults() - faults
     finally:
         if collecting:
             gc.enable()
-    return Block(
-        calls=calls,
-        wall=wall,
-        cpu=cpu,
-        gpu=start_event.elapsed_time(end_event) / 1e3 if on_gpu else None,
-        switches=switches_after - switches,
-        faults=faults_after - faults,
-    )
+    return Block(calls, wall, cpu, start_event.elapsed_time(end_event) / 1e3 if on_gpu else None, faults)
 
 
 def calibrate(
@@ -171,12 +160,12 @@ class BlockSearch:
         self.found, self._readings = self.calls == self._most, 0
 
 
-def _usage() -> tuple[int, int]:
-    """Involuntary context switches and page faults of this process so far; zeros where nobody counts them."""
+def _page_faults() -> int:
+    """Of this process so far; 0 where nobody counts them."""
     if sys.platform == "win32":
-        return 0, 0
+        return 0
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_nivcsw, usage.ru_minflt + usage.ru_majflt
+    return usage.ru_minflt + usage.ru_majflt
 
 
 _l2_scratch: dict[int, torch.Tensor] = {}

@@ -111,7 +111,7 @@ def counting(*given: object) -> Iterator[Costs]:
             yield counter.costs
     finally:
         _counters.pop()
-        counter.forget()
+        counter.seen.clear()  # what lives on is none of its business any more
 
 
 def counted_now() -> Costs | None:
@@ -147,19 +147,22 @@ class _ToLists(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _Counter(TorchDispatchMode):
+class _Mode(TorchDispatchMode):
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         # Otherwise the first count loads torch's compiler, which takes a second.
         return False
 
+
+class _Counter(_Mode):
     def __init__(self, given: Iterable[object]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.costs = Costs()
         self._alive = 0
-        self._seen: dict[int, _Storage] = {}
-        for tensor in _tensors(given):
-            self._remember(tensor.untyped_storage())
+        self.seen: dict[int, _Storage] = {}
+        for leaf in tree_leaves(given):
+            if isinstance(leaf, torch.Tensor):
+                self._remember(leaf.untyped_storage())
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -192,9 +195,9 @@ class _Counter(TorchDispatchMode):
     def _remember(self, storage: torch.UntypedStorage, size: int = 0) -> None:
         """A storage that may be new, with so many bytes of new memory."""
         key = storage._cdata
-        if key in self._seen:
+        if key in self.seen:
             return
-        self._seen[key] = seen = _Storage(storage, self._freed)
+        self.seen[key] = seen = _Storage(storage, self._freed)
         seen.key, seen.size = key, size
         if size:
             self.costs.bytes += size
@@ -202,12 +205,8 @@ class _Counter(TorchDispatchMode):
             self.costs.peak_bytes = max(self.costs.peak_bytes, self._alive)
 
     def _freed(self, seen: _Storage) -> None:
-        self._seen.pop(seen.key, None)
+        self.seen.pop(seen.key, None)
         self._alive -= seen.size
-
-    def forget(self) -> None:
-        """What lives on is none of its business any more."""
-        self._seen.clear()
 
 
 class _Storage(weakref.ref[torch.UntypedStorage]):
@@ -236,12 +235,8 @@ def _kind(func: Any) -> _Kind:
     return _Kind(name, counts, func.is_view, name in COPIES, may_wait)
 
 
-class _InThread(TorchDispatchMode):
+class _InThread(_Mode):
     """Hands the operations of a thread to whatever counts at that time."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -255,7 +250,10 @@ def _waits(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a GPU's host waits in an operation that is no copy."""
     if name == "aten.repeat_interleave":  # of numbers that differ: how many come out in all?
         return kwargs.get("output_size") is None
-    return name in WAITS or (name.startswith("aten.index") and _has_mask(args) and not _fills(name, args))
+    if not name.startswith("aten.index"):
+        return name in WAITS
+    has_mask = any(tensor.dtype in (torch.bool, torch.uint8) for tensor in _direct(args[1:2]))
+    return has_mask and not _fills(name, args)
 
 
 def _direct(values: Iterable[object]) -> list[torch.Tensor]:
@@ -269,24 +267,9 @@ def _direct(values: Iterable[object]) -> list[torch.Tensor]:
     return found
 
 
-def _tensors(tree: object) -> list[torch.Tensor]:
-    """All tensors in a tree; of common types soon, because this is called for each call that is counted."""
-    if isinstance(tree, torch.Tensor):
-        return [tree]
-    if type(tree) in (list, tuple):
-        return [tensor for item in tree for tensor in _tensors(item)]  # type: ignore[attr-defined]
-    if tree is None or type(tree) in (bool, int, float, str):
-        return []
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
-
-
 def _non_blocking(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a copy lets the host go on; ``copy_`` takes it as its third argument."""
     return bool(kwargs.get("non_blocking", name == "aten.copy_" and len(args) > 2 and args[2]))
-
-
-def _has_mask(args: tuple[Any, ...]) -> bool:
-    return any(tensor.dtype in (torch.bool, torch.uint8) for tensor in _tensors(args[1:2]))
 
 
 def _fills(name: str, args: tuple[Any, ...]) -> bool:
@@ -297,4 +280,4 @@ def _fills(name: str, args: tuple[Any, ...]) -> bool:
     if not name.startswith("aten.index_put"):
         return False
     value = args[2]
-    return len(_tensors(args[1])) == 1 and value.numel() == 1 and value.device.type == "cpu"
+    return len(_direct(args[1:2])) == 1 and value.numel() == 1 and value.device.type == "cpu"

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import subprocess
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,11 @@ def device_name(device: str) -> str:
     if platform.system() == "Darwin":
         chip = _answer(["sysctl", "-n", "machdep.cpu.brand_string"]) or "Apple"
         return f"{chip} GPU" if kind == "mps" else chip
-    try:
-        found = re.search(
-            r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE
-        )
-    except OSError:
-        found = None
-    return found.group(1).strip() if found else platform.processor() or platform.machine() or "CPU"
+    with suppress(OSError):
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        if found := re.search(r"^model name\s*:\s*(.+)$", told, re.MULTILINE):
+            return found[1].strip()
+    return platform.processor() or platform.machine() or "CPU"
 
 
 def provenance(device: str) -> dict[str, Any]:

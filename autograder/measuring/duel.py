@@ -8,12 +8,10 @@ pairs (the median of log-ratios), with the distribution-free interval that order
 from __future__ import annotations
 
 import math
-import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -22,6 +20,7 @@ import torch
 
 from .clocks import Block, calibrate, default_clock, present, run_block, threads
 from .decide import Word
+from .settings import alone, longest
 
 # Seven rounds are the fewest whose smallest and largest ratio enclose the median with 98 % confidence.
 FEWEST_ROUNDS = 7
@@ -44,7 +43,6 @@ class Samples:
 
     blocks: dict[str, list[Block]]
     clock: str
-    device: str
 
     def seconds(self, name: str) -> list[float]:
         """Seconds per call of one side, a figure a round."""
@@ -148,34 +146,6 @@ def _order_statistic(number: int, error: float = 0.05) -> int:
     return k
 
 
-def longest(device: str) -> float:
-    """Seconds that a comparison on a device may take, by the environment variable ``AUTOGRADER_SECONDS``.
-
-    It is for runs that look at the code around a measurement and not at its figures: "0.1" is for all
-    devices (`make test`), "cpu=0" for one (`make gpu`). Without it there is no bound.
-    """
-    of, _, seconds = os.environ.get("AUTOGRADER_SECONDS", "").rpartition("=")
-    return float(seconds or "inf") if of in ("", torch.device(device).type) else math.inf
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """Wait for other processes that measure, or keep timings, with the same folder in ``AUTOGRADER_ALONE``
-    (`make gpu` sets it).
-    """
-    if not (path := os.environ.get("AUTOGRADER_ALONE")):
-        yield
-        return
-    import fcntl  # not on Windows
-
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
-
-
 def interleave(
     functions: Mapping[str, Callable[..., object]],
     inputs: Callable[[torch.Generator, str], object],
@@ -189,9 +159,9 @@ def interleave(
 
     ``inputs(generator, device)`` makes the arguments: a tuple, or one value. It is called anew for every
     block, outside the timed part; within a round all callables get equal contents. ``seconds`` is the
-    budget of wall time, at most ``longest(device)``; there are at least ``FEWEST_ROUNDS`` rounds, whatever
-    they take. Where that is 0, a block is one call. Raises DuelError for a device that is not here, and for a
-    callable that takes more than ``LONGEST_CALL`` seconds.
+    budget of wall time, at most ``settings.longest(device)``; there are at least ``FEWEST_ROUNDS`` rounds,
+    whatever they take. Where that is 0, a block is one call. Raises DuelError for a device that is not here,
+    and for a callable that takes more than ``LONGEST_CALL`` seconds.
     """
     if device not in present():
         raise DuelError(f"there is no {device} device here.")
@@ -199,13 +169,9 @@ def interleave(
     most = longest(device)
     with threads(num_threads), alone():
         calls = dict.fromkeys(functions, 1)
-        if most > 0:
-            calls = {
-                name: _calls(
-                    name, function, fresh_inputs(inputs, secrets.randbits(63), device), device, clock
-                )
-                for name, function in functions.items()
-            }
+        for name, function in functions.items() if most > 0 else ():
+            given = fresh_inputs(inputs, secrets.randbits(63), device)
+            calls[name] = _calls(name, function, given, device, clock)
         # What a block costs once, whatever its length, must weigh on those that are nearly equal alike.
         counts = calls.values()
         calls = {name: max(n for n in counts if n <= 2 * number) for name, number in calls.items()}
@@ -220,20 +186,19 @@ def interleave(
             for name in order:
                 fresh = fresh_inputs(inputs, seed, device)
                 blocks[name].append(run_block(functions[name], fresh, calls[name], device))
-    return Samples(blocks, clock, device)
+    return Samples(blocks, clock)
 
 
 def _calls(
     name: str, function: Callable[..., object], given: tuple[object, ...], device: str, clock: str
 ) -> int:
-    once = run_block(function, given, 1, device).wall
-    if once > LONGEST_CALL:  # the first call may load what the next ones find loaded
+    for _ in range(2):  # the first call may load what the next one finds loaded
         once = run_block(function, given, 1, device).wall
-    if once > LONGEST_CALL:
-        raise DuelError(
-            f"{name!r} takes {once:.1f} s for one call; at most {LONGEST_CALL:g} s can be timed here."
-        )
-    return calibrate(function, given, device, clock)
+        if once <= LONGEST_CALL:
+            return calibrate(function, given, device, clock)
+    raise DuelError(
+        f"{name!r} takes {once:.1f} s for one call; at most {LONGEST_CALL:g} s can be timed here."
+    )
 
 
 def fresh_inputs(inputs: Callable[[torch.Generator, str], object], seed: int, device: str) -> tuple[Any, ...]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import Any
 
 import torch
 
@@ -38,17 +37,9 @@ def _runs(kind: str) -> bool:
     except Exception as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         why = next((reason for words, reason in REASONS.items() if words in str(error)), said)
-        warnings.warn(f"The GPU {_name(kind)} is not used: {why}.", stacklevel=2)
+        name = torch.cuda.get_device_name() if kind == "cuda" else kind
+        warnings.warn(f"The GPU {name} is not used: {why}.", stacklevel=2)
         return False
-
-
-def _name(kind: str) -> str:
-    return torch.cuda.get_device_name() if kind == "cuda" else kind
-
-
-def module(device: str | torch.device) -> Any:
-    """What torch has for this kind of GPU, with Event and synchronize."""
-    return {"cuda": torch.cuda, "mps": torch.mps}[torch.device(device).type]
 
 
 def wait(device: str | torch.device) -> None:

@@ -20,7 +20,8 @@ from autograder.measuring.clocks import (
     run_block,
     threads,
 )
-from autograder.measuring.duel import FEWEST_ROUNDS, interleave, longest, ratio_of
+from autograder.measuring.duel import FEWEST_ROUNDS, interleave, ratio_of
+from autograder.measuring.settings import longest
 
 
 def test_a_block_counts_its_calls_and_all_its_clocks_run():
