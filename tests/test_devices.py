@@ -19,6 +19,7 @@ from autograder import costs, race
 from autograder.measuring import clocks, limits, store
 from autograder.measuring.duel import Ratio
 from autograder.teaching import recordings, scoreboard
+from autograder.teaching.cells import comparisons
 from autograder.teaching.chart import draw_scores
 from autograder.teaching.claims import CLAIMS
 from autograder.teaching.evidence import Evidence, holds, judge
@@ -99,8 +100,8 @@ def test_whatever_gpus_give_the_score_page_is_built(ratios: list[float], tmp_pat
     others = cycle(ratios)
     timings = {
         cell.title.replace("…", "7"): {"clock": "cuda", "seconds": {"a": [next(others)] * 9, "b": [1.0] * 9}}
-        for cell in scoreboard.cells()
-        if cell.only != "cpu"
+        for cell in comparisons(ROOT / "course")
+        if cell.claim and cell.only != "cpu"
     }
     for name in ("NVIDIA H100", "Tesla T4"):
         device = {"kind": "cuda", "name": name, "torch": "2.15.0", "date": "2026-11-01"}
@@ -109,7 +110,7 @@ def test_whatever_gpus_give_the_score_page_is_built(ratios: list[float], tmp_pat
     found = scoreboard.findings(timings=tmp_path / "timings")
     readme = scoreboard.with_scores(f"{scoreboard.BEGIN}\n{scoreboard.END}", found)
     assert "On a GPU, when" in readme and "No GPU was measured yet" not in readme
-    draw_scores(scoreboard._dots(found), scoreboard._devices(found))
+    draw_scores(scoreboard._timed(found))
 
 
 def test_verdicts_say_for_which_kind_of_device_they_are() -> None:

@@ -5,17 +5,16 @@ A record is a file as `make record` writes it; see ``teaching/recordings.py``.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ..files import write_whole
+from ..teaching.cells import Cell, comparisons
 
 FACTS = {
     "name": r"\S.{2,}",
@@ -37,47 +36,13 @@ LONGEST = 60.0  # seconds of a call
 LARGEST_RATIO = 1e6
 
 
-@dataclass(frozen=True)
-class ComparisonOfChapter:
-    """A ``compare`` of a chapter: what its title matches, for which kind of device, and whether it may miss.
-
-    It may where it stands in an ``if`` or a loop, which not every machine takes.
-    """
-
-    chapter: str
-    title: re.Pattern[str]
-    only: str | None
-    may_miss: bool
-
-
-def comparisons(course: Path) -> list[ComparisonOfChapter]:
-    """All comparisons of the chapters in the folder ``course``."""
-    return [one for path in sorted(course.glob("[0-9]*.py")) for one in _comparisons_of(path)]
-
-
-def _comparisons_of(path: Path) -> Iterator[ComparisonOfChapter]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    sometimes = {
-        inner for outer in ast.walk(tree) if isinstance(outer, (ast.If, ast.For)) for inner in ast.walk(outer)
-    }
-    for call in ast.walk(tree):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "compare":
-            parts = call.args[0].values if isinstance(call.args[0], ast.JoinedStr) else [call.args[0]]
-            title = "".join(
-                re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".+" for part in parts
-            )
-            only = next((word.value for word in call.keywords if word.arg == "only"), ast.Constant(None))
-            always = isinstance(only, ast.Constant) and call not in sometimes
-            yield ComparisonOfChapter(path.stem, re.compile(title), getattr(only, "value", None), not always)
-
-
-def problems(content: Any, known: list[ComparisonOfChapter]) -> list[str]:
+def problems(content: Any, known: Sequence[Cell]) -> list[str]:
     """Why a record cannot be believed; a sentence each, none for one that can."""
     if not _is_record(content):
         return ["this is no file of `make record`: it lacks `device` or `timings`"]
     found = list(_problems_of_device(content["device"]))
     for title, timing in content["timings"].items():
-        if not any(one.title.fullmatch(title) for one in known):
+        if not any(one.is_called(title) for one in known):
             found.append(f"no chapter has a comparison {title!r}")
         else:
             found += [f"{title}: {problem}" for problem in _problems_of_timing(timing)]
@@ -124,13 +89,13 @@ def _largest_ratio(seconds: Mapping[str, list[float]]) -> float:
     return max(medians) / min(medians)
 
 
-def missing(content: Mapping[str, Any], known: list[ComparisonOfChapter]) -> dict[str, int]:
+def missing(content: Mapping[str, Any], known: Sequence[Cell]) -> dict[str, int]:
     """Chapter -> how many comparisons a record lacks, of those that its kind of device always makes."""
     kind, titles = content["device"]["kind"], list(content["timings"])
     found: dict[str, int] = {}
     for one in known:
-        wanted = one.only in (None, kind) and not one.may_miss
-        if wanted and not any(one.title.fullmatch(title) for title in titles):
+        wanted = one.only in (None, kind) and not one.sometimes
+        if wanted and not any(one.is_called(title) for title in titles):
             found[one.chapter] = found.get(one.chapter, 0) + 1
     return found
 

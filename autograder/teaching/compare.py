@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
-from pathlib import Path
 from statistics import median
 
 import torch
 
 from ..judging.values import difference
+from ..measuring import settings
 from ..measuring.clocks import default_clock, devices
-from ..measuring.duel import Ratio, Samples, fresh_inputs, interleave, longest, ratio_of
+from ..measuring.device import device_name
+from ..measuring.duel import Ratio, Samples, fresh_inputs, interleave
 from ..measuring.gpus import is_rocm, refused
 from ..measuring.limits import limit
 from ..measuring.units import rounded, times
@@ -20,9 +21,9 @@ from ..measuring.units import seconds as as_time
 from ..show import in_notebook, picture_html, show, table_html, table_text
 from . import recordings
 from .claims import CLAIMS, WORTH_IT
-from .comparison import Comparison, Line
 from .evidence import Evidence, decides, holds
 from .guess import LATER, folded, ratio_guessed
+from .recordings import Timing
 from .verdicts import note
 
 
@@ -60,47 +61,70 @@ def compare(
     for arguments that make no comparison.
     """
     _refuse_nonsense(variants, inputs)
-    if claim:
-        Evidence(claim, title, "timing", when=when, unless=unless)  # refuses what can decide nothing
+    # It refuses what can decide nothing.
+    asked = Evidence(claim, title, "timing", None, when, unless) if claim else None
     samples: dict[str, Samples] = {}
-    remarks: list[str] = []
+    timings: list[Timing] = []
+    lacks: list[str] = []
     for device in devices():
         if only not in (None, device):
             continue
         try:
             if differ is None:
                 _require_equal_results(title, variants, inputs, device)
+            clocked = clock or default_clock(device)
             samples[device] = interleave(
-                variants,
-                inputs,
-                device=device,
-                clock=clock or default_clock(device),
-                seconds=seconds,
-                num_threads=threads,
+                variants, inputs, device=device, clock=clocked, seconds=seconds, num_threads=threads
             )
         except (TypeError, NotImplementedError) as error:
             if not (lack := refused(device, error)):
                 raise
-            remarks.append(f"Not measured on Apple's GPU: {lack}.")
+            lacks.append(f"Not measured on Apple's GPU: {lack}.")
+            continue
+        least = None
+        if bytes or flops:
+            num_threads = threads or torch.get_num_threads()
+            least = limit(bytes, flops, device=device, num_threads=num_threads)
+        taken = {name: samples[device].seconds(name) for name in variants}
+        timings.append(Timing("here", device_name(device), taken, least))
     if "mps" in samples and not recordings.is_recorded_on("mps"):
-        remarks.append("This course's way to measure Apple's GPU was not tried on a Mac yet.")
-    limits = {
-        device: limit(bytes, flops, device=device, num_threads=threads or torch.get_num_threads())
-        for device in samples
-        if bytes or flops
-    }
-    lines = [line for device in samples for line in _measured(device, samples[device], limits.get(device))]
-    for recording in recordings.recordings_of(title, variants):
-        lines += _recorded(recording, variants)
-    comparison = Comparison(title, samples, lines)
-    if not lines:
+        lacks.append("This course's way to measure Apple's GPU was not tried on a Mac yet.")
+    timings += recordings.recordings_of(title, variants)
+    comparison = Comparison(title, samples, timings)
+    if not timings:
         sentence = f"{title}: this needs a {only} device. There is none here, and no recording yet."
         show(sentence, f"<p>{sentence}</p>")
         return comparison
-    findings = _findings(comparison, claim, when, unless)
-    _tell(comparison, guess, [*map(_remark, findings), *remarks])
-    _record(comparison, claim, limits)
+    remarks = []
+    for device in samples:
+        if asked and decides(asked.claim, device, rocm=is_rocm()):
+            ratio = comparison.ratio(device)
+            found = replace(asked, holds=holds(asked.claim, ratio), device=device, on=device, ratio=ratio)
+            note(found)
+            remarks.append(_remark(found, ratio))
+    _tell(comparison, guess, [*remarks, *lacks])
+    _record(comparison, claim)
     return comparison
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What ``compare`` measured here, ``samples`` by device, and the ``timings`` that it showed."""
+
+    title: str
+    samples: dict[str, Samples]
+    timings: list[Timing]
+
+    def ratio(self, device: str = "cpu") -> Ratio:
+        """How many times faster the last variant is than the first, on a device of this machine.
+
+        Raises KeyError for a device that was not measured.
+        """
+        first, *_, last = self.samples[device].blocks
+        return self.samples[device].ratio(first, last)
+
+    def _ipython_display_(self) -> None:
+        """Nothing more: ``compare`` has shown it already."""
 
 
 def _refuse_nonsense(variants: Mapping[str, Callable], inputs: Callable) -> None:
@@ -127,151 +151,76 @@ def _require_equal_results(
             )
 
 
-def _measured(device: str, samples: Samples, least: float | None) -> list[Line]:
-    seconds = {name: samples.seconds(name) for name in samples.blocks}
-    return _lines(f"here: {recordings.device_name(device)}", seconds, least, recorded=False)
-
-
-def _recorded(recording: recordings.Recording, variants: Mapping[str, Callable]) -> list[Line]:
-    seconds = {name: recording.seconds[name] for name in variants}
-    return _lines(f"recorded: {recording.label}", seconds, recording.limit, recorded=True)
-
-
-def _lines(where: str, seconds: dict[str, list[float]], least: float | None, *, recorded: bool) -> list[Line]:
-    first = next(iter(seconds))
-    lines = [
-        Line(
-            where, name, median(values), ratio_of(seconds[first], values) if name != first else None, recorded
-        )
-        for name, values in seconds.items()
-    ]
-    if least:
-        ratio = median(seconds[first]) / least
-        lines.append(Line(where, "limit", least, Ratio(ratio, ratio, ratio), recorded, is_limit=True))
-    return lines
-
-
 def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None:
+    title, timings = comparison.title, comparison.timings
     header = ("device", "variant", "median time", "times faster", "95 % interval")
-    rows = [
-        (
-            line.device if number == 0 or comparison.lines[number - 1].device != line.device else "",
-            line.variant,
-            as_time(line.median),
-            times(line.ratio.median) if line.ratio else "1 (baseline)",
-            f"{times(line.ratio.low)} to {times(line.ratio.high)}"
-            if line.ratio and not line.is_limit
-            else "",
-        )
-        for number, line in enumerate(comparison.lines)
-    ]
+    rows = [row for timing in timings for row in _rows(timing)]
     ratio, problem = ratio_guessed(guess)
-    said = problem or ("No guess yet." if guess is ... else "")
-    remarks = [*_on_guess(comparison, ratio), *([said] if said else []), *remarks]
-    text = "\n".join([comparison.title, table_text(header, rows), *remarks])
-    html = table_html(header, rows, comparison.title) + "".join(
-        f"<p>{escape(remark)}</p>" for remark in remarks
-    )
+    said = _on_guess(ratio, timings[0].gain.median) if ratio else problem
+    said = said or ("No guess yet." if guess is ... else "")
+    remarks = [said, *remarks] if said else remarks
+    text = "\n".join([title, table_text(header, rows), *remarks])
+    html = table_html(header, rows, title) + "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
     if in_notebook():
-        html += _chart(comparison, ratio)
-    summary = f"{comparison.title}: measured on {comparison.lines[0].device.partition(': ')[2]}. {LATER}"
+        html += _chart(timings, ratio)
+    summary = f"{title}: measured on {timings[0].device}. {LATER}"
     show(text, folded(summary, html) if guess is ... else html)
 
 
-def _chart(comparison: Comparison, guess: float | None) -> str:
+def _rows(timing: Timing) -> Iterator[tuple[str, ...]]:
+    """The rows of one device in the table; the first of them names it."""
+    where = timing.where
+    for name, seconds in timing.seconds.items():
+        faster, interval = "1 (baseline)", ""
+        if ratio := timing.ratios.get(name):
+            faster, interval = times(ratio.median), f"{times(ratio.low)} to {times(ratio.high)}"
+        yield where, name, as_time(median(seconds)), faster, interval
+        where = ""
+    if timing.limit and timing.at_the_limit:
+        yield where, "limit", as_time(timing.limit), times(timing.at_the_limit), ""
+
+
+def _chart(timings: Sequence[Timing], guess: float | None) -> str:
     from .chart import draw
 
-    alternative = "; ".join(
-        f"{line.device}: {line.variant} {times(line.ratio.median)}"
-        for line in comparison.lines
-        if line.ratio and not line.is_limit
+    bars = "; ".join(
+        f"{timing.where}: {name} {times(ratio.median)}"
+        for timing in timings
+        for name, ratio in timing.ratios.items()
     )
-    baseline = comparison.lines[0].variant
-    return picture_html(
-        draw(comparison.lines, baseline, guess),
-        f"Chart: times faster than {baseline}. {alternative}."
-        + (f" Your guess: {times(guess)}." if guess else ""),
-    )
+    guessed = f" Your guess: {times(guess)}." if guess else ""
+    baseline = next(iter(timings[0].seconds))
+    return picture_html(draw(timings, guess), f"Chart: times faster than {baseline}. {bars}.{guessed}")
 
 
-def _on_guess(comparison: Comparison, guess: float | None) -> list[str]:
-    if guess is None:
-        return []
-    where = comparison.lines[0].device
-    measured = [
-        line.ratio.median
-        for line in comparison.lines
-        if line.device == where and line.ratio and not line.is_limit
-    ][-1]
+def _on_guess(guess: float, measured: float) -> str:
     off = max(guess / measured, measured / guess)
     closeness = "A good guess." if off < 1.5 else f"Off by a factor of {rounded(off)}."
-    if off < 1.5 and _next_to_none(measured) and not _next_to_none(guess):
+    guessed_none, is_none = (1 / WORTH_IT < ratio < WORTH_IT for ratio in (guess, measured))
+    if off < 1.5 and is_none and not guessed_none:
         closeness = "You expected a difference; there is next to none."
-    return [f"Your guess: {times(guess)}. Measured: {times(measured)}. {closeness}"]
+    return f"Your guess: {times(guess)}. Measured: {times(measured)}. {closeness}"
 
 
-def _next_to_none(ratio: float) -> bool:
-    return 1 / WORTH_IT < ratio < WORTH_IT
-
-
-def _findings(
-    comparison: Comparison, claim: str | None, when: str | None, unless: str | None
-) -> list[Evidence]:
-    """What the comparison says about a claim, on each device of this machine that can decide it."""
-    if not claim:
-        return []
-    found = []
-    for device in comparison.samples:
-        if decides(claim, device, rocm=is_rocm()):
-            ratio = comparison.ratio(device)
-            found.append(
-                Evidence(
-                    claim,
-                    comparison.title,
-                    "timing",
-                    holds(claim, ratio),
-                    when,
-                    unless,
-                    device=device,
-                    on=device,
-                    ratio=ratio,
-                )
-            )
-            note(found[-1])
-    return found
-
-
-def _remark(found: Evidence) -> str:
-    assert found.ratio  # it was measured
+def _remark(found: Evidence, ratio: Ratio) -> str:
+    """What a comparison says about a claim."""
+    here = f"{times(ratio.median)} here, on {found.device}"
     if found.is_price:
-        return f"Claim {found.claim}: {times(found.ratio.median)} here, on {found.device}, is its price."
-    side = f", when {found.when}" if found.when else f", not when {found.unless}" if found.unless else ""
-    return (
-        f"Claim {found.claim}{side}: {times(found.ratio.median)} here, on {found.device}; it {_says(found)}."
-    )
+        return f"Claim {found.claim}: {here}, is its price."
+    side = f", {found.side_in_words}" if found.side else ""
+    least = f"{times(CLAIMS[found.claim].at_least)} or more, with the whole interval, would hold"
+    return f"Claim {found.claim}{side}: {here}; it {found.word} ({least})."
 
 
-def _says(found: Evidence) -> str:
-    least = CLAIMS[found.claim].at_least
-    return f"{found.word} ({times(least)} or more, with the whole interval, would hold)"
-
-
-def _record(comparison: Comparison, claim: str | None, limits: Mapping[str, float]) -> None:
-    """Keep what was measured: where ``AUTOGRADER_RECORD`` (``make record``) says; else, for a claim,
-    where the claims page looks for this machine's own figures. Blocks of one call are no figures.
+def _record(comparison: Comparison, claim: str | None) -> None:
+    """Keep what was measured: where `make record` wants it; else, for a claim, where the claims page looks
+    for this machine's own figures. Blocks of one call are no figures.
     """
-    folder = os.environ.get("AUTOGRADER_RECORD")
+    folder = settings.records()
     if not folder and not (claim and in_notebook()):
         return
-    for device, samples in comparison.samples.items():
-        if longest(device) == 0:
-            continue
-        recordings.add_recording(
-            Path(folder) if folder else recordings.kept_here(),
-            device,
-            comparison.title,
-            {name: samples.seconds(name) for name in samples.blocks},
-            clock=samples.clock,
-            claim=claim,
-            limit=limits.get(device),
-        )
+    for (device, taken), timing in zip(comparison.samples.items(), comparison.timings, strict=False):
+        if settings.longest(device) > 0:
+            recordings.add_recording(
+                folder or recordings.kept_here(), device, comparison.title, timing, taken.clock, claim
+            )

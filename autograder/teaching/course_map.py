@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,11 @@ class Chapter:
     exercise_minutes: int
     tests: Mapping[str, Mapping[str, str]]  # exercise → its test cells
 
+    @property
+    def exercises(self) -> str:
+        """The address of its exercises."""
+        return f"../exercises/{self.name}/{self.name}.ipynb"
+
     def passed(self, cells: Mapping[str, str]) -> int:
         """How many exercises have passed, when these test cells have."""
         return sum(all(cell in cells for cell in tests) for tests in self.tests.values())
@@ -40,21 +44,14 @@ def course_map(subjects: Mapping[str, str]) -> None:
     Everything else is read from the chapters and exercises themselves; the page is in the chapters' folder.
     Raises FileNotFoundError for a chapter that is not there, ValueError where its text lacks time or needs.
     """
-    passed = progress.passed()
+    passed, rows = progress.passed(), []
     chapters = [chapter(name, Path.cwd()) for name in subjects]
     counts = [found.passed(passed.get(found.name, {})) for found in chapters]
-    rows = [
-        (
-            f"[{found.title}]({found.name}.ipynb): {subjects[found.name]}",
-            f"{found.minutes}{SPACE}min",
-            found.needs,
-            _tasks(found),
-            f"{'●' * count}{'○' * (len(found.tests) - count)} {count} of {len(found.tests)}".replace(
-                " ", SPACE
-            ),
-        )
-        for found, count in zip(chapters, counts, strict=True)
-    ]
+    for found, count in zip(chapters, counts, strict=True):
+        name, total = found.name, len(found.tests)
+        told = f"{'●' * count}{'○' * (total - count)} {count} of {total}".replace(" ", SPACE)
+        title = f"[{found.title}]({name}.ipynb): {subjects[name]}"
+        rows.append((title, f"{found.minutes}{SPACE}min", found.needs, _tasks(found), told))
     show_markdown(f"{table_markdown(HEADER, rows)}\n\n{_summary(chapters, counts)}")
 
 
@@ -71,32 +68,17 @@ def chapter(name: str, course: Path) -> Chapter:
     exercises = notebook.read_text(encoding="utf-8") if notebook.is_file() else ""
     tasks = re.findall(r"\*(\w+), (\d+) minutes\.\*", exercises)
     levels, times = [level.lower() for level, _ in tasks], [int(time) for _, time in tasks]
-    return Chapter(
-        name,
-        title[1],
-        int(minutes[1]),
-        " ".join(needs[1].split()),
-        levels,
-        sum(times),
-        progress.exercises_in(notebook),
-    )
-
-
-def _exercises(found: Chapter) -> str:
-    return f"../exercises/{found.name}/{found.name}.ipynb"
+    tests = progress.exercises_in(notebook)
+    return Chapter(name, title[1], int(minutes[1]), " ".join(needs[1].split()), levels, sum(times), tests)
 
 
 def _tasks(found: Chapter) -> str:
     """The link to the exercises; on a JupyterHub they are not there before they are fetched."""
     if not found.tests:
         return "not fetched yet"
-    counted = Counter(found.levels)
-    levels = ", ".join(
-        f"{counted[level]}{SPACE}{level}" for level in ("easy", "medium", "hard") if level in counted
-    )
-    return (
-        f"[{len(found.tests)} exercises]({_exercises(found)}): {levels}, {found.exercise_minutes}{SPACE}min"
-    )
+    counted = [(found.levels.count(level), level) for level in ("easy", "medium", "hard")]
+    levels = ", ".join(f"{number}{SPACE}{level}" for number, level in counted if number)
+    return f"[{len(found.tests)} exercises]({found.exercises}): {levels}, {found.exercise_minutes}{SPACE}min"
 
 
 def _summary(chapters: Sequence[Chapter], counts: Sequence[int]) -> str:
@@ -106,12 +88,9 @@ def _summary(chapters: Sequence[Chapter], counts: Sequence[int]) -> str:
             f"{total} exercises, none passed yet. What you pass is kept in a small file on this machine, and "
             "sent nowhere."
         )
-    unfinished = [found for found, count in zip(chapters, counts, strict=True) if count < len(found.tests)]
-    ahead = (
-        f"Next: [exercises {unfinished[0].title}]({_exercises(unfinished[0])})."
-        if unfinished
-        else "That is all of them."
-    )
+    unfinished = (one for one, count in zip(chapters, counts, strict=True) if count < len(one.tests))
+    first = next(unfinished, None)
+    ahead = f"Next: [exercises {first.title}]({first.exercises})." if first else "That is all of them."
     return (
         f"**{sum(counts)} of {total} exercises passed.** {ahead}\n\n"
         f"This is kept in `{_short(store.path_of(progress.NAME))}` on this machine, and sent nowhere. "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from enum import Enum
 from typing import Any, Literal
 
 from ..measuring.duel import Ratio
@@ -11,11 +12,28 @@ from ..measuring.units import times
 from .claims import CLAIMS, ScoreError, claim_called
 
 Kind = Literal["timing", "counting", "behaviour", "documentation", "code"]
-HOLDS, HOLDS_WHEN, DOES_NOT_PAY, WRONG = "holds", "holds when …", "does not pay", "wrong"
-UNKNOWN, NEEDS_A_GPU = "not measured", "not measured (needs a GPU)"
-WORDS = [HOLDS, HOLDS_WHEN, DOES_NOT_PAY, WRONG, NEEDS_A_GPU, UNKNOWN]
-RUNS, OUTDATED = "runs", "outdated"
 MIME = "application/vnd.fast-pytorch.evidence+json"
+
+
+class Advice(str, Enum):
+    """What became of a claim, in the order of the pages; the values are for people."""
+
+    HOLDS = "holds"
+    HOLDS_WHEN = "holds when …"
+    DOES_NOT_PAY = "does not pay"
+    WRONG = "wrong"
+    NEEDS_A_GPU = "not measured (needs a GPU)"
+    UNKNOWN = "not measured"
+    __str__ = str.__str__
+
+
+class Code(str, Enum):
+    """What became of an article's own code."""
+
+    RUNS = "runs"
+    OUTDATED = "outdated"
+    WRONG = "wrong"
+    __str__ = str.__str__
 
 
 @dataclass(frozen=True)
@@ -25,7 +43,8 @@ class Evidence:
     ``what`` is the title of a comparison, or a sentence. ``holds`` is None where it could not be found out;
     for ``kind`` "code" it is whether the article's own code does what the article says, and ``outdated``
     whether it warns. ``when`` is the condition that the cell stands for, ``unless`` the one that it lacks.
-    ``ratio`` is how many times faster, or smaller, on ``device`` of the kind ``on`` ("cpu", "cuda", "mps").
+    ``ratio`` is how many times faster, or smaller, on ``device`` of the kind ``on`` ("cpu", "cuda", "mps");
+    ``here``: it is a figure of this machine's own, which decides nothing.
     """
 
     claim: str
@@ -40,13 +59,12 @@ class Evidence:
     device: str | None = None
     on: str | None = None
     ratio: Ratio | None = None
+    here: bool = False
 
     def __post_init__(self) -> None:
         claim = claim_called(self.claim)
         if self.when and self.unless:
             raise ScoreError(f"{self.claim}, {self.what!r}: a cell stands on one side of one condition.")
-        if self.kind == "counting" and self.ratio is None:
-            raise ScoreError(f"{self.claim}, {self.what!r}: a count needs two figures, without and with.")
         if self.kind in ("timing", "counting") and not (claim.measurable or claim.cost):
             raise ScoreError(
                 f"{self.claim} promises {claim.promises}, so the figure of {self.what!r} decides nothing. "
@@ -59,6 +77,11 @@ class Evidence:
         return self.when or self.unless
 
     @property
+    def side_in_words(self) -> str:
+        """The same with "when", or "not when"."""
+        return f"when {self.when}" if self.when else f"not when {self.unless}" if self.unless else ""
+
+    @property
     def is_price(self) -> bool:
         """Whether it says what the advice costs, and not whether it holds."""
         return CLAIMS[self.claim].cost and self.ratio is not None
@@ -67,12 +90,12 @@ class Evidence:
     def word(self) -> str:
         """What it says of the claim, or of the article's code."""
         if self.kind == "code":
-            return WRONG if not self.holds else OUTDATED if self.outdated else RUNS
+            return Code.WRONG if not self.holds else Code.OUTDATED if self.outdated else Code.RUNS
         if self.holds is None:
-            return UNKNOWN
+            return Advice.UNKNOWN
         if self.is_price:
             return "its price"
-        return {"documentation": "documented"}.get(self.kind, HOLDS) if self.holds else "does not hold"
+        return {"documentation": "documented"}.get(self.kind, Advice.HOLDS) if self.holds else "does not hold"
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Evidence:
@@ -81,11 +104,8 @@ class Evidence:
         return cls(**told | {"ratio": Ratio(**ratio) if ratio else None})
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if value not in (None, "", False) or name == "holds"
-        }
+        told = asdict(self).items()
+        return {name: value for name, value in told if value not in (None, "", False) or name == "holds"}
 
 
 def decides(claim: str, device: str, *, rocm: bool = False) -> bool:
@@ -103,14 +123,13 @@ def holds(claim: str, ratio: Ratio) -> bool:
 
 @dataclass(frozen=True)
 class Score:
-    """``word`` on the advice; ``rule``, a sentence that begins with "When"; ``code`` on the article's own.
-
-    ``rests_on`` are the kinds of evidence for the advice.
+    """``word`` on the advice; ``rule``, a sentence that begins with "When"; ``code`` on the article's own, if
+    any was run. ``rests_on`` are the kinds of evidence for the advice.
     """
 
-    word: str
+    word: Advice
     rule: str
-    code: str
+    code: Code | None
     rests_on: Sequence[Kind]
 
 
@@ -121,17 +140,16 @@ def judge(claim: str, found: Iterable[Evidence]) -> Score:
     Documentation decides nothing about speed or memory. Where nothing was measured, it gives the rule.
     """
     mine = [one for one in found if one.claim == claim]
-    advice = [one for one in mine if one.kind != "code" and one.holds is not None]
-    said = [one for one in advice if one.kind == "documentation" and CLAIMS[claim].measurable]
-    advice = [one for one in advice if one not in said]
+    code = [one for one in mine if one.kind == "code"]
+    said = [one for one in mine if one.kind == "documentation" and CLAIMS[claim].measurable]
+    advice = [one for one in mine if one.holds is not None and one not in code + said]
     word, rule = _on_each_kind(claim, advice)
     if said and not advice:
         rule = f"When {CLAIMS[claim].use}: so the documentation; there is no figure yet."
-    kinds = tuple(dict.fromkeys(one.kind for one in advice))
-    return Score(word, rule, _code([one for one in mine if one.kind == "code"]), kinds)
+    return Score(word, rule, _code(code), tuple(dict.fromkeys(one.kind for one in advice)))
 
 
-def _on_each_kind(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
+def _on_each_kind(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
     verdicts = {}
     for kind in sorted({one.on for one in found if one.on}) or ["cpu"]:
         there = [one for one in found if one.on in (None, kind)]
@@ -146,30 +164,37 @@ def _on_each_kind(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
     words = {word for word, _ in verdicts.values()}
     names = {"cpu": "a CPU", "cuda": "a GPU", "mps": "Apple's GPU"}
     rules = [f"On {names[kind]}, {rule[:1].lower()}{rule[1:]}" for kind, (_, rule) in verdicts.items()]
-    return words.pop() if len(words) == 1 else HOLDS_WHEN, " ".join(rules)
+    return words.pop() if len(words) == 1 else Advice.HOLDS_WHEN, " ".join(rules)
 
 
-def _not_parted(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
+def _not_parted(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
     """The verdict of cells that their conditions do not part as they should."""
     held = {one.holds for one in found if not one.is_price}
-    word = HOLDS_WHEN if len(held) > 1 else HOLDS if held == {True} else DOES_NOT_PAY
+    word = Advice.HOLDS_WHEN if len(held) > 1 else Advice.HOLDS if held == {True} else Advice.DOES_NOT_PAY
     unknown = "; on what it depends is not known" if len(held) > 1 else ""
     return word, f"When {CLAIMS[claim].use}: {_figures(found)}{unknown}."
 
 
-def _advice(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
-    prices = [one for one in found if one.is_price]
+def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
+    use, prices = CLAIMS[claim].use, [one for one in found if one.is_price]
     found = [one for one in found if not one.is_price]
     if not found:
-        return NEEDS_A_GPU if CLAIMS[claim].device == "cuda" else UNKNOWN, ""
+        return Advice.NEEDS_A_GPU if CLAIMS[claim].device == "cuda" else Advice.UNKNOWN, ""
     plain = [one for one in found if not one.side]
-    conditions = list(dict.fromkeys(one.side for one in found if one.side))
+    conditions = dict.fromkeys(one.side for one in found if one.side)
     if not conditions:
-        _agree(claim, plain)
-        no = DOES_NOT_PAY if CLAIMS[claim].measurable else WRONG
-        figures = _figures(prices or plain)
-        return HOLDS if plain[0].holds else no, f"When {CLAIMS[claim].use}{figures and f': {figures}'}."
-    rules = [f"When {CLAIMS[claim].use}: {_figures(plain)}."] if _figures(plain) else []
+        first = plain[0]
+        if other := next((one for one in plain if one.holds != first.holds), None):
+            raise ScoreError(
+                f"{claim}: {first.what!r} and {other.what!r} say opposite things. Name the condition that "
+                "parts them."
+            )
+        no, figures = (
+            Advice.DOES_NOT_PAY if CLAIMS[claim].measurable else Advice.WRONG,
+            _figures(prices or plain),
+        )
+        return Advice.HOLDS if first.holds else no, f"When {use}{figures and f': {figures}'}."
+    rules = [f"When {use}: {figures}."] if (figures := _figures(plain)) else []
     for condition in conditions:
         on = [one for one in found if one.when == condition]
         off = [one for one in found if one.unless == condition]
@@ -179,46 +204,27 @@ def _advice(claim: str, found: Sequence[Evidence]) -> tuple[str, str]:
             raise ScoreError(
                 f"{claim}: the condition {condition!r} does not part cells that hold from those that do not."
             )
-        rules.append(
-            f"When {condition}: {_figures(on) or 'it holds'}; otherwise {span(_ratios(off)) or 'not'}."
-        )
-    if plain and not all(one.holds for one in plain):
+        rules.append(f"When {condition}: {_figures(on) or 'it holds'}; otherwise {span(off) or 'not'}.")
+    if not all(one.holds for one in plain):
         raise ScoreError(f"{claim}: a cell without a condition does not hold: {plain[0].what!r}.")
-    return HOLDS_WHEN, " ".join(rules)
-
-
-def _agree(claim: str, found: Sequence[Evidence]) -> None:
-    if len({one.holds for one in found}) > 1:
-        other = next(one for one in found if one.holds != found[0].holds)
-        raise ScoreError(
-            f"{claim}: {found[0].what!r} and {other.what!r} say opposite things. Name the condition that "
-            "parts them."
-        )
+    return Advice.HOLDS_WHEN, " ".join(rules)
 
 
 def _figures(found: Sequence[Evidence]) -> str:
     """Their span, and what was counted."""
     counted = {one.what.partition(",")[0] if one.kind == "counting" else "" for one in found if one.ratio}
     fewer = f" fewer {counted.pop()}" if len(counted) == 1 and "" not in counted else ""
-    return span(_ratios(found)) + fewer
+    return span(found) + fewer
 
 
-def _ratios(found: Sequence[Evidence]) -> list[float]:
-    return [one.ratio.median for one in found if one.ratio]
+def span(found: Iterable[Evidence]) -> str:
+    """From the least of their ratios to the most, in words; nothing where there is none."""
+    ratios = [one.ratio.median for one in found if one.ratio]
+    return " to ".join(dict.fromkeys(times(end(ratios)) for end in (min, max))) if ratios else ""
 
 
-def span(ratios: Sequence[float]) -> str:
-    """From the least to the most, in words; nothing where there is none."""
-    if not ratios:
-        return ""
-    low, high = times(min(ratios)), times(max(ratios))
-    return low if low == high else f"{low} to {high}"
-
-
-def _code(found: Sequence[Evidence]) -> str:
+def _code(found: Sequence[Evidence]) -> Code | None:
     """The worst of what the article's own code does."""
-    if not found:
-        return ""
     if not all(one.holds for one in found):
-        return WRONG
-    return OUTDATED if any(one.outdated for one in found) else RUNS
+        return Code.WRONG
+    return Code.OUTDATED if any(one.outdated for one in found) else Code.RUNS if found else None

@@ -8,40 +8,56 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from statistics import median
+from typing import Any, Literal
 
 from ..files import file_name, write_whole
 from ..measuring import store
 from ..measuring.device import device_name, provenance
-from ..measuring.duel import Ratio, alone, ratio_of
+from ..measuring.duel import Ratio, ratio_of
+from ..measuring.settings import alone
 
 TIMINGS = Path(__file__).resolve().parents[2] / "data" / "timings"
 
 
 @dataclass(frozen=True)
-class Recording:
-    """One comparison recorded on one device: ``seconds`` per call by variant, and where they come from.
+class Timing:
+    """What the variants of a comparison took on one device: seconds per call by variant, a figure a round.
 
-    ``limit`` is the least time in seconds that the device could take, where the comparison gives one.
+    The first variant is the baseline. ``limit`` is the least time in seconds that the device could take.
+    ``facts`` of a recorded one say where its figures come from.
     """
 
-    device: dict
-    clock: str
-    seconds: dict[str, list[float]]
+    origin: Literal["here", "recorded"]
+    device: str
+    seconds: Mapping[str, Sequence[float]]
     limit: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def label(self) -> str:
-        """One line for a chart or table."""
-        device = self.device
-        driver = f", driver {device['driver']}" if device.get("driver") else ""
-        return f"{device['name']}{driver}, torch {device['torch']}, {device['date']}"
+    def where(self) -> str:
+        """The device, and whether it is here."""
+        return f"{self.origin}: {self.device}"
 
-    def ratio(self, slow: str, fast: str) -> Ratio:
-        """How many times faster ``fast`` was than ``slow`` on that device."""
-        return ratio_of(self.seconds[slow], self.seconds[fast])
+    @cached_property
+    def ratios(self) -> dict[str, Ratio]:
+        """How many times faster than the baseline each other variant is."""
+        (_, slow), *others = self.seconds.items()
+        return {name: ratio_of(slow, fast) for name, fast in others}
+
+    @property
+    def gain(self) -> Ratio:
+        """How many times faster than the baseline the last variant is."""
+        return list(self.ratios.values())[-1]
+
+    @property
+    def at_the_limit(self) -> float | None:
+        """How many times faster than the baseline the limit is."""
+        return median(next(iter(self.seconds.values()))) / self.limit if self.limit else None
 
 
 def kept_here() -> Path:
@@ -49,33 +65,25 @@ def kept_here() -> Path:
     return store.folder() / "timings"
 
 
-def path_for(directory: Path, device: str) -> Path:
-    """The file that holds the timings of the processor behind ``device``."""
-    return directory / f"{file_name(device_name(device))}.json"
-
-
 def add_recording(
-    directory: Path,
-    device: str,
-    title: str,
-    seconds: Mapping[str, list[float]],
-    *,
-    clock: str,
-    claim: str | None = None,
-    limit: float | None = None,
+    directory: Path, device: str, title: str, timing: Timing, clock: str, claim: str | None = None
 ) -> Path:
     """Put one comparison into the file of this device, beside what is there; give the file's path."""
-    path = path_for(directory, device)
-    timing = {
+    path = directory / f"{file_name(device_name(device))}.json"
+    taken = {
         "claim": claim,
         "clock": clock,
-        "limit": None if limit is None else float(f"{limit:.4g}"),
-        "seconds": {name: [float(f"{value:.4g}") for value in values] for name, values in seconds.items()},
+        "limit": timing.limit and _short(timing.limit),
+        "seconds": {name: list(map(_short, values)) for name, values in timing.seconds.items()},
     }
     with alone():
         kept = json.loads(path.read_text(encoding="utf-8"))["timings"] if path.exists() else {}
-        write_whole(path, _compact({"device": provenance(device), "timings": {**kept, title: timing}}))
+        write_whole(path, _compact({"device": provenance(device), "timings": {**kept, title: taken}}))
     return path
+
+
+def _short(seconds: float) -> float:
+    return float(f"{seconds:.4g}")
 
 
 def _compact(content: dict) -> str:
@@ -84,25 +92,29 @@ def _compact(content: dict) -> str:
     return re.sub(r"\[[^][{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text) + "\n"
 
 
-def recordings(directory: Path | None = None) -> dict[str, list[Recording]]:
+def recordings(directory: Path | None = None) -> dict[str, list[Timing]]:
     """All comparisons that are recorded, by title; each once for every device that has it, by file name."""
-    found: dict[str, list[Recording]] = {}
+    found: dict[str, list[Timing]] = {}
     for path in sorted((directory or TIMINGS).glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
-        for title, timing in content["timings"].items():
-            recording = Recording(content["device"], timing["clock"], timing["seconds"], timing.get("limit"))
-            found.setdefault(title, []).append(recording)
+        facts = content["device"]
+        driver = f", driver {facts['driver']}" if facts.get("driver") else ""
+        device = f"{facts['name']}{driver}, torch {facts['torch']}, {facts['date']}"
+        for title, kept in content["timings"].items():
+            timing = Timing("recorded", device, kept["seconds"], kept.get("limit"), facts)
+            found.setdefault(title, []).append(timing)
     return found
+
+
+def recordings_of(title: str, variants: Iterable[str], directory: Path | None = None) -> list[Timing]:
+    """The recordings of the comparison ``title`` that hold all ``variants``, of these alone."""
+    return [
+        replace(one, seconds={name: one.seconds[name] for name in variants})
+        for one in recordings(directory).get(title, [])
+        if set(variants) <= set(one.seconds)
+    ]
 
 
 def is_recorded_on(kind: str) -> bool:
     """Whether any comparison is recorded on this kind of device."""
-    return any(one.device["kind"] == kind for found in recordings().values() for one in found)
-
-
-def recordings_of(
-    title: str, variants: Mapping[str, object], directory: Path | None = None
-) -> list[Recording]:
-    """The recordings of the comparison ``title`` that hold all ``variants``, by file name."""
-    found = recordings(directory).get(title, [])
-    return [recording for recording in found if set(variants) <= set(recording.seconds)]
+    return any(one.facts["kind"] == kind for found in recordings().values() for one in found)

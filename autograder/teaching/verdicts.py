@@ -64,13 +64,13 @@ def article_code(
             works, why = bool(right(run())), what
         except Exception as error:
             works, why = False, f"{what}: {type(error).__name__}: {str(error).strip().splitlines()[0]}"
-    _tell(Evidence(claim, why, "code", works, outdated=any(map(_tells_of_its_end, caught))))
-
-
-def _tells_of_its_end(warning: warnings.WarningMessage) -> bool:
-    # torchvision deprecates with a plain UserWarning.
     kinds = (DeprecationWarning, FutureWarning, PendingDeprecationWarning)
-    return issubclass(warning.category, kinds) or "deprecated" in str(warning.message)
+    outdated = any(
+        # torchvision deprecates with a plain UserWarning.
+        issubclass(warning.category, kinds) or "deprecated" in str(warning.message)
+        for warning in caught
+    )
+    _tell(Evidence(claim, why, "code", works, outdated=outdated))
 
 
 def _tell(found: Evidence) -> None:
@@ -94,17 +94,19 @@ def verdicts(*claims: str) -> None:
         mine = [found for found in _found.values() if found.claim == claim]
         try:
             verdict = judge(claim, mine)
-            word, rule, code = verdict.word, verdict.rule, verdict.code
+            word, rule = str(verdict.word), verdict.rule
         except ScoreError:
             # Another chapter has the other side, or this machine disagrees with those recorded.
+            verdict = judge(claim, [found for found in mine if found.kind == "code"])
             word, rule = "; ".join(dict.fromkeys(map(_with_side, mine))), "see the page of all claims"
-            code = judge(claim, [found for found in mine if found.kind == "code"]).code
-        rows.append((claim, CLAIMS[claim].says, word, code, rule))
+        rows.append((claim, CLAIMS[claim].says, word, verdict.code or "", rule))
     header = ("claim", "what it says", "advice", "its own code", "rule")
     show(table_text(header, rows), table_html(header, rows, "Verdicts on the claims of this chapter"))
 
 
 def _with_side(found: Evidence) -> str:
-    if found.when:
-        return f"{found.word} when {found.when}"
-    return f"{found.word} unless {found.unless}" if found.unless else found.word
+    return (
+        f"{found.word} unless {found.unless}"
+        if found.unless
+        else f"{found.word} {found.side_in_words}".rstrip()
+    )

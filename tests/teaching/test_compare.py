@@ -101,7 +101,7 @@ def test_variants_that_do_not_do_the_same_are_refused(capsys):
     assert "each gets its own inputs" in capsys.readouterr().out
 
 
-TAKEN = {"loop": [4e-3] * 7, "one call": [1e-6] * 7}
+TAKEN = recordings.Timing("here", "Abacus", {"loop": [4e-3] * 7, "one call": [1e-6] * 7})
 
 
 def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
@@ -114,14 +114,14 @@ def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
     text = capsys.readouterr().out
     assert "recorded: Some GPU, driver 600.1, torch 9.9, 2026-01-31" in text
     assert "4,000×" in text
-    assert picture_html(draw(comparison.lines, "loop", guess=3.0), "").count(";base64,iVBORw0KGgo") == 1
+    assert picture_html(draw(comparison.timings, guess=3.0), "").count(";base64,iVBORw0KGgo") == 1
 
 
 def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(recordings, "TIMINGS", tmp_path)
     monkeypatch.setattr("autograder.teaching.compare.devices", lambda: ["cpu"])
     arguments = {"inputs": hundred, "guess": 3.0, "claim": "A1", "only": "cuda", "seconds": 0.01}
-    assert compare("sines", VARIANTS, **arguments).lines == []
+    assert compare("sines", VARIANTS, **arguments).timings == []
     assert "needs a cuda device. There is none here, and no recording yet." in capsys.readouterr().out
     recordings.add_recording(tmp_path, "cpu", "sines", TAKEN, clock="cuda")
     compare("sines", VARIANTS, **arguments)
@@ -145,9 +145,9 @@ def test_what_was_shown_is_recorded_and_found_again_with_its_origin(tmp_path, mo
     assert set(timings) == {"sines", "another"} and timings["sines"]["claim"] == "A1"
     (found,) = recordings.recordings_of("sines", VARIANTS, tmp_path)
     assert found.seconds["loop"] == pytest.approx(comparison.samples["cpu"].seconds("loop"), rel=1e-3)
-    assert found.device["torch"] == torch.__version__ in found.label
-    assert found.device["date"] in found.label
-    assert found.device["name"] == recordings.device_name("cpu") in found.label
+    assert found.facts["torch"] == torch.__version__ in found.device
+    assert found.facts["date"] in found.device
+    assert found.facts["name"] == recordings.device_name("cpu") in found.device
     # A recording without the variants of the cell is not used.
     assert not recordings.recordings_of("sines", {"loop": None, "new": None}, tmp_path)
     assert not recordings.recordings_of("no such title", VARIANTS, tmp_path)

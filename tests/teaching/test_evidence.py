@@ -10,7 +10,7 @@ from repository import ROOT
 from autograder.measuring.duel import Ratio
 from autograder.teaching import claims, verdicts
 from autograder.teaching.claims import CLAIMS, ScoreError
-from autograder.teaching.evidence import Evidence, Score, decides, holds, judge
+from autograder.teaching.evidence import Advice, Evidence, Score, decides, holds, judge
 
 SPEED, SMALLER, ON_A_GPU, BEHAVIOUR, COST = "C8", "E3", "A2", "C3", "D4"
 
@@ -35,7 +35,7 @@ def test_each_claim_has_its_own_threshold_and_device_and_the_whole_interval_coun
 
 def test_cells_that_agree_make_a_plain_verdict_with_its_figure() -> None:
     rule = f"When {CLAIMS[SPEED].use}: 2× to 8×."
-    assert judge(SPEED, [timed(SPEED, 2), timed(SPEED, 8)]) == Score("holds", rule, "", ("timing",))
+    assert judge(SPEED, [timed(SPEED, 2), timed(SPEED, 8)]) == Score(Advice.HOLDS, rule, None, ("timing",))
     assert judge(SPEED, [timed(SPEED, 1.01)]).word == "does not pay"
     assert judge(BEHAVIOUR, [seen(BEHAVIOUR, False)]).word == "wrong"
 
@@ -45,7 +45,7 @@ def test_cells_that_disagree_need_a_condition_that_parts_them() -> None:
         judge(SPEED, [timed(SPEED, 2, "small"), timed(SPEED, 0.5, "large")])
     parted = [timed(SPEED, 2, "small", when="it is small"), timed(SPEED, 0.5, "large", unless="it is small")]
     rule = "When it is small: 2×; otherwise 0.5×."
-    assert judge(SPEED, parted) == Score("holds when …", rule, "", ("timing",))
+    assert judge(SPEED, parted) == Score(Advice.HOLDS_WHEN, rule, None, ("timing",))
     with pytest.raises(ScoreError, match="the condition 'it is small' does not part"):
         judge(SPEED, [*parted, timed(SPEED, 3, "huge", unless="it is small")])
     with pytest.raises(ScoreError, match="a cell without a condition does not hold: 'never'"):
@@ -69,8 +69,6 @@ def test_a_count_says_what_was_counted() -> None:
     bytes_kept = Evidence("B3", "bytes kept, 20 layers", "counting", True, ratio=ratio)
     assert judge("B3", [bytes_kept]).rule == f"When {CLAIMS['B3'].use}: 10× fewer bytes kept."
     assert judge("B3", [bytes_kept, timed("B3", 2)]).rule == f"When {CLAIMS['B3'].use}: 2× to 10×."
-    with pytest.raises(ScoreError, match="a count needs two figures"):
-        Evidence(SPEED, "calls", "counting", True)
 
 
 def test_a_cost_speaks_neither_for_nor_against() -> None:
