@@ -19,10 +19,10 @@ from autograder import costs, race
 from autograder.measuring import clocks, limits, store
 from autograder.measuring.duel import Ratio
 from autograder.teaching import recordings, scoreboard
-from autograder.teaching.cells import comparisons
 from autograder.teaching.chart import draw_scores
 from autograder.teaching.claims import CLAIMS
 from autograder.teaching.evidence import Evidence, holds, judge
+from autograder.teaching.scripts import comparisons
 
 needs_fake_gpu = pytest.mark.skipif(torch.version.cuda is None, reason="this torch knows no CUDA device")
 LARGE = {

@@ -10,7 +10,7 @@ from repository import ROOT
 
 from autograder.__main__ import main
 from autograder.authoring import records
-from autograder.teaching.cells import comparisons
+from autograder.teaching.scripts import comparisons
 
 FILES = sorted((ROOT / "data/timings").glob("*.json"))
 KNOWN = comparisons(ROOT / "course")

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from ..files import write_whole
-from ..teaching.cells import Cell, comparisons
+from ..teaching.scripts import Cell, comparisons
 
 FACTS = {
     "name": r"\S.{2,}",

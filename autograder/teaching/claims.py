@@ -73,6 +73,8 @@ def read(path: Path) -> tuple[dict[str, Source], dict[str, Claim]]:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ScoreError(f"{path.name}: {error}") from None
+    if set(content) != {"sources", "claims"}:
+        raise ScoreError(f"{path.name}: it has {', '.join(content)}, and not sources and claims.")
     sources = {name: _made(Source, name, given, path) for name, given in content["sources"].items()}
     claims = {name: _made(Claim, name, given, path) for name, given in content["claims"].items()}
     for name in claims:

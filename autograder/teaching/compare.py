@@ -65,6 +65,7 @@ def compare(
     asked = Evidence(claim, title, "timing", None, when, unless) if claim else None
     samples: dict[str, Samples] = {}
     timings: list[Timing] = []
+    remarks: list[str] = []
     lacks: list[str] = []
     for device in devices():
         if only not in (None, device):
@@ -87,6 +88,11 @@ def compare(
             least = limit(bytes, flops, device=device, num_threads=num_threads)
         taken = {name: samples[device].seconds(name) for name in variants}
         timings.append(Timing("here", device_name(device), taken, least))
+        if asked and decides(asked.claim, device, rocm=is_rocm()):
+            ratio = timings[-1].gain
+            found = replace(asked, holds=holds(asked.claim, ratio), device=device, on=device, ratio=ratio)
+            note(found)
+            remarks.append(_remark(found, ratio))
     if "mps" in samples and not recordings.is_recorded_on("mps"):
         lacks.append("This course's way to measure Apple's GPU was not tried on a Mac yet.")
     timings += recordings.recordings_of(title, variants)
@@ -95,13 +101,6 @@ def compare(
         sentence = f"{title}: this needs a {only} device. There is none here, and no recording yet."
         show(sentence, f"<p>{sentence}</p>")
         return comparison
-    remarks = []
-    for device in samples:
-        if asked and decides(asked.claim, device, rocm=is_rocm()):
-            ratio = comparison.ratio(device)
-            found = replace(asked, holds=holds(asked.claim, ratio), device=device, on=device, ratio=ratio)
-            note(found)
-            remarks.append(_remark(found, ratio))
     _tell(comparison, guess, [*remarks, *lacks])
     _record(comparison, claim)
     return comparison
@@ -140,11 +139,10 @@ def _refuse_nonsense(variants: Mapping[str, Callable], inputs: Callable) -> None
 def _require_equal_results(
     title: str, variants: Mapping[str, Callable], inputs: Callable, device: str
 ) -> None:
-    (first, wanted), *others = (
-        (name, function(*fresh_inputs(inputs, 1, device))) for name, function in variants.items()
-    )
-    for name, got in others:
-        if found := difference(got, wanted):
+    results = {name: function(*fresh_inputs(inputs, 1, device)) for name, function in variants.items()}
+    first, *others = results
+    for name in others:
+        if found := difference(results[name], results[first]):
             raise ValueError(
                 f"{title}: {name!r} does not give what {first!r} gives: {found}. Where that is meant, "
                 "say why with differ=…."
@@ -155,9 +153,9 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
     title, timings = comparison.title, comparison.timings
     header = ("device", "variant", "median time", "times faster", "95 % interval")
     rows = [row for timing in timings for row in _rows(timing)]
-    ratio, problem = ratio_guessed(guess)
-    said = _on_guess(ratio, timings[0].gain.median) if ratio else problem
-    said = said or ("No guess yet." if guess is ... else "")
+    ratio, said = ratio_guessed(guess)
+    if ratio:
+        said = _on_guess(ratio, timings[0].gain.median)
     remarks = [said, *remarks] if said else remarks
     text = "\n".join([title, table_text(header, rows), *remarks])
     html = table_html(header, rows, title) + "".join(f"<p>{escape(remark)}</p>" for remark in remarks)

@@ -28,7 +28,7 @@ class Advice(str, Enum):
 
 
 class Code(str, Enum):
-    """What became of an article's own code."""
+    """What became of an article's own code; the worst is the last."""
 
     RUNS = "runs"
     OUTDATED = "outdated"
@@ -87,10 +87,15 @@ class Evidence:
         return CLAIMS[self.claim].cost and self.ratio is not None
 
     @property
+    def code(self) -> Code:
+        """What became of the article's code, for the kind "code"."""
+        return Code.WRONG if not self.holds else Code.OUTDATED if self.outdated else Code.RUNS
+
+    @property
     def word(self) -> str:
         """What it says of the claim, or of the article's code."""
         if self.kind == "code":
-            return Code.WRONG if not self.holds else Code.OUTDATED if self.outdated else Code.RUNS
+            return self.code
         if self.holds is None:
             return Advice.UNKNOWN
         if self.is_price:
@@ -146,7 +151,8 @@ def judge(claim: str, found: Iterable[Evidence]) -> Score:
     word, rule = _on_each_kind(claim, advice)
     if said and not advice:
         rule = f"When {CLAIMS[claim].use}: so the documentation; there is no figure yet."
-    return Score(word, rule, _code(code), tuple(dict.fromkeys(one.kind for one in advice)))
+    worst = max((one.code for one in code), key=list(Code).index, default=None)
+    return Score(word, rule, worst, tuple(dict.fromkeys(one.kind for one in advice)))
 
 
 def _on_each_kind(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
@@ -189,10 +195,8 @@ def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
                 f"{claim}: {first.what!r} and {other.what!r} say opposite things. Name the condition that "
                 "parts them."
             )
-        no, figures = (
-            Advice.DOES_NOT_PAY if CLAIMS[claim].measurable else Advice.WRONG,
-            _figures(prices or plain),
-        )
+        figures = _figures(prices or plain)
+        no = Advice.DOES_NOT_PAY if CLAIMS[claim].measurable else Advice.WRONG
         return Advice.HOLDS if first.holds else no, f"When {use}{figures and f': {figures}'}."
     rules = [f"When {use}: {figures}."] if (figures := _figures(plain)) else []
     for condition in conditions:
@@ -221,10 +225,3 @@ def span(found: Iterable[Evidence]) -> str:
     """From the least of their ratios to the most, in words; nothing where there is none."""
     ratios = [one.ratio.median for one in found if one.ratio]
     return " to ".join(dict.fromkeys(times(end(ratios)) for end in (min, max))) if ratios else ""
-
-
-def _code(found: Sequence[Evidence]) -> Code | None:
-    """The worst of what the article's own code does."""
-    if not all(one.holds for one in found):
-        return Code.WRONG
-    return Code.OUTDATED if any(one.outdated for one in found) else Code.RUNS if found else None

@@ -13,18 +13,15 @@ LATER = "Guess first: write a number in place of the dots and run both cells; or
 
 
 def ratio_guessed(guess: object) -> tuple[float | None, str]:
-    """A guess of a ratio as a number, and one sentence about a guess that is none (else an empty text).
-
-    ``...`` is no guess yet, and None asks for none.
+    """A guess of a ratio as a number, and a sentence where there is none; nothing is said where None asks for
+    none. ``...`` is no guess yet.
     """
     if guess is None or guess is ...:
-        return None, ""
+        return None, "" if guess is None else "No guess yet."
     if isinstance(guess, (int, float)) and not isinstance(guess, bool) and 0 < guess < math.inf:
         return float(guess), ""
-    return (
-        None,
-        f"A guess is one number above 0 (2.0 means twice as fast); {reprlib.repr(guess)} is left out.",
-    )
+    said = reprlib.repr(guess)
+    return None, f"A guess is one number above 0 (2.0 means twice as fast); {said} is left out."
 
 
 def folded(summary: str, html: str) -> str:

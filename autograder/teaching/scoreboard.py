@@ -17,9 +17,9 @@ from pathlib import Path
 from ..measuring.units import times
 from ..show import in_notebook, picture, show_markdown, table_markdown
 from . import recordings
-from .cells import Cell, comparisons
 from .claims import CLAIMS, SOURCES, ScoreError
 from .evidence import MIME, Advice, Code, Evidence, Score, decides, holds, judge, span
+from .scripts import Cell, comparisons
 
 COURSE = Path(__file__).resolve().parents[2] / "course"
 BEGIN, END = "<!-- claims: built by make notebooks -->", "<!-- end of claims -->"

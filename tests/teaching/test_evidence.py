@@ -117,6 +117,7 @@ def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFix
         ('promises = "speed"\n', "", "A1: it does not say 'promises'"),
         ("at_least = 1.08", 'at_least = "much"', "E3: at_least is 'much'; it may be float"),
         ("[claims.A1]", "[claims.Z1]", "Z1: there is no source 'Z'"),
+        ("[claims.A1]", "[claim.A1]", "it has sources, claim, claims, and not sources and claims"),
         ('kind = "documentation"', 'kind = "rumour"', "F: kind is 'rumour'; it may be 'article', "),
         ("[claims.A2]", "[claims.A1]", r"claims\.toml: .* \(at line \d+"),
     ],
