@@ -486,50 +486,41 @@ class Side:
         assert self._inputs is not None  # reserve came first
         _SWEEP[:] += 1
         results: list[Result] = []
-        ways: list[Result] = []
+        ways: list[float] = []
+        calls = [(block[0], True), *((given, work) for given in block[1:] for work in (True, False))]
         with self._running():
             waits = linux.voluntary_switches(self._copy.pid)
-            for number, given in enumerate(block):
-                results.append(self._call(given, keep and number > 0, again and number > 0))
-                if number > 0:
-                    ways.append(self._call(given, True, again, work=False))
-                else:
+            for number, (given, work) in enumerate(calls):
+                timed = number > 0
+                seconds, start = self._time.of_step(self._call_seconds), self._own_seconds()
+                places, kept = given.inputs.places(), timed and (keep or not work)
+                message = RaceInputs(given.tensors, places, kept, again and timed)
+                self._copy.channel.send(message, seconds=seconds)
+                self._copy.channel.spin(SPIN_SECONDS)  # while it waits for us, others work on its core
+                self._copy.reply(RaceReady, seconds)
+                began, wall = self._own_seconds_asleep(start), time.monotonic()
+                given.inputs.fill(self._inputs)
+                self._copy.channel.send(RaceCall(given.nodes, work), seconds=seconds)
+                result = self._result(given.inputs, seconds)
+                result.wall, result.seconds = time.monotonic() - wall, self._own_seconds() - began
+                result.ready = began - start
+                if not work:
+                    ways.append(result.seconds)
+                    continue
+                result.changed_input = given.inputs.changed(self._inputs)
+                results.append(result)
+                if not timed:
                     if not self._others_are_stopped():
                         self.refuse()
                     self._is_new()  # what began in the first call is not looked at
                     before = self._of_all()
             beside = _more(before, self._of_all(), but=self._copy.pid)
             waits = linux.voluntary_switches(self._copy.pid) - waits
-        timed = results[1:]
-        took, wall = sum(result.seconds for result in timed), sum(result.wall for result in timed)
+        took, wall = sum(result.seconds for result in results[1:]), sum(result.wall for result in results[1:])
         if waits > WAITS * (len(results) + len(ways)) + FEW_WAITS or self._is_new():
             took = max(took, wall)  # it waited, or somebody else worked: then the time that passed counts
-        return Done(
-            took + beside,
-            sum(call.seconds for call in ways),
-            sum(result.ready for result in timed),
-            results,
-            keep and any(map(self._was_changed, results)),
-        )
-
-    def _call(self, given: GivenInputs, keep: bool, again: bool, work: bool = True) -> Result:
-        """One call: it gets ready, its inputs come, and its result is read."""
-        assert self._inputs is not None  # reserve came first
-        channel, seconds = self._copy.channel, self._time.of_step(self._call_seconds)
-        start = self._own_seconds()
-        channel.send(RaceInputs(given.tensors, given.inputs.places(), keep, again), seconds=seconds)
-        # Awake when it is ready: while it waits, others work on its core.
-        channel.spin(SPIN_SECONDS)
-        self._copy.reply(RaceReady, seconds)
-        began = self._own_seconds_asleep(start)
-        wall = time.monotonic()
-        given.inputs.fill(self._inputs)
-        channel.send(RaceCall(given.nodes, work), seconds=seconds)
-        result = self._result(given.inputs, seconds)
-        result.wall, result.seconds = time.monotonic() - wall, self._own_seconds() - began
-        result.ready = began - start
-        result.changed_input = given.inputs.changed(self._inputs)
-        return result
+        ready = sum(result.ready for result in results[1:])
+        return Done(took + beside, sum(ways), ready, results, keep and any(map(self._was_changed, results)))
 
     def _own_seconds_asleep(self, before: float) -> float:
         """Its CPU seconds when it has gone to sleep: the kernel counts what it took since ``before`` then."""
