@@ -24,8 +24,6 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from ..judging.calls import AnswerError, describe_error
 from ..judging.values import difference
 from ..measuring.clocks import BLOCK_SECONDS, READINGS, BlockSearch
@@ -68,13 +66,11 @@ WAITS, FEW_WAITS = 2, 3  # in each call a side waits to get ready, and for its i
 MUCH, MUCH_SECONDS = 1.5, 2e-5
 SHORT = 5e-3  # seconds: a call that is so short feels what its caches hold
 SPIN_SECONDS, ASLEEP_SECONDS = 1e-2, 1e-3  # that the judge waits for a side without giving up its own core
+WAYS = 6  # calls of a block without their work
 MOST_WAY = 0.7  # of what a call took; more is not taken off for the way to and from its process
 
 # Not what given cells may seed: nobody is to know who comes first.
 _DRAWN = random.SystemRandom()
-
-# Overwritten before each block, so that no side finds in the caches what the other has left there.
-_SWEEP = np.zeros(8 << 20, np.uint8)
 
 
 @dataclass
@@ -343,7 +339,8 @@ class Launches:
         per_call = {name: _without(done[name].seconds / calls[name], taken_off[name]) for name in SIDES}
         # There is nothing to do but that: the values of its inputs are not there while it gets ready, and
         # its result is there when it does no work.
-        ready = {name: done[name].ready / calls[name] for name in SIDES}
+        once_more = {name: per_call[name] if self._again[name] else 0.0 for name in SIDES}
+        ready = {name: max(0.0, done[name].ready / calls[name] - once_more[name]) for name in SIDES}
         for took in (ready, ways):
             per_call["fast"] += max(0.0, took["fast"] - MUCH * took["slow"] - MUCH_SECONDS)
         return {name: max(seconds, 1e-9) for name, seconds in per_call.items()}
@@ -481,13 +478,17 @@ class Side:
 
         ``keep``: each result stays until the last call was done, and not only until the next one. ``again``:
         before each call that is timed it does the last one once more, so that the caches hold its code.
-        After each one comes a call that does all but the work.
+        After some of them comes a call that does all but the work.
         """
         assert self._inputs is not None  # reserve came first
-        _SWEEP[:] += 1
         results: list[Result] = []
         ways: list[float] = []
-        calls = [(block[0], True), *((given, work) for given in block[1:] for work in (True, False))]
+        every = math.ceil((len(block) - 1) / WAYS)
+        calls = [
+            (given, work)
+            for number, given in enumerate(block)
+            for work in ((True, False) if number and number % every == 0 else (True,))
+        ]
         with self._running():
             waits = linux.voluntary_switches(self._copy.pid)
             for number, (given, work) in enumerate(calls):
@@ -520,7 +521,13 @@ class Side:
         if waits > WAITS * (len(results) + len(ways)) + FEW_WAITS or self._is_new():
             took = max(took, wall)  # it waited, or somebody else worked: then the time that passed counts
         ready = sum(result.ready for result in results[1:])
-        return Done(took + beside, sum(ways), ready, results, keep and any(map(self._was_changed, results)))
+        return Done(
+            took + beside,
+            (len(results) - 1) * median(ways or [0.0]),
+            ready,
+            results,
+            keep and any(map(self._was_changed, results)),
+        )
 
     def _own_seconds_asleep(self, before: float) -> float:
         """Its CPU seconds when it has gone to sleep: the kernel counts what it took since ``before`` then."""
