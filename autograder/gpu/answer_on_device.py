@@ -135,7 +135,7 @@ class _Answer:
 
     def _call(self, request: RaceCall) -> Value:
         """Do one call, or give the last result once more; all its work has ended when this returns."""
-        if request.args is not None:
+        if request.work:
             self._last = self._function(*map(self._arguments.value, request.args))
         results = _ResultsOnDevice(self._arguments.storages, self._results)
         node = results.node(self._last)

@@ -319,13 +319,13 @@ class _Side:
             for given in inputs:
                 self._send(RaceInputs(given.tensors, given.inputs.places(), keep=False, again=False))
                 self._reply(RaceReady, CALL_SECONDS)
-                results.append(self._call(given, given.nodes))
+                results.append(self._call(given))
                 if self.name == "slow":
-                    idle.append(self._call(given, None).seconds)
+                    idle.append(self._call(given, work=False).seconds)
         self._signal(signal.SIGSTOP)
         return results, idle
 
-    def _call(self, given: _GivenInputs, nodes: list[Value] | None) -> _Result:
+    def _call(self, given: _GivenInputs, work: bool = True) -> _Result:
         """One call. Nobody knows its inputs before the clock runs, nor which values stop it."""
         room = self._inputs[: len(given.bytes)]
         self._results[: self._used].view(torch.int64).fill_(secrets.randbits(63))
@@ -335,7 +335,7 @@ class _Side:
         start = time.perf_counter()
         room.copy_(given.bytes)
         synchronize(self.device)
-        self._send(RaceCall(nodes))
+        self._send(RaceCall(given.nodes, work))
         spin(self._open)
         reply = self._reply(Found, CALL_SECONDS)
         end = _end(reply.value)

@@ -136,6 +136,12 @@ class Channel:
             if meanwhile:
                 meanwhile()
 
+    def spin(self, seconds: float) -> None:
+        """Wait so long for a message without giving up the core."""
+        end = time.monotonic() + seconds
+        while not select.select([self.socket], [], [], 0)[0] and time.monotonic() < end:
+            pass
+
     def close(self) -> None:
         self.socket.close()
 

@@ -236,9 +236,10 @@ class RaceInputs(Message, frozen=True):
 
 
 class RaceCall(Message, frozen=True):
-    """The next call of a race, now; ``args`` None: do nothing."""
+    """The next call of a race, now; ``work`` False: all that a call takes but its work."""
 
-    args: list[Value] | None
+    args: list[Value]
+    work: bool
 
 
 Request: TypeAlias = TakeFiles | RunCell | Fork | Look | Call | Backward | PrepareRace | RaceInputs | RaceCall

@@ -24,8 +24,6 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from ..judging.calls import AnswerError, describe_error
 from ..judging.values import difference
 from ..measuring.clocks import BLOCK_SECONDS, READINGS, BlockSearch
@@ -66,14 +64,13 @@ MOST_MAKING = 0.06  # seconds for the inputs of one block
 WAITS, FEW_WAITS = 2, 3  # in each call a side waits to get ready, and for its inputs; and now and then
 # What a side may spend on getting ready for its inputs, as a multiple of what the other does, and beyond it.
 MUCH, MUCH_SECONDS = 1.5, 2e-5
-SHORT = 5e-3  # seconds of the given version: a call that is so short feels what its caches hold
-IDLE_CALLS = 15  # calls that do nothing, to see what a call costs beside its work
+SHORT = 5e-3  # seconds: a call that is so short feels what its caches hold
+SPIN_SECONDS, ASLEEP_SECONDS = 1e-2, 1e-3  # that the judge waits for a side without giving up its own core
+WAYS = 6  # calls of a block without their work
+MOST_WAY = 0.7  # of what a call took; more is not taken off for the way to and from its process
 
 # Not what given cells may seed: nobody is to know who comes first.
 _DRAWN = random.SystemRandom()
-
-# Overwritten before each block, so that no side finds in the caches what the other has left there.
-_SWEEP = np.zeros(8 << 20, np.uint8)
 
 
 @dataclass
@@ -183,8 +180,7 @@ class Launches:
         self._processes, self._on, self._threshold, self._tolerance = processes, on, threshold, tolerance
         self._time, self._core = time_left, core
         self._calls: dict[str, int] = {}
-        self._idle = 0.0  # CPU seconds of a call that does nothing
-        self._again = True  # short calls follow one of the same kind
+        self._again = dict.fromkeys(SIDES, True)  # short calls follow one of the same kind
         self._restless = 0  # launches
         self._undisturbed = Undisturbed(0.0)
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
@@ -221,15 +217,13 @@ class Launches:
                 MOST_OUTPUT_BYTES / max(done.results[0].bytes, 1),
             )
             most = max(1, int(most))
-            idle = slow.run([inputs] * (1 + IDLE_CALLS), again=True, work=False).results[1:]
-            self._idle = median(call.seconds for call in idle)
             search = BlockSearch(most)
             took: list[float] = []  # by blocks of so many calls
             while not search.found or len(took) < READINGS:
                 calls = search.calls
                 block = [other, *itertools.islice(itertools.cycle([inputs, other]), calls)]
-                took.append(max(slow.run(block, again=self._again).seconds, 1e-9))
-                self._again = took[-1] / calls < SHORT
+                took.append(max(slow.run(block, again=self._again["slow"]).work, 1e-9))
+                self._again["slow"] = took[-1] / calls < SHORT
                 if not search.found:
                     search.take(took[-1])
                 if search.calls != calls:
@@ -238,7 +232,7 @@ class Launches:
             slow.kill()
             slow.await_end()
         seconds = median(took)
-        self._undisturbed = Undisturbed(seconds / search.calls - self._idle)
+        self._undisturbed = Undisturbed(seconds / search.calls)
         enough = math.ceil(BLOCK_SECONDS * self._threshold * search.calls / seconds)
         self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, enough))}
 
@@ -276,9 +270,10 @@ class Launches:
                         for side in _DRAWN.sample(sides, 2):
                             side.reserve(inputs)
                             block = inputs if side.name == "fast" else [inputs[which] for which in part]
-                            done[side.name] = side.run(block, warm_up, self._again)
+                            done[side.name] = side.run(block, warm_up, self._again[side.name])
                         self._compare(done["fast"], done["slow"], part)
                         if warm_up:
+                            self._again["fast"] = done["fast"].work / calls["fast"] < SHORT
                             calls = self._calls | {"fast": self._enough(done["fast"])}
                             continue
                         pairs.append(self._per_call(done, calls))
@@ -330,17 +325,24 @@ class Launches:
 
     def _enough(self, first: Done) -> int:
         """Calls for a block of an answer, after its ``first``: a slow one needs no more than the given."""
-        least = min(result.seconds for result in first.results[1:])
+        least = min(result.seconds for result in first.results[1:]) * first.work / first.seconds
         enough = math.ceil(1.25 * BLOCK_SECONDS / max(least, 1e-9))
         return max(self._calls["slow"], min(enough, self._calls["fast"]))
 
     def _per_call(self, done: Mapping[str, Done], calls: Mapping[str, int]) -> dict[str, float]:
-        """Seconds per call of each side."""
-        per_call = {name: done[name].seconds / calls[name] for name in SIDES}
-        per_call = {name: max(seconds - self._idle, seconds / 2) for name, seconds in per_call.items()}
-        # The values of its inputs are not there while it gets ready; so there is nothing to do but that.
-        ready = {name: done[name].ready / calls[name] for name in SIDES}
-        per_call["fast"] += max(0.0, ready["fast"] - MUCH * ready["slow"] - MUCH_SECONDS)
+        """Seconds per call of each side, without the way to and from its process.
+
+        The answer could make its calls without work as long as it likes: no more counts than for the other.
+        """
+        ways = {name: done[name].way / calls[name] for name in SIDES}
+        taken_off = {"slow": ways["slow"], "fast": min(ways.values())}
+        per_call = {name: _without(done[name].seconds / calls[name], taken_off[name]) for name in SIDES}
+        # There is nothing to do but that: the values of its inputs are not there while it gets ready, and
+        # its result is there when it does no work.
+        once_more = {name: per_call[name] if self._again[name] else 0.0 for name in SIDES}
+        ready = {name: max(0.0, done[name].ready / calls[name] - once_more[name]) for name in SIDES}
+        for took in (ready, ways):
+            per_call["fast"] += max(0.0, took["fast"] - MUCH * took["slow"] - MUCH_SECONDS)
         return {name: max(seconds, 1e-9) for name, seconds in per_call.items()}
 
     def _settled(self, pairs: Sequence[Mapping[str, float]]) -> bool:
@@ -387,13 +389,19 @@ class Result:
 class Done:
     """Calls that were done: CPU seconds of all but the first, and for getting ready; the results of all.
 
-    ``changed``: a result was changed by a later call.
+    ``way`` is what as many calls took without their work. ``changed``: a result was changed by a later call.
     """
 
     seconds: float
+    way: float
     ready: float
     results: list[Result]
     changed: bool
+
+    @property
+    def work(self) -> float:
+        """CPU seconds of the calls without the way to and from their process."""
+        return _without(self.seconds, self.way)
 
 
 class Restless(AnswerError):
@@ -464,48 +472,69 @@ class Side:
         except OSError:
             raise DuelError(f"the memory of {self.name!r} cannot be read.") from None
 
-    def run(
-        self, block: Sequence[GivenInputs], keep: bool = False, again: bool = False, work: bool = True
-    ) -> Done:
+    def run(self, block: Sequence[GivenInputs], keep: bool = False, again: bool = False) -> Done:
         """Have it do these calls, one after the other: it gets ready, its inputs come, and its result is read
         before anything else happens. The first call is not timed.
 
         ``keep``: each result stays until the last call was done, and not only until the next one. ``again``:
         before each call that is timed it does the last one once more, so that the caches hold its code.
-        ``work`` False: the calls do nothing.
+        After some of them comes a call that does all but the work.
         """
         assert self._inputs is not None  # reserve came first
-        _SWEEP[:] += 1
         results: list[Result] = []
+        ways: list[float] = []
+        every = math.ceil((len(block) - 1) / WAYS)
+        calls = [
+            (given, work)
+            for number, given in enumerate(block)
+            for work in ((True, False) if number and number % every == 0 else (True,))
+        ]
         with self._running():
             waits = linux.voluntary_switches(self._copy.pid)
-            for number, given in enumerate(block):
+            for number, (given, work) in enumerate(calls):
+                timed = number > 0
                 seconds, start = self._time.of_step(self._call_seconds), self._own_seconds()
-                places = given.inputs.places()
-                message = RaceInputs(given.tensors, places, keep and number > 0, again and number > 0)
+                places, kept = given.inputs.places(), timed and (keep or not work)
+                message = RaceInputs(given.tensors, places, kept, again and timed)
                 self._copy.channel.send(message, seconds=seconds)
+                self._copy.channel.spin(SPIN_SECONDS)  # while it waits for us, others work on its core
                 self._copy.reply(RaceReady, seconds)
+                began, wall = self._own_seconds_asleep(start), time.monotonic()
                 given.inputs.fill(self._inputs)
-                ready, wall = self._own_seconds(), time.monotonic()
-                self._copy.channel.send(RaceCall(given.nodes if work else None), seconds=seconds)
+                self._copy.channel.send(RaceCall(given.nodes, work), seconds=seconds)
                 result = self._result(given.inputs, seconds)
-                result.wall, result.seconds = time.monotonic() - wall, self._own_seconds() - ready
-                result.ready = ready - start
+                result.wall, result.seconds = time.monotonic() - wall, self._own_seconds() - began
+                result.ready = began - start
+                if not work:
+                    ways.append(result.seconds)
+                    continue
                 result.changed_input = given.inputs.changed(self._inputs)
                 results.append(result)
-                if number == 0:
+                if not timed:
                     if not self._others_are_stopped():
                         self.refuse()
                     self._is_new()  # what began in the first call is not looked at
                     before = self._of_all()
             beside = _more(before, self._of_all(), but=self._copy.pid)
             waits = linux.voluntary_switches(self._copy.pid) - waits
-        timed = results[1:]
-        took, wall = sum(result.seconds for result in timed), sum(result.wall for result in timed)
-        if waits > WAITS * len(block) + FEW_WAITS or self._is_new():
+        took, wall = sum(result.seconds for result in results[1:]), sum(result.wall for result in results[1:])
+        if waits > WAITS * (len(results) + len(ways)) + FEW_WAITS or self._is_new():
             took = max(took, wall)  # it waited, or somebody else worked: then the time that passed counts
-        ready = sum(result.ready for result in timed)
-        return Done(took + beside, ready, results, keep and any(map(self._was_changed, results)))
+        ready = sum(result.ready for result in results[1:])
+        return Done(
+            took + beside,
+            (len(results) - 1) * median(ways or [0.0]),
+            ready,
+            results,
+            keep and any(map(self._was_changed, results)),
+        )
+
+    def _own_seconds_asleep(self, before: float) -> float:
+        """Its CPU seconds when it has gone to sleep: the kernel counts what it took since ``before`` then."""
+        end = time.monotonic() + ASLEEP_SECONDS
+        while (now := self._own_seconds()) <= before and time.monotonic() < end:
+            pass
+        return now
 
     def _was_changed(self, result: Result) -> bool:
         """Whether a result is no longer what it was."""
@@ -625,6 +654,11 @@ class Side:
         if self._memory is not None:
             self._memory.close()
         self._inputs = self._memory = None
+
+
+def _without(seconds: float, way: float) -> float:
+    """What a call took without the way to and from its process."""
+    return seconds - min(way, MOST_WAY * seconds)
 
 
 def _cpu_seconds_of(pid: int) -> float:
