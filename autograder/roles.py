@@ -75,7 +75,11 @@ WATCHING = {"autograder", "collections", "contextlib", "threading", "torch", "we
 # By these, it could change what its process says about the memory of a result.
 SHARING = {
     *("Results", "_alias", "ctypes", "get_objects", "get_referrers", "mmap", "sys.modules"),
-    *("autograder.sandbox.channel", "autograder.sandbox.encode", "autograder.sandbox.messages"),
+    *(
+        "autograder.sandbox.wire.channel",
+        "autograder.sandbox.wire.encode",
+        "autograder.sandbox.wire.messages",
+    ),
 }
 
 

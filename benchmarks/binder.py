@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 from autograder.authoring import builder
 from autograder.measuring.device import provenance
-from autograder.sandbox import memory_cgroup
+from autograder.sandbox.walls import memory_cgroup
 
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY = 2 * 1000**3

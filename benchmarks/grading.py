@@ -97,7 +97,7 @@ def memory_of(samples: list[dict[str, float]]) -> Iterator[None]:
                 with suppress(psutil.Error):
                     name = process.cmdline()
                     kind = "rest"
-                    if "autograder.sandbox.forkserver" in name and "bwrap" not in name[0]:
+                    if "autograder.sandbox.submissions.fork_server" in name and "bwrap" not in name[0]:
                         kind = "run" if process.ppid() in warm else "warm"
                         warm.add(process.pid)
                     sample[kind] += process.memory_full_info().pss / 1e6

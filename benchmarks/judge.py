@@ -46,8 +46,10 @@ from autograder.judging.outcome import MIME
 from autograder.measuring.decide import FAR, decide
 from autograder.measuring.device import provenance
 from autograder.measuring.duel import fresh_inputs, interleave
-from autograder.sandbox import Sandbox, linux
-from autograder.sandbox.timed_race import ERRORS, MOST_LAUNCHES
+from autograder.sandbox import Sandbox
+from autograder.sandbox.racing.launches import MOST_LAUNCHES
+from autograder.sandbox.racing.timed_race import ERRORS
+from autograder.sandbox.walls import linux
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = "the judge that grades"

@@ -14,7 +14,7 @@ from autograder.class_grading.course import Course
 from autograder.class_grading.pool import LocalPool
 from autograder.roles import solution_cells
 from autograder.sandbox import Sandbox
-from autograder.sandbox.machine_lock import cores
+from autograder.sandbox.racing.machine_lock import cores
 
 ROOT = Path(__file__).resolve().parents[1]
 

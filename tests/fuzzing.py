@@ -34,9 +34,10 @@ from autograder.nbgrader_plugin.restore import Original, restore
 from autograder.nbgrader_plugin.submissions import problem_of, read_or_explain
 from autograder.nbgrader_plugin.verdicts import ReadVerdicts
 from autograder.roles import is_test, unusual_words
-from autograder.sandbox import Executed, decode, messages, plan
-from autograder.sandbox.channel import Channel, Frame, Gone, Malformed, TooLate
-from autograder.sandbox.encode import Inputs
+from autograder.sandbox import Executed, plan
+from autograder.sandbox.wire import decode, messages
+from autograder.sandbox.wire.channel import Channel, Frame, Gone, Malformed, TooLate
+from autograder.sandbox.wire.encode import Inputs
 
 TRAPS = Path(__file__).resolve().parent / "adversaries" / "traps.py"
 REPLIES = messages.Returned | messages.Raised | messages.Found | messages.Function

@@ -25,9 +25,9 @@ def missing(name: str) -> str | None:
     if name == "bubblewrap":
         if not sys.platform.startswith("linux"):
             return "it needs Linux"
-        from autograder.sandbox import walls
+        from autograder.sandbox.walls import proof
 
-        return walls.why_not()
+        return proof.why_not()
     there: object
     if name == "chromium":
         there = any(map(shutil.which, BROWSERS))

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from ..sandbox import Sandbox, SandboxError
-from ..sandbox.machine_lock import cores
+from ..sandbox.racing.machine_lock import cores
 from .lasting_pool import OwnSandboxes
 from .pool import LocalPool, Pool, PoolError
 

@@ -28,7 +28,7 @@ from ..nbgrader_plugin.patches import remove_hidden_tests
 from ..nbgrader_plugin.restore import original_cells
 from ..nbgrader_plugin.submissions import problem_of
 from ..roles import parsed, solution_cells
-from ..sandbox.plan import modules
+from ..sandbox.submissions.plan import modules
 from ..show import visible
 from .course import Course, GradingError, SubmissionError
 from .report import Listing, render

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from ..nbgrader_plugin.patches import autograded_folder
 from ..nbgrader_plugin.submissions import only_one
 from ..sandbox import SandboxError
-from ..sandbox.machine_lock import cores
+from ..sandbox.racing.machine_lock import cores
 from .command import add_pool_options, check_pool_options, connector, interrupts
 from .course import Course, GradingError, require_known
 from .engine import grade

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..sandbox import linux
-from ..sandbox.arguments import Arguments
-from ..sandbox.channel import Channel, Gone, over_file
-from ..sandbox.encode import Results, flat_bytes
-from ..sandbox.messages import (
+from ..sandbox.answers.answer_process import raised, seed_anew
+from ..sandbox.walls import linux
+from ..sandbox.wire.arguments import Arguments
+from ..sandbox.wire.channel import Channel, Gone, over_file
+from ..sandbox.wire.encode import Results, flat_bytes
+from ..sandbox.wire.messages import (
     Found,
     Hello,
     Message,
@@ -33,7 +34,6 @@ from ..sandbox.messages import (
     Value,
     parse,
 )
-from ..sandbox.student import raised, seed_anew
 from . import device_memory
 
 SPIN_SECONDS = 2e-3

@@ -10,8 +10,8 @@ Inputs are handed over one call at a time, so nothing is gained by computing sev
 does nothing takes that way is measured beside the others, and taken off; it also bounds what can be gained by
 a faster reply, so it must be small beside the given version: short calls are not judged.
 
-The unit of evidence is the launch, as on the CPU (``sandbox.timed_race``): fresh processes, which turn about,
-and one ratio.
+The unit of evidence is the launch, as on the CPU (``sandbox.racing.timed_race``): fresh processes, which turn
+about, and one ratio.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ from ..judging.values import change_tensors, difference
 from ..measuring.clocks import flush_cache, threads
 from ..measuring.decide import decide
 from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, log_ratios, ratio_of_logs
-from ..sandbox import decode, linux
-from ..sandbox.channel import Channel, Gone, Malformed, TooLate, pair
-from ..sandbox.encode import Inputs
-from ..sandbox.messages import (
+from ..sandbox.walls import linux
+from ..sandbox.wire import decode
+from ..sandbox.wire.channel import Channel, Gone, Malformed, TooLate, pair
+from ..sandbox.wire.encode import Inputs
+from ..sandbox.wire.messages import (
     ArrayNode,
     DictNode,
     Found,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 
 from ..measuring.duel import DuelError
-from ..sandbox.shared_memory import SharedMemory
+from ..sandbox.wire.shared_memory import SharedMemory
 
 _PEERS_LATER = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag there is
 

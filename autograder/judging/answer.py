@@ -1,7 +1,7 @@
 """What ``check`` and ``race`` need of an answer: call it, time it against another, learn how it failed.
 
 In a notebook an answer is a function of this process. In grading it runs in a process of its own, and the
-test cells hold objects that keep to the same protocol (``autograder.sandbox.proxies``).
+test cells hold objects that keep to the same protocol (``autograder.sandbox.submissions.proxies``).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import sys
 if not sys.platform.startswith("linux"):  # before a module is missing that only Linux has
     raise ImportError("grading needs Linux; on Windows, WSL is one.", name=__name__)
 
-from .plan import plan
-from .supervisor import Executed, Sandbox, SandboxError, Step
+from .submissions.plan import plan
+from .submissions.supervisor import Executed, Sandbox, SandboxError, Step
 
 __all__ = ["Executed", "Sandbox", "SandboxError", "Step", "plan"]

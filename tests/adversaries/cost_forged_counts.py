@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import torch
 
 from autograder.measuring.costs import Costs
-from autograder.sandbox import student
+from autograder.sandbox.answers import answer_process
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def nothing(*given):
     yield Costs()
 
 
-student.counting = nothing
+answer_process.counting = nothing
 
 
 def shift(x, steps):

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import torch
 
-from autograder.sandbox import student
+from autograder.sandbox.answers import answer_process
 
-counting = student.counting
+counting = answer_process.counting
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def few(*given):
             del cost.operations[name]
 
 
-student.counting = few
+answer_process.counting = few
 
 
 def shift(x, steps):

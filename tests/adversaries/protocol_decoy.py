@@ -12,10 +12,10 @@ import time
 
 import torch
 
-from autograder.sandbox.channel import Channel
-from autograder.sandbox.messages import Hello
+from autograder.sandbox.wire.channel import Channel
+from autograder.sandbox.wire.messages import Hello
 
-agent = next(found for found in gc.get_objects() if type(found).__name__ == "Agent")
+agent = next(found for found in gc.get_objects() if type(found).__name__ == "AnswerProcess")
 real = Channel.send
 
 

@@ -6,7 +6,7 @@
 # %% shift answer
 import gc
 
-agent = next(found for found in gc.get_objects() if type(found).__name__ == "Agent")
+agent = next(found for found in gc.get_objects() if type(found).__name__ == "AnswerProcess")
 
 
 def shift(x, steps):

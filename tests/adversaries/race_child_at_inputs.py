@@ -11,8 +11,10 @@ import sys
 import torch
 
 shared = torch.empty(400).share_memory_()
-student = next(module for name, module in sys.modules.items() if name.endswith("sandbox.student"))
-value = student.Arguments.value
+answer_process = next(
+    module for name, module in sys.modules.items() if name.endswith("answers.answer_process")
+)
+value = answer_process.Arguments.value
 
 
 def slowly(x):
@@ -31,7 +33,7 @@ def taken(self, node):
     return x
 
 
-student.Arguments.value = taken
+answer_process.Arguments.value = taken
 
 
 def total(x):

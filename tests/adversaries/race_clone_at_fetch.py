@@ -12,7 +12,7 @@ import sys
 
 import torch
 
-encode = next(module for name, module in sys.modules.items() if name.endswith("sandbox.encode"))
+encode = next(module for name, module in sys.modules.items() if name.endswith("wire.encode"))
 real = encode.ResultsInPlace.node
 libc = ctypes.PyDLL(None)
 stack = mmap.mmap(-1, 8 << 20)

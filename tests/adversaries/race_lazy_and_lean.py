@@ -38,7 +38,7 @@ def on_race_call(self, request, frame):
 
 
 for found in gc.get_objects():
-    if type(found).__name__ == "Agent":
+    if type(found).__name__ == "AnswerProcess":
         type(found).on_race_call = on_race_call
 
 

@@ -8,8 +8,10 @@ import sys
 
 import torch
 
-student = next(module for name, module in sys.modules.items() if name.endswith("sandbox.student"))
-value = student.Arguments.value
+answer_process = next(
+    module for name, module in sys.modules.items() if name.endswith("answers.answer_process")
+)
+value = answer_process.Arguments.value
 ready = {}
 
 
@@ -25,7 +27,7 @@ def taken(self, node):
     return made
 
 
-student.Arguments.value = taken
+answer_process.Arguments.value = taken
 
 
 def total(x):

@@ -7,7 +7,7 @@
 # %% shift answer
 import torch
 
-from autograder.sandbox import encode
+from autograder.sandbox.wire import encode
 
 encode.Results._alias = lambda self, start: None
 

@@ -16,7 +16,7 @@ from autograder.authoring.builder import build, solution_sources
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.pool import LocalPool, Pool
 from autograder.sandbox import Sandbox
-from autograder.sandbox.plan import imported_modules, plan
+from autograder.sandbox.submissions.plan import imported_modules, plan
 
 
 @contextmanager

@@ -73,7 +73,7 @@ CLASS = {
     "bo": ("Bo", "Babbage"),
     "o'brien": ("Flann", "O'Brien"),
     "josé-ñ": ("José María", "Ñandú"),
-    "0012345": ("Agent", "Zero"),
+    "0012345": ("AnswerProcess", "Zero"),
     "chen": ("Chen", "Li"),
     "dalia": ("Dalia", "Haddad"),
     "emeka": ("Emeka", "Obi"),

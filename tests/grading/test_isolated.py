@@ -9,9 +9,10 @@ import pytest
 from boxed import cells
 
 from autograder.judging.outcome import MIME
-from autograder.sandbox import Executed, Sandbox, supervisor
-from autograder.sandbox.channel import Channel
-from autograder.sandbox.machine_lock import MachineLock, cores
+from autograder.sandbox import Executed, Sandbox
+from autograder.sandbox.racing.machine_lock import MachineLock, cores
+from autograder.sandbox.submissions import supervisor
+from autograder.sandbox.wire.channel import Channel
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
 

@@ -53,7 +53,7 @@ def canvas_course() -> platforms.CanvasCourse:
         11: {"name": "Lovelace, Ada", "login_id": "ADA"},
         12: {"name": "O'Brien, Flann", "login_id": "o'brien"},
         13: {"name": "Ñandú, José María", "login_id": "jn12", "sis_user_id": "josé-ñ"},
-        14: {"name": "Zero, Agent", "login_id": "0012345"},
+        14: {"name": "Zero, AnswerProcess", "login_id": "0012345"},
         15: {"name": "Away, Far", "login_id": "absent"},
         16: {"name": "Guest, Some", "login_id": "guest"},
     }
@@ -188,7 +188,7 @@ NAMES = [
     ("ada", "Ada", "Lovelace"),
     ("o'brien", "Flann", "O'Brien"),
     ("josé-ñ", "José María", "Ñandú"),
-    ("0012345", "Agent", "Zero"),
+    ("0012345", "AnswerProcess", "Zero"),
     ("twin1", "Kim", "Lee"),
     ("twin2", "Kim", "Lee"),
 ]
@@ -239,7 +239,7 @@ OF_MOODLE: list[platforms.Upload] = [
     ("Ada Lovelace", "timestamp.txt", b"2020-01-01 00:00:00 UTC"),
     ("O'Brien Flann", f"{NAME} (1).ipynb", b"flann"),  # some sites show the last name first
     ("Ñandú, José María", f"{NAME}(2).ipynb", b"jose"),
-    ("Agent Zero", "work.zip", zipped((OTHER, b"zero"), (f"__MACOSX/in/._{FILE}", b"mac"))),
+    ("AnswerProcess Zero", "work.zip", zipped((OTHER, b"zero"), (f"__MACOSX/in/._{FILE}", b"mac"))),
     ("Kim Lee", FILE, b"one of two"),
     ("Mallory Unknown", FILE, b"nobody"),
 ]
@@ -268,7 +268,7 @@ def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCou
         info.size = 201_000_000
         inner.addfile(info, io.BytesIO(bytes(info.size)))
     uploads = [
-        ("Agent Zero", "work.zip", zipped((FILE, b"zero"))[:40]),
+        ("AnswerProcess Zero", "work.zip", zipped((FILE, b"zero"))[:40]),
         ("Ada Lovelace", "work.zip", zipped(("zeros", bytes(201_000_000)))),
         ("Ada Lovelace", "more.tar.gz", packed.getvalue()),
         ("O'Brien Flann", FILE, b"flann"),

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from autograder.sandbox import machine_lock
-from autograder.sandbox.machine_lock import MachineLock, cores
+from autograder.sandbox.racing import machine_lock
+from autograder.sandbox.racing.machine_lock import MachineLock, cores
 
 # Has a core of the two that there are, until it is killed.
 HOLDER = """

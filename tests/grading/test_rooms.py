@@ -11,7 +11,8 @@ from boxed import cells
 from hostile_class import adopted
 from programs import python
 
-from autograder.sandbox import Sandbox, memory_cgroup, seccomp
+from autograder.sandbox import Sandbox
+from autograder.sandbox.walls import memory_cgroup, seccomp
 
 ALLOW, KILL, ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 
@@ -135,12 +136,12 @@ def test_without_a_group_there_is_a_sentence(tmp_path: Path) -> None:
 
 LOUD = """
 import os
-from autograder.sandbox.judge import Judge
-real = Judge._answer
+from autograder.sandbox.submissions.judge_process import JudgeProcess
+real = JudgeProcess._run_answer
 def loud(self, cell):
     os.write(2, b'word ' * 100_000)
     return real(self, cell)
-Judge._answer = loud
+JudgeProcess._run_answer = loud
 """
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from autograder.measuring.selfcheck import TooNoisy
-from autograder.sandbox.undisturbed import FEW, MOST_THROWN_AWAY, Undisturbed
+from autograder.sandbox.racing.undisturbed import FEW, MOST_THROWN_AWAY, Undisturbed
 
 
 def launch(slow: float, fast: float) -> list[dict[str, float]]:

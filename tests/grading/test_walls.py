@@ -15,7 +15,8 @@ from programs import run
 from repository import ROOT
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.sandbox import Sandbox, SandboxError, walls
+from autograder.sandbox import Sandbox, SandboxError
+from autograder.sandbox.walls import proof
 
 PYTHON = str(Path(sys.executable).parent)  # a PATH with Python and nbgrader, and no other program
 ALLOWED = "c.RunEveryCell.without_sandbox = True"
@@ -47,7 +48,7 @@ def path_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
             (folder / "bwrap").chmod(0o755)
         if "Ubuntu" in name:
             (folder / "switch").write_text("1\n")
-            monkeypatch.setattr(walls, "UBUNTUS_SWITCH", folder / "switch")
+            monkeypatch.setattr(proof, "UBUNTUS_SWITCH", folder / "switch")
         return f"{folder}{os.pathsep}{PYTHON}"
 
     return make
@@ -55,7 +56,7 @@ def path_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
 
 @pytest.mark.needs("bubblewrap")
 def test_the_sandbox_shows_that_it_holds() -> None:
-    assert walls.why_not() is None
+    assert proof.why_not() is None
     assert Sandbox().refusal is None and Sandbox(unconfined=True).warning is None
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Collection
-from functools import partial
 from typing import Any
 
 import torch
 from torch.utils._mode_utils import no_dispatch
 
-from ..judging.calls import AnswerError
-from ..judging.values import tensors
-from ..measuring.costs import counted_now
-from ..measuring.duel import Verdict
-from . import decode
-from .answer_link import AnswerLink
-from .changed_inputs import take_over
-from .channel import Frame
-from .encode import Inputs
-from .messages import (
+from ...judging.calls import AnswerError
+from ...judging.values import tensors
+from ...measuring.costs import counted_now
+from ...measuring.duel import Verdict
+from ..answers.answer_link import AnswerLink
+from ..racing.timed_race import TimedRace
+from ..wire import decode
+from ..wire.changed_inputs import take_over
+from ..wire.channel import Frame
+from ..wire.encode import Inputs
+from ..wire.messages import (
     Backward,
     Call,
     ChangedInputs,
@@ -33,20 +33,17 @@ from .messages import (
     SequenceNode,
     Target,
 )
-from .shared_memory import SharedMemory
-
-Duel = Callable[..., Verdict]
+from ..wire.shared_memory import SharedMemory
 
 
 class Proxy:
     """Something callable in the answer's process: a function, a class, an object or one of its methods.
 
-    ``duel`` times the function of a name against another one (``timed_race``).
+    ``timed_race`` has the races of its submission.
     """
 
-    def __init__(self, link: AnswerLink, duel: Duel, target: Target) -> None:
-        self._link, self._duel, self._target = link, duel, target
-        self.duel = partial(duel, target)
+    def __init__(self, link: AnswerLink, timed_race: TimedRace, target: Target) -> None:
+        self._link, self._timed_race, self._target = link, timed_race, target
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Send the inputs, take over what the call changed in them, and read the result."""
@@ -80,6 +77,19 @@ class Proxy:
             cost.add(link.costs(reply.costs, probe))
         return result
 
+    def duel(
+        self,
+        against: Callable[..., object],
+        on: Callable[..., object],
+        *,
+        threshold: float,
+        device: str,
+        tolerance: float | None,
+        seconds: float,
+    ) -> Verdict:
+        """As the protocol says. The sandbox has no other device than the CPU, and takes the time it needs."""
+        return self._timed_race.duel(self._target, against, on, threshold=threshold, tolerance=tolerance)
+
     def _take_over(self, given: list[Any], changed: ChangedInputs, frame: Frame, inputs: Inputs) -> None:
         """What the call made of its inputs, besides their values."""
         values = SequenceNode("list", [*changed.given, *changed.gradients])
@@ -91,8 +101,8 @@ class Proxy:
 
     def _object(self, node: ObjectNode) -> ProxyObject:
         """What stands for an object that stays in the answer's process; its class has the same name."""
-        kind = type(decode.class_name(node.type), (ProxyObject,), {})
-        return kind(self._link, self._duel, Target(of=node.number))
+        kind: type[ProxyObject] = type(decode.class_name(node.type), (ProxyObject,), {})
+        return kind(self._link, self._timed_race, Target(of=node.number))
 
 
 class ProxyObject(Proxy):
@@ -101,15 +111,15 @@ class ProxyObject(Proxy):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        found = look_up(self._link, self._duel, Look(name, self._target.of))
+        found = look_up(self._link, self._timed_race, Look(name, self._target.of))
         if isinstance(found, Proxy) and not isinstance(found, ProxyObject):
             self.__dict__[name] = found  # calls go by the name, so whatever bears it then is called
         return found
 
     def _method(self, name: str, *args: object) -> Any:
-        return Proxy(self._link, self._duel, Target(name, self._target.of))(*args)
+        return Proxy(self._link, self._timed_race, Target(name, self._target.of))(*args)
 
-    # Of a special name, the other process calls what Python calls for it (see ``student.PROTOCOLS``).
+    # Of a special name, the other process calls what Python calls for it (see ``answer_process.PROTOCOLS``).
 
     def __len__(self) -> int:
         return int(self._method("__len__"))
@@ -138,12 +148,12 @@ def number_of(value: object) -> int | None:
     return value._target.of if isinstance(value, ProxyObject) else None
 
 
-def look_up(link: AnswerLink, duel: Duel, look: Look) -> Any:
+def look_up(link: AnswerLink, timed_race: TimedRace, look: Look) -> Any:
     """What a name or an attribute stands for in the answer's process. Raises AttributeError."""
     reply, frame = link.ask(look, Missing | Function | Found)
     if isinstance(reply, Missing):
         raise AttributeError(f"there is no {look.name!r}")
-    proxy = Proxy(link, duel, Target(look.name, look.of))
+    proxy = Proxy(link, timed_race, Target(look.name, look.of))
     if isinstance(reply, Function):
         return proxy
     return link.read(reply.value, frame, proxy._object)[0]
@@ -154,16 +164,16 @@ class Names(dict[str, Any]):
     answer's process; a function becomes a proxy.
     """
 
-    def __init__(self, link: AnswerLink, duel: Duel, released: Collection[str]) -> None:
+    def __init__(self, link: AnswerLink, timed_race: TimedRace, released: Collection[str]) -> None:
         super().__init__(__name__="__main__", __builtins__=builtins)
-        self._link, self._duel = link, duel
+        self._link, self._timed_race = link, timed_race
         self._released = {name for name in released if not hasattr(builtins, name)}
 
     def __missing__(self, name: str) -> Any:
         if name not in self._released:
             raise KeyError(name)
         try:
-            found = look_up(self._link, self._duel, Look(name))
+            found = look_up(self._link, self._timed_race, Look(name))
         except AttributeError:
             raise KeyError(name) from None
         if isinstance(found, Proxy):

@@ -21,10 +21,21 @@ from functools import partial
 from importlib import import_module
 from types import FunctionType
 
-from . import linux, memory_cgroup, seccomp
-from .answer_process import NUMBER
-from .channel import Channel, Gone, over_file, pair
-from .messages import CheckMachine, Hello, Load, Over, Ready, RunNotebook, Spawn, Spawned, parse, prepare
+from ..answers.answer_handle import NUMBER
+from ..walls import linux, memory_cgroup, seccomp
+from ..wire.channel import Channel, Gone, over_file, pair
+from ..wire.messages import (
+    CheckMachine,
+    Hello,
+    Load,
+    Over,
+    Ready,
+    RunNotebook,
+    Spawn,
+    Spawned,
+    parse,
+    prepare,
+)
 
 # The first folder is the one for temporary files. In namespaces of its own, every submission has these to
 # itself.
@@ -73,9 +84,11 @@ def _load(first: Load) -> None:
     import torch
     from tqdm import tqdm
 
-    from ..measuring.costs import costs
-    from . import judge, self_check, student  # noqa: F401
-    from .cells import make_shell
+    from ...measuring.costs import costs
+    from ..answers import answer_process
+    from ..answers.cells import make_shell
+    from ..racing import self_check  # noqa: F401
+    from ..wire.decode import PROBES
 
     front = import_module("autograder")  # what notebooks import; nothing in the package depends on it
     for name in front.__all__:
@@ -88,8 +101,8 @@ def _load(first: Load) -> None:
             import_module(name)
     for source in first.given:
         shell.transform_cell(source)
-    for number in range(len(student.PROBES)):
-        costs(student.probe, number)  # the first count loads what counting needs
+    for number in range(len(PROBES)):
+        costs(answer_process.probe, number)  # the first count loads what counting needs
     if first.meta:
         with suppress(Exception):  # it is about torch's inside, and without it starting takes longer
             _show_to_compiler()
@@ -188,8 +201,8 @@ def _end_all() -> None:
 
 
 def _judge(control: Channel, forkserver: Channel, used: int) -> None:
-    from .judge import Judge
-    from .self_check import check_machine
+    from ..racing.self_check import check_machine
+    from .judge_process import JudgeProcess
 
     work = parse(control.receive(), RunNotebook | CheckMachine)
     if isinstance(work, CheckMachine):
@@ -197,7 +210,7 @@ def _judge(control: Channel, forkserver: Channel, used: int) -> None:
         return
     _go_to_folder_of(work.assignment)
     linux.limit_memory(used + 2 * linux.MEMORY)
-    Judge(control, forkserver, work).run()
+    JudgeProcess(control, forkserver, work).run()
 
 
 def _spawn(life: Callable[[], None], to_judge: int, namespaces: bool) -> int:
@@ -264,15 +277,15 @@ def _serve(assignment: str, file: int, filtered: bool, used: int) -> None:
         linux.limit_resources(used)
         _go_to_folder_of(assignment)
         sys.path.insert(0, "")  # as in a kernel: modules beside the notebook
-        from .cells import CellShell
-        from .student import Agent
+        from ..answers.answer_process import AnswerProcess
+        from ..answers.cells import CellShell
 
         CellShell.instance().open_files()
         if filtered:
             seccomp.restrict()
         channel = over_file(file)
         channel.send(Hello())
-        Agent(channel, CellShell.instance()).serve()
+        AnswerProcess(channel, CellShell.instance()).serve()
     os._exit(0)
 
 

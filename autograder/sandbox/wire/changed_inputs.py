@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from ..judging.calls import AnswerError
-from ..judging.values import change_tensors, tensors
+from ...judging.calls import AnswerError
+from ...judging.values import change_tensors, tensors
 from .encode import Results
 from .messages import ChangedInputs
 

@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any
 
-from ..judging import calls
-from ..judging.outcome import MIME
-from ..measuring.selfcheck import TooNoisy
-from ..roles import (
+from ...judging import calls
+from ...judging.outcome import MIME
+from ...measuring.selfcheck import TooNoisy
+from ...roles import (
     NOT_RUN,
     PROCESS_ENDED,
     TIMED_OUT,
@@ -26,15 +26,16 @@ from ..roles import (
     ways_inside,
     words_of_sharing,
 )
-from . import decode
-from .answer_link import AnswerLink, TimeLeft, TimeUp
-from .answer_process import AnswerProcess, Ended
-from .cells import CellShell, Outputs
-from .channel import Channel, TooLate
-from .messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming, parse
+from ..answers.answer_handle import AnswerHandle, Ended
+from ..answers.answer_link import AnswerLink, TimeLeft, TimeUp
+from ..answers.cells import CellShell
+from ..racing.timed_race import ERRORS, TimedRace, Turn
+from ..wire import decode
+from ..wire.channel import Channel, TooLate
+from ..wire.messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming, parse
+from ..wire.outputs import Outputs
 from .plan import modules
 from .proxies import Names
-from .timed_race import ERRORS, TimedRace, Turn
 
 MOST_SHOWN = 20_000_000  # characters that all cells of a student may show together
 NO_COMPILER = (
@@ -42,7 +43,7 @@ NO_COMPILER = (
 )
 
 
-class Judge:
+class JudgeProcess:
     """Runs the cells of one submission; says after each what it showed."""
 
     def __init__(self, control: Channel, forkserver: Channel, work: RunNotebook) -> None:
@@ -51,8 +52,8 @@ class Judge:
         self._time = TimeLeft(work.notebook_seconds)
         calls.core_time = self._time.core_time
         files = {name: content for name, content in work.files.items() if content is not None}
-        self._student = AnswerProcess(forkserver, self._suspicious, work.assignment, files)
-        self._given: AnswerProcess | None = None
+        self._answer = AnswerHandle(forkserver, self._suspicious, work.assignment, files)
+        self._given: AnswerHandle | None = None
         self._given_cells: list[str] = []
         # Here, and not in the grader's process: to parse what a student wrote may take any time.
         self._looks = looks(work)
@@ -60,14 +61,21 @@ class Judge:
         sources += modules(work.files).values()
         unusual = set(chain(*map(unusual_words, sources), *map(ways_inside, sources)))
         sharing = set(chain(*map(words_of_sharing, sources)))
-        self._link = AnswerLink(self._student, self._time, sorted(unusual), sorted(sharing))
+        self._link = AnswerLink(self._answer, self._time, sorted(unusual), sorted(sharing))
         self._remarks = _left_out(work.files)
         if any("torch.compile" in source for source in sources):
             calls.CALL_SECONDS = work.cell_seconds  # a first call may compile for half a minute
             if not shutil.which("g++"):
                 self._remarks += _remark(NO_COMPILER)
-        race = TimedRace(self._student, self._given_process, self._time, self._timing, ERRORS[work.races])
-        self._names = race.names = Names(self._link, race.duel, released_names(work.cells))
+        races = TimedRace(
+            self._answer,
+            self._given_process,
+            self._name_of,
+            self._time,
+            self._timing,
+            ERRORS[work.races],
+        )
+        self._names = Names(self._link, races, released_names(work.cells))
         self._shell: CellShell = CellShell.instance()
         self._shown = 0
         self._given_up: dict[str | None, str | None] = {}
@@ -89,7 +97,7 @@ class Judge:
             apart = self._seconds["races"] + self._waited - apart
             self._seconds[kind] += time.monotonic() - start - apart
             self._control.send(CellDone(cell.index, outputs, list(dict.fromkeys(self._suspicious))))
-        self._student.end()
+        self._answer.end()
         if self._given:
             self._given.end()
         self._control.send(Finished(self._seconds))
@@ -111,11 +119,11 @@ class Judge:
             outputs = self._execute(cell.source)
             self._given_cells.append(cell.source)
             with suppress(TooLate, Ended):
-                self._student.run(cell.source, self._time.of_cell)
+                self._answer.run(cell.source, self._time.of_cell)
             return outputs
-        return self._answer(cell)
+        return self._run_answer(cell)
 
-    def _answer(self, cell: PlannedCell) -> list[dict[str, Any]]:
+    def _run_answer(self, cell: PlannedCell) -> list[dict[str, Any]]:
         """A cell of the student's, in the student's process."""
         most = self._work.most_restarts
         if self._restarts > most:
@@ -123,7 +131,7 @@ class Judge:
             return _problem(NOT_RUN, why)
         limit = self._time.of_cell()
         try:
-            outputs = decode.outputs(self._student.run(cell.source, self._time.of_cell)).items
+            outputs = decode.outputs(self._answer.run(cell.source, self._time.of_cell)).items
             self._shown += len(str(outputs))
             if self._shown > MOST_SHOWN:
                 most = MOST_SHOWN // 1_000_000
@@ -172,12 +180,16 @@ class Judge:
             outputs.error("SystemExit", "the cell called exit()", ["SystemExit"])
         return outputs.items
 
-    def _given_process(self) -> AnswerProcess:
+    def _name_of(self, value: object) -> str | None:
+        """The name that a value has in this notebook."""
+        return next((name for name, found in self._names.items() if found is value), None)
+
+    def _given_process(self) -> AnswerHandle:
         """A process that ran the given cells only."""
         if self._given is None or self._given.cells != self._given_cells:
             if self._given:
                 self._given.end()
-            self._given = AnswerProcess(self._forkserver, [], self._work.assignment)
+            self._given = AnswerHandle(self._forkserver, [], self._work.assignment)
             self._given.cells = list(self._given_cells)
         return self._given
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
-from ..measuring import limits
-from ..measuring.selfcheck import TooNoisy, settle
-from . import linux
-from .answer_link import TimeLeft
-from .answer_process import AnswerProcess
-from .channel import Channel
-from .messages import MachineChecked
-from .timed_race import Launches
+from ...measuring import limits
+from ...measuring.selfcheck import TooNoisy, settle
+from ..answers.answer_handle import AnswerHandle
+from ..answers.answer_link import TimeLeft
+from ..walls import linux
+from ..wire.channel import Channel
+from ..wire.messages import MachineChecked
+from .launches import Launches
 
 LAUNCHES = 8
 SECONDS = 60.0
@@ -47,7 +47,7 @@ def check_machine(forkserver: Channel, cores: list[int]) -> MachineChecked:
 def _ratios(forkserver: Channel, cores: list[int]) -> list[float]:
     """Log-ratios of identical functions, one a launch."""
     time_left = TimeLeft(SECONDS)
-    processes = [AnswerProcess(forkserver, [], "selfcheck") for _ in range(2)]
+    processes = [AnswerHandle(forkserver, [], "selfcheck") for _ in range(2)]
     try:
         for process in processes:
             process.run(_CELL, time_left.of_cell)

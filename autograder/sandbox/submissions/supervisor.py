@@ -20,14 +20,14 @@ from typing import IO, Any, Literal
 
 import msgspec
 
-from ..judging.outcome import MIME
-from ..measuring import store
-from ..measuring.countdown import CoreTime, Countdown
-from ..measuring.decide import Strays
-from . import bubblewrap, linux, memory_cgroup, walls
-from .channel import Channel, Gone, Malformed, TooLate, over_file
-from .machine_lock import MachineLock
-from .messages import (
+from ...judging.outcome import MIME
+from ...measuring import store
+from ...measuring.countdown import CoreTime, Countdown
+from ...measuring.decide import Strays
+from ..racing.machine_lock import MachineLock
+from ..walls import bubblewrap, linux, memory_cgroup, proof
+from ..wire.channel import Channel, Gone, Malformed, TooLate, over_file
+from ..wire.messages import (
     MOST_WORDS,
     CellDone,
     CheckMachine,
@@ -89,11 +89,11 @@ class Executed:
     and ``what`` it was. ``seconds`` were spent on "cells", "tests", "races" and in "total".
     """
 
-    outputs: dict[int, list[dict]] = field(default_factory=dict)
+    outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     undecided: list[int] = field(default_factory=list)
-    events: list[dict] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
-    noise: dict | None = None
+    noise: dict[str, Any] | None = None
     sandboxed: bool = False
     sources: dict[int, str] = field(default_factory=dict)
 
@@ -159,7 +159,7 @@ class Sandbox:
     """
 
     def __init__(self, *, unconfined: bool = False, account: int | None = None) -> None:
-        why = walls.why_not()
+        why = proof.why_not()
         self.refusal = REFUSED.format(why) if why and not unconfined else None
         self.warning = UNCONFINED.format(why) if why and unconfined else None
         self.noise: dict[str, Any] | None = None
@@ -324,7 +324,7 @@ class Sandbox:
         if self.refusal:
             raise SandboxError(self.refusal)
         mine, other = socket.socketpair()
-        command = [sys.executable, "-m", "autograder.sandbox.forkserver"]
+        command = [sys.executable, "-m", "autograder.sandbox.submissions.fork_server"]
         environment: dict[str, str] = {}
         if self._bubblewrap:
             if parent := memory_cgroup.delegated():

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import torch
 
-from ..judging.answer import FailedElsewhere
-from ..measuring.costs import Costs
-from .cells import Outputs
+from ...judging.answer import FailedElsewhere
+from ...measuring.costs import Costs
 from .channel import MOST_BYTES, Malformed
 from .encode import COLLECTIONS, Storage, memory_order
 from .messages import (
@@ -45,6 +44,7 @@ from .messages import (
     TensorsNode,
     Value,
 )
+from .outputs import Outputs
 
 if TYPE_CHECKING:
     pass
@@ -280,7 +280,7 @@ def outputs(shown: Sequence[Shown]) -> Outputs:
             case Stream():
                 found.stream(item.name, item.text)
             case Display():
-                found.bundle(item.kind, dict(item.data))
+                found.bundle(item.kind, {str(name): value for name, value in item.data.items()})
             case _:
                 found.error(item.name, item.text, item.traceback)
     return found

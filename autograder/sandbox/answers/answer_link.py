@@ -11,15 +11,16 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..judging.answer import FailedElsewhere
-from ..judging.calls import AnswerError
-from ..measuring.costs import Costs
-from ..measuring.countdown import CoreTime, Countdown
-from . import decode, linux
-from .answer_process import AnswerProcess, Connection, Ended
-from .channel import Frame, Gone, Malformed, TooLate
-from .encode import Storage
-from .messages import CountedCosts, Message, ObjectNode, Said, Value
+from ...judging.answer import FailedElsewhere
+from ...judging.calls import AnswerError
+from ...measuring.costs import Costs
+from ...measuring.countdown import CoreTime, Countdown
+from ..walls import linux
+from ..wire import decode
+from ..wire.channel import Frame, Gone, Malformed, TooLate
+from ..wire.encode import Storage
+from ..wire.messages import CountedCosts, Message, ObjectNode, Said, Value
+from .answer_handle import AnswerHandle, Connection, Ended
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -95,7 +96,7 @@ class AnswerLink:
     """
 
     def __init__(
-        self, process: AnswerProcess, time_left: TimeLeft, unusual: Sequence[str], sharing: Sequence[str]
+        self, process: AnswerHandle, time_left: TimeLeft, unusual: Sequence[str], sharing: Sequence[str]
     ) -> None:
         self.process, self.time_left, self._unusual, self._sharing = process, time_left, unusual, sharing
         self.random = random.SystemRandom()

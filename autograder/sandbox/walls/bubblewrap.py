@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from ..measuring import store
+from ...measuring import store
 
 HOST_PROC = "/host-proc"
 CGROUP = "/answers-cgroup"

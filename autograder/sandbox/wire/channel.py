@@ -62,7 +62,11 @@ class Channel:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
     def send(
-        self, message: object, buffers: Sequence = (), files: Sequence[int] = (), seconds: Patience = None
+        self,
+        message: object,
+        buffers: Sequence[bytes | bytearray | memoryview] = (),
+        files: Sequence[int] = (),
+        seconds: Patience = None,
     ) -> None:
         """Send one message. Raises Gone or TooLate."""
         text = msgspec.msgpack.encode(message)
@@ -100,7 +104,7 @@ class Channel:
         return Frame(text, payload, files)
 
     def _read(
-        self, size: int, left: Callable[[], float], meanwhile: Callable | None, files: list[int]
+        self, size: int, left: Callable[[], float], meanwhile: Callable[[], None] | None, files: list[int]
     ) -> bytearray:
         content = bytearray(size)
         view = memoryview(content)
@@ -124,7 +128,7 @@ class Channel:
             view = view[number:]
         return content
 
-    def _wait(self, event: int, left: Callable[[], float], meanwhile: Callable | None) -> None:
+    def _wait(self, event: int, left: Callable[[], float], meanwhile: Callable[[], None] | None) -> None:
         poll = select.poll()
         poll.register(self.socket, event)
         while True:

@@ -22,16 +22,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..judging import calls
-from ..measuring.costs import count_in_threads, counting
-from . import linux
-from .arguments import Arguments
-from .cells import CellShell, Outputs
-from .changed_inputs import Watched
-from .channel import Channel, Frame, Gone
-from .decode import PROBES
-from .encode import Results, ResultsInPlace
-from .messages import (
+from ...judging import calls
+from ...measuring.costs import count_in_threads, counting
+from ..walls import linux
+from ..wire.arguments import Arguments
+from ..wire.changed_inputs import Watched
+from ..wire.channel import Channel, Frame, Gone
+from ..wire.decode import PROBES
+from ..wire.encode import Results, ResultsInPlace
+from ..wire.messages import (
     MOST_WORDS,
     Backward,
     Call,
@@ -61,6 +60,8 @@ from .messages import (
     Target,
     parse,
 )
+from ..wire.outputs import Outputs
+from .cells import CellShell
 
 MOST_WARNINGS = 5
 
@@ -86,18 +87,19 @@ _PROBED = torch.ones(())
 _SHOWN = ("text/plain", "image/png", "image/jpeg")
 
 
-class Agent:
+class AnswerProcess:
     """Serves the judge over a channel, in a process that holds the state of a student's notebook."""
 
     def __init__(self, channel: Channel, shell: CellShell) -> None:
         self.channel, self.shell = channel, shell
         count_in_threads()
         self.objects: dict[int, object] = {}
-        self.graphs: list[tuple[list, list]] = []  # results and inputs of calls that wanted gradients
+        # Results and inputs of calls that wanted gradients.
+        self.graphs: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = []
         self.forks: list[int] = []
         # In a race:
         self.memory: mmap.mmap | None = None
-        self.function: Callable = no_function
+        self.function: Callable[..., object] = no_function
         self.made: list[tuple[object, Results]] = []
         self.moving: list[torch.Tensor] = []
         self.last: list[Any] | None = None
@@ -170,7 +172,7 @@ class Agent:
         said: list[str] = []
         self.shell.outputs = Outputs(100_000)
         reply: Message
-        buffers: list = []
+        buffers: list[memoryview] = []
         try:
             counted = graph = None
             with mapped(frame) as memory, self.listening(said):
@@ -348,7 +350,7 @@ def mapped(frame: Frame) -> Iterator[mmap.mmap | bytes]:
     yield memory
 
 
-def shown(items: list[dict]) -> Iterator[Shown]:
+def shown(items: list[dict[str, Any]]) -> Iterator[Shown]:
     """A cell's outputs as messages: text and pictures; other forms of a display stay behind."""
     for item in items:
         match item["output_type"]:

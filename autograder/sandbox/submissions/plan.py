@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.util import decode_source
 from typing import TYPE_CHECKING, Any
 
-from ..roles import exercise_of, is_test, nbgrader_data, parsed, solution_cells
+from ...roles import exercise_of, is_test, nbgrader_data, parsed, solution_cells
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

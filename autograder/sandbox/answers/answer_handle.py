@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 
-from . import linux
-from .channel import Channel, Frame, Gone, Malformed, Patience, TooLate, pair
-from .linux import kill
-from .messages import CellShown, Fork, Hello, RunCell, Shown, Spawn, Spawned, TakeFiles, parse
+from ..walls import linux
+from ..walls.linux import kill
+from ..wire.channel import Channel, Frame, Gone, Malformed, Patience, TooLate, pair
+from ..wire.messages import CellShown, Fork, Hello, RunCell, Shown, Spawn, Spawned, TakeFiles, parse
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -82,7 +82,8 @@ class Connection:
             return 0
         try:
             self.to_first.send(b"?")
-            return NUMBER.unpack(self.to_first.recv(NUMBER.size))[0]
+            (newest,) = NUMBER.unpack(self.to_first.recv(NUMBER.size))
+            return int(newest)
         except (OSError, struct.error):
             raise Ended("the first process of its namespaces was gone") from None
 
@@ -132,7 +133,7 @@ def _memory(pids: Sequence[int], kind: str) -> int:
     return total
 
 
-class AnswerProcess:
+class AnswerHandle:
     """A process that has run the notebook's cells so far, and is replaced when it is lost.
 
     The ``files`` are put into its folder before anything runs there. ``shares`` has the names of functions

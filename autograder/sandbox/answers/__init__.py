@@ -1,0 +1,1 @@
+"""The process that runs an answer, and the judge's ways to it."""

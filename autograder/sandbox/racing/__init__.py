@@ -1,0 +1,1 @@
+"""Races between processes, whose verdicts decide the points for speed."""

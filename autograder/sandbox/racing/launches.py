@@ -1,0 +1,234 @@
+"""Launches of a race: fresh copies of both sides take turns, and give one ratio."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from ...judging.calls import AnswerError
+from ...judging.values import difference
+from ...measuring.clocks import BLOCK_SECONDS, READINGS, BlockSearch
+from ...measuring.decide import count_alike
+from ...measuring.duel import fresh_inputs, log_ratios
+from ..answers.answer_handle import AnswerHandle, Connection
+from ..answers.answer_link import TimeLeft
+from .side import Done, GivenInputs, Restless, Side, told, without
+from .undisturbed import FEW, SIDES, Launch, Undisturbed
+
+PAIRS = 3  # at most, of a launch
+FIRST_CALLS = 8  # at most, of a launch: they warm up, and their results are looked at again
+MOST_LAUNCHES = 120
+COPY_SECONDS = 60.0  # for a copy of a process; one with threads runs all its cells again
+MOST_CALLS = 50
+MOST_INPUT_BYTES = MOST_OUTPUT_BYTES = 32 << 20
+MOST_MAKING = 0.06  # seconds for the inputs of one block
+# What a side may spend on getting ready for its inputs, as a multiple of what the other does, and beyond it.
+MUCH, MUCH_SECONDS = 1.5, 2e-5
+SHORT = 5e-3  # seconds: a call that is so short feels what its caches hold
+
+# Not what given cells may seed: nobody is to know who comes first.
+_DRAWN = random.SystemRandom()
+
+
+class Launches:
+    """Launches of both sides, one after the other; ``seconds`` per call of each side, a figure a pair.
+
+    ``processes`` has for each side the name of its function, and the process to copy. On the core ``core``
+    (None: any). ``shares``: an answer's result may share memory with its input.
+    """
+
+    def __init__(
+        self,
+        processes: Mapping[str, tuple[str, AnswerHandle]],
+        on: Callable[..., object],
+        threshold: float,
+        tolerance: float | None,
+        time_left: TimeLeft,
+        core: int | None,
+        shares: bool = False,
+    ) -> None:
+        self._shares = shares
+        self._processes, self._on, self._threshold, self._tolerance = processes, on, threshold, tolerance
+        self._time, self._core = time_left, core
+        self._calls: dict[str, int] = {}
+        self._again = dict.fromkeys(SIDES, True)  # short calls follow one of the same kind
+        self._restless = 0  # launches
+        self._undisturbed = Undisturbed(0.0)
+        self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
+
+    def plan(self) -> None:
+        """What ``_plan`` does, once more where the machine worked beside it."""
+        try:
+            self._plan()
+        except Restless:
+            self._plan()
+
+    def _plan(self) -> None:
+        """Find how many calls make a block, with a copy of the given version's process.
+
+        ``BLOCK_SECONDS`` or more of the given version, and of an answer that is just fast enough; both within
+        what inputs and results may take. Raises ValueError where the inputs are always the same.
+        """
+        start = time.process_time()
+        first, second = self._inputs(), self._inputs()
+        making = (time.process_time() - start) / 2
+        if difference(first, second) is None:
+            raise ValueError("`on` makes the same inputs each time: an answer could keep its results.")
+        with told("slow"):
+            copy = self._processes["slow"][1].start_copy(self._time.of_step(COPY_SECONDS))
+        slow = self._side("slow", copy)
+        try:
+            inputs, other = GivenInputs(second), GivenInputs(first)
+            slow.reserve([inputs, other])
+            done = slow.run([inputs, inputs])
+            most = min(
+                MOST_CALLS,
+                MOST_MAKING / max(making, 1e-6),
+                MOST_INPUT_BYTES / max(inputs.inputs.size, 1),
+                MOST_OUTPUT_BYTES / max(done.results[0].bytes, 1),
+            )
+            most = max(1, int(most))
+            search = BlockSearch(most)
+            took: list[float] = []  # by blocks of so many calls
+            while not search.found or len(took) < READINGS:
+                calls = search.calls
+                block = [other, *itertools.islice(itertools.cycle([inputs, other]), calls)]
+                took.append(max(slow.run(block, again=self._again["slow"]).work, 1e-9))
+                self._again["slow"] = took[-1] / calls < SHORT
+                if not search.found:
+                    search.take(took[-1])
+                if search.calls != calls:
+                    took.clear()
+        finally:
+            slow.kill()
+            slow.await_end()
+        seconds = median(took)
+        self._undisturbed = Undisturbed(seconds / search.calls)
+        enough = math.ceil(BLOCK_SECONDS * self._threshold * search.calls / seconds)
+        self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, enough))}
+
+    def ratios(self) -> Iterator[float]:
+        """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
+        ending: list[Side] = []
+        try:
+            for _ in range(MOST_LAUNCHES):
+                if not self._time.of_cell():
+                    break
+                sides: list[Side] = []
+                pairs: list[dict[str, float]] = []
+                start = time.monotonic()
+                try:
+                    # Both at once, while the last ones end: that takes longer than all that is timed.
+                    copies = []
+                    for name in _DRAWN.sample(SIDES, 2):
+                        with told(name):
+                            left = self._time.of_step(COPY_SECONDS)
+                            copies.append((name, self._processes[name][1].start_copy(left)))
+                    for side in ending:
+                        side.await_end()
+                    for name, copy in copies:
+                        sides.append(self._side(name, copy))
+                    self._time.put_off_cell(time.monotonic() - start)  # some copies run all cells again
+                    calls = {name: min(self._calls[name], FIRST_CALLS) for name in SIDES}
+                    before = GivenInputs(self._inputs())
+                    for warm_up in (True,) + (False,) * PAIRS:
+                        new = range(1, 1 + calls["fast"])
+                        # What is not timed may be known.
+                        inputs = [before, *(GivenInputs(self._inputs()) for _ in new)]
+                        before = inputs[-1]
+                        part = [0, *_DRAWN.sample(new, calls["slow"])]
+                        done: dict[str, Done] = {}
+                        for side in _DRAWN.sample(sides, 2):
+                            side.reserve(inputs)
+                            block = inputs if side.name == "fast" else [inputs[which] for which in part]
+                            done[side.name] = side.run(block, warm_up, self._again[side.name])
+                        self._compare(done["fast"], done["slow"], part)
+                        if warm_up:
+                            self._again["fast"] = done["fast"].work / calls["fast"] < SHORT
+                            calls = self._calls | {"fast": self._enough(done["fast"])}
+                            continue
+                        pairs.append(self._per_call(done, calls))
+                        if len(pairs) == 2 and self._settled(pairs):
+                            break  # a third could not change what the median of three says
+                except Restless as found:
+                    self._restless += 1
+                    if self._restless > FEW:
+                        found.side.refuse()
+                    continue
+                finally:
+                    ending = sides
+                    for side in ending:
+                        side.kill()
+                yield from map(self._ratio, self._undisturbed.take(pairs))
+            yield from map(self._ratio, self._undisturbed.rest())
+        finally:
+            for side in ending:
+                side.await_end()
+
+    @property
+    def thrown_away(self) -> int:
+        """Launches that do not count, because something made a side slow, or a side did not rest."""
+        return self._undisturbed.thrown_away + self._restless
+
+    def _side(self, name: str, copy: Callable[[], Connection]) -> Side:
+        return Side(name, *self._processes[name], copy, self._core, self._time)
+
+    def _inputs(self) -> tuple[Any, ...]:
+        return fresh_inputs(self._on, secrets.randbits(63), "cpu")
+
+    def _compare(self, fast: Done, slow: Done, part: Sequence[int]) -> None:
+        """Raise AnswerError where the answer's results, or what else it did, are not as the given version's.
+
+        The given version did the calls in ``part``.
+        """
+        for expected, which in zip(slow.results, part, strict=True):
+            got = fast.results[which]
+            if found := difference(got.value, expected.value, None, self._tolerance):
+                raise AnswerError("failed", f"a result was wrong while it was timed: {found}")
+            if got.changed_input and not expected.changed_input:
+                raise AnswerError("failed", "a call changed its input, which must be left alone.")
+            if got.shares_input and not (expected.shares_input or self._shares):
+                raise AnswerError(
+                    "failed", "a result shares memory with its input, and did not when it was checked."
+                )
+        if fast.changed and not slow.changed:
+            raise AnswerError("failed", "a call changed the result of the one before.")
+
+    def _enough(self, first: Done) -> int:
+        """Calls for a block of an answer, after its ``first``: a slow one needs no more than the given."""
+        least = min(result.seconds for result in first.results[1:]) * first.work / first.seconds
+        enough = math.ceil(1.25 * BLOCK_SECONDS / max(least, 1e-9))
+        return max(self._calls["slow"], min(enough, self._calls["fast"]))
+
+    def _per_call(self, done: Mapping[str, Done], calls: Mapping[str, int]) -> dict[str, float]:
+        """Seconds per call of each side, without the way to and from its process.
+
+        The answer could make its calls without work as long as it likes: no more counts than for the other.
+        """
+        ways = {name: done[name].way / calls[name] for name in SIDES}
+        taken_off = {"slow": ways["slow"], "fast": min(ways.values())}
+        per_call = {name: without(done[name].seconds / calls[name], taken_off[name]) for name in SIDES}
+        # There is nothing to do but that: the values of its inputs are not there while it gets ready, and
+        # its result is there when it does no work.
+        once_more = {name: per_call[name] if self._again[name] else 0.0 for name in SIDES}
+        ready = {name: max(0.0, done[name].ready / calls[name] - once_more[name]) for name in SIDES}
+        for took in (ready, ways):
+            per_call["fast"] += max(0.0, took["fast"] - MUCH * took["slow"] - MUCH_SECONDS)
+        return {name: max(seconds, 1e-9) for name, seconds in per_call.items()}
+
+    def _settled(self, pairs: Sequence[Mapping[str, float]]) -> bool:
+        one, other = (pair["slow"] / pair["fast"] / self._threshold for pair in pairs)
+        return count_alike(one, other)
+
+    def _ratio(self, launch: Launch) -> float:
+        """The median over pairs of given / answer, over the threshold; keeps the seconds per call of both."""
+        taken = {name: [pair[name] for pair in launch] for name in SIDES}
+        for name in SIDES:
+            self.seconds[name] += taken[name]
+        return math.exp(median(log_ratios(taken["slow"], taken["fast"]))) / self._threshold

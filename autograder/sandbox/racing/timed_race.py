@@ -1,0 +1,127 @@
+"""A race between two processes, neither of which is believed: the code that decides the points for speed.
+
+Both sides are copies of processes that were forked from the same one, pinned to the same core, and stopped
+while the other runs. The same code in two processes can differ by tens of per cent, for as long as they live,
+so the unit of evidence is the *launch*: copy both sides in random order, warm up, time a few pairs of blocks,
+keep one ratio. The judge makes all inputs, a different one for each call. It gives the values of one input at
+a time, and reads the result where it lies, in the side's memory; and from the one to the other it counts the
+CPU time of everything that lives in the side's namespaces. So nothing is gained by computing several calls at
+once, early or late.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from ...judging.calls import describe_error
+from ...measuring.decide import decide
+from ...measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, ratio_of_logs
+from ..answers.answer_handle import AnswerHandle
+from ..answers.answer_link import AnswerEnded, AnswerLink, TimeLeft
+from ..walls import linux
+from ..wire.encode import Inputs
+from ..wire.messages import Call, Raised, Returned, Target
+from ..wire.shared_memory import SharedMemory
+from .launches import Launches
+from .side import told
+
+# A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided
+# is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
+ERRORS = {"now": 8.4e-4, "again": 1.6e-4}
+
+
+@dataclass
+class Turn:
+    """These cores are ours for one race; ``logs`` are the log-ratios of its launches."""
+
+    cores: list[int]
+    strays_are_rare: bool
+    logs: list[float] = field(default_factory=list)
+
+
+class TimedRace:
+    """Races of one submission.
+
+    ``given`` gives the process that ran the given cells only, and ``given_name`` the name that a function
+    has there, or None; ``timing`` has cores; ``error`` bounds the probability of each kind of wrong verdict.
+    """
+
+    def __init__(
+        self,
+        answer: AnswerHandle,
+        given: Callable[[], AnswerHandle],
+        given_name: Callable[[object], str | None],
+        time_left: TimeLeft,
+        timing: Callable[[], AbstractContextManager[Turn]],
+        error: float,
+    ) -> None:
+        self._answer, self._given, self._given_name = answer, given, given_name
+        self._time, self._timing, self._error = time_left, timing, error
+
+    def duel(
+        self,
+        target: Target,
+        against: Callable[..., object],
+        on: Callable[..., object],
+        *,
+        threshold: float,
+        tolerance: float | None,
+    ) -> Verdict:
+        """Whether the answer is ``threshold`` times as fast as ``against`` (see ``judging.answer``).
+
+        Raises DuelError where a side cannot be timed, AnswerError where a result is wrong or the rules are
+        broken, TypeError and ValueError where the race makes no sense.
+        """
+        check_threshold(threshold)
+        given = self._given_name(against)
+        if given is None:
+            raise ValueError("the given version of a race must be defined in a cell of the notebook.")
+        if target.name is None or target.of is not None:
+            raise TypeError("a race needs a function that the answer defines, not an object's method.")
+        processes = {"slow": (given, self._given()), "fast": (target.name, self._answer)}
+        with self._timing() as turn, linux.first_kept_free(turn.cores) as core:
+            for name, side in processes.items():
+                with told(name):
+                    side[1].use(self._time.of_cell)
+            shares = target.name in self._answer.shares  # when it was checked
+            self._call_once(given, on)
+            launches = Launches(processes, on, threshold, tolerance, self._time, core, shares)
+            launches.plan()
+            decision = decide(launches.ratios(), self._error, strays_are_rare=turn.strays_are_rare)
+            turn.logs = [math.log(ratio * threshold) for ratio in decision.ratios]
+        if not turn.logs:
+            raise DuelError("there was no time left for this race.")
+        ratio = ratio_of_logs(turn.logs)
+        return Verdict(
+            decision.word,
+            ratio,
+            threshold,
+            launches.seconds,
+            "cpu",
+            turn.logs,
+            launches.thrown_away,
+            signs_only=not turn.strays_are_rare,
+        )
+
+    def _call_once(self, given: str, on: Callable[..., object]) -> None:
+        """Call the given version in the process that is copied, as the answer was when it was checked: what a
+        first call leaves behind (code that a library compiled, free memory) is then in the copies of both.
+        """
+        inputs = Inputs()
+        nodes = [inputs.node(value) for value in fresh_inputs(on, secrets.randbits(63), "cpu")]
+        shared = SharedMemory(inputs.size)
+        try:
+            inputs.fill(shared)
+            call = Call(Target(given), nodes, {}, inputs.places(), None)
+            link = AnswerLink(self._given(), self._time, [], [])
+            reply, _ = link.ask(call, Returned | Raised, files=[shared.file])
+        except AnswerEnded as error:
+            raise DuelError(f"'slow' raised {describe_error(error)}") from None
+        finally:
+            shared.close()
+        if isinstance(reply, Raised):
+            raise DuelError(f"'slow' raised {reply.told}")

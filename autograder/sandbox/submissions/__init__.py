@@ -1,0 +1,1 @@
+"""A submission's way: supervisor → fork server → judge's process, which asks the answer's process."""
