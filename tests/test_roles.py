@@ -89,6 +89,6 @@ def test_many_threads_may_look_at_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_could_change_what_is_said_of_shared_memory() -> None:
-    imports = "from autograder.sandbox import encode as e, student\nimport mmap"
+    imports = "from autograder.sandbox.wire import encode as e\nimport mmap"
     assert words_of_sharing(imports) == {"autograder.sandbox.wire.encode", "mmap"}
     assert words_of_sharing("student.Results._alias = f") == {"Results", "_alias"}

@@ -12,7 +12,7 @@ from autograder.sandbox.racing.machine_lock import MachineLock, cores
 # Has a core of the two that there are, until it is killed.
 HOLDER = """
 import sys
-from autograder.sandbox import machine_lock
+from autograder.sandbox.racing import machine_lock
 machine_lock.cores = lambda: [3, 5]
 lock = machine_lock.MachineLock()
 print(*lock.take(1), flush=True)

@@ -68,7 +68,7 @@ def test_calls_of_another_architecture_end_the_process() -> None:
 
 TRY = """
 import ctypes, os, socket
-from autograder.sandbox import linux, seccomp
+from autograder.sandbox.walls import linux, seccomp
 linux.drop_rights()
 seccomp.restrict()
 for attempt in (

@@ -10,7 +10,7 @@ from ...measuring import store
 
 HOST_PROC = "/host-proc"
 CGROUP = "/answers-cgroup"
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).resolve().parents[2]
 
 # All but one of control groups: processes could not be moved to a group outside that.
 _NAMESPACES = [f"--unshare-{kind}" for kind in ("user", "ipc", "pid", "net", "uts")]
