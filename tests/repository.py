@@ -7,9 +7,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from programs import git
 
 from autograder.authoring import builder
-from autograder.authoring.git import git
 
 ROOT = Path(__file__).resolve().parent.parent
 # Scripts; those of the numbered chapters begin with a digit.

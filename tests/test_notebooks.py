@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from repository import CHAPTERS, COURSE, EXERCISES, ROOT, SOLUTIONS, built, notebook
 
-from autograder.authoring import builder, links
+from autograder.authoring import builder
+from autograder.authoring.address import address
 from autograder.authoring.answers import points_of
 from autograder.authoring.colab import SOURCE, is_colab_cell
 from autograder.roles import ways_inside, words_of_sharing
@@ -102,7 +103,7 @@ def test_the_first_cell_knows_where_the_notebook_is():
     for path in COURSE + SOLUTIONS + EXERCISES:
         first, *others = notebook(path).cells
         folder = path.parent.relative_to(ROOT).as_posix().replace("solutions/", "exercises/")
-        right = first.source == SOURCE.format(address=links.address(ROOT), folder=folder)
+        right = first.source == SOURCE.format(address=address(ROOT), folder=folder)
         if not (right and is_colab_cell(first)) or any(map(is_colab_cell, others)):
             wrong.append(path.name)
     assert wrong == []

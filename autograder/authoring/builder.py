@@ -27,9 +27,9 @@ from nbformat import NotebookNode
 
 from ..roles import is_test
 from . import records
+from .address import address, write_address
 from .colab import colab_cell, is_colab_cell
 from .headers import apply_header, lighter
-from .links import address
 from .sources import BuildError, chapter_sources, find_root, solution_sources
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -306,13 +306,16 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
 
 
 def _write_pages(root: Path) -> bool:
-    """Put the table of claims into the README, and list the recorded timings; whether that failed."""
+    """Put the table of claims into the README, the address into pages, and list the recorded timings; whether
+    that failed.
+    """
     from ..teaching import scoreboard
 
     readme = root / "README.md"
     if not readme.is_file():
         return False
     with _Progress(Path("README.md")) as progress:
+        write_address(root)
         text = readme.read_text(encoding="utf-8")
         try:
             records.write_page(root)
