@@ -33,10 +33,11 @@ from autograder.nbgrader_plugin.patches import remove_hidden_tests
 from autograder.nbgrader_plugin.restore import Original, restore
 from autograder.nbgrader_plugin.submissions import problem_of, read_or_explain
 from autograder.nbgrader_plugin.verdicts import ReadVerdicts
-from autograder.roles import is_test, unusual_words
+from autograder.roles import is_test
 from autograder.sandbox import Executed, decode, messages, plan
 from autograder.sandbox.channel import Channel, Frame, Gone, Malformed, TooLate
 from autograder.sandbox.encode import Inputs
+from autograder.sandbox.suspicious_words import unusual_words
 
 TRAPS = Path(__file__).resolve().parent / "adversaries" / "traps.py"
 REPLIES = messages.Returned | messages.Raised | messages.Found | messages.Function
@@ -90,9 +91,9 @@ def is_graded(content: bytes) -> None:
     cells = [] if problem_of(read) else plan(read)
     msgspec.msgpack.encode(cells)
     for cell in cells:
-        if cell["role"] == "student":
-            unusual_words(cell["source"])
-    put_outputs(read, Executed(sources={cell["index"]: cell["source"] for cell in cells}), LOG)
+        if cell.role == "student":
+            unusual_words(cell.source)
+    put_outputs(read, Executed(sources={cell.index: cell.source for cell in cells}), LOG)
     read, _ = ReadVerdicts().preprocess(read, {})
     assert sum(map(is_test, read.cells)) == sum(map(is_test, notebook().cells))
     assert all("0.0" in str(cell.outputs[-1]) for cell in filter(is_test, read.cells))

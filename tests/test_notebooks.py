@@ -11,7 +11,7 @@ from autograder.authoring import builder
 from autograder.authoring.address import address
 from autograder.authoring.answers import points_of
 from autograder.authoring.colab import SOURCE, is_colab_cell
-from autograder.roles import ways_inside, words_of_sharing
+from autograder.sandbox.suspicious_words import ways_inside, words_of_sharing
 from autograder.teaching import course_map
 
 

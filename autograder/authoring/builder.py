@@ -190,7 +190,8 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
         try:
             client.execute(env=env)
         except CellExecutionError as error:
-            where = f"{_where(notebook, current)}{_line(error.traceback)}"
+            line = line_that_raised(error.traceback)
+            where = f"{_where(notebook, current)}{f', line {line[1]!r}' if line else ''}"
             raise BuildError(f"{where}: {error.ename}: {error.evalue}") from None
         except CellTimeoutError:
             raise BuildError(f"{_where(notebook, current)}: more than {SECONDS_A_CELL} s") from None
@@ -407,10 +408,10 @@ def _where(notebook: NotebookNode, position: int | None) -> str:
     return f"cell {cell.id} ({first.strip()[:60]!r})"
 
 
-def _line(traceback: str) -> str:
-    """The line of the cell that raised, from IPython's traceback."""
-    lines = re.findall(r"^-+> *\d+ (.*)$", re.sub(r"\x1b\[[\d;]*m", "", traceback), re.MULTILINE)
-    return f", line {lines[0].strip()!r}" if lines else ""
+def line_that_raised(traceback: str) -> tuple[str, str] | None:
+    """The number and the text of the cell's line that raised, from IPython's traceback."""
+    found = re.search(r"^-+> *(\d+) (.*)$", re.sub(r"\x1b\[[\d;]*m", "", traceback), re.MULTILINE)
+    return (found[1], found[2].strip()) if found else None
 
 
 def _texts(cell: NotebookNode) -> Iterator[tuple[dict, str]]:

@@ -16,7 +16,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Float, Integer
 
 from ..roles import NOT_RUN
-from ..sandbox import Executed, Sandbox, plan
+from ..sandbox import Executed, PlannedCell, Sandbox, plan
 from .extra_files import extra_files
 from .patches import submitted_folder
 from .submissions import init_notebooks, problem_of
@@ -64,7 +64,7 @@ class RunEveryCell(NbGraderPreprocessor):
             "most_restarts": self.max_restarts,
         }
 
-    def run(self, cells: list[dict], assignment: str, files: dict[str, bytes | None]) -> Executed:
+    def run(self, cells: list[PlannedCell], assignment: str, files: dict[str, bytes | None]) -> Executed:
         """Run the cells now; a race that noise left undecided gets a second try."""
         box = shared_sandbox(self.without_sandbox)
         run = partial(box.run, cells, assignment=assignment, files=files, **self.limits())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from html import escape
 from time import perf_counter
 from typing import Any
 
+from nbconvert.filters.ansi import strip_ansi
 from nbconvert.filters.highlight import Highlight2HTML
 from nbconvert.utils.base import NbConvertBase
 from nbformat import NotebookNode
@@ -17,7 +17,6 @@ from ..roles import is_test
 from .patches import remove_hidden_tests
 
 REMARK = "# The hidden tests are not shown."
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class HideTests(NbGraderPreprocessor):
@@ -86,7 +85,7 @@ def without(secrets: list[str], value: Any) -> Any:
         return [without(secrets, item) for item in value]
     if not isinstance(value, str):
         return value
-    plain = ANSI.sub("", value)  # colours may stand between any two words
+    plain = strip_ansi(value)  # colours may stand between any two words
     if not any(secret in plain or escape(secret) in plain for secret in secrets):
         return value
     for secret in secrets:

@@ -63,13 +63,13 @@ def what_changes(nb: NotebookNode, assignment: str, notebook: str, db_url: str, 
         except MissingEntry:
             return ""
         graded = len(known.submissions)
-        changed = changed_cells(original_cells(known).values(), nb.cells)
-    if not graded or not changed:
+        came_or_went, changed = changed_cells(original_cells(known).values(), nb.cells)
+    if not graded or not (came_or_went or changed):
         return ""
-    if refused := [one for one in changed if one.endswith(("(new)", "(gone)"))]:
+    if came_or_went:
         return (
             f"There are submissions of {assignment}, so nbgrader refuses to add or remove cells: "
-            f"{', '.join(refused)}. The gradebook stays as it is."
+            f"{', '.join(came_or_went)}. The gradebook stays as it is."
         )
     return (
         f"Submissions of {assignment} that are graded already: {graded}. What they were graded by changes: "

@@ -9,7 +9,8 @@ import sys
 if not sys.platform.startswith("linux"):  # before a module is missing that only Linux has
     raise ImportError("grading needs Linux; on Windows, WSL is one.", name=__name__)
 
+from .messages import PlannedCell
 from .plan import plan
 from .supervisor import Executed, Sandbox, SandboxError, Step
 
-__all__ = ["Executed", "Sandbox", "SandboxError", "Step", "plan"]
+__all__ = ["Executed", "PlannedCell", "Sandbox", "SandboxError", "Step", "plan"]

@@ -17,15 +17,7 @@ from typing import Any
 from ..judging import calls
 from ..judging.outcome import MIME
 from ..measuring.selfcheck import TooNoisy
-from ..roles import (
-    NOT_RUN,
-    PROCESS_ENDED,
-    TIMED_OUT,
-    defined_names,
-    unusual_words,
-    ways_inside,
-    words_of_sharing,
-)
+from ..roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, defined_names
 from . import decode
 from .answer_link import AnswerLink, TimeLeft, TimeUp
 from .answer_process import AnswerProcess, Ended
@@ -34,6 +26,7 @@ from .channel import Channel, TooLate
 from .messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming, parse
 from .plan import modules
 from .proxies import Names
+from .suspicious_words import unusual_words, ways_inside, words_of_sharing
 from .timed_race import ERRORS, TimedRace, Turn
 
 MOST_SHOWN = 20_000_000  # characters that all cells of a student may show together
