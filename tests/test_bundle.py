@@ -72,6 +72,8 @@ def index(tmp_path: Path) -> Path:
         wheel.writestr("jupyter_server/serverapp.py", "def list_running_servers(): return ()\n")
         folders = "def jupyter_data_dir(): return '/'\njupyter_runtime_dir = jupyter_data_dir\n"
         wheel.writestr("jupyter_core/paths.py", folders)
+        wheel.writestr("torch/__init__.py", "")
+        wheel.writestr("torch/version.py", "cuda = hip = None\n")
         wheel.writestr("jupyterlab/__main__.py", PASS_ON.format(python=sys.executable))
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: jupyterlab\nVersion: 4.0\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")

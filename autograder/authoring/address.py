@@ -32,8 +32,8 @@ def write_address(root: Path) -> list[Path]:
     if not said or said.groups() == (owner, name):
         return []
     before, its_name = map(re.escape, said.groups())
-    # In nbgitpuller's links, a slash is written %2F. It may be the beginning of a longer name.
-    old = re.compile(rf"(?<![\w-]){before}(/|%2F){its_name}(?![\w-])|(?<=lab%2Ftree%2F){its_name}(?![\w-])")
+    # In nbgitpuller's links, a slash is written %2F. Others' names may begin with these.
+    old = re.compile(rf"(?:(?<=[/:])|(?<=%2F))(?:{before}(/|%2F)|(?<=lab%2Ftree%2F)){its_name}(?![\w-])")
     changed = []
     for page in [page for pattern in PAGES for page in sorted(root.glob(pattern))]:
         text = page.read_text(encoding="utf-8")
