@@ -30,9 +30,9 @@ from autograder.authoring.builder import build
 from autograder.nbgrader_plugin.execute import put_outputs
 from autograder.nbgrader_plugin.feedback import HideTests
 from autograder.nbgrader_plugin.patches import remove_hidden_tests
+from autograder.nbgrader_plugin.points import ReadVerdicts
 from autograder.nbgrader_plugin.restore import Original, restore
 from autograder.nbgrader_plugin.submissions import problem_of, read_or_explain
-from autograder.nbgrader_plugin.verdicts import ReadVerdicts
 from autograder.roles import is_test
 from autograder.sandbox import Executed, decode, messages, plan
 from autograder.sandbox.channel import Channel, Frame, Gone, Malformed, TooLate

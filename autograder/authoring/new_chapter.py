@@ -32,7 +32,7 @@ def new_chapter(root: Path, name: str) -> list[Path]:
     scripts = {
         root / "course" / f"{name}.py": "chapter.py",
         root / "solutions" / name / f"{name}.py": "exercises.py",
-        root / "tests" / "answers" / f"{name}.py": "answers.py",
+        root / "tests" / "answers" / f"{name}.py": "known_answers.py",
     }
     title = topic.replace("_", " ").capitalize()
     texts = {

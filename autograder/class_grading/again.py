@@ -24,8 +24,8 @@ from sqlalchemy.exc import SAWarning
 
 from ..files import write_whole
 from ..nbgrader_plugin.extra_files import extra_files
+from ..nbgrader_plugin.points import by_cell, outcomes, save_grade
 from ..nbgrader_plugin.submissions import problem_of
-from ..nbgrader_plugin.verdicts import by_cell, outcomes, save_grade
 from ..roles import exercise_of, nbgrader_data
 from ..sandbox import Executed, PlannedCell, Sandbox, SandboxError
 from ..show import table_text, visible

@@ -11,13 +11,14 @@ from itertools import takewhile
 from typing import Any
 from uuid import uuid4
 
+import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry, Notebook, SourceCell
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 
 from ..roles import defined_names, is_test, nbgrader_data
 from .patches import remove_hidden_tests
-from .submissions import NEW_CELL, problem_of, rebuilt
+from .submissions import problem_of
 from .versions import changed_cells, version_of_tests
 
 MOST_CELLS = 100_000  # in one notebook
@@ -183,12 +184,13 @@ def _that_count(cells: Sequence[NotebookNode], order: Sequence[str]) -> tuple[di
 def _restored(cell: NotebookNode, original: Original, remarks: list[str]) -> NotebookNode:
     """The original of a locked cell; the student's answer with the original's metadata for any other."""
     data = original.cell.metadata.nbgrader
+    placed = deepcopy(original.cell)
     if not data.locked:
-        return rebuilt({**deepcopy(original.cell), "source": cell.source})
-    if cell.source.strip() != original.released.strip():
+        placed.source = cell.source
+    elif cell.source.strip() != original.released.strip():
         remarks.append(f"Cell {data.grade_id} differed from the assignment's; restoring it")
-        return marked(deepcopy(original.cell), CHANGED)
-    return deepcopy(original.cell)
+        mark(placed, CHANGED)
+    return placed
 
 
 def _deleted(original: Original, *, marks: bool) -> list[NotebookNode]:
@@ -197,8 +199,9 @@ def _deleted(original: Original, *, marks: bool) -> list[NotebookNode]:
     if not (data.locked or data.grade or data.task):
         return []
     cell = deepcopy(original.cell)
-    # A locked cell only: nbgrader tells by its source whether an answer was given.
-    return [marked(cell, DELETED) if marks and data.locked else cell]
+    if marks and data.locked:  # of others, nbgrader tells by the source whether an answer was given
+        mark(cell, DELETED)
+    return [cell]
 
 
 def _joined(
@@ -248,7 +251,8 @@ def original_cells(notebook: Notebook) -> dict[str, NotebookNode]:
         }
         if source.name in points:
             data["points"] = points[source.name]
-        cells[source.name] = NEW_CELL[source.cell_type](source.source, metadata={"nbgrader": data})
+        new_cell = getattr(nbformat.v4, f"new_{source.cell_type}_cell")
+        cells[source.name] = new_cell(source.source, metadata={"nbgrader": data})
     return cells
 
 
@@ -258,8 +262,7 @@ def _in_order(cells: Sequence[SourceCell]) -> list[SourceCell]:
     return sorted(cells, key=lambda cell: cell.id) if kept else list(cells)
 
 
-def marked(original: NotebookNode, remark: str) -> NotebookNode:
-    """A code cell with a remark in its first line; any other cell as it is."""
-    if original.cell_type == "code":
-        original.source = remark + original.source
-    return original
+def mark(cell: NotebookNode, remark: str) -> None:
+    """Put a remark into the first line of a code cell."""
+    if cell.cell_type == "code":
+        cell.source = remark + cell.source

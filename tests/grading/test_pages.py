@@ -13,8 +13,8 @@ from autograder.authoring.colab import colab_cell
 from autograder.nbgrader_plugin import patches
 from autograder.nbgrader_plugin.markdown import safe_markdown
 from autograder.nbgrader_plugin.pages import FeedbackPage, FormgraderPage
+from autograder.nbgrader_plugin.points import card
 from autograder.nbgrader_plugin.submissions import refusal
-from autograder.nbgrader_plugin.verdicts import card
 
 EVIL = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
 ABOUT: dict[str, dict[str, Any]] = {
