@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COURSE = builder.chapter_sources(ROOT)
 SOLUTIONS = builder.solution_sources(ROOT)
 CHAPTERS = [path.stem for path in COURSE if path.stem[0].isdigit()]
-EXERCISES = [builder.exercise_notebook(source, ROOT) for source in SOLUTIONS]
+EXERCISES = [ROOT / "exercises" / path.stem / f"{path.stem}.ipynb" for path in SOLUTIONS]
 
 
 @cache

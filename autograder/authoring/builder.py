@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,11 +53,6 @@ _ABSOLUTE = re.compile(
 _SUM = re.compile(r"\b(\d+(?:\.\d+)?) points, about \d+ minutes\b")
 # A picture within HTML: its letters mean nothing, and there are very many of them.
 _PICTURE = re.compile(r'(src="data:[^"]*")')
-
-
-def exercise_notebook(solution: Path, root: Path) -> Path:
-    """The students' notebook that is made from one solution."""
-    return root / "exercises" / solution.stem / f"{solution.stem}.ipynb"
 
 
 def build(source: Path) -> NotebookNode:
@@ -96,23 +92,18 @@ def build(source: Path) -> NotebookNode:
 
 def _place_of_readers(source: Path) -> str | None:
     """The folder in which readers have the notebook of a chapter or of a solution; None for other scripts."""
-    try:
-        folder = source.resolve().parent.relative_to(find_root(source.parent)).as_posix()
-    except BuildError:
-        return None
-    if folder == f"solutions/{source.stem}":
+    *_, above, folder, _ = source.resolve().parts
+    if (above, folder) == ("solutions", source.stem):
         return f"exercises/{source.stem}"  # what becomes of the solution
     return folder if folder == "course" else None
 
 
-def inputs(notebook: NotebookNode) -> dict:
+def inputs(notebook: NotebookNode) -> NotebookNode:
     """All of a notebook except what running it adds (outputs and execution counts)."""
-    cells = [
-        {"id": cell.get("id"), "type": cell.cell_type, "source": cell.source, "metadata": cell.metadata}
-        for cell in notebook.cells
-    ]
-    version = (notebook.nbformat, notebook.nbformat_minor)
-    return {"version": version, "metadata": notebook.metadata, "cells": cells}
+    bare = deepcopy(notebook)
+    for cell in code_cells(bare):
+        cell.outputs, cell.execution_count = [], None
+    return bare
 
 
 def is_current(notebook: Path, fresh: NotebookNode) -> bool:
@@ -127,23 +118,14 @@ def keep_outputs(fresh: NotebookNode, notebook: Path, root: Path) -> bool:
     """
     if not notebook.is_file():
         return False
-    saved = nbformat.read(notebook, as_version=4)
-    counts = [cell.execution_count for cell in code_cells(saved)]
-    ran = [cell for cell in code_cells(saved) if not is_colab_cell(cell)]
-    runs = [cell for cell in code_cells(fresh) if not is_colab_cell(cell)]
-    if [cell.source for cell in ran] != [cell.source for cell in runs]:
+    ran, runs = code_cells(nbformat.read(notebook, as_version=4)), code_cells(fresh)
+    before, now = ([cell.source for cell in cells if not is_colab_cell(cell)] for cells in (ran, runs))
+    from_top_to_bottom = [cell.execution_count for cell in ran] == list(range(1, len(runs) + 1))
+    raised = any(output.output_type == "error" for cell in ran for output in cell.outputs)
+    if before != now or not from_top_to_bottom or raised:
         return False
-    if counts != list(range(1, len(counts) + 1)):  # not from top to bottom
-        return False
-    if any(output.output_type == "error" for cell in ran for output in cell.outputs):
-        return False
-    for before, cell in zip(ran, runs, strict=True):
-        cell.outputs = before.outputs
-    for number, cell in enumerate(code_cells(fresh), 1):
-        cell.execution_count = number
-        for output in cell.outputs:
-            if "execution_count" in output:
-                output.execution_count = number
+    for old, cell in zip(ran, runs, strict=True):
+        cell.outputs, cell.execution_count = old.outputs, old.execution_count
     try:
         tidy_outputs(fresh, root)
     except BuildError:
