@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -90,35 +89,20 @@ def _without_fetching(nb: NotebookNode, resources: dict[str, Any]) -> tuple[Note
     return nb, resources
 
 
-@dataclass
-class ExerciseOnPage:
-    """An exercise on a page: nbgrader's notes on its graded cells, by what tells them apart; any comment."""
+def by_exercise(nb: NotebookNode) -> dict[str, list[dict[str, Any]]]:
+    """nbgrader's notes on the graded cells of each exercise, and on the answers that have a comment.
 
-    name: str
-    cells: dict[str, dict[str, Any]] = field(default_factory=dict)
-    commented: bool = False
-
-    @property
-    def points(self) -> float:
-        return sum(data["score"] for data in self.cells.values())
-
-    @property
-    def most(self) -> float:
-        return sum(data["points"] for data in self.cells.values())
-
-
-def by_exercise(nb: NotebookNode) -> list[ExerciseOnPage]:
-    """The exercises of a graded notebook, in their order; a cell that belongs to none stands for itself."""
-    graded = {str(data["grade_id"]): data for cell in nb.cells if "grade_id" in (data := nbgrader_data(cell))}
-    solutions = [name for name, data in graded.items() if data.get("solution")]
-    found: dict[str, ExerciseOnPage] = {}
-    for grade_id, data in graded.items():
-        name = grade_id if grade_id in solutions else exercise_of(grade_id, solutions) or grade_id
-        exercise = found.setdefault(name, ExerciseOnPage(name))
-        if data.get("grade"):
-            exercise.cells[grade_id.removeprefix(f"{name}_")] = data
-        exercise.commented |= bool(data.get("comment"))
-    return [exercise for exercise in found.values() if exercise.cells or exercise.commented]
+    Both are in their order; a cell that belongs to no exercise stands for itself.
+    """
+    graded = [data for cell in nb.cells if "grade_id" in (data := nbgrader_data(cell))]
+    solutions = [data["grade_id"] for data in graded if data.get("solution")]
+    found: dict[str, list[dict[str, Any]]] = {}
+    for data in graded:
+        name = data["grade_id"]
+        exercise = name if name in solutions else exercise_of(name, solutions) or name
+        if data.get("grade") or data.get("comment"):
+            found.setdefault(exercise, []).append(data)
+    return found
 
 
 def harmless(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:

@@ -110,13 +110,10 @@ class RestoreCells(NbGraderPreprocessor):
         """The cells of a notebook as the gradebook keeps them."""
         with Gradebook(db_url) as gradebook:
             cells = original_cells(gradebook.find_notebook(notebook, assignment))
-        return {name: Original(cell, self.as_released(cell)) for name, cell in cells.items()}
-
-    def as_released(self, original: NotebookNode) -> str:
-        """The source of a cell as students got it, without its hidden tests."""
-        released = NotebookNode(source=original.source)
-        remove_hidden_tests(released, self)
-        return released.source
+        released = {name: NotebookNode(source=cell.source) for name, cell in cells.items()}
+        for cell in released.values():
+            remove_hidden_tests(cell, self)
+        return {name: Original(cell, released[name].source) for name, cell in cells.items()}
 
 
 def restore(nb: NotebookNode, originals: Originals) -> list[str]:
@@ -238,7 +235,11 @@ def original_cells(notebook: Notebook) -> dict[str, NotebookNode]:
     tasks = {cell.name for cell in notebook.task_cells}
     solutions = {cell.name for cell in notebook.solution_cells}
     cells = {}
-    for source in _in_order(notebook.source_cells):
+    sources: list[SourceCell] = notebook.source_cells
+    # SaveCellsInOrder keeps the order in the ids; where nbgrader made random ones, it is the database's.
+    if all(int(source.id[:8], 16) < MOST_CELLS for source in sources):
+        sources = sorted(sources, key=lambda source: source.id)
+    for source in sources:
         data = {
             "grade_id": source.name,
             "grade": source.name in points and source.name not in tasks,
@@ -254,12 +255,6 @@ def original_cells(notebook: Notebook) -> dict[str, NotebookNode]:
         new_cell = getattr(nbformat.v4, f"new_{source.cell_type}_cell")
         cells[source.name] = new_cell(source.source, metadata={"nbgrader": data})
     return cells
-
-
-def _in_order(cells: Sequence[SourceCell]) -> list[SourceCell]:
-    """In the order that ``SaveCellsInOrder`` kept; in the database's, where nbgrader made random ids."""
-    kept = all(int(cell.id[:8], 16) < MOST_CELLS for cell in cells)
-    return sorted(cells, key=lambda cell: cell.id) if kept else list(cells)
 
 
 def mark(cell: NotebookNode, remark: str) -> None:
