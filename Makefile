@@ -53,10 +53,6 @@ define check-python
 "make $(MAKECMDGOALS) BASE=/path/to/python3.12" >&2; exit 1; }
 endef
 
-define check-bundle
-@test -z "$(BUNDLE)" || "$(BASE)" -c 'from autograder.authoring.bundle import require_fit; require_fit("$(BUNDLE)")'
-endef
-
 define check-venv
 @"$(BASE)" -c 'import ensurepip, venv' 2>/dev/null || \
 { echo "error: $(BASE) has no venv module. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
@@ -64,11 +60,12 @@ endef
 
 # After the words of pip, which in most cases are many.
 define or-say
-|| { echo "error: not everything could be installed, for the reason above. It takes a network (or the archive of" \
-"make bundle) and 7 GB on the disk. Then call make again." >&2; exit 1; }
+|| { echo "error: not everything could be installed, for the reason above. $(if $(BUNDLE),These wheels are for \
+$$(cat $(BUNDLE)). Another Python is used with: make lab BASE=/path/to/python,It takes a network (or the archive of \
+make bundle) and 7 GB on the disk. Then call make again.)" >&2; exit 1; }
 endef
 
-.PHONY: help lab programs test test-all test-on test-gpu check notebooks new-chapter links release rehearsal grade watch report similar term gradescope hub bench fuzz screens record gpu gpu-wheels site bundle constraints clean
+.PHONY: help lab programs test test-all test-on test-gpu check notebooks new-chapter rehearsal grade watch report similar term gradescope hub bench fuzz screens record gpu gpu-wheels site bundle constraints clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sed \
@@ -109,12 +106,6 @@ check: $(READY) ## style, types, imports, drift, leaks, fast tests (@check@)
 
 notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARGS=--all for more)
 	@$(RUN) -m autograder notebooks $(ARGS)
-
-links: $(READY) ## write the repository's address everywhere: make links REPO=owner/name
-	@$(RUN) -m autograder links "$(REPO)"
-
-release: $(READY) ## make a version, a commit and a tag: make release VERSION=1.2.0
-	@$(RUN) -m autograder release "$(VERSION)"
 
 new-chapter: $(READY) ## start a chapter with its exercises: make new-chapter NAME=20_topic
 	@$(RUN) -m autograder new-chapter '$(NAME)'
@@ -158,7 +149,7 @@ record: $(READY) ## run the chapters and record this machine's timings in data/t
 	@$(RUN) -m autograder record $(ARGS)
 
 bundle: $(READY) ## make one archive in build/ from which `make lab` works without a network
-	@$(RUN) -m autograder bundle
+	@.ci/bundle "$(or $(PYTHON),.venv/bin/python)" $(CONSTRAINTS)
 
 # Warnings count as errors: a link that leads nowhere is one. The network is not needed.
 # A machine with a GPU may have no network: what its own Python lacks comes from the folder of `make gpu-wheels`.
@@ -202,7 +193,6 @@ WITH_UV = .venv/bin/python -m pip install --quiet $(CONSTRAINTS) uv && \
 
 .venv/ready: pyproject.toml constraints.txt $(BUNDLE)
 	$(check-python)
-	$(check-bundle)
 	$(check-venv)
 	"$(BASE)" -m venv .venv $(if $(wildcard .venv/unfinished),--clear) $(or-say)
 	@touch .venv/unfinished $(or-say)
@@ -214,7 +204,6 @@ ifneq ($(PYTHON),)
 # The environment's own marker file makes a new environment at the same place count as new.
 $(READY): pyproject.toml $(BUNDLE) $(subst $(space),\ ,$(shell ls "$(BIN)/../pyvenv.cfg" 2>/dev/null))
 	$(check-python)
-	$(check-bundle)
 	@"$(PYTHON)" -m pip --version >/dev/null || { echo "error: the environment of $(PYTHON) has no pip." >&2; exit 1; }
 	@"$(PYTHON)" .ci/keep_torch.py > $@.txt
 	"$(PYTHON)" -m pip install --constraint $@.txt $(COURSE) $(or-say)

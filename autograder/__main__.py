@@ -43,11 +43,8 @@ def main(argv: list[str] | None = None) -> int:
         return command.main(rest)
     if rest:
         parser.error(f"unknown arguments: {' '.join(rest)}")
-    if arguments.command == "bundle":
-        return import_module("autograder.authoring.bundle").main()
 
-    from autograder.authoring import builder, links, release
-    from autograder.authoring.git import GitError
+    from autograder.authoring import builder
 
     try:
         root = builder.find_root()
@@ -59,18 +56,8 @@ def main(argv: list[str] | None = None) -> int:
                 if arguments.check
                 else builder.record(root, arguments.names)
             )
-        if arguments.command == "release":
-            release.make_release(root, arguments.version)
-            print(
-                f"Version {arguments.version} is committed and tagged; git push --follow-tags publishes it."
-            )
-            return 0
-        if arguments.command == "links":
-            changed = links.move(root, arguments.repository)
-            print(f"{links.address(root)}: {len(changed)} files changed")
-            return 0
         return builder.make_notebooks(root, arguments.names, arguments.all)
-    except (builder.BuildError, links.LinksError, release.ReleaseError, GitError) as error:
+    except builder.BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 
@@ -121,30 +108,12 @@ def _parser() -> argparse.ArgumentParser:
         "--check", type=Path, metavar="FILE", help="say whether a record is whole and plausible"
     )
 
-    links = commands.add_parser(
-        "links",
-        help="write the repository's address everywhere",
-        description="Write the repository's address into pyproject.toml, the pages and the notebooks.",
-    )
-    links.add_argument(
-        "repository", nargs="?", default="", metavar="OWNER/NAME", help="as in ada/fast-pytorch"
-    )
-
-    release = commands.add_parser(
-        "release",
-        help="make a version",
-        description="Write the version where it is said, commit, and tag. Nothing is sent anywhere.",
-    )
-    release.add_argument("version", nargs="?", default="", metavar="VERSION", help="as in 1.2.0")
-
     new_chapter = commands.add_parser(
         "new-chapter",
         help="start a chapter with its exercises",
         description="Write the scripts of a small, complete chapter, for its author to replace the contents.",
     )
     new_chapter.add_argument("name", metavar="NAME", help="two digits and lower-case words, as in 20_topic")
-
-    commands.add_parser("bundle", help="make one archive that installs and runs without a network")
 
     # Their own options, --help too, are read by these commands themselves.
     commands.add_parser("grade", add_help=False, help="grade a class, in parallel")

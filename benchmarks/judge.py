@@ -46,10 +46,11 @@ from autograder.judging.outcome import MIME
 from autograder.measuring.decide import FAR, decide
 from autograder.measuring.device import provenance
 from autograder.measuring.duel import fresh_inputs, interleave
-from autograder.sandbox import Sandbox
+from autograder.sandbox import PlannedCell, Sandbox
 from autograder.sandbox.racing.launches import MOST_LAUNCHES
 from autograder.sandbox.racing.timed_race import ERRORS
 from autograder.sandbox.walls import linux
+from autograder.sandbox.wire.messages import Role
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = "the judge that grades"
@@ -261,11 +262,12 @@ def grade(box: Sandbox, given: str, answer: str, asked: float) -> dict:
 
     Where the machine was too uneven to judge, the race is put off: "undecided", and there are no logs.
     """
-    roles = [("given", given), ("student", answer), ("test", TEST.format(asked=asked))]
-    cells = [
-        {"index": i, "role": role, "source": source, "grade_id": f"c{i}", "exercise": f"c{i}"}
-        for i, (role, source) in enumerate(roles)
+    roles: list[tuple[Role, str]] = [
+        ("given", given),
+        ("student", answer),
+        ("test", TEST.format(asked=asked)),
     ]
+    cells = [PlannedCell(i, role, source, f"c{i}", f"c{i}") for i, (role, source) in enumerate(roles)]
     done = box.run(cells, assignment="bench", cell_seconds=600)
     card = next(output["data"][MIME] for output in done.outputs[2] if MIME in output.get("data", {}))
     if not card.get("laps"):

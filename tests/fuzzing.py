@@ -30,11 +30,12 @@ from autograder.authoring.builder import build
 from autograder.nbgrader_plugin.execute import put_outputs
 from autograder.nbgrader_plugin.feedback import HideTests
 from autograder.nbgrader_plugin.patches import remove_hidden_tests
+from autograder.nbgrader_plugin.points import ReadVerdicts
 from autograder.nbgrader_plugin.restore import Original, restore
 from autograder.nbgrader_plugin.submissions import problem_of, read_or_explain
-from autograder.nbgrader_plugin.verdicts import ReadVerdicts
-from autograder.roles import is_test, unusual_words
+from autograder.roles import is_test
 from autograder.sandbox import Executed, plan
+from autograder.sandbox.submissions.suspicious_words import unusual_words
 from autograder.sandbox.wire import decode, messages
 from autograder.sandbox.wire.channel import Channel, Frame, Gone, Malformed, TooLate
 from autograder.sandbox.wire.encode import Inputs
@@ -91,9 +92,9 @@ def is_graded(content: bytes) -> None:
     cells = [] if problem_of(read) else plan(read)
     msgspec.msgpack.encode(cells)
     for cell in cells:
-        if cell["role"] == "student":
-            unusual_words(cell["source"])
-    put_outputs(read, Executed(sources={cell["index"]: cell["source"] for cell in cells}), LOG)
+        if cell.role == "student":
+            unusual_words(cell.source)
+    put_outputs(read, Executed(sources={cell.index: cell.source for cell in cells}), LOG)
     read, _ = ReadVerdicts().preprocess(read, {})
     assert sum(map(is_test, read.cells)) == sum(map(is_test, notebook().cells))
     assert all("0.0" in str(cell.outputs[-1]) for cell in filter(is_test, read.cells))

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from programs import git
 
 from autograder.authoring import builder
-from autograder.authoring.git import git
 
 ROOT = Path(__file__).resolve().parent.parent
 # Scripts; those of the numbered chapters begin with a digit.
 COURSE = builder.chapter_sources(ROOT)
 SOLUTIONS = builder.solution_sources(ROOT)
 CHAPTERS = [path.stem for path in COURSE if path.stem[0].isdigit()]
-EXERCISES = [builder.exercise_notebook(source, ROOT) for source in SOLUTIONS]
+EXERCISES = [ROOT / "exercises" / path.stem / f"{path.stem}.ipynb" for path in SOLUTIONS]
 
 
 @cache

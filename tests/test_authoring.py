@@ -268,13 +268,13 @@ def test_what_decides_no_claim_ends_make_notebooks_with_one_sentence(course, cap
 
 @pytest.fixture
 def ran(course, monkeypatch):
-    """The course with a chapter that has run, though without the cell for Colab; nothing can run now."""
+    """The course with a chapter that has run, with an older cell for Colab; nothing can run now."""
     (course / "solutions/01_one/01_one.py").unlink()
     made = builder.build(course / "course/01_one.py")
-    del made.cells[0]
+    made.cells[0].source = "# older"
     for number, cell in enumerate(builder.code_cells(made), 1):
         shown = nbformat.v4.new_output("execute_result", {"text/plain": "kept"}, execution_count=number)
-        cell.execution_count, cell.outputs = number, [shown]
+        cell.execution_count, cell.outputs = number, [shown] if number > 1 else []
     nbformat.write(made, course / "course/01_one.ipynb")
 
     monkeypatch.setattr(builder, "execute", Mock(side_effect=builder.BuildError("was run")))

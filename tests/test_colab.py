@@ -15,11 +15,12 @@ from other_versions import execute, python_with
 from programs import commit, python, run
 from repository import ROOT, all_files, copy_files
 
-from autograder.authoring import builder, links
+from autograder.authoring import builder
+from autograder.authoring.address import address
 from autograder.authoring.answers import answers_to, submission
 from autograder.authoring.colab import SOURCE
 
-ADDRESS = links.address(ROOT)
+ADDRESS = address(ROOT)
 # What a Python of this Colab does at its start: it loads `google.colab`, and writes down which programs it
 # starts.
 AT_START = """\

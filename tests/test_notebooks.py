@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from repository import CHAPTERS, COURSE, EXERCISES, ROOT, SOLUTIONS, built, notebook
 
-from autograder.authoring import builder, links
+from autograder.authoring import builder
+from autograder.authoring.address import address
 from autograder.authoring.answers import points_of
 from autograder.authoring.colab import SOURCE, is_colab_cell
-from autograder.roles import ways_inside, words_of_sharing
+from autograder.sandbox.submissions.suspicious_words import ways_inside, words_of_sharing
 from autograder.teaching import course_map
 
 
@@ -40,9 +41,9 @@ def test_notebooks_are_current():
 
 @pytest.mark.slow
 def test_exercises_are_what_nbgrader_makes():
-    released = builder.release(SOLUTIONS, ROOT)
-    assert not released.failed, released.log
-    for name, files in released.files.items():
+    released, log = builder.release(SOLUTIONS, ROOT)
+    assert all(released.values()), log
+    for name, files in released.items():
         folder = ROOT / "exercises" / name
         found = [path for path in folder.rglob("*") if path.is_file() and path.parent.name[0] != "."]
         on_disk = {path.relative_to(folder): path.read_bytes() for path in found}
@@ -102,7 +103,7 @@ def test_the_first_cell_knows_where_the_notebook_is():
     for path in COURSE + SOLUTIONS + EXERCISES:
         first, *others = notebook(path).cells
         folder = path.parent.relative_to(ROOT).as_posix().replace("solutions/", "exercises/")
-        right = first.source == SOURCE.format(address=links.address(ROOT), folder=folder)
+        right = first.source == SOURCE.format(address=address(ROOT), folder=folder)
         if not (right and is_colab_cell(first)) or any(map(is_colab_cell, others)):
             wrong.append(path.name)
     assert wrong == []

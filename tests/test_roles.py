@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from autograder.roles import unusual_words, ways_inside, words_of_sharing
+from autograder.sandbox.submissions.suspicious_words import unusual_words, ways_inside, words_of_sharing
 
 # Code, and the names in it by which one could change what is counted.
 WAYS = {

@@ -16,8 +16,7 @@ from programs import PATIENCE, printed, run
 from repository import CHAPTERS, EXERCISES, ROOT, SOLUTIONS, notebook
 from test_leaks import plain, split, tells
 
-from autograder.authoring.links import address as course_address
-from autograder.authoring.links import repository
+from autograder.authoring.address import address as course_address
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +99,7 @@ def test_cells_for_other_places_are_left_out(pages, site):
 
 
 def test_launch_buttons(pages, site):
-    owner_and_name = repository(ROOT)
+    owner_and_name = course_address(ROOT).removeprefix("https://github.com/")
     for path in (path.relative_to(ROOT) for path in NOTEBOOKS):
         links = attributes(pages[site / path.with_suffix(".html")], "href")
         assert f"https://mybinder.org/v2/gh/{owner_and_name}/main?urlpath=lab/tree/{path.as_posix()}" in links

@@ -18,7 +18,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 
 import jupytext
@@ -27,9 +28,9 @@ from nbformat import NotebookNode
 
 from ..roles import is_test
 from . import records
+from .address import address, write_address
 from .colab import colab_cell, is_colab_cell
 from .headers import apply_header, lighter
-from .links import address
 from .sources import BuildError, chapter_sources, find_root, solution_sources
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -52,11 +53,6 @@ _ABSOLUTE = re.compile(
 _SUM = re.compile(r"\b(\d+(?:\.\d+)?) points, about \d+ minutes\b")
 # A picture within HTML: its letters mean nothing, and there are very many of them.
 _PICTURE = re.compile(r'(src="data:[^"]*")')
-
-
-def exercise_notebook(solution: Path, root: Path) -> Path:
-    """The students' notebook that is made from one solution."""
-    return root / "exercises" / solution.stem / f"{solution.stem}.ipynb"
 
 
 def build(source: Path) -> NotebookNode:
@@ -96,23 +92,18 @@ def build(source: Path) -> NotebookNode:
 
 def _place_of_readers(source: Path) -> str | None:
     """The folder in which readers have the notebook of a chapter or of a solution; None for other scripts."""
-    try:
-        folder = source.resolve().parent.relative_to(find_root(source.parent)).as_posix()
-    except BuildError:
-        return None
-    if folder == f"solutions/{source.stem}":
+    *_, above, folder, _ = source.resolve().parts
+    if (above, folder) == ("solutions", source.stem):
         return f"exercises/{source.stem}"  # what becomes of the solution
     return folder if folder == "course" else None
 
 
-def inputs(notebook: NotebookNode) -> dict:
+def inputs(notebook: NotebookNode) -> NotebookNode:
     """All of a notebook except what running it adds (outputs and execution counts)."""
-    cells = [
-        {"id": cell.get("id"), "type": cell.cell_type, "source": cell.source, "metadata": cell.metadata}
-        for cell in notebook.cells
-    ]
-    version = (notebook.nbformat, notebook.nbformat_minor)
-    return {"version": version, "metadata": notebook.metadata, "cells": cells}
+    bare = deepcopy(notebook)
+    for cell in code_cells(bare):
+        cell.outputs, cell.execution_count = [], None
+    return bare
 
 
 def is_current(notebook: Path, fresh: NotebookNode) -> bool:
@@ -127,23 +118,14 @@ def keep_outputs(fresh: NotebookNode, notebook: Path, root: Path) -> bool:
     """
     if not notebook.is_file():
         return False
-    saved = nbformat.read(notebook, as_version=4)
-    counts = [cell.execution_count for cell in code_cells(saved)]
-    ran = [cell for cell in code_cells(saved) if not is_colab_cell(cell)]
-    runs = [cell for cell in code_cells(fresh) if not is_colab_cell(cell)]
-    if [cell.source for cell in ran] != [cell.source for cell in runs]:
+    ran, runs = code_cells(nbformat.read(notebook, as_version=4)), code_cells(fresh)
+    before, now = ([cell.source for cell in cells if not is_colab_cell(cell)] for cells in (ran, runs))
+    from_top_to_bottom = [cell.execution_count for cell in ran] == list(range(1, len(runs) + 1))
+    raised = any(output.output_type == "error" for cell in ran for output in cell.outputs)
+    if before != now or not from_top_to_bottom or raised:
         return False
-    if counts != list(range(1, len(counts) + 1)):  # not from top to bottom
-        return False
-    if any(output.output_type == "error" for cell in ran for output in cell.outputs):
-        return False
-    for before, cell in zip(ran, runs, strict=True):
-        cell.outputs = before.outputs
-    for number, cell in enumerate(code_cells(fresh), 1):
-        cell.execution_count = number
-        for output in cell.outputs:
-            if "execution_count" in output:
-                output.execution_count = number
+    for old, cell in zip(ran, runs, strict=True):
+        cell.outputs, cell.execution_count = old.outputs, old.execution_count
     try:
         tidy_outputs(fresh, root)
     except BuildError:
@@ -190,7 +172,8 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
         try:
             client.execute(env=env)
         except CellExecutionError as error:
-            where = f"{_where(notebook, current)}{_line(error.traceback)}"
+            line = line_that_raised(error.traceback)
+            where = f"{_where(notebook, current)}{f', line {line[1]!r}' if line else ''}"
             raise BuildError(f"{where}: {error.ename}: {error.evalue}") from None
         except CellTimeoutError:
             raise BuildError(f"{_where(notebook, current)}: more than {SECONDS_A_CELL} s") from None
@@ -227,18 +210,10 @@ def output_texts(cell: NotebookNode) -> list[str]:
     return ["".join(_PICTURE.split(holder[key])[::2]) for holder, key in _texts(cell)]
 
 
-@dataclass(frozen=True)
-class Release:
-    """What `nbgrader generate_assignment` made of solutions."""
-
-    files: dict[str, dict[Path, bytes]]  # assignment → {file in its folder: content}
-    failed: list[str]
-    log: str
-
-
-def release(sources: Iterable[Path], root: Path) -> Release:
+def release(sources: Iterable[Path], root: Path) -> tuple[dict[str, dict[Path, bytes]], str]:
     """Make the students' versions of solutions, as `nbgrader generate_assignment` makes them.
 
+    Gives the files of each assignment's folder, none where nbgrader made no notebook, and what it said.
     nbgrader runs on a throwaway copy of the solutions with the course's configuration and without a
     database, so that neither the checkout nor a gradebook is touched.
     """
@@ -251,9 +226,8 @@ def release(sources: Iterable[Path], root: Path) -> Release:
             nbformat.write(build(source), folder / f"{source.stem}.ipynb")
         shutil.copy(root / "nbgrader_config.py", course)
         log = _generate_assignments(course)
-        files = {source.stem: _files(course / "exercises" / source.stem) for source in sources}
-    made = {name: found for name, found in files.items() if Path(f"{name}.ipynb") in found}
-    return Release(made, [name for name in files if name not in made], log)
+        made = {source.stem: _files(course / "exercises" / source.stem) for source in sources}
+    return {name: files if Path(f"{name}.ipynb") in files else {} for name, files in made.items()}, log
 
 
 def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = False) -> int:
@@ -263,13 +237,13 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
     """
     chapters, solutions = _selected(root, list(names))
     fresh: dict[Path, NotebookNode] = {}
-    failed = False
+    failed: list[Path] = []
     for source in solutions + chapters:
         try:
             fresh[source] = build(source)
         except BuildError as error:
             print(f"error: {error}", file=sys.stderr)
-            failed = True
+            failed.append(source)
             continue
         script = source.read_text(encoding="utf-8")
         if (light := lighter(script)) != script:
@@ -278,39 +252,38 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
     # The chapters come last: the front page tells what the exercises are.
     for source in solutions:
         if source in fresh and not is_current(target := source.with_suffix(".ipynb"), fresh[source]):
-            with _Progress(target.relative_to(root)) as progress:
+            with _told(target.relative_to(root), failed):
                 nbformat.write(fresh[source], target)
-            failed |= progress.failed
     before = _stamps(root / "exercises")
     if built := [source for source in solutions if source in fresh]:
-        with _Progress(Path("exercises")) as progress:
-            released = release(built, root)
-            for name, files in released.files.items():
-                _write_folder(root / "exercises" / name, files)
-            if released.failed:
-                raise BuildError(f"nbgrader made nothing of {', '.join(released.failed)}:\n{released.log}")
-        failed |= progress.failed
+        with _told(Path("exercises"), failed):
+            released, log = release(built, root)
+            for name in filter(released.get, released):
+                _write_folder(root / "exercises" / name, released[name])
+            if nothing := [name for name, files in released.items() if not files]:
+                raise BuildError(f"nbgrader made nothing of {', '.join(nothing)}:\n{log}")
     asked, changed = everything or bool(names), before != _stamps(root / "exercises")
     for source in chapters:
         target, stale = source.with_suffix(".ipynb"), changed and source.stem in PAGES
         if source not in fresh or (is_current(target, fresh[source]) and not asked and not stale):
             continue
-        with _Progress(target.relative_to(root)) as progress:
+        with _told(target.relative_to(root), failed):
             if asked or stale or not keep_outputs(fresh[source], target, root):
                 execute(fresh[source], source.parent)
                 tidy_outputs(fresh[source], root)
             changed = True
             nbformat.write(fresh[source], target)
-        failed |= progress.failed
-    return int(failed or _write_pages(root))
+    _write_pages(root, failed)
+    return int(bool(failed))
 
 
-def _write_pages(root: Path) -> bool:
-    """Put the table of claims into the README, and list the recorded timings; whether that failed."""
+def _write_pages(root: Path, failed: list[Path]) -> None:
+    """Put the table of claims into the README, the address into pages, and list the recorded timings."""
     readme = root / "README.md"
     if not readme.is_file():
-        return False
-    with _Progress(Path("README.md")) as progress:
+        return
+    with _told(Path("README.md"), failed):
+        write_address(root)
         text = readme.read_text(encoding="utf-8")
         try:
             from ..teaching import scoreboard  # reads the claims, whose author may be at work
@@ -322,7 +295,6 @@ def _write_pages(root: Path) -> bool:
             raise BuildError(str(error)) from None
         if scored != text:
             readme.write_text(scored, encoding="utf-8")
-    return progress.failed
 
 
 def record(root: Path, names: Iterable[str] = ()) -> int:
@@ -333,13 +305,12 @@ def record(root: Path, names: Iterable[str] = ()) -> int:
     timings = root / "data" / "timings"
     timings.mkdir(parents=True, exist_ok=True)
     before = _stamps(timings)
-    failed = False
+    failed: list[Path] = []
     for source in _selected(root, list(names))[0]:
         notebook = build(source)
         if any(not is_colab_cell(cell) for cell in code_cells(notebook)):
-            with _Progress(source.relative_to(root)) as progress:
+            with _told(source.relative_to(root), failed):
                 execute(notebook, source.parent, {"AUTOGRADER_RECORD": str(timings)})
-            failed |= progress.failed
     written = [path for path, stamp in _stamps(timings).items() if before.get(path) != stamp]
     for path in written:
         print(f"wrote {path.relative_to(root)}")
@@ -353,29 +324,24 @@ def record(root: Path, names: Iterable[str] = ()) -> int:
         )
     else:
         print("no timings were written")
-    return int(failed)
+    return int(bool(failed))
 
 
-class _Progress:
-    """One line for one thing built: its name, then the seconds it took or why it failed."""
-
-    def __init__(self, name: Path):
-        self.name, self.failed = name, False
-
-    def __enter__(self) -> _Progress:
-        print(f"{self.name.as_posix():<56} ", end="", flush=True)
-        self.start = time.perf_counter()
-        return self
-
-    def __exit__(self, kind, error, trace) -> bool:
-        self.failed = isinstance(error, BuildError)
-        if kind and not self.failed:
-            print("stopped")
-            return False
-        print(f"{'failed after ' if self.failed else ''}{time.perf_counter() - self.start:.1f} s", flush=True)
-        if self.failed:
-            print(f"error: {self.name.as_posix()}: {error}", file=sys.stderr)
-        return True
+@contextmanager
+def _told(name: Path, failed: list[Path]) -> Iterator[None]:
+    """Print one line for one thing that is built: its name, then the seconds it took, or why it failed."""
+    print(f"{name.as_posix():<56} ", end="", flush=True)
+    start = time.perf_counter()
+    try:
+        yield
+        print(f"{time.perf_counter() - start:.1f} s", flush=True)
+    except BuildError as error:
+        print(f"failed after {time.perf_counter() - start:.1f} s", flush=True)
+        print(f"error: {name.as_posix()}: {error}", file=sys.stderr)
+        failed.append(name)
+    except BaseException:
+        print("stopped")
+        raise
 
 
 def _selected(root: Path, names: list[str]) -> tuple[list[Path], list[Path]]:
@@ -404,10 +370,10 @@ def _where(notebook: NotebookNode, position: int | None) -> str:
     return f"cell {cell.id} ({first.strip()[:60]!r})"
 
 
-def _line(traceback: str) -> str:
-    """The line of the cell that raised, from IPython's traceback."""
-    lines = re.findall(r"^-+> *\d+ (.*)$", re.sub(r"\x1b\[[\d;]*m", "", traceback), re.MULTILINE)
-    return f", line {lines[0].strip()!r}" if lines else ""
+def line_that_raised(traceback: str) -> tuple[str, str] | None:
+    """The number and the text of the cell's line that raised, from IPython's traceback."""
+    found = re.search(r"^-+> *(\d+) (.*)$", re.sub(r"\x1b\[[\d;]*m", "", traceback), re.MULTILINE)
+    return (found[1], found[2].strip()) if found else None
 
 
 def _texts(cell: NotebookNode) -> Iterator[tuple[dict, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 from .builder import BuildError
@@ -32,7 +31,7 @@ def new_chapter(root: Path, name: str) -> list[Path]:
     scripts = {
         root / "course" / f"{name}.py": "chapter.py",
         root / "solutions" / name / f"{name}.py": "exercises.py",
-        root / "tests" / "answers" / f"{name}.py": "answers.py",
+        root / "tests" / "answers" / f"{name}.py": "known_answers.py",
     }
     title = topic.replace("_", " ").capitalize()
     texts = {
@@ -48,14 +47,7 @@ def new_chapter(root: Path, name: str) -> list[Path]:
     if not end:
         raise BuildError(f"{index.relative_to(root)} lacks the end of its map, {END_OF_MAP!r}")
     texts[index] = f'{before}        "{name}": "what it is about",\n{end}{after}'
-    try:
-        for path, text in texts.items():
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        for path in scripts:
-            path.unlink(missing_ok=True)
-        index.write_text(page, encoding="utf-8")
-        shutil.rmtree(root / "solutions" / name, ignore_errors=True)
-        raise BuildError(f"{name} cannot be written: {error}") from None
+    for path, text in texts.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     return list(texts)

@@ -36,7 +36,8 @@ def main(argv: list[str] | None = None) -> int:
         source = root / "solutions" / options.assignment / f"{options.assignment}.py"
         if not source.exists():
             raise BuildError(f"there is no assignment {options.assignment}: {source} does not exist")
-        folder = new_folder(options.scratch)
+        folder = options.scratch or Path(tempfile.mkdtemp(prefix="rehearsal-"), "course")
+        folder.mkdir(parents=True)
     except (BuildError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -57,17 +58,6 @@ def main(argv: list[str] | None = None) -> int:
     print(f"All other files:    {folder}\n")
     print("All points are as expected." if right else "Some points are not as expected.")
     return 0 if right else 1
-
-
-def new_folder(wish: Path | None) -> Path:
-    """A new, empty folder: the one asked for, or a temporary one.
-
-    Raises OSError if it cannot be made or exists.
-    """
-    if wish is None:
-        return Path(tempfile.mkdtemp(prefix="rehearsal-"))
-    wish.mkdir(parents=True)
-    return wish.resolve()
 
 
 def _parser() -> argparse.ArgumentParser:

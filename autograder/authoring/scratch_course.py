@@ -23,7 +23,7 @@ c.Exchange.cache = {cache!r}
 
 
 class CommandFailed(Exception):
-    """An nbgrader command failed; the message holds the end of what it printed."""
+    """A command failed; the message holds the end of what it printed."""
 
 
 class ScratchCourse:
@@ -40,16 +40,11 @@ class ScratchCourse:
         # The settings of whoever runs this must not mix with the course's.
         self.environment = {"JUPYTER_CONFIG_DIR": str(self.folder / "jupyter")}
         if root is not None:
-            self._write_settings(root.resolve())
-
-    def _write_settings(self, root: Path) -> None:
-        exchange, cache = self.folder / "exchange", self.folder / "cache"
-        for path in (exchange, cache):
-            path.mkdir(parents=True, exist_ok=True)
-        settings = CONFIG.format(
-            root=str(root), folder=str(self.folder), exchange=str(exchange), cache=str(cache)
-        )
-        (self.folder / "nbgrader_config.py").write_text(settings, encoding="utf-8")
+            places = {name: str(self.folder / name) for name in ("exchange", "cache")}
+            for place in places.values():
+                Path(place).mkdir(parents=True, exist_ok=True)
+            settings = CONFIG.format(root=str(root.resolve()), folder=str(self.folder), **places)
+            (self.folder / "nbgrader_config.py").write_text(settings, encoding="utf-8")
 
     def add_assignment(self, source: Path) -> str:
         """Build an assignment's notebook from its script into this course; gives the assignment's name."""
@@ -63,33 +58,26 @@ class ScratchCourse:
 
         Raises CommandFailed if it fails.
         """
-        done = subprocess.run(
-            [sys.executable, "-m", "nbgrader", *arguments],
-            cwd=self.folder,
-            env={**os.environ, **self.environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        with self.log.open("a", encoding="utf-8") as log:
-            log.write(f"$ nbgrader {' '.join(arguments)}\n{done.stdout}\n")
-        if done.returncode:
-            end = "\n".join(done.stdout.splitlines()[-15:])
-            raise CommandFailed(f"nbgrader {' '.join(arguments)} failed; its last lines are:\n{end}")
-        return done.stdout
+        return self._run("nbgrader", *arguments, stderr=subprocess.STDOUT)
 
     def grade(self, assignment: str, *options: str) -> None:
         """Grade a class with the course's own command; its progress stays in sight.
 
         Raises CommandFailed if it fails.
         """
-        command = [sys.executable, "-m", "autograder", "grade", assignment, *options]
-        environment = {**os.environ, **self.environment}
-        done = subprocess.run(command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, text=True)
+        self._run("autograder", "grade", assignment, *options)
+
+    def _run(self, *words: str, stderr: int | None = None) -> str:
+        command, environment = [sys.executable, "-m", *words], {**os.environ, **self.environment}
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True
+        )
         with self.log.open("a", encoding="utf-8") as log:
-            log.write(f"$ python -m {' '.join(command[2:])}\n{done.stdout}\n")
+            log.write(f"$ {' '.join(words)}\n{done.stdout}\n")
         if done.returncode:
-            raise CommandFailed(f"python -m autograder grade {assignment} failed:\n{done.stdout}")
+            end = "\n".join(done.stdout.splitlines()[-15:])
+            raise CommandFailed(f"{' '.join(words)} failed; its last lines are:\n{end}")
+        return done.stdout
 
     def released(self, assignment: str) -> NotebookNode:
         """The notebook that students get."""

@@ -24,10 +24,10 @@ from sqlalchemy.exc import SAWarning
 
 from ..files import write_whole
 from ..nbgrader_plugin.extra_files import extra_files
+from ..nbgrader_plugin.points import by_cell, outcomes, save_grade
 from ..nbgrader_plugin.submissions import problem_of
-from ..nbgrader_plugin.verdicts import by_cell, outcomes, save_grade
 from ..roles import exercise_of, nbgrader_data
-from ..sandbox import Executed, Sandbox, SandboxError
+from ..sandbox import Executed, PlannedCell, Sandbox, SandboxError
 from ..show import table_text, visible
 from .course import Course, GradingError, Submission, SubmissionError
 from .engine import cells_of, choose
@@ -129,13 +129,13 @@ def judge_again(
 
 def _with_tests(
     course: Course, submission: Submission, exercise: str
-) -> tuple[Prepared, list[dict], list[int]]:
+) -> tuple[Prepared, list[PlannedCell], list[int]]:
     """The notebook that has the exercise, its cells, and the places of the tests among them."""
     for prepared in course.read(submission):
         if problem := problem_of(prepared.notebook):
             raise SubmissionError(problem)
         cells = cells_of(prepared)
-        tests = [cell["index"] for cell in cells if cell["role"] == "test" and cell["exercise"] == exercise]
+        tests = [cell.index for cell in cells if cell.role == "test" and cell.exercise == exercise]
         if tests:
             return prepared, cells, tests
     raise SubmissionError(f"it has no test of {exercise}")

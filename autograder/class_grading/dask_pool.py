@@ -21,7 +21,7 @@ import dask
 from distributed import Client, Future, KilledWorker, Worker, get_worker, rpc
 from distributed.security import Security
 
-from ..sandbox import Executed, Sandbox, SandboxError, Step
+from ..sandbox import Executed, PlannedCell, Sandbox, SandboxError, Step
 from .pool import PoolError, first_line, not_run
 
 SCHEDULER_SECONDS = 10
@@ -56,13 +56,13 @@ def warning_of(unconfined: bool, dask_worker: Worker) -> str | None:
     return sandbox.warning or sandbox.notice
 
 
-def run_cells(cells: list[dict], *, unconfined: bool, **settings: Any) -> dict:
+def run_cells(cells: list[PlannedCell], *, unconfined: bool, **settings: Any) -> dict:
     """On a worker: run a notebook's cells in the worker's Sandbox. It may be one that came late."""
     return sandbox_of(get_worker(), unconfined).run(cells, **settings).to_dict()
 
 
 def attempt(
-    run: Callable[..., dict], cells: list[dict], settings: dict[str, Any], topic: str, number: int
+    run: Callable[..., dict], cells: list[PlannedCell], settings: dict[str, Any], topic: str, number: int
 ) -> dict:
     """On a worker: what ``run`` gives, or a sentence that says why it failed there; says what is done now."""
     worker = get_worker()
@@ -81,7 +81,7 @@ class _Task:
     """A notebook that the cluster has."""
 
     job: Any
-    cells: list[dict]
+    cells: list[PlannedCell]
     tell: Callable[[Step], None]
     settings: dict[str, Any]
     tries: int = TRIES
@@ -120,7 +120,9 @@ class DaskPool:
             self.close()
             raise
 
-    def start(self, job: Any, cells: list[dict], *, tell: Callable[[Step], None], **settings: Any) -> None:
+    def start(
+        self, job: Any, cells: list[PlannedCell], *, tell: Callable[[Step], None], **settings: Any
+    ) -> None:
         number = next(self._numbers)
         self._tasks[number] = _Task(job, cells, tell, {"unconfined": self._unconfined, **settings})
         self._submit(number)

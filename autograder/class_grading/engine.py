@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from ..nbgrader_plugin.extra_files import extra_files
 from ..nbgrader_plugin.submissions import problem_of
-from ..sandbox import Executed, plan
+from ..sandbox import Executed, PlannedCell, plan
 from ..show import first_of
 from .course import Course, GradebookAway, GradingError, Submission, SubmissionError
 from .gradebook import GradebookError
@@ -39,7 +39,7 @@ class Job:
 
     submission: Submission
     prepared: Prepared | None
-    cells: list[dict]
+    cells: list[PlannedCell]
     others: int = 0  # how many more notebooks the submission has
     executed: Executed | None = None
     failure: str | None = None
@@ -166,7 +166,7 @@ def through_outages(course: Course, status: Status, act: Callable[[], Result]) -
         sleep(LOOK_SECONDS)
 
 
-def cells_of(prepared: Prepared) -> list[dict]:
+def cells_of(prepared: Prepared) -> list[PlannedCell]:
     """What is to be run of a notebook. Raises SubmissionError."""
     try:
         return [] if problem_of(prepared.notebook) else plan(prepared.notebook)
@@ -250,7 +250,7 @@ def finish(course: Course, jobs: list[Job], summary: Summary, status: Status) ->
         if notes.get("put_back"):
             summary.put_back.append(student)
         if job.executed:
-            names = {cell["index"]: cell["grade_id"] for cell in job.cells}
+            names = {cell.index: cell.grade_id or "" for cell in job.cells}
             summary.undecided += [(student, names[index]) for index in job.executed.undecided]
             if job.executed.events:
                 summary.suspicious.append(student)

@@ -21,7 +21,7 @@ from sqlalchemy.exc import SAWarning
 
 from ..files import write_whole
 from ..measuring.units import times
-from ..nbgrader_plugin.late import TABLE, LateTableError, read_table
+from ..nbgrader_plugin.late_work import TABLE, LateTableError, read_table
 from ..roles import solution_cells
 from .course import Course, GradingError
 from .report import Picture, race_picture, render

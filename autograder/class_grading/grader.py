@@ -26,8 +26,8 @@ from nbgrader.utils import setenv
 from traitlets.utils.importstring import import_item
 
 from ..nbgrader_plugin.execute import RunEveryCell, put_outputs
+from ..nbgrader_plugin.points import SaveVerdicts
 from ..nbgrader_plugin.submissions import init_notebooks, problem_of, read_or_explain
-from ..nbgrader_plugin.verdicts import SaveVerdicts
 from ..sandbox import Executed
 
 

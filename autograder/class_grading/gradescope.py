@@ -41,8 +41,8 @@ from sqlalchemy.exc import SAWarning
 from ..files import write_whole
 from ..judging.outcome import MIME
 from ..nbgrader_plugin.feedback import HideTests
+from ..nbgrader_plugin.points import as_text
 from ..nbgrader_plugin.submissions import problem_of
-from ..nbgrader_plugin.verdicts import as_text
 from ..roles import exercise_of, is_test, nbgrader_data
 from ..sandbox import Sandbox, SandboxError
 from .course import SETTINGS, Course, GradingError

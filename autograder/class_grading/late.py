@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook
 
-from ..nbgrader_plugin.late import TABLE, LateTable, LateTableError, read_table
+from ..nbgrader_plugin.late_work import TABLE, LateTable, LateTableError, read_table
 from ..show import table_text
 from .course import Course, GradingError
 

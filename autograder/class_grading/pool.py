@@ -7,7 +7,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Protocol
 
-from ..sandbox import Executed, Sandbox, Step
+from ..sandbox import Executed, PlannedCell, Sandbox, Step
 
 CLOSE_SECONDS = 5  # how long to wait for threads whose sandboxes were stopped
 
@@ -25,7 +25,9 @@ class Pool(Protocol):
     warnings: list[str]
     trouble: str | None
 
-    def start(self, job: Any, cells: list[dict], *, tell: Callable[[Step], None], **settings: Any) -> None:
+    def start(
+        self, job: Any, cells: list[PlannedCell], *, tell: Callable[[Step], None], **settings: Any
+    ) -> None:
         """Have cells run; ``wait`` gives the job back. The rest is for ``Sandbox.run``."""
 
     def wait(self) -> tuple[Any, Executed | str]:
@@ -53,14 +55,14 @@ class LocalPool:
         self.warnings += sorted({sandbox.notice for sandbox in sandboxes if sandbox.notice})
         self.trouble: str | None = None
         self._sandboxes = sandboxes
-        self._jobs: SimpleQueue[tuple[Any, list[dict], dict[str, Any]] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Any, list[PlannedCell], dict[str, Any]] | None] = SimpleQueue()
         self._done: SimpleQueue[tuple[Any, Executed | str]] = SimpleQueue()
         self._closed = False
         self._threads = [Thread(target=self._work, args=(sandbox,), daemon=True) for sandbox in sandboxes]
         for thread in self._threads:
             thread.start()
 
-    def start(self, job: Any, cells: list[dict], **settings: Any) -> None:
+    def start(self, job: Any, cells: list[PlannedCell], **settings: Any) -> None:
         self._jobs.put((job, cells, settings))
 
     def wait(self) -> tuple[Any, Executed | str]:

@@ -14,7 +14,7 @@ from statistics import fmean
 from threading import Lock
 from time import monotonic
 
-from ..sandbox import Step
+from ..sandbox import PlannedCell, Step
 from .progress_bar import length
 
 SHOWN = 3  # of those that are worked on
@@ -55,10 +55,10 @@ class Status:
         self._work = 0.0
         self._since: float | None = None
 
-    def opened(self, submission: Hashable, run: Hashable, student: str, cells: list[dict]) -> None:
+    def opened(self, submission: Hashable, run: Hashable, student: str, cells: list[PlannedCell]) -> None:
         """A notebook of a submission was read, and these cells of it are to be run."""
-        names = {cell["index"]: cell["grade_id"] or "" for cell in cells}
-        tests = frozenset(cell["index"] for cell in cells if cell["role"] == "test")
+        names = {cell.index: cell.grade_id or "" for cell in cells}
+        tests = frozenset(cell.index for cell in cells if cell.role == "test")
         with self._lock:
             self._opened.add(submission)
             self._runs[run] = _Run(student, names, tests, frozenset(names), set(names))

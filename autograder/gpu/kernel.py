@@ -7,7 +7,6 @@ process of its own, so that a notebook that hangs can be ended without harm to t
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,9 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from ..authoring.builder import build
+from ..authoring.builder import build, line_that_raised
 from ..authoring.colab import is_colab_cell
 from ..judging.outcome import MIME
-
-_COLOURS = re.compile(r"\x1b\[[\d;]*m")
-_ARROW = re.compile(r"^-+> *(\d+) (.*)$", re.MULTILINE)
 
 
 def run_script(script: Path, seconds: float) -> dict[str, Any]:
@@ -64,11 +60,10 @@ def run_script(script: Path, seconds: float) -> dict[str, Any]:
 
 
 def _error(cell: NotebookNode, output: NotebookNode) -> dict[str, str]:
-    lines = _ARROW.findall(_COLOURS.sub("", "\n".join(output.traceback)))
+    line = line_that_raised("\n".join(output.traceback))
     first = next((line for line in cell.source.splitlines() if line.strip()), "")
     name = cell.id if cell.metadata.get("nbgrader") else f"{cell.id} ({first.strip()[:60]})"
-    where = f"{lines[0][0]}: {lines[0][1].strip()}" if lines else ""
-    return {"cell": name, "line": where, "error": f"{output.ename}: {output.evalue}"[:500]}
+    return {"cell": name, "line": ": ".join(line or ()), "error": f"{output.ename}: {output.evalue}"[:500]}
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from ..measuring import store
+from ..roles import exercise_of
 
 NAME = "progress"
 DONE = {"passed", "not available"}
@@ -58,8 +59,7 @@ def exercises_in(notebook: Path) -> dict[str, dict[str, str]]:
         about, source = cell["metadata"].get("nbgrader", {}), "".join(cell["source"]).strip()
         if about.get("solution"):
             found[about["grade_id"]] = {}
-        elif about.get("grade") and tests_in(source):
-            owner = max((name for name in found if about["grade_id"].startswith(f"{name}_")), key=len)
+        elif about.get("grade") and tests_in(source) and (owner := exercise_of(about["grade_id"], found)):
             found[owner][about["grade_id"]] = source
     return found
 

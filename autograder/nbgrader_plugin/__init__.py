@@ -22,10 +22,13 @@ def configure(c: Any) -> None:
     if not shutil.which("alembic"):
         # nbgrader calls it by name, and an environment that was not activated is not on the PATH.
         os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
-    patches.list_notebooks_with(_list_notebooks)
-    patches.copy_submissions_with(copy_time_and_secret)
-    patches.read_timestamps_with(timestamp_of)
-    patches.read_entries_with(utc, comma_separated)
+    patches.replace(
+        list_notebooks=_list_notebooks,
+        copy_files=copy_time_and_secret,
+        timestamp_of=timestamp_of,
+        date=utc,
+        table=comma_separated,
+    )
     patches.protect_formgrader("autograder.nbgrader_plugin.pages.FormgraderPage")
     # Without CheckCellMetadata: RestoreCells takes nbgrader's notes on cells from the gradebook, not from the
     # submission, and checking them against their schema takes longer than running the cells.
@@ -54,11 +57,11 @@ def configure(c: Any) -> None:
         "autograder.nbgrader_plugin.execute.RunEveryCell",  # for Execute
         "nbgrader.preprocessors.IgnorePattern",
         "nbgrader.preprocessors.LimitOutput",
-        "autograder.nbgrader_plugin.verdicts.ReadVerdicts",
-        "autograder.nbgrader_plugin.verdicts.SaveVerdicts",  # for SaveAutoGrades
+        "autograder.nbgrader_plugin.points.ReadVerdicts",
+        "autograder.nbgrader_plugin.points.SaveVerdicts",  # for SaveAutoGrades
         "nbgrader.preprocessors.AssignLatePenalties",
     ]
-    c.AssignLatePenalties.plugin_class = "autograder.nbgrader_plugin.late.TableOfLateWork"
+    c.AssignLatePenalties.plugin_class = "autograder.nbgrader_plugin.late_work.TableOfLateWork"
     c.ZipCollectApp.extractor_plugin = "autograder.lms.archives.Extractor"
     c.HTMLExporter.filters.update({"highlight_code": "autograder.nbgrader_plugin.feedback.Highlight"})
     c.GenerateFeedback.exporter_class = "autograder.nbgrader_plugin.pages.FeedbackPage"

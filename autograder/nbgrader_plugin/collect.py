@@ -71,7 +71,7 @@ class Collect(ExchangeCollect):
     only: Collection[str] | None = None
 
     def init_src(self) -> None:
-        """Find the newest submission of each student."""
+        """Find the newest submission of each student; the newest that is not late, if that is asked for."""
         self.unready: set[str] = set()
         self.refused: dict[str, str] = {}
         if not self.coursedir.course_id:
@@ -84,7 +84,10 @@ class Collect(ExchangeCollect):
             if record := self._record(name):
                 found[record["username"]].append(record)
         due = self._duedate() if self.before_duedate else None
-        self.src_records = [_newest(records, due) for records in found.values()]
+        self.src_records = []
+        for records in found.values():
+            punctual = [record for record in records if due and record["timestamp"] <= due]
+            self.src_records.append(max(punctual or records, key=lambda record: record["timestamp"]))
         for name, sentence in self.refused.items():
             self.log.warning("%s: %s", ascii(name), sentence)
 
@@ -170,12 +173,6 @@ def changed_settings(directory: CourseDirectory, **values: Any) -> Iterator[None
 def inbound(exchange: ExchangeCollect) -> Path:
     """The folder in which submissions arrive."""
     return Path(exchange.root, exchange.coursedir.course_id, "inbound")
-
-
-def _newest(records: list[dict[str, Any]], due: datetime | None) -> dict[str, Any]:
-    """The newest submission of a student; the newest that is not late, if ``due`` is given and one is."""
-    punctual = [record for record in records if due and record["timestamp"] <= due]
-    return max(punctual or records, key=lambda record: record["timestamp"])
 
 
 def copy_plain_files(source: Path, target: Path, most: int) -> None:

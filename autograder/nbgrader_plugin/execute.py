@@ -6,7 +6,7 @@ import atexit
 import functools
 import logging
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -16,18 +16,10 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Float, Integer
 
 from ..roles import NOT_RUN
-from ..sandbox import Executed, Sandbox, plan
+from ..sandbox import Executed, PlannedCell, Sandbox, plan
 from .extra_files import extra_files
 from .patches import submitted_folder
 from .submissions import init_notebooks, problem_of
-
-
-class Limits(TypedDict):
-    """What one notebook may use, as ``Sandbox.run`` takes it."""
-
-    cell_seconds: float
-    notebook_seconds: float
-    most_restarts: int
 
 
 class RunEveryCell(NbGraderPreprocessor):
@@ -56,15 +48,15 @@ class RunEveryCell(NbGraderPreprocessor):
             return {}
         return extra_files(submitted_folder(converter, names["assignment"], names["student"]))
 
-    def limits(self) -> Limits:
-        """The limits that the course's settings set."""
+    def limits(self) -> dict[str, Any]:
+        """The limits that the course's settings set, as ``Sandbox.run`` takes them."""
         return {
             "cell_seconds": self.timeout,
             "notebook_seconds": self.notebook_timeout,
             "most_restarts": self.max_restarts,
         }
 
-    def run(self, cells: list[dict], assignment: str, files: dict[str, bytes | None]) -> Executed:
+    def run(self, cells: list[PlannedCell], assignment: str, files: dict[str, bytes | None]) -> Executed:
         """Run the cells now; a race that noise left undecided gets a second try."""
         box = shared_sandbox(self.without_sandbox)
         run = partial(box.run, cells, assignment=assignment, files=files, **self.limits())
@@ -86,9 +78,12 @@ def put_outputs(nb: NotebookNode, executed: Executed, log: logging.Logger) -> No
     """Put what running the cells of a notebook gave into it; suspicious events go to the log, too."""
     for event in executed.events:
         log.warning("Suspicious: cell %s: %s", event["cell"], event["what"])
+    why = "Not run: the process that judges this notebook ended before."
+    not_run = [new_output("error", ename=NOT_RUN, evalue=why, traceback=[why])]
     for number, index in enumerate(executed.sources, 1):
         nb.cells[index].execution_count = number
-        nb.cells[index].outputs = outputs_of(executed, index)
+        outputs = executed.outputs.get(index, not_run)  # there may be no record of it
+        nb.cells[index].outputs = list(map(nbformat.from_dict, outputs))
         for output in nb.cells[index].outputs:
             if output.output_type == "execute_result":
                 output.execution_count = number
@@ -103,11 +98,3 @@ def shared_sandbox(unconfined: bool) -> Sandbox:
     box = Sandbox(unconfined=unconfined)
     atexit.register(box.close)
     return box
-
-
-def outputs_of(executed: Executed, index: int) -> list[NotebookNode]:
-    """The outputs of a cell; where there is no record of it, an error that says so."""
-    if index not in executed.outputs:
-        why = "Not run: the process that judges this notebook ended before."
-        return [new_output("error", ename=NOT_RUN, evalue=why, traceback=[why])]
-    return [nbformat.from_dict(output) for output in executed.outputs[index]]

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from html import escape
 from time import perf_counter
 from typing import Any
 
+from nbconvert.filters.ansi import strip_ansi
 from nbconvert.filters.highlight import Highlight2HTML
 from nbconvert.utils.base import NbConvertBase
 from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import Float, Integer, List, Unicode
+from traitlets import List, Unicode
 
 from ..roles import is_test
 from .patches import remove_hidden_tests
 
 REMARK = "# The hidden tests are not shown."
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
+MOST_CHARACTERS = 5000  # longer cells stay without colours
+MOST_SECONDS = 2.0  # after so long, all other cells of a page do
 
 
 class HideTests(NbGraderPreprocessor):
@@ -52,11 +53,6 @@ class Highlight(NbConvertBase):
     Pygments needs hours for some texts of a hundred kilobytes, blank lines among them.
     """
 
-    most_characters = Integer(5000, help="Longer cells stay without colours.").tag(config=True)
-    most_seconds = Float(2.0, help="After so long, all other cells of a page stay without colours.").tag(
-        config=True
-    )
-
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._highlight = Highlight2HTML(pygments_lexer="ipython3", parent=self.parent)
@@ -64,7 +60,7 @@ class Highlight(NbConvertBase):
 
     def __call__(self, source: str, language: str | None = None, metadata: Any = None) -> str:
         """The code as HTML."""
-        if len(source) > self.most_characters or self._spent > self.most_seconds:
+        if len(source) > MOST_CHARACTERS or self._spent > MOST_SECONDS:
             return f'<div class="highlight"><pre>{escape(source)}</pre></div>'
         start = perf_counter()
         try:
@@ -86,7 +82,7 @@ def without(secrets: list[str], value: Any) -> Any:
         return [without(secrets, item) for item in value]
     if not isinstance(value, str):
         return value
-    plain = ANSI.sub("", value)  # colours may stand between any two words
+    plain = strip_ansi(value)  # colours may stand between any two words
     if not any(secret in plain or escape(secret) in plain for secret in secrets):
         return value
     for secret in secrets:

@@ -7,45 +7,51 @@ Formulas stay as they were written: what typesets them could draw anything anywh
 from __future__ import annotations
 
 import re
-from html import escape, unescape
+from html import escape
 
-from bleach.css_sanitizer import CSSSanitizer
-from bleach.sanitizer import Cleaner
+import nh3
 from markupsafe import Markup
 from mistune import import_plugin
 from nbconvert.filters.markdown_mistune import InvalidNotebook, IPythonRenderer, MarkdownWithMath
 from pygments.token import STANDARD_TYPES
+
+from .reading import sound
 
 # What one text may have. The time to render it grows with their squares; longer ones are shown as written.
 MOST_CHARACTERS, MOST_TAGS = 20_000, 500
 MOST_PICTURES = 20_000_000  # bytes
 
 PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
-LINK = re.compile(r"(?:https?://|mailto:|#).*", re.IGNORECASE)
 # The rest of Pygments' languages is only for those who look for a slow one.
-LANGUAGES = {
-    "python",
-    "python3",
-    "py",
-    "ipython",
-    "ipython3",
-    "pycon",
-    "bash",
-    "sh",
-    "console",
-    "json",
-    "cpp",
-}
+LANGUAGES = "python python3 py ipython ipython3 pycon bash sh console json cpp"
 CODE_CLASSES = {"highlight", *STANDARD_TYPES.values()}
 
-TEXT = "a abbr b blockquote br caption code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li"
-TEXT += " mark ol p pre q s samp small span strike strong sub summary sup table tbody td tfoot th thead tr tt"
-TEXT += " u ul"
-CARD = "b div table td tr"
+TEXT = (
+    "a abbr b blockquote br caption code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li"
+    " mark ol p pre q s samp small span strike strong sub summary sup table tbody td tfoot th thead tr tt"
+    " u ul"
+)
+ATTRIBUTES = {
+    "a": {"href", "title"},
+    "abbr": {"title"},
+    "img": {"src", "title", "alt", "width", "height"},
+    "ol": {"start"},
+    "details": {"open"},
+    **{tag: {"class"} for tag in ("div", "pre", "code", "span")},
+    **{tag: {"colspan", "rowspan", "align", "style"} for tag in ("td", "th")},
+}
+VALUES = {
+    "href": re.compile(r"(?:https?://|mailto:|#).*", re.IGNORECASE),
+    "src": PICTURE,
+    **dict.fromkeys(("width", "height"), re.compile(r"\d{1,4}(px|%)?")),
+    **dict.fromkeys(("colspan", "rowspan"), re.compile(r"\d{1,2}")),
+    "align": re.compile("left|center|right"),
+    "start": re.compile(r"\d+"),
+}
 CARD_STYLES = (
     "background border border-left color font-size height line-height margin max-width overflow padding"
+    " text-align white-space width"
 )
-CARD_STYLES += " text-align white-space width"
 
 
 class TooMuch(Exception):
@@ -65,14 +71,19 @@ def safe_markdown(source: str, attachments: dict[str, dict[str, str]] | None = N
 def safe_html(html: str) -> Markup:
     """HTML with all but what is allowed taken out. Raises TooMuch."""
     check_size(html)
-    return _clean(html)
+    return _clean(sound(html))
 
 
 def safe_card(html: str) -> Markup:
     """The HTML of an outcome's card, with its colours."""
-    styles = CSSSanitizer(allowed_css_properties=CARD_STYLES.split())
-    attributes = {"*": ["style"], "div": ["role"], "table": ["aria-label"]}
-    return Markup(Cleaner(CARD.split(), attributes, css_sanitizer=styles, strip=True).clean(html))
+    clean = nh3.clean(
+        sound(html),
+        tags={"b", "div", "table", "td", "tr"},
+        attributes={"*": {"style"}, "div": {"role"}, "table": {"aria-label"}},
+        filter_style_properties=set(CARD_STYLES.split()),
+        clean_content_tags=set(),
+    )
+    return Markup(clean)
 
 
 def as_written(text: str) -> Markup:
@@ -116,40 +127,25 @@ class _Renderer(IPythonRenderer):
 
     def block_code(self, code: str, info: str | None = None) -> str:
         language = (info or "").split(maxsplit=1)[:1]
-        return super().block_code(code, language[0] if set(language) & LANGUAGES else None)
-
-    def table_cell(self, text: str, align: str | None = None, head: bool = False) -> str:
-        tag = "th" if head else "td"
-        return f"<{tag}{f' align={align}' if align else ''}>{text}</{tag}>"
+        return super().block_code(code, language[0] if set(language) & set(LANGUAGES.split()) else None)
 
 
 def _clean(html: str) -> Markup:
-    protocols = ("http", "https", "mailto", "data")
-    return Markup(Cleaner(TEXT.split(), _allowed, protocols, strip=True).clean(html))
+    clean = nh3.clean(
+        html,
+        tags=set(TEXT.split()),
+        attributes=ATTRIBUTES,
+        attribute_filter=_held,
+        url_schemes={"http", "https", "mailto", "data"},
+        filter_style_properties={"text-align"},
+        clean_content_tags=set(),  # of scripts and styles, the text stays
+        link_rel=None,
+    )
+    return Markup(clean)
 
 
-def _allowed(tag: str, name: str, value: str) -> bool:
-    """Whether an element may have an attribute with this value."""
-    value = unescape(value)  # bleach leaves entities as they are
-    match tag, name:
-        case "a", "href":
-            return LINK.fullmatch(value) is not None
-        case "img", "src":
-            return PICTURE.fullmatch(value) is not None
-        case (("a" | "abbr" | "img"), "title"):
-            return True
-        case "img", "alt":
-            return True
-        case "img", ("width" | "height"):
-            return re.fullmatch(r"\d{1,4}(px|%)?", value) is not None
-        case (("div" | "pre" | "code" | "span"), "class"):
-            return CODE_CLASSES.issuperset(value.split())
-        case (("td" | "th"), ("colspan" | "rowspan")):
-            return re.fullmatch(r"\d{1,2}", value) is not None
-        case (("td" | "th"), "align"):
-            return value in ("left", "center", "right")
-        case "ol", "start":
-            return value.isdecimal()
-        case "details", "open":
-            return True
-    return False
+def _held(tag: str, name: str, value: str) -> str | None:
+    """The value of an attribute that an element may have; None where it may not have this value."""
+    if name == "class":
+        return value if CODE_CLASSES.issuperset(value.split()) else None
+    return value if name not in VALUES or VALUES[name].fullmatch(value) else None

@@ -8,20 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
-from jinja2 import BaseLoader
 from markupsafe import Markup, escape
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode
-from traitlets import default
 
 from ..judging.outcome import MIME
 from ..roles import exercise_of, fetches_course, is_test, nbgrader_data
 from . import patches
 from .markdown import TooMuch, as_written, safe_card, safe_html, safe_markdown, text_size
-from .verdicts import as_text
+from .points import as_text
 
 VERDICT = "Result of the test"
 OF_A_TEST = {"error": "Error while the test ran", "execute_result": "Points"}
@@ -38,39 +35,35 @@ class SubmissionPage(HTMLExporter):
 
     kind: str
 
-    @default("template_name")
-    def _template_name_default(self) -> str:
-        return self.kind
-
-    @default("extra_template_basedirs")
-    def _extra_template_basedirs_default(self) -> list[str]:
-        return [str(patches.TEMPLATES)]
-
-    @default("extra_loaders")
-    def _extra_loaders_default(self) -> list[BaseLoader]:
-        return [patches.templates(self.kind)]
-
-    @default("default_preprocessors")
-    def _default_preprocessors_default(self) -> list[str]:
-        return []  # some obey the tags of cells, others the first line of their source
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(
+            template_name=self.kind,
+            extra_template_basedirs=[str(patches.TEMPLATES)],
+            extra_loaders=[patches.templates(self.kind)],
+            default_preprocessors=[],  # some obey the tags of cells, others the first line of their source
+            **settings,
+        )
 
     def _init_preprocessors(self) -> None:
         super()._init_preprocessors()
         self.register_preprocessor(harmless)
 
     def default_filters(self) -> Iterator[tuple[str, Any]]:
-        """nbconvert's filters, with other ones for Markdown."""
+        """nbconvert's filters, with other ones for Markdown, and one that sums the points up by exercise."""
         yield from super().default_filters()
         # A cell is HTML already; a comment is Markdown.
         yield "markdown2html", lambda text: text if isinstance(text, Markup) else safe_markdown(text)
         yield "strip_files_prefix", lambda html: html  # no link leads to a file
         yield "label", _label
+        yield "by_exercise", by_exercise
 
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[Any, dict[str, Any]]:
         """The page, and what nbconvert notes about it."""
         nb.metadata = NotebookNode()  # with a language, a title, widgets
+        resources = dict(resources or {})
+        resources |= {name: str(escape(resources[name])) for name in NAMES if resources.get(name)}
         html, resources = super().from_notebook_node(nb, resources, **options)
         return html.encode("utf-8", "replace").decode(), resources
 
@@ -80,17 +73,9 @@ class FeedbackPage(SubmissionPage):
 
     kind = "feedback"
 
-    def default_filters(self) -> Iterator[tuple[str, Any]]:
-        """Those of every page, and one that sums the points up by exercise."""
-        yield from super().default_filters()
-        yield "by_exercise", by_exercise
-
-    def from_notebook_node(
-        self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
-    ) -> tuple[Any, dict[str, Any]]:
-        """The page, and what nbconvert notes about it."""
-        nb.cells = [cell for cell in nb.cells if not fetches_course(cell)]
-        return super().from_notebook_node(nb, resources, **options)
+    def _init_preprocessors(self) -> None:
+        super()._init_preprocessors()
+        self.register_preprocessor(_without_fetching)
 
 
 class FormgraderPage(SubmissionPage):
@@ -98,44 +83,26 @@ class FormgraderPage(SubmissionPage):
 
     kind = "formgrade"
 
-    def from_notebook_node(
-        self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
-    ) -> tuple[Any, dict[str, Any]]:
-        """The page, and what nbconvert notes about it."""
-        resources = dict(resources or {})
-        resources.update({name: str(escape(resources[name])) for name in NAMES if resources.get(name)})
-        return super().from_notebook_node(nb, resources, **options)
+
+def _without_fetching(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+    nb.cells = [cell for cell in nb.cells if not fetches_course(cell)]
+    return nb, resources
 
 
-@dataclass
-class ExerciseOnPage:
-    """An exercise on a page: nbgrader's notes on its graded cells, by what tells them apart; any comment."""
+def by_exercise(nb: NotebookNode) -> dict[str, list[dict[str, Any]]]:
+    """nbgrader's notes on the graded cells of each exercise, and on the answers that have a comment.
 
-    name: str
-    cells: dict[str, dict[str, Any]] = field(default_factory=dict)
-    commented: bool = False
-
-    @property
-    def points(self) -> float:
-        return sum(data["score"] for data in self.cells.values())
-
-    @property
-    def most(self) -> float:
-        return sum(data["points"] for data in self.cells.values())
-
-
-def by_exercise(nb: NotebookNode) -> list[ExerciseOnPage]:
-    """The exercises of a graded notebook, in their order; a cell that belongs to none stands for itself."""
-    graded = {str(data["grade_id"]): data for cell in nb.cells if "grade_id" in (data := nbgrader_data(cell))}
-    solutions = [name for name, data in graded.items() if data.get("solution")]
-    found: dict[str, ExerciseOnPage] = {}
-    for grade_id, data in graded.items():
-        name = grade_id if grade_id in solutions else exercise_of(grade_id, solutions) or grade_id
-        exercise = found.setdefault(name, ExerciseOnPage(name))
-        if data.get("grade"):
-            exercise.cells[grade_id.removeprefix(f"{name}_")] = data
-        exercise.commented |= bool(data.get("comment"))
-    return [exercise for exercise in found.values() if exercise.cells or exercise.commented]
+    Both are in their order; a cell that belongs to no exercise stands for itself.
+    """
+    graded = [data for cell in nb.cells if "grade_id" in (data := nbgrader_data(cell))]
+    solutions = [data["grade_id"] for data in graded if data.get("solution")]
+    found: dict[str, list[dict[str, Any]]] = {}
+    for data in graded:
+        name = data["grade_id"]
+        exercise = name if name in solutions else exercise_of(name, solutions) or name
+        if data.get("grade") or data.get("comment"):
+            found.setdefault(exercise, []).append(data)
+    return found
 
 
 def harmless(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:

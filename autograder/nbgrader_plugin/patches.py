@@ -96,39 +96,24 @@ def check_nbgrader() -> None:
         )
 
 
-def list_notebooks_with(function: Callable[[Autograde], None]) -> None:
-    """Let every nbgrader command list what to autograde with ``function``.
+def replace(
+    *,
+    list_notebooks: Callable[[Autograde], None],
+    copy_files: Callable[[Autograde, str, str], None],
+    timestamp_of: Callable[[CourseDirectory, str], datetime | None],
+    date: Callable[[datetime | str | None], datetime | None],
+    table: Callable[[str], str],
+) -> None:
+    """Put these functions in the place of nbgrader's, for all of its commands and its formgrader.
 
-    nbgrader does that in ``init_notebooks``, from the files it finds, and its commands and its formgrader
-    create ``Autograde`` by name, so this one method is replaced.
-    """
-    Autograde.init_notebooks = function
-
-
-def copy_submissions_with(function: Callable[[Autograde, str, str], None]) -> None:
-    """Let ``function`` copy what ``Autograde`` takes over of a submission, beside its notebooks.
-
-    nbgrader copies all other files, whatever they are. Its other converters go on doing so.
+    ``list_notebooks`` says what to autograde, ``copy_files`` takes over what is beside the notebooks of a
+    submission, ``timestamp_of`` says when it was handed in. ``date`` reads dates for the gradebook, ``table``
+    the files of `nbgrader db … import`: where they raise a ValueError, the command ends with its sentence.
     """
 
     def copy(self: BaseConverter, assignment_id: str, student_id: str) -> None:
-        (function if isinstance(self, Autograde) else COPY_FILES)(self, assignment_id, student_id)
-
-    BaseConverter.init_assignment = copy
-
-
-def read_timestamps_with(function: Callable[[CourseDirectory, str], datetime | None]) -> None:
-    """Let ``function`` say when a submission was handed in; nbgrader's own stops at what it cannot read."""
-    CourseDirectory.get_existing_timestamp = function
-
-
-def read_entries_with(
-    date: Callable[[datetime | str | None], datetime | None], table: Callable[[str], str]
-) -> None:
-    """Let ``date`` read dates for the gradebook, and ``table`` the files of `nbgrader db … import`.
-
-    Where they raise a ValueError, the command ends with its sentence.
-    """
+        # nbgrader copies all files, whatever they are. Its other converters go on doing so.
+        (copy_files if isinstance(self, Autograde) else COPY_FILES)(self, assignment_id, student_id)
 
     def telling(start: Callable[[dbapp.DbBaseApp], None]) -> Callable[[dbapp.DbBaseApp], None]:
         def enter(self: dbapp.DbBaseApp) -> None:
@@ -139,6 +124,9 @@ def read_entries_with(
 
         return enter
 
+    Autograde.init_notebooks = list_notebooks
+    BaseConverter.init_assignment = copy
+    CourseDirectory.get_existing_timestamp = timestamp_of
     utils.parse_utc = date
     dbapp.open = lambda path, _mode: io.StringIO(table(path))
     for kind, start in ENTER.items():
@@ -216,11 +204,6 @@ def _open_course(self: FormgraderHandler) -> Any:
 
 def _serve_nothing(self: SubmissionFilesHandler, *_: object, **__: object) -> None:
     raise HTTPError(404, "What was handed in is not served.")
-
-
-def no_notebooks(converter: Autograde) -> None:
-    """Raises NbGraderException, with nbgrader's own advice, where nobody handed in anything."""
-    BaseConverter.init_notebooks(converter)
 
 
 def submitted_folders(converter: Autograde) -> list[str]:

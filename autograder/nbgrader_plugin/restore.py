@@ -11,13 +11,14 @@ from itertools import takewhile
 from typing import Any
 from uuid import uuid4
 
+import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry, Notebook, SourceCell
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 
 from ..roles import defined_names, is_test, nbgrader_data
 from .patches import remove_hidden_tests
-from .submissions import NEW_CELL, problem_of, rebuilt
+from .submissions import problem_of
 from .versions import changed_cells, version_of_tests
 
 MOST_CELLS = 100_000  # in one notebook
@@ -63,13 +64,13 @@ def what_changes(nb: NotebookNode, assignment: str, notebook: str, db_url: str, 
         except MissingEntry:
             return ""
         graded = len(known.submissions)
-        changed = changed_cells(original_cells(known).values(), nb.cells)
-    if not graded or not changed:
+        came_or_went, changed = changed_cells(original_cells(known).values(), nb.cells)
+    if not graded or not (came_or_went or changed):
         return ""
-    if refused := [one for one in changed if one.endswith(("(new)", "(gone)"))]:
+    if came_or_went:
         return (
             f"There are submissions of {assignment}, so nbgrader refuses to add or remove cells: "
-            f"{', '.join(refused)}. The gradebook stays as it is."
+            f"{', '.join(came_or_went)}. The gradebook stays as it is."
         )
     return (
         f"Submissions of {assignment} that are graded already: {graded}. What they were graded by changes: "
@@ -109,13 +110,10 @@ class RestoreCells(NbGraderPreprocessor):
         """The cells of a notebook as the gradebook keeps them."""
         with Gradebook(db_url) as gradebook:
             cells = original_cells(gradebook.find_notebook(notebook, assignment))
-        return {name: Original(cell, self.as_released(cell)) for name, cell in cells.items()}
-
-    def as_released(self, original: NotebookNode) -> str:
-        """The source of a cell as students got it, without its hidden tests."""
-        released = NotebookNode(source=original.source)
-        remove_hidden_tests(released, self)
-        return released.source
+        released = {name: NotebookNode(source=cell.source) for name, cell in cells.items()}
+        for cell in released.values():
+            remove_hidden_tests(cell, self)
+        return {name: Original(cell, released[name].source) for name, cell in cells.items()}
 
 
 def restore(nb: NotebookNode, originals: Originals) -> list[str]:
@@ -183,12 +181,13 @@ def _that_count(cells: Sequence[NotebookNode], order: Sequence[str]) -> tuple[di
 def _restored(cell: NotebookNode, original: Original, remarks: list[str]) -> NotebookNode:
     """The original of a locked cell; the student's answer with the original's metadata for any other."""
     data = original.cell.metadata.nbgrader
+    placed = deepcopy(original.cell)
     if not data.locked:
-        return rebuilt({**deepcopy(original.cell), "source": cell.source})
-    if cell.source.strip() != original.released.strip():
+        placed.source = cell.source
+    elif cell.source.strip() != original.released.strip():
         remarks.append(f"Cell {data.grade_id} differed from the assignment's; restoring it")
-        return marked(deepcopy(original.cell), CHANGED)
-    return deepcopy(original.cell)
+        mark(placed, CHANGED)
+    return placed
 
 
 def _deleted(original: Original, *, marks: bool) -> list[NotebookNode]:
@@ -197,8 +196,9 @@ def _deleted(original: Original, *, marks: bool) -> list[NotebookNode]:
     if not (data.locked or data.grade or data.task):
         return []
     cell = deepcopy(original.cell)
-    # A locked cell only: nbgrader tells by its source whether an answer was given.
-    return [marked(cell, DELETED) if marks and data.locked else cell]
+    if marks and data.locked:  # of others, nbgrader tells by the source whether an answer was given
+        mark(cell, DELETED)
+    return [cell]
 
 
 def _joined(
@@ -235,7 +235,11 @@ def original_cells(notebook: Notebook) -> dict[str, NotebookNode]:
     tasks = {cell.name for cell in notebook.task_cells}
     solutions = {cell.name for cell in notebook.solution_cells}
     cells = {}
-    for source in _in_order(notebook.source_cells):
+    sources: list[SourceCell] = notebook.source_cells
+    # SaveCellsInOrder keeps the order in the ids; where nbgrader made random ones, it is the database's.
+    if all(int(source.id[:8], 16) < MOST_CELLS for source in sources):
+        sources = sorted(sources, key=lambda source: source.id)
+    for source in sources:
         data = {
             "grade_id": source.name,
             "grade": source.name in points and source.name not in tasks,
@@ -248,18 +252,12 @@ def original_cells(notebook: Notebook) -> dict[str, NotebookNode]:
         }
         if source.name in points:
             data["points"] = points[source.name]
-        cells[source.name] = NEW_CELL[source.cell_type](source.source, metadata={"nbgrader": data})
+        new_cell = getattr(nbformat.v4, f"new_{source.cell_type}_cell")
+        cells[source.name] = new_cell(source.source, metadata={"nbgrader": data})
     return cells
 
 
-def _in_order(cells: Sequence[SourceCell]) -> list[SourceCell]:
-    """In the order that ``SaveCellsInOrder`` kept; in the database's, where nbgrader made random ids."""
-    kept = all(int(cell.id[:8], 16) < MOST_CELLS for cell in cells)
-    return sorted(cells, key=lambda cell: cell.id) if kept else list(cells)
-
-
-def marked(original: NotebookNode, remark: str) -> NotebookNode:
-    """A code cell with a remark in its first line; any other cell as it is."""
-    if original.cell_type == "code":
-        original.source = remark + original.source
-    return original
+def mark(cell: NotebookNode, remark: str) -> None:
+    """Put a remark into the first line of a code cell."""
+    if cell.cell_type == "code":
+        cell.source = remark + cell.source

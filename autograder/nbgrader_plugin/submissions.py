@@ -13,20 +13,21 @@ import logging
 import os
 import secrets
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
+from nbformat.v4 import new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde
+from nbgrader.converters.base import BaseConverter
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import parse_utc, rmtree
 
@@ -34,34 +35,22 @@ from . import patches
 from .reading import NotPlain, UnreadableNotebook, read_notebook, read_plain
 from .versions import version_of_files
 
-NEW_CELL = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
 TIMESTAMP = "timestamp.txt"
 MOST_TIMESTAMP = 100  # bytes
 SECRET = "submission_secret.txt"
 MOST_SECRET = 1000
 MOST_ID = 128  # characters of a student's id: the gradebook has room for so many
 MOST_ENTRIES = 10_000  # files and folders in a submission that are looked at
+# Stands in for a notebook that cannot be read.
+EXPLANATION = """\
+# This submission could not be graded
 
+{problem}
 
-def rebuilt(cell: Mapping[str, Any]) -> NotebookNode:
-    """A new cell with the same type, source and outputs; of the metadata it keeps what nbgrader needs.
+So every exercise counts **0 points**. The file itself was left as it was handed in.
 
-    nbformat's own functions for new cells check each against the schema, which takes longer than all the
-    rest.
-    """
-    kind = cell["cell_type"]
-    if kind not in NEW_CELL:
-        raise ValueError(f"there is no cell type {kind!r}")
-    # A lone surrogate is legal in JSON, but no process accepts it as text.
-    source = cell["source"].encode("utf-8", "replace").decode()
-    metadata = cell.get("metadata", {})
-    kept = {"nbgrader": metadata["nbgrader"]} if "nbgrader" in metadata else {}
-    new = {"id": uuid4().hex[:8], "cell_type": kind, "metadata": kept, "source": source}
-    if kind == "code":
-        new |= {"execution_count": None, "outputs": cell.get("outputs", [])}
-    elif "attachments" in cell:
-        new["attachments"] = cell["attachments"]
-    return nbformat.from_dict(new)
+**What to do:** open the notebook in JupyterLab, run all cells, save it under its given name, and hand it in \
+again. If it does not open there, get a new copy of the exercise and paste your solutions into it."""
 
 
 class SubmissionExporter(NotebookExporter):
@@ -93,22 +82,10 @@ def read_or_explain(path: Path, log: logging.Logger, ours: bool = False) -> Note
         notebook = read_notebook(path)
     except UnreadableNotebook as error:
         log.warning("%s: %s", path, error)
-        notebook = explanation(str(error))
+        page = new_markdown_cell(EXPLANATION.format(problem=error))
+        notebook = new_notebook(cells=[page], metadata={"autograder": {"problem": str(error)}})
     notebook.metadata.setdefault("autograder", NotebookNode())["submitted"] = version
     return notebook
-
-
-def explanation(problem: str) -> NotebookNode:
-    """A notebook that stands in for one that cannot be read, and says why it counts 0 points."""
-    text = (
-        "# This submission could not be graded\n\n"
-        f"{problem}\n\n"
-        "So every exercise counts **0 points**. The file itself was left as it was handed in.\n\n"
-        "**What to do:** open the notebook in JupyterLab, run all cells, save it under its given name, and "
-        "hand it in again. If it does not open there, get a new copy of the exercise and paste your "
-        "solutions into it."
-    )
-    return new_notebook(cells=[new_markdown_cell(text)], metadata={"autograder": {"problem": problem}})
 
 
 def problem_of(notebook: NotebookNode) -> str | None:
@@ -144,11 +121,14 @@ def init_notebooks(self: Autograde) -> None:
         if names:
             self.assignments[folder] = sorted(os.path.join(folder, name) for name in names)
     if not self.assignments and not self.refused:
-        patches.no_notebooks(self)
+        BaseConverter.init_notebooks(self)  # it raises NbGraderException, with nbgrader's own advice
     if expected and self.coursedir.notebook_id == "*":
         with only_one(Path(self.coursedir.root)) as alone:
-            if alone:  # otherwise somebody may just be working on them
-                clear_unfinished(self, [name.removesuffix(".ipynb") for name in expected])
+            for folder in self.assignments if alone else ():  # somebody else may just be working on them
+                graded = patches.autograded_folder(self, *patches.owner(self, folder))
+                if graded.exists() and unfinished(graded, [name.removesuffix(".ipynb") for name in expected]):
+                    self.log.warning("Grading was stopped before its end, so it starts again: %s", graded)
+                    rmtree(str(graded))
 
 
 def refusal(student: str) -> str | None:
@@ -173,24 +153,16 @@ def remove_links(self: Autograde, folder: Path) -> None:
 
     A submission that is a link becomes an empty one.
     """
+    found = (Path(place, name) for place, *names in os.walk(folder) for name in chain(*names))
+    for path in chain([folder], islice(found, MOST_ENTRIES)):
+        with suppress(OSError):
+            if path.is_symlink():
+                self.log.warning("A symbolic link in a submission was removed: %s", ascii(str(path)))
+                path.unlink()
     with suppress(OSError):
-        if folder.is_symlink():
-            self.log.warning("A symbolic link in a submission was removed: %s", folder)
-            folder.unlink()
-            folder.mkdir()
-    entries = 0
-    for place, folders, files in os.walk(folder):
-        for path in (Path(place, name) for name in (*folders, *files)):
-            with suppress(OSError):
-                if path.is_symlink():
-                    self.log.warning("A symbolic link in a submission was removed: %s", ascii(str(path)))
-                    path.unlink()
-        entries += len(folders) + len(files)
-        if entries > MOST_ENTRIES:
-            self.log.warning(
-                "%s has more than %s files; the others were not looked at.", folder, MOST_ENTRIES
-            )
-            return
+        folder.mkdir(exist_ok=True)
+    if next(found, None):
+        self.log.warning("%s has more than %s files; the others were not looked at.", folder, MOST_ENTRIES)
 
 
 def copy_time_and_secret(self: Autograde, assignment: str, student: str) -> None:
@@ -224,15 +196,6 @@ def timestamp_of(self: CourseDirectory, folder: str | Path) -> datetime | None:
             "%s says no time that can be read (%s), so it counts as none.", path, type(error).__name__
         )
         return None
-
-
-def clear_unfinished(self: Autograde, expected: list[str]) -> None:
-    """Remove the autograded folders of submissions that an earlier run did not grade to the end."""
-    for folder in self.assignments:
-        graded = patches.autograded_folder(self, *patches.owner(self, folder))
-        if graded.exists() and unfinished(graded, expected):
-            self.log.warning("Grading was stopped before its end, so it starts again: %s", graded)
-            rmtree(str(graded))
 
 
 def unfinished(folder: Path, notebooks: Iterable[str]) -> bool:

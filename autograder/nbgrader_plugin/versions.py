@@ -38,21 +38,24 @@ def version_of_tests(cells: Iterable[NotebookNode]) -> str:
     return _digest(json.dumps(list(_deciding(cells).items())).encode())
 
 
-def changed_cells(before: Iterable[NotebookNode], after: Iterable[NotebookNode]) -> list[str]:
-    """What of all that decides points is different, in words, one entry a cell."""
+def changed_cells(
+    before: Iterable[NotebookNode], after: Iterable[NotebookNode]
+) -> tuple[list[str], list[str]]:
+    """What of all that decides points is different, in words, an entry a cell: which cells came or went, and
+    what else changed.
+    """
     old, new = _deciding(before), _deciding(after)
-    found = [f"{name} (gone)" for name in old if name not in new]
-    for name, (code, points) in new.items():
-        if name not in old:
-            found.append(f"{name} (new)")
-            continue
-        old_code, old_points = old[name]
+    came_or_went = [f"{name} (gone)" for name in old if name not in new]
+    came_or_went += [f"{name} (new)" for name in new if name not in old]
+    changed = []
+    for name in [name for name in new if name in old]:
+        (old_code, old_points), (code, points) = old[name], new[name]
         how = [f"{_points(old_points)} → {_points(points)}"] if points != old_points else []
         how += ["other code"] if code != old_code else []
-        found += [f"{name} ({', '.join(how)})"] if how else []
-    if not found and list(old) != list(new):
-        found.append("the order of the cells")
-    return found
+        changed += [f"{name} ({', '.join(how)})"] if how else []
+    if not changed and not came_or_went and list(old) != list(new):
+        changed.append("the order of the cells")
+    return came_or_went, changed
 
 
 def _deciding(cells: Iterable[NotebookNode]) -> dict[str, tuple[str, float | None]]:

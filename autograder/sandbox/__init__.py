@@ -11,5 +11,6 @@ if not sys.platform.startswith("linux"):  # before a module is missing that only
 
 from .submissions.plan import plan
 from .submissions.supervisor import Executed, Sandbox, SandboxError, Step
+from .wire.messages import PlannedCell
 
-__all__ = ["Executed", "Sandbox", "SandboxError", "Step", "plan"]
+__all__ = ["Executed", "PlannedCell", "Sandbox", "SandboxError", "Step", "plan"]

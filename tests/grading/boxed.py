@@ -1,10 +1,13 @@
 """Cells as a sandbox takes them."""
 
+from autograder.sandbox import PlannedCell
 
-def cells(*cells: tuple[str, str], exercise: str = "", names: list[str] | None = None) -> list[dict]:
+
+def cells(*cells: tuple[str, str], exercise: str = "", names: list[str] | None = None) -> list[PlannedCell]:
     """Each of an exercise of its own where none is given; tests find these names of the student's, or all."""
     return [
-        {"index": i, "role": role, "source": source, "grade_id": f"t{i}", "exercise": exercise or f"e{i}"}
-        | ({} if names is None else {"names": names if role == "test" else []})
+        PlannedCell(
+            i, role, source, f"t{i}", exercise or f"e{i}", names if names is None or role == "test" else []
+        )
         for i, (role, source) in enumerate(cells)
     ]

@@ -15,7 +15,7 @@ from watched_class import INBOUND
 from autograder.authoring.builder import build, solution_sources
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.pool import LocalPool, Pool
-from autograder.sandbox import Sandbox
+from autograder.sandbox import PlannedCell, Sandbox
 from autograder.sandbox.submissions.plan import imported_modules, plan
 
 
@@ -91,10 +91,10 @@ def one_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
     with not_waiting_for(tmp_path_factory.mktemp("locks")), Sandbox() as sandbox:
         # It loads what the first notebook needs, so that is all that any chapter does.
         chapters = [plan(build(source)) for source in solution_sources(ROOT)]
-        given = [cell["source"] for cells in chapters for cell in cells if cell["role"] == "given"]
+        given = [cell.source for cells in chapters for cell in cells if cell.role == "given"]
         lines = [f"import {name}" for name in imported_modules(given)]
         lines.append("torch.neg(torch.ones(1, device='meta'))")
-        first = {"index": 0, "role": "given", "source": "\n".join(lines), "grade_id": "a", "exercise": None}
+        first = PlannedCell(0, "given", "\n".join(lines), "a", None)
         sandbox.run([first], assignment="all")
         sandbox.stop = lambda: None  # it does not end with the pool that it is lent to
         yield lambda _: LocalPool([sandbox])

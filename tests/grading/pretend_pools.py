@@ -17,7 +17,7 @@ from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Job, Summary, grade
 from autograder.class_grading.pool import Pool
 from autograder.judging.outcome import MIME
-from autograder.sandbox import Executed, SandboxError, Step
+from autograder.sandbox import Executed, PlannedCell, SandboxError, Step
 
 RACE = "square_hidden"  # plays the part of a race
 
@@ -56,7 +56,7 @@ def stop() -> None:
 
 
 def pretend(
-    cells: list[dict],
+    cells: list[PlannedCell],
     *,
     races: str,
     tell: Callable[[Step], None] = lambda step: None,
@@ -67,12 +67,12 @@ def pretend(
     """Takes the place of a Sandbox: full points in every test, and one cell that has to be timed."""
     tell(Step("starting"))
     for cell in cells:
-        tell(Step("running", cell["index"], 0.1))
-    done = Executed(sources={cell["index"]: cell["source"] for cell in cells}, sandboxed=True)
+        tell(Step("running", cell.index, 0.1))
+    done = Executed(sources={cell.index: cell.source for cell in cells}, sandboxed=True)
     done.seconds = dict.fromkeys(("cells", "tests", "races", "total"), 0.1)
     for cell in cells:
-        index, name = cell["index"], cell["grade_id"]
-        if cell["role"] != "test" or (only is not None and index not in only):
+        index, name = cell.index, cell.grade_id
+        if cell.role != "test" or (only is not None and index not in only):
             continue
         word, points = "passed", 1.0 + ("hidden" in name)
         if name == RACE and undecided:
@@ -88,14 +88,14 @@ def pretend(
     return done.to_dict()
 
 
-def pretend_slowly(cells: list[dict], **settings: object) -> dict:
+def pretend_slowly(cells: list[PlannedCell], **settings: object) -> dict:
     """As ``pretend``, with half a second more."""
     found = pretend(cells, **settings)
     time.sleep(0.5)
     return found
 
 
-def refused_by_one(cells: list[dict], **settings: object) -> dict:
+def refused_by_one(cells: list[PlannedCell], **settings: object) -> dict:
     """As ``pretend_slowly``, but on the first of Dask's workers it raises."""
     from distributed import get_worker
 
@@ -104,9 +104,9 @@ def refused_by_one(cells: list[dict], **settings: object) -> dict:
     return pretend_slowly(cells, **settings)
 
 
-def deadly_to_all(cells: list[dict], **settings: object) -> dict:
+def deadly_to_all(cells: list[PlannedCell], **settings: object) -> dict:
     """As ``pretend``, but bo's submission ends every worker that runs it."""
-    if any(cell["source"].endswith("# bo") for cell in cells):
+    if any(cell.source.endswith("# bo") for cell in cells):
         os.kill(os.getpid(), signal.SIGKILL)
     return pretend_slowly(cells, **settings)
 
@@ -116,7 +116,7 @@ class Pretending:
 
     warning = notice = refusal = None
 
-    def run(self, cells: list[dict], **settings: object) -> Executed:
+    def run(self, cells: list[PlannedCell], **settings: object) -> Executed:
         return Executed.from_dict(pretend_slowly(cells, **settings))
 
     def stop(self) -> None:
@@ -144,7 +144,7 @@ class Instant:
     def close(self) -> None:
         self.jobs.clear()
 
-    def start(self, job: Job, cells: list[dict], **settings: object) -> None:
+    def start(self, job: Job, cells: list[PlannedCell], **settings: object) -> None:
         student = job.submission.student
         self.log.append((settings["races"], student))
         undecided = [name for _, name in self.log].count(student) <= self.undecided

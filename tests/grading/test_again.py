@@ -18,7 +18,7 @@ from autograder.class_grading.course import Course
 from autograder.class_grading.report import page
 from autograder.class_grading.results import read_results
 from autograder.nbgrader_plugin.submissions import only_one
-from autograder.sandbox import Executed
+from autograder.sandbox import Executed, PlannedCell
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
 ADA = ("traps", "--student", "ada", "--exercise", "square")
@@ -34,9 +34,9 @@ class Pretended(Pretending):
     def begin(self) -> None:
         pass
 
-    def run(self, cells: list[dict], *, races: str, only: list[int], **settings: object) -> Executed:
+    def run(self, cells: list[PlannedCell], *, races: str, only: list[int], **settings: object) -> Executed:
         assert settings["assignment"] == "traps" and settings["cell_seconds"]
-        self.ran.append((races, [cell["grade_id"] for cell in cells if cell["index"] in only]))
+        self.ran.append((races, [cell.grade_id for cell in cells if cell.index in only]))
         data = pretend(cells, races=races, only=only, undecided=self.undecided)
         data["events"] = [{"cell": "square_check", "what": "Tried \x1b[1mthis\x1b[0m."}]
         return Executed.from_dict(data)

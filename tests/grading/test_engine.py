@@ -18,7 +18,7 @@ from autograder.class_grading import command, dask_pool, engine
 from autograder.class_grading.command import main
 from autograder.nbgrader_plugin import reading, restore
 from autograder.nbgrader_plugin.submissions import only_one
-from autograder.sandbox import Executed
+from autograder.sandbox import Executed, PlannedCell
 
 pytestmark = pytest.mark.slow  # a gradebook for each test
 
@@ -91,7 +91,7 @@ def test_what_fails_costs_one_submission_and_is_graded_next_time(course: Scratch
     class Failing(Instant):
         """Bo hands in again while it is graded."""
 
-        def start(self, job: engine.Job, cells: list[dict], **settings: object) -> None:
+        def start(self, job: engine.Job, cells: list[PlannedCell], **settings: object) -> None:
             super().start(job, cells, **settings)
             if self.log[-1] == ("now", "bo"):
                 handed_in("bo").write_text(json.dumps(answered(course.released("traps"), double="new = 1")))

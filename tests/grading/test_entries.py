@@ -15,7 +15,7 @@ from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import GradingError
 from autograder.class_grading.late import main
 from autograder.nbgrader_plugin.entries import utc
-from autograder.nbgrader_plugin.late import LateTableError, Rule, read_table
+from autograder.nbgrader_plugin.late_work import LateTableError, Rule, read_table
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
 # All have 16 points. Student -> when it was handed in, and the penalty by TABLE.

@@ -21,10 +21,10 @@ from hostile_class import ASSIGNMENT, catalogue
 from nbgrader.api import Gradebook
 from pretend_class import find, hand_in
 from pretend_pools import Instant
-from repository import copy_files
+from repository import ROOT, copy_files
 
 from autograder.__main__ import main
-from autograder.authoring import bundle
+from autograder.authoring.bundle import course_files
 from autograder.authoring.gradescope import CONTENTS
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import Course
@@ -134,11 +134,11 @@ def test_it_says_points_and_only_to_instructors_what_it_saw(tmp_path: Path, monk
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A course with the assignment of the catalogue of attacks, and another one."""
-    if not (bundle.ROOT / ".git").exists():
+    if not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout")
     here = tmp_path_factory.mktemp("checkout")
     other = "solutions/01_tensor_creation/01_tensor_creation.py"
-    copy_files(here, [*bundle.course_files(bundle.ROOT, CONTENTS), "nbgrader_config.py", other])
+    copy_files(here, [*course_files(ROOT, CONTENTS), "nbgrader_config.py", other])
     (here / "solutions" / NAME).mkdir()
     shutil.copy(ASSIGNMENT, here / "solutions" / NAME)
     (here / "course").mkdir()
@@ -166,7 +166,7 @@ def test_the_archive_holds_what_grades_and_no_more(archive: Path, checkout: Path
     assert tops == {*CONTENTS, "setup.sh", "run_autograder", "nbgrader_config.py", "gradebook.db"}
     assert modes["setup.sh"] == modes["run_autograder"] == 0o755
     everything = b"\n".join(inside.values())
-    for secret in (b"nobody else's", b"me:password", str(checkout).encode(), str(bundle.ROOT).encode()):
+    for secret in (b"nobody else's", b"me:password", str(checkout).encode(), str(ROOT).encode()):
         assert secret not in everything, secret
     assert str(Path(tempfile.gettempdir(), "gradescope-")).encode() not in everything
     assert b"TOKEN-HIDDEN" in inside["gradebook.db"] and b"TOKEN-SOLUTION" not in everything
@@ -255,7 +255,7 @@ def run(root: Path, submission: Path | None, **environment: str) -> SimpleNamesp
 def submissions(checkout: Path, place: Path, tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
     """The same submissions in a course that is graded by the ordinary command."""
     folder = tmp_path_factory.mktemp("class")
-    course = ScratchCourse(folder, bundle.ROOT)
+    course = ScratchCourse(folder, ROOT)
     assignment = course.add_assignment(checkout / "solutions" / NAME / f"{NAME}.py")
     course.nbgrader("generate_assignment", assignment)
     known, release = catalogue(), course.released(NAME)

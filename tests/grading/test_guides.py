@@ -20,8 +20,8 @@ import pytest
 from guided_term import AT_WORK, CLASS, ROOT, A, Block, Section, Term, read_guide
 from postgres import Postgres
 from pretend_class import hand_in
+from programs import git
 
-from autograder.authoring.git import git
 from autograder.class_grading.command import _parser
 from autograder.nbgrader_plugin.execute import RunEveryCell
 

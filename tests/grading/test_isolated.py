@@ -266,7 +266,7 @@ FORGING_COSTS = [
 ]
 FORGING_BOTH = [
     "from autograder.sandbox.wire import encode",
-    "import sys\nloaded = sys.modules['autograder.' + 'sandbox.encode']",
+    "import sys\nloaded = sys.modules['autograder.' + 'sandbox.wire.encode']",
 ]
 
 

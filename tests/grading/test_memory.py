@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 from boxed import cells
@@ -80,8 +81,7 @@ check(twice, like=double, on=numbers, points=1)
     if "def found" in student:
         roles += [("test", "found()")]
     work = cells(*roles, exercise="twice", names=["twice", "found"])
-    for test in work[2:]:
-        test["grade_id"] = words["name"]
+    work[2:] = [msgspec.structs.replace(test, grade_id=words["name"]) for test in work[2:]]
     return box.run(work, assignment="memory")
 
 

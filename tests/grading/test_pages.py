@@ -13,8 +13,8 @@ from autograder.authoring.colab import colab_cell
 from autograder.nbgrader_plugin import patches
 from autograder.nbgrader_plugin.markdown import safe_markdown
 from autograder.nbgrader_plugin.pages import FeedbackPage, FormgraderPage
+from autograder.nbgrader_plugin.points import card
 from autograder.nbgrader_plugin.submissions import refusal
-from autograder.nbgrader_plugin.verdicts import card
 
 EVIL = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
 ABOUT: dict[str, dict[str, Any]] = {
@@ -87,9 +87,13 @@ def test_markdown_and_comments_go_through_one_filter(page: Callable[..., Beautif
         *((f"<img src='data:image/{kind};base64,AA=='>", f"image/{kind}") for kind in ("png", "webp")),
         *((f"![a]({place})", '<img alt="a">') for place in ("https://a.b/c.png", "c.png")),
         ("![a](data:image/svg+xml;base64,AA==)", '<img alt="a">'),
-        ("<details open id=x><summary>a</summary></details>", "<details open><summary>a</summary></details>"),
-        ("a <svg><style>b</style></svg><form action=c><input name=d></form>", "<p>a b\n</p>"),
+        (
+            "<details open id=x><summary>a</summary></details>",
+            '<details open=""><summary>a</summary></details>',
+        ),
+        ("a <svg><style>b</style></svg><form action=c><input name=d></form>", "<p>a </p>"),
         ("# A title", "<h1>A title</h1>"),
+        ("<table><tr><td style='position:fixed;text-align:left'>a", '<td style="text-align:left">a'),
     ],
 )
 def test_what_markdown_may_have(written: str, shown: str) -> None:

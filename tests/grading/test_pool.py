@@ -11,7 +11,7 @@ import pytest
 from autograder.class_grading import status
 from autograder.class_grading.pool import LocalPool, PoolError
 from autograder.class_grading.status import Status
-from autograder.sandbox import Executed, SandboxError, Step
+from autograder.sandbox import Executed, PlannedCell, SandboxError, Step
 
 
 class Watched:
@@ -22,7 +22,7 @@ class Watched:
         self.notice = self.refusal = None
         self.stopped = threading.Event()
 
-    def run(self, cells: list[dict], *, name: str) -> Executed:
+    def run(self, cells: list[PlannedCell], *, name: str) -> Executed:
         self.ran.append(name)
         self.act(name)
         return Executed(sandboxed=True)
@@ -85,7 +85,7 @@ def test_the_time_left_follows_from_what_is_left_to_do(monkeypatch: pytest.Monke
     monkeypatch.setattr(status, "monotonic", lambda: clock.now)
     costs = {f"test{i}": 0.1 + (i > 15) * 3.0 for i in range(20)}
     names = [("given", None), ("student", "answer"), *(("test", name) for name in costs)]
-    cells = [{"index": i, "role": role, "grade_id": name} for i, (role, name) in enumerate(names)]
+    cells = [PlannedCell(i, role, "", name, None) for i, (role, name) in enumerate(names)]
     found = Status(60)
     began = clock.now
     estimates = []
@@ -93,9 +93,9 @@ def test_the_time_left_follows_from_what_is_left_to_do(monkeypatch: pytest.Monke
         planned = [] if broken else cells
         found.opened(number, number, f"student{number}", planned)
         for cell in planned:
-            cost = costs.get(cell["grade_id"], 0.1)
+            cost = costs.get(cell.grade_id, 0.1)
             clock.now += cost / 2  # two cores, both at work on it
-            found.tell(number, Step("running", cell["index"], cost))
+            found.tell(number, Step("running", cell.index, cost))
         found.graded += 1
         if planned:
             found.ran(number)

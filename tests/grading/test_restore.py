@@ -108,9 +108,9 @@ def test_cells_in_order_stay_where_they_are_and_a_changed_one_is_put_back_and_ma
 def test_tests_know_the_names_that_their_exercise_was_released_with() -> None:
     nb = notebook(*[name for name in NAMES if name != "a"], "b=def check(): pass\ndef helper(): pass")
     restore(nb, ORIGINALS)
-    names = {planned["grade_id"]: planned["names"] for planned in plan(nb) if planned["role"] == "test"}
+    names = {planned.grade_id: planned.names for planned in plan(nb) if planned.role == "test"}
     assert names == {"a_check": ["a"], "a_race": ["a"], "b_check": ["LIMIT", "b"]}
-    assert {planned["exercise"] for planned in plan(nb)} == {"a", "b", None}
+    assert {planned.exercise for planned in plan(nb)} == {"a", "b", None}
 
 
 def test_all_tests_of_an_exercise_test_the_same_answer() -> None:
@@ -118,9 +118,9 @@ def test_all_tests_of_an_exercise_test_the_same_answer() -> None:
     nb = notebook(*cells)
     restore(nb, ORIGINALS)
     planned = plan(nb)
-    order = [one["grade_id"] or one["source"] for one in planned]
+    order = [one.grade_id or one.source for one in planned]
     assert " ".join(order) == "setup a_given x0 a x1 x2 x3 a_check a_race x4 b_given b x5 b_check"
-    assert [nb.cells[one["index"]].source for one in planned] == [one["source"] for one in planned]
+    assert [nb.cells[one.index].source for one in planned] == [one.source for one in planned]
 
 
 @pytest.mark.slow

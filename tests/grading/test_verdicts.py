@@ -7,7 +7,7 @@ from nbgrader.utils import determine_grade
 
 from autograder.judging.outcome import MIME
 from autograder.nbgrader_plugin.feedback import HideTests
-from autograder.nbgrader_plugin.verdicts import ReadVerdicts
+from autograder.nbgrader_plugin.points import ReadVerdicts
 
 
 def cell(name: str, source: str, *outputs: NotebookNode, points: float | None = None) -> NotebookNode:

@@ -32,11 +32,11 @@ class Judging(Instant):
     def start(self, job: Job, cells: list[dict], **settings: object) -> None:
         super().start(job, cells, **settings)
         _, executed = self.jobs[-1]
-        if isinstance(executed, str) or not any("# poor" in cell["source"] for cell in cells):
+        if isinstance(executed, str) or not any("# poor" in cell.source for cell in cells):
             return
         for cell in cells:
-            if cell["role"] == "test" and cell["grade_id"].startswith("negate"):
-                shown, result = executed.outputs[cell["index"]]
+            if cell.role == "test" and cell.grade_id.startswith("negate"):
+                shown, result = executed.outputs[cell.index]
                 shown["data"][MIME] |= {"outcome": "failed", "points": 0.0}
                 result["data"]["text/plain"] = "0.0"
 

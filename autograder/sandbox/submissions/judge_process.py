@@ -17,15 +17,7 @@ from typing import Any
 from ...judging import calls
 from ...judging.outcome import MIME
 from ...measuring.selfcheck import TooNoisy
-from ...roles import (
-    NOT_RUN,
-    PROCESS_ENDED,
-    TIMED_OUT,
-    defined_names,
-    unusual_words,
-    ways_inside,
-    words_of_sharing,
-)
+from ...roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, defined_names
 from ..answers.answer_handle import AnswerHandle, Ended
 from ..answers.answer_link import AnswerLink, TimeLeft, TimeUp
 from ..answers.cells import CellShell
@@ -36,6 +28,7 @@ from ..wire.messages import CellDone, Finished, Go, PlannedCell, RunNotebook, Ti
 from ..wire.outputs import Outputs
 from .plan import modules
 from .proxies import Names
+from .suspicious_words import unusual_words, ways_inside, words_of_sharing
 
 MOST_SHOWN = 20_000_000  # characters that all cells of a student may show together
 NO_COMPILER = (

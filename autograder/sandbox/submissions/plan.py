@@ -5,52 +5,43 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from importlib.util import decode_source
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...roles import exercise_of, is_test, nbgrader_data, parsed, solution_cells
+from ..wire.messages import PlannedCell, Role
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 
-def plan(notebook: NotebookNode) -> list[dict[str, Any]]:
-    """The code cells of a restored notebook as plain data, with the fields of ``messages.PlannedCell``.
+def plan(notebook: NotebookNode) -> list[PlannedCell]:
+    """The code cells of a restored notebook, in the order in which they run.
 
-    They are in the order in which they run. That is the notebook's, but a student's cell that stands between
-    two tests of an exercise runs before these tests, so that all of them test the same answer.
-    "given" cells and "test" cells are the instructor's; whatever else there is counts as the student's.
+    That is the notebook's, but a student's cell that stands between two tests of an exercise runs before
+    these tests, so that all of them test the same answer. Cells that are "given" and "test" are the
+    instructor's; whatever else there is counts as the student's.
     """
     names = notebook.metadata.get("autograder", {}).get("names")
     exercises = solution_cells(notebook) if names is None else names
-    cells: list[dict[str, Any]] = []
-    for index, cell in enumerate(notebook.cells):
+    ordered: list[PlannedCell] = []  # from the end
+    tests: list[PlannedCell] = []  # of one exercise, and the student's cells among and before them
+    own: list[PlannedCell] = []
+    for index, cell in reversed(list(enumerate(notebook.cells))):
         if cell.cell_type != "code":
             continue
         data = nbgrader_data(cell)
-        role = "test" if is_test(cell) else "given" if data.get("locked") else "student"
+        role: Role = "test" if is_test(cell) else "given" if data.get("locked") else "student"
         name = data.get("grade_id")
         exercise = (exercise_of(name, exercises) or name) if name and role == "test" else None
-        planned = {
-            "index": index,
-            "role": role,
-            "source": cell.source,
-            "grade_id": name,
-            "exercise": exercise,
-        }
-        if names is not None:
-            planned["names"] = list(names.get(exercise, []))
-        cells.append(planned)
-    ordered: list[dict[str, Any]] = []  # from the end
-    tests: list[dict[str, Any]] = []  # of one exercise, and the student's cells among and before them
-    own: list[dict[str, Any]] = []
-    for planned in reversed(cells):
-        if tests and planned["role"] == "student":
+        known = None if names is None else list(names.get(exercise, []))
+        planned = PlannedCell(index, role, cell.source, name, exercise, known)
+        if tests and role == "student":
             own.append(planned)
             continue
-        if tests and (planned["role"], planned["exercise"]) != ("test", tests[0]["exercise"]):
+        if tests and (role, exercise) != ("test", tests[0].exercise):
             ordered += [*tests, *own]
             tests, own = [], []
-        (tests if planned["role"] == "test" else ordered).append(planned)
+        (tests if role == "test" else ordered).append(planned)
     return [*ordered, *tests, *own][::-1]
 
 

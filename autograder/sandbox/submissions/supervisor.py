@@ -18,8 +18,6 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import IO, Any, Literal
 
-import msgspec
-
 from ...judging.outcome import MIME
 from ...measuring import store
 from ...measuring.countdown import CoreTime, Countdown
@@ -190,7 +188,7 @@ class Sandbox:
 
     def run(
         self,
-        cells: list[dict[str, Any]],
+        cells: list[PlannedCell],
         *,
         assignment: str,
         races: Races = "now",
@@ -208,9 +206,8 @@ class Sandbox:
         paths; of one that is None, the student is told that it was left out. ``tell`` hears what is done now.
         Raises SandboxError where no process can be started.
         """
-        planned = msgspec.convert(cells, list[PlannedCell])
         work = RunNotebook(
-            planned, only, races, assignment, files or {}, cell_seconds, notebook_seconds, most_restarts
+            cells, only, races, assignment, files or {}, cell_seconds, notebook_seconds, most_restarts
         )
         with self._busy:
             return self._run(work, tell)

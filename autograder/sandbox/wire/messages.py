@@ -376,6 +376,9 @@ class Ready(Message, frozen=True):
     filtered: bool
 
 
+Role = Literal["given", "student", "test"]
+
+
 class PlannedCell(Struct, frozen=True, forbid_unknown_fields=True):
     """A code cell of a notebook: its place, whose it is, and the exercise that a test belongs to.
 
@@ -384,7 +387,7 @@ class PlannedCell(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     index: int
-    role: Literal["given", "student", "test"]
+    role: Role
     source: str
     grade_id: str | None
     exercise: str | None

@@ -77,32 +77,30 @@ def read_table(path: Path) -> LateTable:
     except (OSError, UnicodeDecodeError) as error:
         raise LateTableError(f"{path} cannot be read: {error}") from None
     # Lines that begin with # are remarks.
-    numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1) if _is_row(line)]
-    delimiter = ";" if numbered and ";" in numbered[0][1] else ","
-    rows = list(csv.reader((line for _, line in numbered), delimiter=delimiter))
-    if not rows:
+    numbered = [
+        (number, line)
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip(" ,;\t") and not line.lstrip().startswith("#")
+    ]
+    if not numbered:
         return LateTable({})
-    header = [name.strip().lower() for name in rows[0]]
+    delimiter = ";" if ";" in numbered[0][1] else ","
+    first, *rows = csv.reader((line for _, line in numbered), delimiter=delimiter)
+    header = [name.strip().lower() for name in first]
     wanted = ["assignment", "student", *FIGURES]
-    if unknown := [name for name in header if name not in wanted] or header[:2] != wanted[:2]:
-        what = f"has a column {unknown[0]!r}" if isinstance(unknown, list) else "begins otherwise"
+    unknown = [f"has a column {name!r}" for name in header if name not in wanted]
+    if unknown or header[:2] != wanted[:2]:
+        what = [*unknown, "begins otherwise"][0]
         raise LateTableError(f"{path} {what}; its columns are {', '.join(wanted)}.")
     lines: dict[tuple[str, str], dict[str, float]] = {}
-    for (number, _), row in zip(numbered[1:], rows[1:], strict=True):
+    for (number, _), row in zip(numbered[1:], rows, strict=True):
         given = dict(zip(header, (cell.strip() for cell in row), strict=False))
         key = given.get("assignment") or ALL, given.get("student") or ALL
+        where = f"{path}, line {number}"
         if key in lines:
-            raise LateTableError(f"{path}, line {number}: there is a line for {' and '.join(key)} already.")
-        lines[key] = {
-            name: _figure(given[name], f"{path}, line {number}: {name}")
-            for name in FIGURES
-            if given.get(name)
-        }
+            raise LateTableError(f"{where}: there is a line for {' and '.join(key)} already.")
+        lines[key] = {name: _figure(given[name], f"{where}: {name}") for name in FIGURES if given.get(name)}
     return LateTable(lines)
-
-
-def _is_row(line: str) -> bool:
-    return bool(line.strip(" ,;\t")) and not line.lstrip().startswith("#")
 
 
 def _figure(text: str, where: str) -> float:
