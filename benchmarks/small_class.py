@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import nbformat
@@ -11,9 +12,8 @@ import nbformat
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import engine
 from autograder.class_grading.course import Course
-from autograder.class_grading.pool import LocalPool
+from autograder.class_grading.pool import LocalPool, begun
 from autograder.roles import solution_cells
-from autograder.sandbox import Sandbox
 from autograder.sandbox.machine_lock import cores
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,9 +40,8 @@ def graded(
     before = Path.cwd()
     os.chdir(course.folder)
     try:
-        with Course(chapter) as opened, opened.locked():
-            sandboxes = [Sandbox() for _ in cores()]  # as many as `make grade` takes
-            summary = engine.grade(opened, connect=lambda _: LocalPool(sandboxes))
+        with Course(chapter) as opened, opened.locked(), closing(LocalPool(begun(len(cores())))) as pool:
+            summary = engine.grade(opened, connect=lambda _: pool)  # as many as `make grade` takes
     finally:
         os.chdir(before)
     return summary, course.points(chapter)

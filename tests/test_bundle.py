@@ -122,12 +122,12 @@ def test_a_bundle_installs_and_opens_without_a_network(checkout, index, tmp_path
 def test_a_full_disk_a_failing_pip_and_a_folder_without_git_are_told(checkout, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(bundle, "ROOT", checkout)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9e9, 9e9 - 1e3, 1e3))
-    assert bundle.main() == 1
+    assert bundle.main([]) == 1
     said = r"error: making a bundle takes about [\d.]+ [GM]B of disk, and .* has 0.0 MB left"
     assert re.match(said, capsys.readouterr().err)
     monkeypatch.setattr(bundle, "require_space", lambda folder: None)
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
-    assert bundle.main() == 1
+    assert bundle.main([]) == 1
     assert "error: pip could not download the wheels" in capsys.readouterr().err
     assert not list((checkout / "build").iterdir())
     with pytest.raises(bundle.BundleError, match="git does not tell which files belong to the course"):

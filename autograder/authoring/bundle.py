@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from importlib.metadata import distributions, version
 from pathlib import Path
 
+from ..command_line import CommandError, command
+
 MADE_FOR = "made-for.txt"
 ROOT = Path(__file__).resolve().parents[2]
 # What a student needs, of the files that git tracks: no solutions, no tests.
@@ -37,19 +39,14 @@ CONTENTS = (
 )
 
 
-class BundleError(Exception):
+class BundleError(CommandError):
     """A bundle that cannot be made. The message says why."""
 
 
-def main() -> int:
-    """Make the bundle for this Python and this platform in build/; returns the exit status."""
-    try:
-        bundle = make_bundle(ROOT)
-    except (BundleError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+@command("bundle", "Make one archive for this Python and this platform, in build/.")
+def main() -> None:
+    bundle = make_bundle(ROOT)
     print(f"{bundle.relative_to(ROOT)}: {_size(bundle.stat().st_size)}, for {this_python()}")
-    return 0
 
 
 def make_bundle(root: Path) -> Path:
@@ -183,7 +180,3 @@ def _system() -> tuple[str, tuple[int, ...]]:
 
 def _size(number: float) -> str:
     return f"{number / 1e9:.1f} GB" if number > 1e8 else f"{number / 1e6:.1f} MB"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from ..command_line import CommandError
 
-class GitError(Exception):
+
+class GitError(CommandError):
     """git is not there, or it refused. The message says which, in git's words."""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 
+from ..command_line import CommandError
 from .git import git
 
 # `[project.urls]` of pyproject.toml is the one place for it.
@@ -15,7 +16,7 @@ ADDRESS = re.compile(r'^Repository = "(https://github\.com/([\w.-]+/[\w.-]+))"$'
 REPOSITORY = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*/(?!\.\.?$)(?!.*\.git$)[\w.-]{1,100}", re.ASCII)
 
 
-class LinksError(Exception):
+class LinksError(CommandError):
     """The address is missing, or it cannot be changed. The message says why."""
 
 

@@ -6,6 +6,7 @@ import re
 from datetime import date
 from pathlib import Path
 
+from ..command_line import CommandError
 from .git import git
 
 VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -17,7 +18,7 @@ SAID_IN = {
 UNRELEASED = "## Unreleased\n"
 
 
-class ReleaseError(Exception):
+class ReleaseError(CommandError):
     """The release was not made, and no file was changed. The message says why."""
 
 

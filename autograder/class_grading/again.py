@@ -1,4 +1,4 @@
-"""The command ``python -m autograder again``: one exercise judged again, after a dispute.
+"""One exercise judged again, after a dispute: the command ``python -m autograder again``.
 
 The submission runs as in grading, but only the tests of this exercise judge it. The old verdict is kept
 beside the new one, the other exercises keep their points, and what was decided by hand stays.
@@ -6,11 +6,7 @@ beside the new one, the other exercises keep their points, and what was decided 
 
 from __future__ import annotations
 
-import argparse
 import difflib
-import sys
-import warnings
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -20,18 +16,18 @@ from nbformat import NotebookNode
 from nbgrader.api import Grade, Gradebook
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import determine_grade
-from sqlalchemy.exc import SAWarning
 
 from ..files import write_whole
-from ..nbgrader_plugin.extra_files import extra_files
 from ..nbgrader_plugin.submissions import problem_of
 from ..nbgrader_plugin.verdicts import by_cell, outcomes, save_grade
 from ..roles import exercise_of, nbgrader_data
-from ..sandbox import Executed, Sandbox, SandboxError
 from ..show import table_text, visible
-from .course import Course, GradingError, Submission, SubmissionError
-from .engine import cells_of, choose
+from .course import Course, Submission, SubmissionError
+from .engine import Job, cells_of, run_all
+from .gradebook import GradingError
 from .grader import Prepared
+from .pool import Pool
+from .progress import Status
 
 
 @dataclass(frozen=True)
@@ -91,10 +87,8 @@ class Dispute:
         return "\n".join([f"{self.student}, {self.exercise}:", table, *suspicious, ""])
 
 
-def judge_again(
-    course: Course, submission: Submission, exercise: str, run: Callable[..., Executed]
-) -> Dispute:
-    """Judge one exercise of a submission again; no grade changes. ``run`` is ``Sandbox.run``.
+def judge_again(course: Course, submission: Submission, exercise: str, pool: Pool) -> Dispute:
+    """Judge one exercise of a submission again; no grade changes.
 
     Raises GradingError, or SubmissionError where this submission cannot be judged again.
     """
@@ -104,11 +98,12 @@ def judge_again(
             f"it is to be graded first, because {why}: python -m autograder grade {course.assignment}"
         )
     prepared, cells, tests = _with_tests(course, submission, exercise)
-    settings = {"assignment": course.assignment, "files": extra_files(submission.folder), **course.limits}
-    executed = run(cells, races="now", only=tests, **settings)
-    if executed.undecided:
-        executed = executed.merged(run(cells, races="again", only=executed.undecided, **settings))
-    notebook = course.judged(student, prepared, executed)
+    job = Job(submission, prepared, cells, only=tests)
+    (status := Status(1)).opened(student, job, student, job.cells)
+    list(run_all(pool, [job], course, status))
+    if job.executed is None:
+        raise SubmissionError(str(job.failure))
+    notebook = course.judged(student, prepared, job.executed)
     new = {nbgrader_data(notebook.cells[index])["grade_id"]: notebook.cells[index] for index in tests}
     page = course.autograded(student) / prepared.path.name
     old = {nbgrader_data(cell).get("grade_id"): cell for cell in nbformat.read(page, as_version=4).cells}
@@ -123,7 +118,7 @@ def judge_again(
             )
             for name, cell in new.items()
         ]
-    events = [f"{event['cell'] or 'the notebook'}: {event['what']}" for event in executed.events]
+    events = [f"{event['cell'] or 'the notebook'}: {event['what']}" for event in job.executed.events]
     return Dispute(student, exercise, prepared, page, new, compared, events)
 
 
@@ -154,7 +149,7 @@ def judgement(cell: NotebookNode, points: float | None) -> Judged:
     return Judged(points or 0.0, str(card.get("outcome", "")), str(card.get("message", "")))
 
 
-def keep(course: Course, dispute: Dispute, *, new: bool) -> bool:
+def keep_verdicts(course: Course, dispute: Dispute, *, new: bool) -> bool:
     """Keep both verdicts; with ``new``, the new ones count where nobody decided by hand. Whether any does.
 
     Raises GradingError or SubmissionError where that is not possible.
@@ -193,7 +188,7 @@ def keep(course: Course, dispute: Dispute, *, new: bool) -> bool:
 
 def known_exercise(course: Course, name: str) -> str:
     """The same name, if the assignment has tests of such an exercise. Raises GradingError if it has none."""
-    with course.gradebook.shared(), Gradebook(course.db_url) as gradebook:
+    with course.opened() as gradebook:
         notebooks = gradebook.find_assignment(course.assignment).notebooks
         answers = [cell.name for notebook in notebooks for cell in notebook.solution_cells]
         tests = [cell.name for notebook in notebooks for cell in notebook.grade_cells]
@@ -206,58 +201,3 @@ def known_exercise(course: Course, name: str) -> str:
     )
     hint = f"Did you mean {close[0]}?" if close else f"It has {', '.join(there)}."
     raise GradingError(f"{course.assignment} has no exercise {name!r}. {hint}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m autograder again",
-        description="Judge one exercise of some students again, and show the old verdict beside the new one. "
-        "Points given by hand stay in any case.",
-    )
-    parser.add_argument("assignment", metavar="ASSIGNMENT")
-    parser.add_argument("--student", nargs="+", required=True, metavar="ID", help="of these")
-    parser.add_argument("--exercise", required=True, metavar="NAME", help="this one, as in one_hot")
-    parser.add_argument(
-        "--keep",
-        choices=("better", "new"),
-        help="let the new verdict count, if it gives more points or in any case (default: the old one does)",
-    )
-    parser.add_argument("--db", metavar="URL", help="the gradebook (default: the one in nbgrader_config.py)")
-    return parser
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Judge again and say both verdicts; 0 if that was possible for all, else 1 (130 if stopped by hand)."""
-    options = _parser().parse_args(argv)
-    warnings.simplefilter("ignore", SAWarning)
-    changed, failed = 0, 0
-    try:
-        with Course(options.assignment, options.db) as course, course.locked():
-            chosen = choose(course.submissions(), set(options.student))
-            exercise = known_exercise(course, options.exercise)
-            with Sandbox(unconfined=course.without_sandbox) as sandbox:
-                sandbox.begin()
-                if sandbox.warning:
-                    print(f"warning: {sandbox.warning}")
-                for submission in chosen:
-                    try:
-                        dispute = judge_again(course, submission, exercise, sandbox.run)
-                        new = options.keep == "new" or (options.keep == "better" and dispute.better)
-                        changed += keep(course, dispute, new=new)
-                        print(dispute.text(new=new))
-                    except SubmissionError as error:
-                        failed += 1
-                        print(f"error: {submission.student}: {error}", file=sys.stderr)
-    except (GradingError, SandboxError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("Stopped. What is shown above is done, and nothing else.", file=sys.stderr)
-        return 130
-    if changed:
-        print(f"The new verdict counts for {changed} of {len(chosen)}. Make and release their feedback anew.")
-    else:
-        print("No points were changed.")
-    if not options.keep:
-        print("To judge once more, and let the better verdict count: the same with --keep better")
-    return 1 if failed else 0

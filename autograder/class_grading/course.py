@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,25 +33,29 @@ from ..nbgrader_plugin.restore import original_cells
 from ..nbgrader_plugin.submissions import notes_of, only_one
 from ..nbgrader_plugin.versions import version_of_files, version_of_tests
 from ..sandbox import Executed
-from .gradebook import GradebookError, OpenGradebook, database_trouble, may_pass
+from .gradebook import GradingError, OpenGradebook
 from .grader import Grader, NotWhatRan, Prepared
-from .reasons import FORCED, NEWER, NOT_GRADED, OTHER_FILES, OTHER_TESTS, OTHER_TIME
 
 SETTINGS = "nbgrader_config.py"
 # What no other submission would survive either.
 HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 
 
-class GradingError(Exception):
-    """Grading cannot start or go on; the message says why and what to do."""
-
-
-class GradebookAway(GradingError):
-    """The gradebook cannot be used now, which may pass."""
-
-
 class SubmissionError(Exception):
     """One submission cannot be graded; a sentence for the instructor."""
+
+
+class Reason(str, Enum):
+    """Why a submission is graded, or graded again, in words that can stand after "because"."""
+
+    NOT_GRADED = "it is not graded yet"
+    NEWER = "something newer was handed in"
+    OTHER_FILES = "the submitted files changed"
+    OTHER_TIME = "the time in timestamp.txt changed"
+    OTHER_TESTS = "the tests or points changed"
+    FORCED = "--force was given"
+
+    __str__ = str.__str__
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class Course:
             self.without_sandbox = step.without_sandbox
         except TraitError as error:
             raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses: {error} Mend it.") from None
-        except (GradebookError, LateTableError) as error:
+        except LateTableError as error:
             raise GradingError(str(error)) from None
 
     def __enter__(self: Opened) -> Opened:
@@ -114,11 +119,16 @@ class Course:
                 raise
             raise GradingError(f"The course's folder cannot be written to: {error}.") from None
 
+    @contextmanager
+    def opened(self) -> Iterator[Gradebook]:
+        """nbgrader's gradebook on the one connection; what is not committed there is undone."""
+        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+            yield gradebook
+
     def submissions(self) -> list[Submission]:
         """All submissions of the assignment. Raises GradingError if it is unknown or nobody handed in."""
-        with self.gradebook.shared():
-            with Gradebook(self.db_url) as gradebook:
-                require_known(self.assignment, [known.name for known in gradebook.assignments])
+        with self.opened() as gradebook:
+            require_known(self.assignment, [known.name for known in gradebook.assignments])
             try:
                 self.grader.init_notebooks()
             except NbGraderException:
@@ -143,11 +153,7 @@ class Course:
         """The order to grade them in: a random one, so that the first tell how long the others will take."""
         return random.Random(0).sample(submissions, len(submissions))
 
-    def graded(self, submission: Submission) -> bool:
-        """Whether it has a grade for these files, handed in at this time, by these tests."""
-        return self.reason(submission) is None
-
-    def reason(self, submission: Submission, since: str = "") -> str | None:
+    def reason(self, submission: Submission, since: str = "") -> Reason | None:
         """Why a submission is to be graded; None where its grade is what grading it would give.
 
         ``since``: a grade from before that time does not count. One that notes no version, from before there
@@ -156,20 +162,18 @@ class Course:
         folder = self.autograded(submission.student)
         notes = {name: notes_of(folder / f"{name}.ipynb") for name in self.versions}
         if not all(note.get("finished") for note in notes.values()):
-            return NOT_GRADED
+            return Reason.NOT_GRADED
         new, old = self.time_of(submission.folder), self.time_of(folder)
         if new and old and new > old:
-            return NEWER
+            return Reason.NEWER
         for name, note in notes.items():
-            if "submitted" in note and note["submitted"] != version_of_files(
-                submission.folder / f"{name}.ipynb"
-            ):
-                return OTHER_FILES
+            if note.get("submitted", found := version_of_files(submission.folder / f"{name}.ipynb")) != found:
+                return Reason.OTHER_FILES
         if new and new != old:
-            return OTHER_TIME
-        if any("tests" in note and note["tests"] != self.versions[name] for name, note in notes.items()):
-            return OTHER_TESTS
-        return FORCED if any(str(note["finished"]) < since for note in notes.values()) else None
+            return Reason.OTHER_TIME
+        if any(note.get("tests", self.versions[name]) != self.versions[name] for name, note in notes.items()):
+            return Reason.OTHER_TESTS
+        return Reason.FORCED if any(str(note["finished"]) < since for note in notes.values()) else None
 
     def time_of(self, folder: Path) -> datetime | None:
         """The time (UTC) in a folder's timestamp.txt, if it can be read."""
@@ -178,7 +182,7 @@ class Course:
     @cached_property
     def due(self) -> datetime | None:
         """When the assignment is due (UTC)."""
-        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+        with self.opened() as gradebook:
             return gradebook.find_assignment(self.assignment).duedate
 
     def forced_since(self, students: Iterable[str]) -> str:
@@ -210,7 +214,7 @@ class Course:
     @cached_property
     def versions(self) -> dict[str, str]:
         """The assignment's notebooks by their names, each with the version of its tests."""
-        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+        with self.opened() as gradebook:
             return {
                 notebook.name: version_of_tests(original_cells(notebook).values())
                 for notebook in gradebook.find_assignment(self.assignment).notebooks
@@ -260,12 +264,12 @@ class Course:
             # nbgrader wraps some of the database's errors.
             for reason in _reasons(cause):
                 if isinstance(reason, DBAPIError) and not isinstance(reason, (IntegrityError, DataError)):
-                    kind = GradebookAway if may_pass(reason) else GradingError
-                    raise kind(database_trouble(reason, self.gradebook.name)) from None
+                    raise self.gradebook.trouble(reason) from None
             if isinstance(cause, OSError) and cause.errno in HOPELESS:
                 raise GradingError(
                     f"The grades of {student} cannot be written: {cause}. Make room on the disk, or give "
-                    "this account the right to write there, then start again."
+                    "this account the right to write there.",
+                    again=True,
                 ) from None
             raise SubmissionError(
                 f"nbgrader could not grade it: {type(cause).__name__}: {cause} (see {self.log})"
@@ -274,7 +278,7 @@ class Course:
     def outdone(self, students: Iterable[str]) -> list[tuple[str, str, float, float]]:
         """Where a test gives more by now than somebody gave by hand: student, test, by hand, by the test."""
         wanted = set(students)
-        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+        with self.opened() as gradebook:
             grades = gradebook.db.query(Grade).filter(Grade.auto_score > Grade.manual_score)
             return sorted(
                 (grade.student.id, grade.name, grade.manual_score, grade.auto_score)
@@ -284,7 +288,7 @@ class Course:
 
     def mean(self) -> tuple[float, float]:
         """The mean points of all who handed in, and the most that there are."""
-        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+        with self.opened() as gradebook:
             most = gradebook.find_assignment(self.assignment).max_score
             return gradebook.average_assignment_score(self.assignment), most
 
@@ -305,8 +309,7 @@ class Course:
         Raises GradingError where they cannot be read.
         """
         try:
-            lines = self._disputes.read_text(encoding="utf-8").splitlines()
-            return [json.loads(line) for line in lines]
+            return [json.loads(line) for line in self._disputes.read_text(encoding="utf-8").splitlines()]
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import MissingEntry, SubmittedAssignment
 
 from ..judging.outcome import MIME
 from ..roles import exercise_of
-from .course import Course
-from .reasons import NOT_GRADED
+from .course import Course, Reason
+from .gradebook import GradingError
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,10 @@ class Graded:
     unreadable: list[str] = field(default_factory=list)  # what was wrong with notebooks that count 0 points
     put_back: list[str] = field(default_factory=list)  # what had been done to cells of the assignment
 
+    def sum_of(self, tests: Collection[str]) -> float:
+        """The points in these tests."""
+        return sum(test.points for test in self.tests if test.name in tests)
+
 
 @dataclass
 class ClassResults:
@@ -80,13 +84,85 @@ class ClassResults:
         """The names of the test cells of an exercise."""
         return [name for name in self.most if (exercise_of(name, self.exercises) or name) == exercise]
 
-    def to_grade(self) -> dict[str, str]:
+    def seconds(self, kind: str) -> float:
+        """What was spent on all, of one kind: cells, tests, races, or the total."""
+        return sum(graded.seconds.get(kind, 0) for graded in self.graded)
+
+    # Rows for pages, which begin with the student.
+
+    def to_grade(self) -> list[tuple[str, str]]:
         """Who is not graded, or not by what counts now, and why."""
         failed = self.run.get("failed", {})
-        return self.missing | {
-            student: failed.get(student) or f"To be graded again, because {why}."
-            for student, why in self.outdated.items()
+        again = {
+            who: failed.get(who) or f"To be graded again, because {why}."
+            for who, why in self.outdated.items()
         }
+        return list((self.missing | again).items())
+
+    def unreadable(self) -> list[tuple[str, str]]:
+        """Notebooks that count 0 points, and what is wrong with them."""
+        return [(graded.student, why) for graded in self.graded for why in graded.unreadable]
+
+    def undecided(self) -> list[tuple[str, str, str]]:
+        """The tests that wait for an instructor, with the words of their cards."""
+        return [
+            (graded.student, test.name, test.message)
+            for graded in self.graded
+            for test in graded.tests
+            if test.outcome == "undecided"
+        ]
+
+    def suspicious(self) -> list[tuple[str, str, str]]:
+        """Where something suspicious was seen, and what."""
+        return [
+            (graded.student, str(event.get("cell") or "the notebook"), str(event.get("what", "")))
+            for graded in self.graded
+            for event in graded.events
+        ]
+
+    def put_back(self) -> list[tuple[str, str]]:
+        """What had been done to cells of the assignment."""
+        return [(graded.student, "\n".join(graded.put_back)) for graded in self.graded if graded.put_back]
+
+    def by_hand(self) -> list[tuple[str, str, str, str, str]]:
+        """Tests with points that somebody gave: these, those of the test, and whether the test gives more."""
+        return [
+            (
+                graded.student,
+                test,
+                f"{given:g}",
+                "none" if points is None else f"{points:g}",
+                "the test gives more by now" if (points or 0) > given else "",
+            )
+            for graded in self.graded
+            for test, (points, given) in graded.by_hand.items()
+        ]
+
+    def judged_again(self) -> list[list[str]]:
+        """Tests that were judged again: when, the old verdict and the new one, and which counts."""
+        return [
+            [
+                *map(str, (dispute["student"], test["test"], dispute["when"])),
+                *(
+                    f"{v['points']:g} points, {v['outcome']}: {v['message']}"
+                    for v in (test["before"], test["now"])
+                ),
+                str(test["counts"]),
+            ]
+            for dispute in self.disputes
+            for test in dispute["tests"]
+        ]
+
+
+def read_graded(course: Course) -> ClassResults:
+    """As ``read_results``. Raises GradingError where nothing is graded, too."""
+    results = read_results(course)
+    if not results.graded:
+        raise GradingError(
+            f"Nothing of {course.assignment} is graded yet. Run `python -m autograder grade "
+            f"{course.assignment}` first."
+        )
+    return results
 
 
 def read_results(course: Course) -> ClassResults:
@@ -97,25 +173,15 @@ def read_results(course: Course) -> ClassResults:
     most: dict[str, float] = {}
     exercises: list[str] = []
     graded, missing, outdated = [], dict(course.refused), dict[str, str]()
-    with course.gradebook.shared(), Gradebook(course.db_url) as gradebook:
+    with course.opened() as gradebook:
         for notebook in gradebook.find_assignment(course.assignment).notebooks:
             most |= {cell.name: cell.max_score for cell in notebook.grade_cells}
             exercises += [cell.name for cell in notebook.solution_cells]
         for student, why in reasons.items():
-            if why != NOT_GRADED:
+            if why is not Reason.NOT_GRADED:
                 with suppress(MissingEntry):
                     found = gradebook.find_submission(course.assignment, student)
-                    grades = [grade for book in found.notebooks for grade in book.grades]
-                    scores = {grade.name: grade.score for grade in grades}
-                    read = _read(course.autograded(student), found.score, scores, student)
-                    read.penalty = found.late_submission_penalty or 0.0
-                    read.hours_late = found.total_seconds_late / 3600
-                    read.by_hand = {
-                        grade.name: (grade.auto_score, grade.manual_score)
-                        for grade in grades
-                        if grade.manual_score is not None
-                    }
-                    graded.append(read)
+                    graded.append(_read(course.autograded(student), found, student))
                     if why:
                         outdated[student] = why
                     continue
@@ -124,9 +190,17 @@ def read_results(course: Course) -> ClassResults:
     return ClassResults(course.assignment, most, exercises, graded, missing, run, outdated, course.disputes())
 
 
-def _read(folder: Path, points: float, scores: dict[str, float], student: str) -> Graded:
+def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
     """One student's grade, with what the autograded notebooks say about it."""
-    result = Graded(student, points)
+    grades = {grade.name: grade for book in found.notebooks for grade in book.grades}
+    result = Graded(student, found.score)
+    result.penalty = found.late_submission_penalty or 0.0
+    result.hours_late = found.total_seconds_late / 3600
+    result.by_hand = {
+        name: (grade.auto_score, grade.manual_score)
+        for name, grade in grades.items()
+        if grade.manual_score is not None
+    }
     for path in sorted(folder.glob("*.ipynb")):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         notes = notebook["metadata"].get("autograder", {})
@@ -139,19 +213,13 @@ def _read(folder: Path, points: float, scores: dict[str, float], student: str) -
         result.put_back += [str(remark) for remark in notes.get("put_back") or []]
         for cell in notebook["cells"]:
             name = cell["metadata"].get("nbgrader", {}).get("grade_id")
-            if name in scores:
-                card = next(_cards(cell), {})
+            if name in grades:
+                cards = (output.get("data", {}).get(MIME) for output in cell.get("outputs", []))
+                card = next((card for card in cards if isinstance(card, dict)), {})
                 laps = [lap for data in card.get("laps") or [] if (lap := _lap(data))]
                 word, message = str(card.get("outcome", "")), str(card.get("message", ""))
-                result.tests.append(GradedTest(name, scores[name] or 0, word, message, laps))
+                result.tests.append(GradedTest(name, grades[name].score or 0, word, message, laps))
     return result
-
-
-def _cards(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for output in cell.get("outputs", []):
-        card = output.get("data", {}).get(MIME)
-        if isinstance(card, dict):
-            yield card
 
 
 def _lap(data: dict[str, Any]) -> Lap | None:

@@ -96,8 +96,10 @@ def one_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         lines.append("torch.neg(torch.ones(1, device='meta'))")
         first = {"index": 0, "role": "given", "source": "\n".join(lines), "grade_id": "a", "exercise": None}
         sandbox.run([first], assignment="all")
-        sandbox.stop = lambda: None  # it does not end with the pool that it is lent to
-        yield lambda _: LocalPool([sandbox])
+        with pytest.MonkeyPatch.context() as patch:
+            for end in ("stop", "close"):  # it does not end with the pool that it is lent to
+                patch.setattr(sandbox, end, lambda: None)
+            yield lambda _: LocalPool([sandbox])
 
 
 @pytest.fixture(scope="session")

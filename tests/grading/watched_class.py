@@ -15,8 +15,8 @@ from pretend_pools import Instant
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Job
-from autograder.class_grading.queue_file import QUEUE, Queue, read_queue
-from autograder.class_grading.watch import Watcher
+from autograder.extras.watch.queue_file import QUEUE, Queue, read_queue
+from autograder.extras.watch.watcher import Watcher
 from autograder.judging.outcome import MIME
 
 POOR = "def negate(x):\n    return x  # poor"

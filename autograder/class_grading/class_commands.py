@@ -1,0 +1,201 @@
+"""The commands about a class: ``grade``, ``again``, ``late``, ``report``; each has a module for its work."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..command_line import ASSIGNMENT, DB, Misuse, command, extra, option
+
+if TYPE_CHECKING:
+    from .pool import Pool
+
+# Where submissions run, and in which gradebook the grades go.
+WHERE = (
+    option("--workers", type=int, metavar="N", help="workers here (default: one a core)"),
+    option("--scheduler", metavar="ADDRESS", help="use this Dask cluster, as in tcp://host:8786"),
+    DB,
+)
+
+
+def workers_here(workers: int | None, scheduler: str | None) -> int:
+    """How many submissions run at once on this machine, by these options; 0 with a scheduler."""
+    from ..sandbox.machine_lock import cores
+
+    if workers is not None and workers < 1:
+        raise Misuse("--workers must be 1 or more")
+    if workers and scheduler:
+        raise Misuse("--workers is for this machine; a scheduler has its own")
+    return 0 if scheduler else workers or len(cores())
+
+
+def dask_pool(scheduler: str, unconfined: bool) -> Pool:
+    """The workers of a Dask cluster. Raises CommandError without it, or without the extra ``dask``."""
+    pool: Pool = extra("dask").DaskPool(scheduler, unconfined=unconfined)
+    return pool
+
+
+@contextmanager
+def interrupts(*more: signal.Signals) -> Iterator[Callable[[], None]]:
+    """Gives a function that raises KeyboardInterrupt if Ctrl-C was pressed, or one of ``more`` came.
+
+    It has raised it where it came, too; but where Python runs callbacks of a library, that is ignored.
+    """
+    asked = False
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        asked = True
+        raise KeyboardInterrupt
+
+    def stop_if_asked() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    before = {one: signal.signal(one, ask) for one in (signal.SIGINT, *more)}
+    try:
+        yield stop_if_asked
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+@command(
+    "grade",
+    "Grade a class in parallel, in the course's folder.",
+    ASSIGNMENT,
+    option("--student", nargs="+", default=[], metavar="ID", help="only these"),
+    option("--force", action="store_true", help="also those that are graded already"),
+    *WHERE,
+    stopped="Stopped. The same command goes on from here.",
+)
+def grade(assignment: str, student: list[str], force: bool, db: str | None, **where: Any) -> int:
+    from . import pool
+
+    number, scheduler = workers_here(**where), where["scheduler"]
+    with ExitStack() as ending:
+        stop_if_asked = ending.enter_context(interrupts())
+        sandboxes = pool.begun(number)  # torch is loaded there while nbgrader is loaded here
+        for sandbox in sandboxes:
+            ending.enter_context(sandbox)
+
+        def connect(unconfined: bool) -> Pool:
+            if scheduler:
+                made = dask_pool(scheduler, unconfined)
+            else:
+                refused = unconfined and sandboxes[0].refusal
+                made = pool.LocalPool(pool.begun(number, unconfined=True) if refused else sandboxes)
+            return ending.enter_context(closing(made))
+
+        from . import engine
+        from .course import Course
+
+        gc.freeze()  # the collector need not look at what was loaded, again and again
+        course = ending.enter_context(Course(assignment, db))
+        ending.enter_context(course.locked())
+        before = course.record()
+        try:
+            summary = engine.grade(
+                course, students=student, force=force, connect=connect, between=stop_if_asked
+            )
+        except BaseException:
+            if (now := course.record()) != before:
+                print(f"{len(now['graded'])} were graded in this run, {now['left']} are left.")
+            raise
+        print(engine.tell(course, summary))
+    return 1 if summary.failed else 0
+
+
+@command(
+    "again",
+    "Judge one exercise of some students again, and show the old verdict beside the new one. "
+    "Points given by hand stay in any case.",
+    ASSIGNMENT,
+    option("--student", nargs="+", required=True, metavar="ID", help="of these"),
+    option("--exercise", required=True, metavar="NAME", help="this one, as in one_hot"),
+    option(
+        "--keep",
+        choices=("better", "new"),
+        help="let the new verdict count, if it gives more points or in any case (default: the old one does)",
+    ),
+    DB,
+    stopped="Stopped. What is shown above is done, and nothing else.",
+)
+def again(assignment: str, student: list[str], exercise: str, keep: str | None, db: str | None) -> int:
+    from . import pool
+    from .again import judge_again, keep_verdicts, known_exercise
+    from .course import Course, SubmissionError
+    from .engine import choose
+
+    changed, failed = 0, 0
+    with Course(assignment, db) as course, course.locked():
+        chosen = choose(course.submissions(), set(student))
+        exercise = known_exercise(course, exercise)
+        with closing(pool.LocalPool(pool.begun(1, unconfined=course.without_sandbox))) as made:
+            for warning in made.warnings:
+                print(f"warning: {warning}")
+            for submission in chosen:
+                try:
+                    dispute = judge_again(course, submission, exercise, made)
+                    new = keep == "new" or (keep == "better" and dispute.better)
+                    changed += keep_verdicts(course, dispute, new=new)
+                    print(dispute.text(new=new))
+                except SubmissionError as error:
+                    failed += 1
+                    print(f"error: {submission.student}: {error}", file=sys.stderr)
+    if changed:
+        print(f"The new verdict counts for {changed} of {len(chosen)}. Make and release their feedback anew.")
+    else:
+        print("No points were changed.")
+    if not keep:
+        print("To judge once more, and let the better verdict count: the same with --keep better")
+    return 1 if failed else 0
+
+
+@command(
+    "late",
+    "Count lateness anew, as late.csv says it now, for submissions that are graded already.",
+    ASSIGNMENT,
+    option("--apply", action="store_true", help="change the grades; otherwise only list the changes"),
+    DB,
+)
+def late(assignment: str, apply: bool, db: str | None) -> None:
+    from ..show import table_text
+    from .course import Course
+    from .recount import changes
+
+    with Course(assignment, db) as course, course.locked():
+        found = changes(course, apply=apply)
+    rows = [
+        (one.student, f"{one.hours_late:.1f}", f"{one.before:g}", f"{round(one.after, 2):g}") for one in found
+    ]
+    if rows:
+        print(table_text(("student", "hours late", "penalty so far", "by the table"), rows))
+    if apply:
+        print(f"{len(found)} penalties changed. Feedback pages are to be made and released anew.")
+    else:
+        print(f"{len(found)} penalties would change. To change them: the same with --apply")
+
+
+@command(
+    "report",
+    "Write a page about a graded class, in the course's folder.",
+    ASSIGNMENT,
+    option("--output", type=Path, metavar="FILE", help="default: reports/ASSIGNMENT.html"),
+    DB,
+)
+def report(assignment: str, output: Path | None, db: str | None) -> None:
+    from .course import Course
+    from .html_page import write_page
+    from .report import page
+    from .results import read_graded
+
+    with Course(assignment, db, write=False) as course:
+        path = output or course.root / "reports" / f"{assignment}.html"
+        write_page(path, page(read_graded(course)))
+    print(path)

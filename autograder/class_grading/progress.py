@@ -1,0 +1,181 @@
+"""What of a run is done, being done and left, and how long the rest will take.
+
+The time left follows from work, in core-seconds: what each test has cost so far is expected of all who still
+have it to come, but for its first ones, which cost more: then caches are cold, and the judge knows little of
+the machine. To count submissions would mislead: those that cannot be read are done at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from statistics import fmean
+from threading import Event, Lock, Thread
+from time import monotonic
+
+from tqdm import tqdm
+
+from ..sandbox import Step
+from .pool import Pool
+
+LOOK_SECONDS, LOG_SECONDS = 0.5, 10.0
+SHOWN = 3  # of those that are worked on
+AT_WORK = ("running", "racing")
+FIRST = 2  # of each test, which say little of the others
+FIRST_PART = 0.03  # of the work, before which nothing is said about the rest
+
+
+@dataclass
+class _Run:
+    """One notebook: whose it is, the names of its cells, those to be run, and those of them that are left."""
+
+    student: str
+    names: dict[int, str]
+    tests: frozenset[int]
+    todo: frozenset[int]
+    left: set[int]
+    doing: str | None = None
+    since: float = 0.0  # the last step
+
+    @property
+    def words(self) -> str:
+        ran = len(self.tests) - len(self.tests & self.left)
+        return f"{self.student} {ran} of {len(self.tests)} tests, {self.doing}"
+
+
+class Status:
+    """Told by the engine and, from other threads, by its pool; ``trouble`` is what the engine waits for."""
+
+    def __init__(self, submissions: int) -> None:
+        self.submissions, self.graded = submissions, 0
+        self.trouble: str | None = None
+        self._lock = Lock()
+        self._opened: set[Hashable] = set()
+        self._runs: dict[Hashable, _Run] = {}
+        self._cells: Counter[str] = Counter()  # of all that were opened
+        self._costs: defaultdict[str, list[float]] = defaultdict(list)
+        self._work = 0.0
+        self._since: float | None = None
+
+    def opened(self, submission: Hashable, run: Hashable, student: str, cells: list[dict]) -> None:
+        """A notebook of a submission was read, and these cells of it are to be run."""
+        names = {cell["index"]: cell["grade_id"] or "" for cell in cells}
+        tests = frozenset(cell["index"] for cell in cells if cell["role"] == "test")
+        with self._lock:
+            self._opened.add(submission)
+            self._runs[run] = _Run(student, names, tests, frozenset(names), set(names))
+            self._cells.update(names.values())
+
+    def again(self, run: Hashable, cells: list[int]) -> None:
+        """These cells of it are to be run once more."""
+        with self._lock:
+            known = self._runs[run]
+            known.todo, known.left = frozenset(cells), set(cells)
+
+    def tell(self, run: Hashable, step: Step) -> None:
+        """What is done for it now."""
+        with self._lock:
+            self._since = self._since or monotonic()
+            known = self._runs[run]
+            if step.doing == "starting":  # perhaps once more, as a worker died
+                known.left = set(known.todo)
+            known.doing, known.since = step.doing, monotonic()
+            if step.cell in known.names:
+                known.left.discard(step.cell)
+                self._costs[known.names[step.cell]].append(step.work)
+                self._work += step.work
+
+    def ran(self, run: Hashable) -> None:
+        """All of it has run."""
+        with self._lock:
+            self._runs[run].left, self._runs[run].doing = set(), None
+
+    @property
+    def share(self) -> float:
+        """Of the work, the share that is done."""
+        rest = self._rest()
+        return self._work / (self._work + rest) if self._work else self.graded / self.submissions
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest will take at the speed so far; None where too little is known."""
+        rest = self._rest()
+        if self._since is None or not self._work or self._work < FIRST_PART * (self._work + rest):
+            return None
+        return rest * (monotonic() - self._since) / self._work
+
+    def _rest(self) -> float:
+        """The work that is left: what each cell has cost so far, for all that are to be run."""
+        with self._lock:
+            costs = {name: fmean(found[FIRST:] or found) for name, found in self._costs.items()}
+            other = fmean(costs.values()) if costs else 0.0
+
+            def work(names: Counter[str]) -> float:
+                return sum(number * costs.get(name, other) for name, number in names.items())
+
+            left = Counter(run.names[index] for run in self._runs.values() for index in run.left)
+            now = monotonic()
+            late = sum(
+                max(0.0, now - run.since - costs.get(run.names[min(run.left)], other))
+                for run in self._runs.values()
+                if run.left and run.doing in AT_WORK
+            )
+            unread = (self.submissions - len(self._opened)) / max(1, len(self._opened))
+            return work(left) + late + unread * work(self._cells)
+
+    def words(self, trouble: str | None = None) -> str:
+        """All of it in a line; ``trouble`` is what its pool waits for."""
+        found = f"{self.graded} of {self.submissions} submissions"
+        if (seconds := self.seconds_left) is not None:
+            found += f", about {length(seconds)} left"
+        if trouble := self.trouble or trouble:
+            return f"{found}; {trouble}"
+        with self._lock:
+            now = [run.words for run in self._runs.values() if run.doing]
+        more = [f"{len(now) - SHOWN} more"] if len(now) > SHOWN else []
+        return "; ".join([found, *now[:SHOWN], *more])
+
+
+class Progress:
+    """While the block runs, a line about it: a bar in a terminal, a line every few seconds in a log."""
+
+    def __init__(self, title: str, status: Status, pool: Pool) -> None:
+        self._title, self._status, self._pool = title, status, pool
+        form = f"{title}: {{bar:20}} {{elapsed}}, {{desc}}"
+        self._bar = tqdm(total=1.0, dynamic_ncols=True, bar_format=form) if sys.stderr.isatty() else None
+        self._over = Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        if self._bar is not None:
+            self._show()
+            self._bar.close()
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOG_SECONDS if self._bar is None else LOOK_SECONDS):
+            self._show()
+
+    def _show(self) -> None:
+        words = self._status.words(self._pool.trouble)
+        if self._bar is None:
+            print(f"{self._title}: {words}", file=sys.stderr, flush=True)
+        else:
+            self._bar.n = min(1.0, self._status.share)
+            self._bar.set_description_str(words)
+
+
+def length(seconds: float) -> str:
+    """A length of time as people say it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes, hours = seconds / 60, seconds / 3600
+    if minutes < 10:
+        return f"{minutes:.1f} min"
+    return f"{minutes:.0f} min" if minutes < 100 else f"{hours:.1f} h"

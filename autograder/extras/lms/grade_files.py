@@ -1,0 +1,115 @@
+"""Grades as files that Moodle and Canvas import."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+from nbgrader.api import Gradebook
+from traitlets import Unicode
+
+from ...files import read_csv, write_whole
+from ...show import first_of
+from .grades import Exporter, ExportError, Grades
+
+# What Canvas's own file has before the columns of the assignments; it takes a row back by these.
+CANVAS_STUDENT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
+
+
+class Moodle(Exporter):
+    """A file for *Grades → Import → CSV file*, by default ``moodle.csv``: a line for each with points."""
+
+    def write(self, gradebook: Gradebook) -> None:
+        """Write the file. Who has no points is left out: an empty field would delete a grade on Moodle."""
+        grades = self.grades(gradebook)
+        columns = grades.columns(self.by_exercise)
+        rows = [
+            [one.student, one.email, one.first_name, one.last_name]
+            + [number(value) for value in grades.values(one, self.by_exercise)]
+            for one in grades.students
+            if one.points is not None
+        ]
+        to = Path(self.to or "moodle.csv")
+        write_csv(to, [["Username", "Email address", "First name", "Last name", *columns], *rows])
+        self.log.info("%d grades are in %s", len(rows), to)
+
+
+class Canvas(Exporter):
+    """A file for *Grades → Import*, by default ``upload.csv``: Canvas's own file with the grades in it."""
+
+    file = Unicode("canvas.csv", help="what Grades → Export gave").tag(config=True)
+
+    def write(self, gradebook: Gradebook) -> None:
+        """Write the file. Raises ExportError where Canvas's file is missing, or is none."""
+        grades = self.grades(gradebook)
+        filled, unknown, missing = fill_in(read_canvas(Path(self.file)), grades, self.by_exercise)
+        to = Path(self.to or "upload.csv")
+        write_csv(to, filled)
+        self.log.info("%d grades are in %s", len(filled) - 1, to)
+        if unknown:
+            self.log.warning(
+                "%d have points and are not in %s: %s", len(unknown), self.file, first_of(unknown)
+            )
+        if missing:
+            self.log.warning(
+                "%d in %s have no points and are left out: %s", len(missing), self.file, first_of(missing)
+            )
+
+
+def read_canvas(path: Path) -> list[dict[str, str]]:
+    """The rows of Canvas's own file, with or without a byte order mark, with commas or semicolons."""
+    try:
+        rows = list(read_csv(path))
+    except FileNotFoundError:
+        raise ExportError(
+            f"There is no {path}. Canvas makes it: choose Grades → Export there, and give the file's name "
+            "with --Canvas.file=… (for an archive: --CanvasArchive.file=…)"
+        ) from None
+    except UnicodeDecodeError:
+        raise ExportError(f"{path} is not in UTF-8. Export it from Canvas again.") from None
+    if not rows or not {"Student", "ID"} <= rows[0].keys():
+        raise ExportError(f"{path} is not what Canvas exports: it needs the columns Student and ID.")
+    return rows
+
+
+def fill_in(
+    rows: list[dict[str, str]], grades: Grades, by_exercise: bool
+) -> tuple[list[list[str]], list[str], list[str]]:
+    """A table for Canvas: its header, and a row for everybody with points. Then who of ours is not there, and
+    who is there and has no points.
+
+    A student is found by login, then by SIS id, capital letters or not.
+    """
+    about = [name for name in CANVAS_STUDENT if name in rows[0]]
+    columns = [known_column(rows[0], name) for name in grades.columns(by_exercise)]
+    ours = {one.student.casefold(): one for one in grades.students if one.points is not None}
+    table, missing = [about + columns], []
+    for row in rows:
+        names = [(row.get(key) or "").strip().casefold() for key in ("SIS Login ID", "SIS User ID")]
+        grade = next((ours.pop(name) for name in names if name in ours), None)
+        if grade:
+            values = [number(value) for value in grades.values(grade, by_exercise)]
+            table.append([row[name] or "" for name in about] + values)
+        elif any(names):  # not the line with the most points, nor Canvas's test student
+            missing.append(next(filter(None, names)))
+    return table, sorted(one.student for one in ours.values()), sorted(missing)
+
+
+def known_column(row: dict[str, str], name: str) -> str:
+    """Canvas's own title for a column, which has a number; for a new one the name alone."""
+    own = re.compile(rf"{re.escape(name)} \(\d+\)")
+    return next((title for title in row if title and own.fullmatch(title.strip())), name)
+
+
+def number(value: float | None) -> str:
+    """Points as both platforms read them."""
+    return "" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def write_csv(path: Path, rows: list[list[str]]) -> None:
+    """Write all of a table, or nothing."""
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    write_whole(path, text.getvalue())
