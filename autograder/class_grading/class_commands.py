@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,21 +24,31 @@ WHERE = (
 )
 
 
-def workers_here(workers: int | None, scheduler: str | None) -> int:
-    """How many submissions run at once on this machine, by these options; 0 with a scheduler."""
+def connector(ending: ExitStack, workers: int | None, scheduler: str | None) -> Callable[[bool], Pool]:
+    """What makes the pool that these options ask for. Its sandboxes load torch from now on, until ``ending``.
+
+    Raises Misuse; and CommandError without the extra ``dask``, if that is asked for.
+    """
     from ..sandbox.machine_lock import cores
+    from . import pool
 
     if workers is not None and workers < 1:
         raise Misuse("--workers must be 1 or more")
     if workers and scheduler:
         raise Misuse("--workers is for this machine; a scheduler has its own")
-    return 0 if scheduler else workers or len(cores())
+    if scheduler:
+        return partial(extra("dask").DaskPool, scheduler)
+    number = workers or len(cores())
+    begun = [ending.enter_context(sandbox) for sandbox in pool.begun(number)]
 
+    def connect(unconfined: bool) -> Pool:
+        sandboxes = begun.copy()
+        begun.clear()
+        if not sandboxes or (unconfined and sandboxes[0].refusal):  # there was a pool, or it has no walls
+            sandboxes = pool.begun(number, unconfined=unconfined)
+        return pool.LocalPool(sandboxes)
 
-def dask_pool(scheduler: str, unconfined: bool) -> Pool:
-    """The workers of a Dask cluster. Raises CommandError without it, or without the extra ``dask``."""
-    pool: Pool = extra("dask").DaskPool(scheduler, unconfined=unconfined)
-    return pool
+    return connect
 
 
 @contextmanager
@@ -75,24 +86,10 @@ def interrupts(*more: signal.Signals) -> Iterator[Callable[[], None]]:
     stopped="Stopped. The same command goes on from here.",
 )
 def grade(assignment: str, student: list[str], force: bool, db: str | None, **where: Any) -> int:
-    from . import pool
-
-    number, scheduler = workers_here(**where), where["scheduler"]
     with ExitStack() as ending:
         stop_if_asked = ending.enter_context(interrupts())
-        sandboxes = pool.begun(number)  # torch is loaded there while nbgrader is loaded here
-        for sandbox in sandboxes:
-            ending.enter_context(sandbox)
-
-        def connect(unconfined: bool) -> Pool:
-            if scheduler:
-                made = dask_pool(scheduler, unconfined)
-            else:
-                refused = unconfined and sandboxes[0].refusal
-                made = pool.LocalPool(pool.begun(number, unconfined=True) if refused else sandboxes)
-            return ending.enter_context(closing(made))
-
-        from . import engine
+        connect = connector(ending, **where)
+        from . import engine  # while torch is loaded elsewhere
         from .course import Course
 
         gc.freeze()  # the collector need not look at what was loaded, again and again
@@ -101,7 +98,11 @@ def grade(assignment: str, student: list[str], force: bool, db: str | None, **wh
         before = course.record()
         try:
             summary = engine.grade(
-                course, students=student, force=force, connect=connect, between=stop_if_asked
+                course,
+                students=student,
+                force=force,
+                connect=lambda unconfined: ending.enter_context(closing(connect(unconfined))),
+                between=stop_if_asked,
             )
         except BaseException:
             if (now := course.record()) != before:
@@ -128,7 +129,7 @@ def grade(assignment: str, student: list[str], force: bool, db: str | None, **wh
 )
 def again(assignment: str, student: list[str], exercise: str, keep: str | None, db: str | None) -> int:
     from . import pool
-    from .again import judge_again, keep_verdicts, known_exercise
+    from .again import judge_again, known_exercise
     from .course import Course, SubmissionError
     from .engine import choose
 
@@ -141,10 +142,9 @@ def again(assignment: str, student: list[str], exercise: str, keep: str | None, 
                 print(f"warning: {warning}")
             for submission in chosen:
                 try:
-                    dispute = judge_again(course, submission, exercise, made)
-                    new = keep == "new" or (keep == "better" and dispute.better)
-                    changed += keep_verdicts(course, dispute, new=new)
-                    print(dispute.text(new=new))
+                    text, new = judge_again(course, submission, exercise, made, keep)
+                    changed += new
+                    print(text)
                 except SubmissionError as error:
                     failed += 1
                     print(f"error: {submission.student}: {error}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import json
 import logging
@@ -33,16 +32,13 @@ from ..nbgrader_plugin.restore import original_cells
 from ..nbgrader_plugin.submissions import notes_of, only_one
 from ..nbgrader_plugin.versions import version_of_files, version_of_tests
 from ..sandbox import Executed
+from ..show import did_you_mean
 from .gradebook import GradingError, OpenGradebook
-from .grader import Grader, NotWhatRan, Prepared
+from .grader import Grader, Prepared, SubmissionError
 
 SETTINGS = "nbgrader_config.py"
 # What no other submission would survive either.
 HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
-
-
-class SubmissionError(Exception):
-    """One submission cannot be graded; a sentence for the instructor."""
 
 
 class Reason(str, Enum):
@@ -82,8 +78,7 @@ class Course:
         self.directory = (app := _load(db_url)).coursedir
         self.directory.assignment_id = assignment
         self.root = Path(self.directory.root)
-        self.records = self.root / ".grading"
-        self.log = self.records / f"{assignment}.log"
+        self.log = self._note(".log")
         _log_to(self.log, app.log)
         try:
             read_table(self.root / TABLE)  # or everybody would be refused, one by one
@@ -103,6 +98,11 @@ class Course:
 
     def __exit__(self, *_: object) -> None:
         self.gradebook.close()
+
+    def open_again(self) -> None:
+        """A new connection to the gradebook in place of one that may be lost. Raises GradingError."""
+        self.gradebook.close()
+        self.gradebook = OpenGradebook(self.db_url)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -190,22 +190,16 @@ class Course:
 
         ``forced_to_the_end`` ends it.
         """
-        wanted = sorted(students)
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            before = json.loads(self._forced.read_text(encoding="utf-8"))
-            if before["students"] == wanted:
-                return str(before["since"])
+        wanted, before = sorted(students), _json_in(self._note(".forced.json"))
+        if before.get("students") == wanted and "since" in before:
+            return str(before["since"])
         since = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        write_whole(self._forced, json.dumps({"students": wanted, "since": since}))
+        write_whole(self._note(".forced.json"), json.dumps({"students": wanted, "since": since}))
         return since
 
     def forced_to_the_end(self) -> None:
         """Let the next ``--force`` begin anew."""
-        self._forced.unlink(missing_ok=True)
-
-    @property
-    def _forced(self) -> Path:
-        return self.records / f"{self.assignment}.forced.json"
+        self._note(".forced.json").unlink(missing_ok=True)
 
     def autograded(self, student: str) -> Path:
         """The folder of a student's autograded notebooks."""
@@ -251,28 +245,26 @@ class Course:
     @contextmanager
     def explained(self, student: str) -> Iterator[None]:
         """Share the gradebook; raise what goes wrong with a submission in words for the instructor."""
-        self.grader.cause = None
         try:
             with self.gradebook.shared():
                 yield
-        except GradingError:
+        except (GradingError, SubmissionError):
             raise
         except Exception as error:  # whatever it is, the others are still to be graded
-            cause = self.grader.cause or error
-            if isinstance(cause, NotWhatRan):
-                raise SubmissionError(str(cause)) from None
-            # nbgrader wraps some of the database's errors.
-            for reason in _reasons(cause):
-                if isinstance(reason, DBAPIError) and not isinstance(reason, (IntegrityError, DataError)):
-                    raise self.gradebook.trouble(reason) from None
-            if isinstance(cause, OSError) and cause.errno in HOPELESS:
+            self.grader.log.exception("The submission of %s", ascii(student))
+            cause: BaseException | None = error
+            while cause is not None:  # nbgrader wraps some of the database's errors
+                if isinstance(cause, DBAPIError) and not isinstance(cause, (IntegrityError, DataError)):
+                    raise self.gradebook.trouble(cause) from None
+                cause = cause.__cause__ or cause.__context__
+            if isinstance(error, OSError) and error.errno in HOPELESS:
                 raise GradingError(
-                    f"The grades of {student} cannot be written: {cause}. Make room on the disk, or give "
+                    f"The grades of {student} cannot be written: {error}. Make room on the disk, or give "
                     "this account the right to write there.",
                     again=True,
                 ) from None
             raise SubmissionError(
-                f"nbgrader could not grade it: {type(cause).__name__}: {cause} (see {self.log})"
+                f"nbgrader could not grade it: {type(error).__name__}: {error} (see {self.log})"
             ) from None
 
     def outdone(self, students: Iterable[str]) -> list[tuple[str, str, float, float]]:
@@ -294,13 +286,10 @@ class Course:
 
     def record(self, data: dict[str, Any] | None = None) -> dict[str, Any]:
         """Keep what is to be known about the last run, or give it back."""
-        path = self.records / f"{self.assignment}.json"
         if data is None:
-            with suppress(OSError, ValueError):
-                return json.loads(path.read_text(encoding="utf-8"))
-            return {}
+            return _json_in(self._note(".json"))
         with suppress(OSError):  # a full disk was reported before
-            write_whole(path, json.dumps(data, indent=1))
+            write_whole(self._note(".json"), json.dumps(data, indent=1))
         return data
 
     def disputes(self) -> list[dict[str, Any]]:
@@ -308,45 +297,43 @@ class Course:
 
         Raises GradingError where they cannot be read.
         """
+        path = self._note(".disputes.jsonl")
         try:
-            return [json.loads(line) for line in self._disputes.read_text(encoding="utf-8").splitlines()]
+            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
-            raise GradingError(
-                f"{self._disputes} cannot be read: {error}. Mend it, or move it away."
-            ) from None
+            raise GradingError(f"{path} cannot be read: {error}. Mend it, or move it away.") from None
 
     def keep_dispute(self, dispute: dict[str, Any]) -> None:
         """Keep the old and the new verdict on an exercise. Raises GradingError where that is not possible."""
-        lines = [json.dumps(one) for one in [*self.disputes(), dispute]]
+        lines = "".join(f"{json.dumps(one)}\n" for one in [*self.disputes(), dispute])
         try:
-            write_whole(self._disputes, "".join(f"{line}\n" for line in lines))
+            write_whole(self._note(".disputes.jsonl"), lines)
         except OSError as error:
             raise GradingError(f"The old verdict cannot be kept, so nothing was changed: {error}.") from None
 
-    @property
-    def _disputes(self) -> Path:
-        return self.records / f"{self.assignment}.disputes.jsonl"
+    def _note(self, kind: str) -> Path:
+        """A file about the assignment, of one kind."""
+        return self.root / ".grading" / f"{self.assignment}{kind}"
+
+
+def _json_in(path: Path) -> dict[str, Any]:
+    """What a file says; nothing where there is none that can be read."""
+    with suppress(OSError, ValueError):
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    return {}
 
 
 def require_known(assignment: str, names: Iterable[str]) -> None:
     """Raise GradingError for an assignment that is none of those in the gradebook."""
     names = sorted(names)
     if assignment not in names:
-        close = difflib.get_close_matches(assignment, names, 1)
-        hint = f"Did you mean {close[0]}?" if close else f"It has {', '.join(names) or 'none'}."
+        hint = did_you_mean(assignment, names, f"It has {', '.join(names) or 'none'}.")
         raise GradingError(
             f"The gradebook has no assignment {assignment!r}. {hint} If it is new, run "
             f"`nbgrader generate_assignment {assignment}` first."
         )
-
-
-def _reasons(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, the one it came from, and so on."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _load(db_url: str | None) -> AutogradeApp:

@@ -6,7 +6,6 @@ their outputs in place of running anything. What noise left undecided is timed o
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -18,7 +17,7 @@ from typing import Any, TypeVar
 from ..nbgrader_plugin.extra_files import extra_files
 from ..nbgrader_plugin.submissions import problem_of
 from ..sandbox import Executed, plan
-from ..show import first_of
+from ..show import did_you_mean, first_of
 from .course import Course, Reason, Submission, SubmissionError
 from .gradebook import GradebookAway, GradingError
 from .grader import Prepared
@@ -127,9 +126,8 @@ def choose(submissions: list[Submission], students: set[str]) -> list[Submission
     """Those of the given students; all, if none are given. Raises GradingError for an unknown one."""
     known = [submission.student for submission in submissions]
     for student in sorted(students.difference(known)):
-        close = difflib.get_close_matches(student, known, 1)
-        hint = f" Did you mean {close[0]}?" if close else f" Submissions are there from {len(known)} others."
-        raise GradingError(f"Student {student!r} has not handed in this assignment.{hint}")
+        hint = did_you_mean(student, known, f"Submissions are there from {len(known)} others.")
+        raise GradingError(f"Student {student!r} has not handed in this assignment. {hint}")
     return [submission for submission in submissions if not students or submission.student in students]
 
 
@@ -154,7 +152,7 @@ def through_outages(course: Course, status: Status, act: Callable[[], Result]) -
     while True:
         try:
             if status.trouble:
-                course.gradebook.connect_again()
+                course.open_again()
             result = act()
             status.trouble = None
             return result

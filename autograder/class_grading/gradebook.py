@@ -151,16 +151,6 @@ class OpenGradebook:
         self.connection.commit()
         self.connection.begin()
 
-    def connect_again(self) -> None:
-        """A new connection in place of one that was lost. Raises GradingError."""
-        with suppress(DBAPIError):
-            self.connection.close()
-        self.engine.dispose()
-        try:
-            self.connection = self.engine.connect()
-        except DBAPIError as error:
-            raise self.trouble(error) from None
-
     def trouble(self, error: DBAPIError) -> GradingError:
         """What a database's error means for the instructor: a GradebookAway where to wait may help."""
         lines = [line.strip() for line in str(error.orig or error).splitlines() if line.strip()]
@@ -177,7 +167,8 @@ class OpenGradebook:
         )
 
     def close(self) -> None:
-        self.connection.close()
+        with suppress(DBAPIError):  # it may be lost already
+            self.connection.close()
         self.engine.dispose()
 
 

@@ -56,7 +56,6 @@ class Status:
         self._runs: dict[Hashable, _Run] = {}
         self._cells: Counter[str] = Counter()  # of all that were opened
         self._costs: defaultdict[str, list[float]] = defaultdict(list)
-        self._work = 0.0
         self._since: float | None = None
 
     def opened(self, submission: Hashable, run: Hashable, student: str, cells: list[dict]) -> None:
@@ -85,7 +84,6 @@ class Status:
             if step.cell in known.names:
                 known.left.discard(step.cell)
                 self._costs[known.names[step.cell]].append(step.work)
-                self._work += step.work
 
     def ran(self, run: Hashable) -> None:
         """All of it has run."""
@@ -95,35 +93,29 @@ class Status:
     @property
     def share(self) -> float:
         """Of the work, the share that is done."""
-        rest = self._rest()
-        return self._work / (self._work + rest) if self._work else self.graded / self.submissions
+        done, rest = self._done_and_rest()
+        return done / (done + rest) if done else self.graded / self.submissions
 
     @property
     def seconds_left(self) -> float | None:
         """How long the rest will take at the speed so far; None where too little is known."""
-        rest = self._rest()
-        if self._since is None or not self._work or self._work < FIRST_PART * (self._work + rest):
+        done, rest = self._done_and_rest()
+        if self._since is None or not done or done < FIRST_PART * (done + rest):
             return None
-        return rest * (monotonic() - self._since) / self._work
+        return rest * (monotonic() - self._since) / done
 
-    def _rest(self) -> float:
-        """The work that is left: what each cell has cost so far, for all that are to be run."""
+    def _done_and_rest(self) -> tuple[float, float]:
+        """The work that is done, and what is left: what each cell has cost so far, for all to be run."""
         with self._lock:
             costs = {name: fmean(found[FIRST:] or found) for name, found in self._costs.items()}
             other = fmean(costs.values()) if costs else 0.0
-
-            def work(names: Counter[str]) -> float:
-                return sum(number * costs.get(name, other) for name, number in names.items())
-
-            left = Counter(run.names[index] for run in self._runs.values() for index in run.left)
-            now = monotonic()
-            late = sum(
-                max(0.0, now - run.since - costs.get(run.names[min(run.left)], other))
-                for run in self._runs.values()
-                if run.left and run.doing in AT_WORK
-            )
-            unread = (self.submissions - len(self._opened)) / max(1, len(self._opened))
-            return work(left) + late + unread * work(self._cells)
+            now, unread = monotonic(), (self.submissions - len(self._opened)) / max(1, len(self._opened))
+            rest = unread * sum(number * costs.get(name, other) for name, number in self._cells.items())
+            for run in self._runs.values():
+                rest += sum(costs.get(run.names[index], other) for index in run.left)
+                if run.left and run.doing in AT_WORK:  # what takes longer than it did so far
+                    rest += max(0.0, now - run.since - costs.get(run.names[min(run.left)], other))
+            return sum(map(sum, self._costs.values())), rest
 
     def words(self, trouble: str | None = None) -> str:
         """All of it in a line; ``trouble`` is what its pool waits for."""

@@ -14,6 +14,7 @@ from nbgrader.api import MissingEntry, SubmittedAssignment
 
 from ..judging.outcome import MIME
 from ..roles import exercise_of
+from ..show import visible
 from .course import Course, Reason
 from .gradebook import GradingError
 
@@ -28,6 +29,18 @@ class Lap:
     ratio: float
     required: float
     of_limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a test said about an answer: its points, and the words of its card."""
+
+    points: float
+    outcome: str
+    message: str
+
+    def __str__(self) -> str:
+        return visible(f"{self.points:g} points, {self.outcome}: {self.message}")
 
 
 @dataclass
@@ -56,12 +69,38 @@ class Graded:
     hours_late: float = 0.0
     # Test -> the points that it gave, and those that somebody gave in their place.
     by_hand: dict[str, tuple[float | None, float]] = field(default_factory=dict)
-    unreadable: list[str] = field(default_factory=list)  # what was wrong with notebooks that count 0 points
-    put_back: list[str] = field(default_factory=list)  # what had been done to cells of the assignment
+    # Why notebooks count 0 points, and what had been done to cells of the assignment.
+    unreadable: list[tuple[str]] = field(default_factory=list)
+    put_back: list[tuple[str]] = field(default_factory=list)
 
     def sum_of(self, tests: Collection[str]) -> float:
         """The points in these tests."""
         return sum(test.points for test in self.tests if test.name in tests)
+
+    @property
+    def undecided(self) -> list[tuple[str, str]]:
+        """The tests that wait for an instructor, with the words of their cards."""
+        return [(test.name, test.message) for test in self.tests if test.outcome == "undecided"]
+
+    @property
+    def suspicious(self) -> list[tuple[str, str]]:
+        """Where something suspicious was seen, and what."""
+        return [
+            (str(event.get("cell") or "the notebook"), str(event.get("what", ""))) for event in self.events
+        ]
+
+    @property
+    def decided(self) -> list[tuple[str, str, str, str]]:
+        """Tests with points by hand: these, those of the test, and whether the test gives more."""
+        return [
+            (
+                test,
+                f"{given:g}",
+                "none" if points is None else f"{points:g}",
+                "the test gives more by now" if (points or 0) > given else "",
+            )
+            for test, (points, given) in self.by_hand.items()
+        ]
 
 
 @dataclass
@@ -88,65 +127,23 @@ class ClassResults:
         """What was spent on all, of one kind: cells, tests, races, or the total."""
         return sum(graded.seconds.get(kind, 0) for graded in self.graded)
 
-    # Rows for pages, which begin with the student.
+    def rows(self, kind: str) -> list[tuple[str, ...]]:
+        """For pages: the student, and what there is of a kind, which is an attribute of ``Graded``."""
+        return [(graded.student, *row) for graded in self.graded for row in getattr(graded, kind)]
 
     def to_grade(self) -> list[tuple[str, str]]:
         """Who is not graded, or not by what counts now, and why."""
-        failed = self.run.get("failed", {})
-        again = {
-            who: failed.get(who) or f"To be graded again, because {why}."
-            for who, why in self.outdated.items()
-        }
-        return list((self.missing | again).items())
-
-    def unreadable(self) -> list[tuple[str, str]]:
-        """Notebooks that count 0 points, and what is wrong with them."""
-        return [(graded.student, why) for graded in self.graded for why in graded.unreadable]
-
-    def undecided(self) -> list[tuple[str, str, str]]:
-        """The tests that wait for an instructor, with the words of their cards."""
-        return [
-            (graded.student, test.name, test.message)
-            for graded in self.graded
-            for test in graded.tests
-            if test.outcome == "undecided"
-        ]
-
-    def suspicious(self) -> list[tuple[str, str, str]]:
-        """Where something suspicious was seen, and what."""
-        return [
-            (graded.student, str(event.get("cell") or "the notebook"), str(event.get("what", "")))
-            for graded in self.graded
-            for event in graded.events
-        ]
-
-    def put_back(self) -> list[tuple[str, str]]:
-        """What had been done to cells of the assignment."""
-        return [(graded.student, "\n".join(graded.put_back)) for graded in self.graded if graded.put_back]
-
-    def by_hand(self) -> list[tuple[str, str, str, str, str]]:
-        """Tests with points that somebody gave: these, those of the test, and whether the test gives more."""
-        return [
-            (
-                graded.student,
-                test,
-                f"{given:g}",
-                "none" if points is None else f"{points:g}",
-                "the test gives more by now" if (points or 0) > given else "",
-            )
-            for graded in self.graded
-            for test, (points, given) in graded.by_hand.items()
-        ]
+        failed, found = self.run.get("failed", {}), dict(self.missing)
+        for student, why in self.outdated.items():
+            found[student] = failed.get(student) or f"To be graded again, because {why}."
+        return list(found.items())
 
     def judged_again(self) -> list[list[str]]:
         """Tests that were judged again: when, the old verdict and the new one, and which counts."""
         return [
             [
                 *map(str, (dispute["student"], test["test"], dispute["when"])),
-                *(
-                    f"{v['points']:g} points, {v['outcome']}: {v['message']}"
-                    for v in (test["before"], test["now"])
-                ),
+                *(str(Verdict(**test[which])) for which in ("before", "now")),
                 str(test["counts"]),
             ]
             for dispute in self.disputes
@@ -209,8 +206,8 @@ def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
             result.seconds[name] = result.seconds.get(name, 0) + seconds
         result.noise += [notes["noise"]] if notes.get("noise") else []
         result.sandboxed += [bool(notes["sandboxed"])] if "sandboxed" in notes else []
-        result.unreadable += [str(notes["problem"])] if notes.get("problem") else []
-        result.put_back += [str(remark) for remark in notes.get("put_back") or []]
+        result.unreadable += [(str(notes["problem"]),)] if notes.get("problem") else []
+        result.put_back += [(str(remark),) for remark in notes.get("put_back") or []]
         for cell in notebook["cells"]:
             name = cell["metadata"].get("nbgrader", {}).get("grade_id")
             if name in grades:

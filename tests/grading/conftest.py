@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from grading_class import Says, a_class
+from grading_class import INBOUND, Says, a_class
 from postgres import Postgres
 from repository import ROOT
-from watched_class import INBOUND
 
 from autograder.authoring.builder import build, solution_sources
 from autograder.authoring.scratch_course import ScratchCourse

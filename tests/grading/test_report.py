@@ -108,7 +108,7 @@ def test_nothing_in_the_page_is_taken_for_html_and_odd_figures_can_be_drawn() ->
     laps = [Lap(odd, ratio, 2.0) for ratio in (0.01, 1.99, 2.0, 5000.0)]
     tests = [GradedTest(odd, 1, "undecided", odd, laps)]
     events = [{"cell": odd, "what": odd}]
-    one = Graded(odd, 1, tests, events, noise=noise, unreadable=[odd], put_back=[odd])
+    one = Graded(odd, 1, tests, events, noise=noise, unreadable=[(odd,)], put_back=[(odd,)])
     one.by_hand = {odd: (None, 1.0)}
     verdict = {"points": 1.0, "outcome": odd, "message": odd}
     test = {"test": odd, "before": verdict, "now": verdict, "by_hand": None, "counts": odd}

@@ -12,14 +12,23 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from grading_class import configure, decide, due, gradebook, half_written, nbgrader, scores, small_files
+from grading_class import (
+    INBOUND,
+    configure,
+    decide,
+    due,
+    gradebook,
+    half_written,
+    nbgrader,
+    scores,
+    small_files,
+)
 from nbgrader.apps import CollectApp
 from nbgrader.exchange import ExchangeError
 from pretend_class import answered, hand_in
 from pretend_pools import graded, stop
 from watched_class import (
     FULL,
-    INBOUND,
     LESS,
     POOR,
     START,
@@ -278,7 +287,7 @@ def test_what_cannot_be_graded_is_tried_three_times(course: ScratchCourse, capsy
         assert sorted(pool.graded) == ["ada", "bo"]  # not again at once
         assert stages() == {"ada": "waiting", "bo": "graded"}
         monkeypatch.setattr(watcher_module, "TRY_AGAIN_SECONDS", 0.0)
-        watcher._not_before.clear()
+        watcher._again = {one: (tries, 0.0) for one, (tries, _) in watcher._again.items()}
         to_the_end(watcher)
     assert pool.graded.count("ada") == 3
     assert scores() == {"bo": FULL}

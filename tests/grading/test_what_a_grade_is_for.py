@@ -141,9 +141,9 @@ def test_what_cannot_be_read_and_what_was_put_back_is_named_with_the_reason(cour
     assert set(grades(course)["ada"].values()) == {0}
     assert summary.put_back == ["emeka"], "a notebook that cannot be read has no cells that were changed"
     assert "submissions in which cells of the assignment were put back: 1\n  emeka" in said
-    assert "Cells put back (1)" in shown
+    assert "Cells put back (2)" in shown
     differed = "Cell square_check differed from the assignment's"
-    assert f"emeka {differed}; Cell double_check had been deleted" in shown
+    assert f"emeka {differed}; restoring it emeka Cell double_check had been deleted" in shown
 
 
 def test_points_by_hand_below_a_better_resubmission_are_named(course: ScratchCourse) -> None:

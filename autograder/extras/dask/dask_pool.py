@@ -96,7 +96,7 @@ class DaskPool:
     """
 
     def __init__(
-        self, scheduler: str, *, unconfined: bool = False, run: Callable[..., dict] = run_cells
+        self, scheduler: str, unconfined: bool = False, *, run: Callable[..., dict] = run_cells
     ) -> None:
         self.name, self._run, self._unconfined = scheduler, run, unconfined
         self.trouble: str | None = None

@@ -22,34 +22,6 @@ from .in_container import GRADEBOOK
 
 # Of the files that git tracks: what grades, and the data that exercises read.
 CONTENTS = ("LICENSE", "LICENSE-text", "autograder", "constraints.txt", "data", "pyproject.toml")
-SETUP = """\
-#!/usr/bin/env bash
-# Gradescope runs this once, as root, when it makes the image.
-set -euo pipefail
-cd "${AUTOGRADER_ROOT:-/autograder}/source"
-
-# A compiler and Python's headers are for torch.compile.
-apt-get update
-DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \\
-    bubblewrap g++ python3-dev python3-venv
-
-# The versions are for Python 3.11 and newer.
-constraints=()
-if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-    constraints=(--constraint constraints.txt)
-fi
-python3 -m venv ../environment
-../environment/bin/python -m pip install "${constraints[@]}" uv
-../environment/bin/uv pip install --python ../environment/bin/python --compile-bytecode --torch-backend cpu \\
-    "${constraints[@]}" --requirements pyproject.toml --extra course
-"""
-RUN = """\
-#!/usr/bin/env bash
-# Gradescope runs this for each submission, as root. What it prints, instructors see, and students do not.
-root="${{AUTOGRADER_ROOT:-/autograder}}"
-cd "$root/source" || exit 1
-PATH="$root/environment/bin:$PATH" exec python -m autograder gradescope {arguments} --grade "$root"
-"""
 CONFIG = '''\
 """The course as nbgrader sees it on Gradescope: of its settings, those that decide points."""
 
@@ -71,11 +43,12 @@ def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) 
     source = root / "solutions" / assignment / f"{assignment}.py"
     if not source.is_file():
         raise BundleError(f"there is no assignment {assignment}: {source} does not exist")
-    arguments = [assignment, *(["--without-sandbox"] if without_sandbox else [])]
+    here = Path(__file__).parent
+    arguments = shlex.join([assignment, *(["--without-sandbox"] if without_sandbox else [])])
     inside = {name: (root / name).read_bytes() for name in course_files(root, CONTENTS)}
     inside |= {
-        "setup.sh": SETUP.encode(),
-        "run_autograder": RUN.format(arguments=shlex.join(arguments)).encode(),
+        "setup.sh": (here / "setup.sh").read_bytes(),
+        "run_autograder": (here / "run_autograder.sh").read_bytes().replace(b"ARGUMENTS", arguments.encode()),
         SETTINGS: _settings(root).encode(),
         GRADEBOOK: _gradebook(root, source),
     }

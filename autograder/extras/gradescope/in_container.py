@@ -172,7 +172,7 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
             "events": graded.events,
             "noise": graded.noise,
             "sandboxed": graded.sandboxed,
-            "undecided": [name for _, name, _ in results.undecided()],
+            "undecided": [name for name, _ in graded.undecided],
         },
     }
 
@@ -195,9 +195,9 @@ def cards_and_problems(course: Course) -> tuple[dict[str, str], list[str]]:
 def remarks(results: ClassResults) -> list[str]:
     """Sentences for the instructor, which students do not see."""
     said = [sandbox_sentence(results), self_check(results)]
-    if undecided := results.undecided():
+    if undecided := ", ".join(name for _, name, _ in results.rows("undecided")):
         said.append(
-            f"Undecided: {', '.join(name for _, name, _ in undecided)}. The points are those shown so far, "
-            "or none. Have this submission graded again, or enter the points."
+            f"Undecided: {undecided}. The points are those shown so far, or none. Have this submission "
+            "graded again, or enter the points."
         )
-    return said + [f"Suspicious: {where}: {what}" for _, where, what in results.suspicious()]
+    return said + [f"Suspicious: {where}: {what}" for _, where, what in results.rows("suspicious")]

@@ -21,7 +21,7 @@ from nbgrader.utils import unzip
 from traitlets import Unicode
 
 from ...nbgrader_plugin.submissions import SECRET, TIMESTAMP
-from .grade_files import read_canvas
+from .grade_files import names_in, read_canvas
 from .grades import ExportError
 
 # What a browser, or Canvas for a second upload, adds to a notebook's name.
@@ -154,8 +154,7 @@ class CanvasArchive(Archive):
         except ExportError as error:
             self.parent.fail("%s", error)
         for row in rows:
-            names = [(row.get(key) or "").strip().casefold() for key in ("SIS Login ID", "SIS User ID")]
-            if student := next((ids[name] for name in names if name in ids), None):
+            if student := next((ids[name] for name in names_in(row) if name in ids), None):
                 found[row["ID"].strip()] = student
         return found
 

@@ -6,7 +6,6 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from nbgrader.api import Gradebook
 from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode
 
@@ -15,6 +14,7 @@ from .grade_files import number
 from .grades import Exporter, ExportError, Grades
 
 TOKEN = "CANVAS_TOKEN"
+EXACT = 0.005  # points
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Change:
     after: float
 
     def __str__(self) -> str:
-        return f"{self.student:20} {self.column:30} {number(self.before) or '—':>8} → {number(self.after)}"
+        before = "—" if self.before is None else number(self.before)
+        return f"{self.student:20} {self.column:30} {before:>8} → {number(self.after)}"
 
 
 class CanvasUpload(Exporter):
@@ -41,14 +42,12 @@ class CanvasUpload(Exporter):
     course = Integer(help="the number in the address of the course").tag(config=True)
     really = Bool(False, help="change the grades; otherwise only list the changes").tag(config=True)
 
-    def write(self, gradebook: Gradebook) -> None:
+    def write(self, grades: Grades) -> None:
         """Compare, list, and send what differs. A grade that Canvas refuses does not stop the others.
 
         Raises ExportError at the end where some were refused.
         """
-        grades = self.grades(gradebook)
-        course = self._course()
-        changes, same, unknown = differences(course, grades, self.by_exercise)
+        changes, same, unknown = differences(self._course(), grades)
         for change in changes:
             print(change)
         if unknown:
@@ -86,7 +85,7 @@ class CanvasUpload(Exporter):
             raise ExportError(f"Canvas at {self.url} does not show course {self.course}: {error}") from None
 
 
-def differences(course: Any, grades: Grades, by_exercise: bool) -> tuple[list[Change], int, list[str]]:
+def differences(course: Any, grades: Grades) -> tuple[list[Change], int, list[str]]:
     """What is to be changed on Canvas, how many grades are there as they should be, and who is not there.
 
     A student is found by login, then by SIS id, capital letters or not. Raises ExportError where Canvas lacks
@@ -101,35 +100,30 @@ def differences(course: Any, grades: Grades, by_exercise: bool) -> tuple[list[Ch
             for key in ("sis_user_id", "login_id"):  # the login counts more
                 if name := getattr(user, key, None):
                     users[str(name).casefold()] = user.id
-        columns = list(grades.columns(by_exercise))
-        if lacking := [name for name in columns if name not in there]:
+        if lacking := [name for name in grades.columns if name not in there]:
             known = first_of(sorted(there)) or "none"
             raise ExportError(
                 f"Canvas has no assignment {lacking[0]!r}. Make it there first; it has: {known}."
             )
         found = {
             name: {submission.user_id: submission for submission in there[name].get_submissions()}
-            for name in columns
+            for name in grades.columns
         }
     except (CanvasException, OSError) as error:
         raise ExportError(f"Canvas cannot be read: {error}") from None
     changes, same, unknown = [], 0, []
-    for grade in grades.students:
-        if grade.points is None:
-            continue
-        user = users.get(grade.student.casefold())
+    for student, points in grades.points.items():
+        user = users.get(student.id.casefold())
         if user is None:
-            unknown.append(grade.student)
+            unknown.append(student.id)
             continue
-        for column, value in zip(columns, grades.values(grade, by_exercise), strict=True):
-            submission = found[column].get(user)
-            if submission is None or value is None:
-                continue
-            before, after = getattr(submission, "score", None), round(value, 2)
-            if before is not None and abs(before - after) < 0.005:
-                same += 1
-            else:
-                changes.append(Change(grade.student, column, submission, before, after))
+        for column, value in zip(grades.columns, points, strict=True):
+            if submission := found[column].get(user):
+                before, after = getattr(submission, "score", None), round(value, 2)
+                if before is not None and abs(before - after) < EXACT:
+                    same += 1
+                else:
+                    changes.append(Change(student.id, column, submission, before, after))
     return changes, same, unknown
 
 
@@ -145,6 +139,7 @@ def send(changes: list[Change]) -> list[tuple[Change, str]]:
             refused.append((change, str(error)))
             continue
         score = getattr(shown, "score", None)
-        if score is None or abs(score - change.after) >= 0.005:
-            refused.append((change, f"Canvas shows {number(score) or 'no grade'} afterwards"))
+        if score is None or abs(score - change.after) >= EXACT:
+            shows = "no grade" if score is None else number(score)
+            refused.append((change, f"Canvas shows {shows} afterwards"))
     return refused

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
-from nbgrader.api import Gradebook
 from traitlets import Unicode
 
 from ...files import read_csv, write_whole
@@ -21,18 +21,14 @@ CANVAS_STUDENT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration I
 class Moodle(Exporter):
     """A file for *Grades → Import → CSV file*, by default ``moodle.csv``: a line for each with points."""
 
-    def write(self, gradebook: Gradebook) -> None:
+    def write(self, grades: Grades) -> None:
         """Write the file. Who has no points is left out: an empty field would delete a grade on Moodle."""
-        grades = self.grades(gradebook)
-        columns = grades.columns(self.by_exercise)
         rows = [
-            [one.student, one.email, one.first_name, one.last_name]
-            + [number(value) for value in grades.values(one, self.by_exercise)]
-            for one in grades.students
-            if one.points is not None
+            [one.id, one.email or "", one.first_name or "", one.last_name or "", *map(number, points)]
+            for one, points in grades.points.items()
         ]
         to = Path(self.to or "moodle.csv")
-        write_csv(to, [["Username", "Email address", "First name", "Last name", *columns], *rows])
+        write_csv(to, [["Username", "Email address", "First name", "Last name", *grades.columns], *rows])
         self.log.info("%d grades are in %s", len(rows), to)
 
 
@@ -41,10 +37,9 @@ class Canvas(Exporter):
 
     file = Unicode("canvas.csv", help="what Grades → Export gave").tag(config=True)
 
-    def write(self, gradebook: Gradebook) -> None:
+    def write(self, grades: Grades) -> None:
         """Write the file. Raises ExportError where Canvas's file is missing, or is none."""
-        grades = self.grades(gradebook)
-        filled, unknown, missing = fill_in(read_canvas(Path(self.file)), grades, self.by_exercise)
+        filled, unknown, missing = fill_in(read_canvas(Path(self.file)), grades)
         to = Path(self.to or "upload.csv")
         write_csv(to, filled)
         self.log.info("%d grades are in %s", len(filled) - 1, to)
@@ -74,38 +69,36 @@ def read_canvas(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def fill_in(
-    rows: list[dict[str, str]], grades: Grades, by_exercise: bool
-) -> tuple[list[list[str]], list[str], list[str]]:
+def names_in(row: Mapping[str, str]) -> list[str]:
+    """By what a student in Canvas's file is found here: by login, then by SIS id, capital letters or not."""
+    found = ((row.get(key) or "").strip().casefold() for key in ("SIS Login ID", "SIS User ID"))
+    return list(filter(None, found))
+
+
+def fill_in(rows: list[dict[str, str]], grades: Grades) -> tuple[list[list[str]], list[str], list[str]]:
     """A table for Canvas: its header, and a row for everybody with points. Then who of ours is not there, and
     who is there and has no points.
-
-    A student is found by login, then by SIS id, capital letters or not.
     """
     about = [name for name in CANVAS_STUDENT if name in rows[0]]
-    columns = [known_column(rows[0], name) for name in grades.columns(by_exercise)]
-    ours = {one.student.casefold(): one for one in grades.students if one.points is not None}
-    table, missing = [about + columns], []
+    ours = {one.id.casefold(): (one.id, points) for one, points in grades.points.items()}
+    table, missing = [about + [known_column(rows[0], name) for name in grades.columns]], []
     for row in rows:
-        names = [(row.get(key) or "").strip().casefold() for key in ("SIS Login ID", "SIS User ID")]
-        grade = next((ours.pop(name) for name in names if name in ours), None)
-        if grade:
-            values = [number(value) for value in grades.values(grade, by_exercise)]
-            table.append([row[name] or "" for name in about] + values)
-        elif any(names):  # not the line with the most points, nor Canvas's test student
-            missing.append(next(filter(None, names)))
-    return table, sorted(one.student for one in ours.values()), sorted(missing)
+        if own := next((name for name in names_in(row) if name in ours), None):
+            table.append([row[name] or "" for name in about] + list(map(number, ours.pop(own)[1])))
+        else:  # without names it is the line with the most points, or Canvas's test student
+            missing += names_in(row)[:1]
+    return table, sorted(student for student, _ in ours.values()), sorted(missing)
 
 
-def known_column(row: dict[str, str], name: str) -> str:
+def known_column(row: Mapping[str, str], name: str) -> str:
     """Canvas's own title for a column, which has a number; for a new one the name alone."""
     own = re.compile(rf"{re.escape(name)} \(\d+\)")
     return next((title for title in row if title and own.fullmatch(title.strip())), name)
 
 
-def number(value: float | None) -> str:
+def number(value: float) -> str:
     """Points as both platforms read them."""
-    return "" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def write_csv(path: Path, rows: list[list[str]]) -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook, MissingEntry, Student
 from nbgrader.plugins import ExportPlugin
 from traitlets import Bool
 
 from ...roles import exercise_of
 from ...show import first_of
+
+REMARKS = {
+    "absent": "handed in nothing, and have no points here",
+    "ungraded": "are not graded yet, and have no points here",
+    "unsure": "have a test that waits for your decision; their points are those so far",
+}
 
 
 class ExportError(Exception):
@@ -20,62 +26,25 @@ class ExportError(Exception):
 
 
 @dataclass(frozen=True)
-class Grade:
-    """One student's grade: ``points`` less the penalty for being late, and each exercise's without it.
-
-    ``points`` is None, and ``exercises`` empty, where there is nothing to export.
-    """
-
-    student: str
-    first_name: str
-    last_name: str
-    email: str
-    points: float | None
-    exercises: dict[str, float]
-
-
-@dataclass(frozen=True)
 class Grades:
-    """An assignment's grades, the most points of the whole and of each exercise, and who stands out.
+    """The columns: the assignment and, if asked for, its exercises; and who has points, one for each column.
 
-    Those of ``absent`` handed in nothing and of ``ungraded`` are still to be graded: neither has points. The
-    points of ``unsure`` are there, but a test waits for a decision by hand.
+    Those of the assignment are less the penalty for being late; those of exercises are without it. Sentences
+    about those who stand out are in ``remarks``.
     """
 
-    assignment: str
-    most: float
-    most_by_exercise: dict[str, float]
-    students: list[Grade]
-    absent: list[str]
-    ungraded: list[str]
-    unsure: list[str]
-
-    def columns(self, by_exercise: bool) -> dict[str, float]:
-        """The columns' names, and the most points of each: the assignment, and its exercises if asked for."""
-        found = {self.assignment: self.most}
-        if by_exercise:
-            found |= {f"{self.assignment}: {name}": most for name, most in self.most_by_exercise.items()}
-        return found
-
-    def values(self, grade: Grade, by_exercise: bool) -> list[float | None]:
-        """One student's points, in the order of the columns."""
-        found: list[float | None] = [grade.points]
-        if by_exercise:
-            found += [grade.exercises.get(name) for name in self.most_by_exercise]
-        return found
-
-    def remarks(self) -> list[str]:
-        """Sentences for the instructor about those who stand out."""
-        sentences = {
-            "handed in nothing, and have no points here": self.absent,
-            "are not graded yet, and have no points here": self.ungraded,
-            "have a test that waits for your decision; their points are those so far": self.unsure,
-        }
-        return [f"{len(names)} {rest}: {first_of(names)}" for rest, names in sentences.items() if names]
+    columns: list[str]
+    points: dict[Student, list[float]]
+    remarks: list[str]
 
 
 def read_grades(
-    gradebook: Gradebook, assignment: str, handed_in: Iterable[str], students: Iterable[str] = ()
+    gradebook: Gradebook,
+    assignment: str,
+    handed_in: Collection[str],
+    students: Collection[str] = (),
+    *,
+    by_exercise: bool = False,
 ) -> Grades:
     """Everybody's grades in one assignment, or those of some students.
 
@@ -83,40 +52,42 @@ def read_grades(
     gradebook does not know.
     """
     try:
-        known = gradebook.find_assignment(assignment)
+        notebooks = gradebook.find_assignment(assignment).notebooks
     except MissingEntry:
-        there = ", ".join(one.name for one in gradebook.assignments) or "none"
         raise ExportError(
-            f"The gradebook has no assignment {assignment!r}. It has: {there}. Choose one with "
+            f"The gradebook has no assignment {assignment!r}. It has: {_names(gradebook)}. Choose one with "
             "--assignment \"['NAME']\"."
         ) from None
-    most: dict[str, float] = {}
-    exercises = [cell.name for notebook in known.notebooks for cell in notebook.solution_cells]
-    for notebook in known.notebooks:
-        for cell in notebook.grade_cells:
-            name = exercise_of(cell.name, exercises) or cell.name
-            most[name] = most.get(name, 0.0) + cell.max_score
-    waiting, chosen = set(handed_in), set(students)
-    found = Grades(assignment, known.max_score, most, [], [], [], [])
+    answers = [cell.name for notebook in notebooks for cell in notebook.solution_cells]
+    tests = [cell.name for notebook in notebooks for cell in notebook.grade_cells]
+    exercises = {test: exercise_of(test, answers) or test for test in tests}
+    points: dict[Student, list[float]] = {}
+    standing_out: dict[str, list[str]] = {kind: [] for kind in REMARKS}
     for student in gradebook.students:
-        if chosen and student.id not in chosen:
+        if students and student.id not in students:
             continue
-        points, by_exercise = None, dict[str, float]()
         try:
             submission = gradebook.find_submission(assignment, student.id)
         except MissingEntry:
-            (found.ungraded if student.id in waiting else found.absent).append(student.id)
-        else:
-            points = max(0.0, submission.score - (submission.late_submission_penalty or 0.0))
-            by_exercise = dict.fromkeys(most, 0.0)
-            for notebook in submission.notebooks:
-                for grade in notebook.grades:
-                    by_exercise[exercise_of(grade.name, exercises) or grade.name] += grade.score or 0.0
-            if submission.needs_manual_grade:
-                found.unsure.append(student.id)
-        names = (student.first_name or "", student.last_name or "", student.email or "")
-        found.students.append(Grade(student.id, *names, points, by_exercise))
-    return found
+            standing_out["ungraded" if student.id in handed_in else "absent"].append(student.id)
+            continue
+        of_exercise = dict.fromkeys(exercises.values(), 0.0)
+        for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
+            of_exercise[exercises[grade.name]] += grade.score or 0.0
+        whole = max(0.0, submission.score - (submission.late_submission_penalty or 0.0))
+        points[student] = [whole, *(of_exercise.values() if by_exercise else ())]
+        if submission.needs_manual_grade:
+            standing_out["unsure"].append(student.id)
+    more = dict.fromkeys(exercises.values()) if by_exercise else ()
+    return Grades(
+        [assignment, *(f"{assignment}: {name}" for name in more)],
+        points,
+        [f"{len(names)} {REMARKS[kind]}: {first_of(names)}" for kind, names in standing_out.items() if names],
+    )
+
+
+def _names(gradebook: Gradebook) -> str:
+    return ", ".join(one.name for one in gradebook.assignments) or "none"
 
 
 class Exporter(ExportPlugin):
@@ -127,27 +98,28 @@ class Exporter(ExportPlugin):
     def export(self, gradebook: Gradebook) -> None:
         """Called by ``nbgrader export``; ends it with one sentence where that is not possible."""
         try:
-            self.write(gradebook)
+            self.write(self.grades(gradebook))
         except (ExportError, OSError) as error:
             self.log.error("%s", error)
             sys.exit(1)
 
-    def write(self, gradebook: Gradebook) -> None:
+    def write(self, grades: Grades) -> None:
         """Export the grades. Raises ExportError."""
         raise NotImplementedError
 
     def grades(self, gradebook: Gradebook) -> Grades:
         """Those that the command line asks for. Raises ExportError unless it names one assignment."""
         if len(self.assignment) != 1:
-            there = ", ".join(one.name for one in gradebook.assignments) or "none"
             raise ExportError(
-                f"Name one assignment, as in --assignment \"['NAME']\". The gradebook has: {there}."
+                "Name one assignment, as in --assignment \"['NAME']\". The gradebook has: "
+                f"{_names(gradebook)}."
             )
         (assignment,) = map(str, self.assignment)
         course = self.parent.coursedir
         submitted = Path(course.format_path(course.submitted_directory, "*", assignment))
-        handed_in = [path.parent.name for path in submitted.parents[1].glob(f"*/{assignment}")]
-        found = read_grades(gradebook, assignment, handed_in, map(str, self.student))
-        for sentence in found.remarks():
+        handed_in = {path.parent.name for path in submitted.parents[1].glob(f"*/{assignment}")}
+        chosen = set(map(str, self.student))
+        found = read_grades(gradebook, assignment, handed_in, chosen, by_exercise=self.by_exercise)
+        for sentence in found.remarks:
             self.log.warning("%s", sentence)
         return found

@@ -16,8 +16,6 @@ from itertools import combinations, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbformat import NotebookNode
-
 from ...class_grading.course import Course, SubmissionError
 from ...class_grading.html_page import render
 from ...nbgrader_plugin.extra_files import extra_files
@@ -92,7 +90,12 @@ def read_handed_in(course: Course) -> HandedIn:
         except SubmissionError as error:
             found.left_out.append([student, "", str(error)])
             continue
-        own = {name: code for notebook in notebooks for name, code in _answers_in(notebook).items()}
+        own = {
+            name: cell.source
+            for notebook in notebooks
+            for name, cell in solution_cells(notebook).items()
+            if cell.cell_type == "code"
+        }
         files = modules(extra_files(submission.folder))
         own[MODULES] = "\n".join(files[name] for name in sorted(files))
         found.answers[student] = {}
@@ -108,10 +111,6 @@ def read_handed_in(course: Course) -> HandedIn:
                 remove_hidden_tests(cell)
                 found.given[name] = cell.source if cell.cell_type == "code" else ""
     return found
-
-
-def _answers_in(notebook: NotebookNode) -> dict[str, str]:
-    return {name: cell.source for name, cell in solution_cells(notebook).items() if cell.cell_type == "code"}
 
 
 def look_alikes(answers: Answers, given: Mapping[str, str]) -> LookAlikes:

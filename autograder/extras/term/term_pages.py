@@ -84,9 +84,8 @@ def term_page(term: Term) -> str:
     """The instructor's page."""
     sums = {student: term.sum_of(student) for student in term.students}
 
-    def of_all(rows: str) -> list[tuple[str, ...]]:
-        """Rows of all assignments that begin with its name."""
-        return [(one.assignment, *row) for one in term.assignments for row in getattr(one, rows)()]
+    def of_all(kind: str) -> list[tuple[str, ...]]:
+        return [(one.assignment, *row) for one in term.assignments for row in one.rows(kind)]
 
     return render(
         HERE / "term.html.j2",
@@ -113,9 +112,9 @@ def term_page(term: Term) -> str:
         ],
         exercises=[row for results in term.assignments for row in exercise_rows(results)],
         odd=[row for results in term.assignments for row in too_hard_or_easy(results)],
-        to_grade=of_all("to_grade"),
+        to_grade=[(one.assignment, *row) for one in term.assignments for row in one.to_grade()],
         suspicious=of_all("suspicious"),
-        by_hand=of_all("by_hand"),
+        by_hand=of_all("decided"),
     )
 
 

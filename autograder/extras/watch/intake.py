@@ -60,16 +60,18 @@ class HandIn:
 class Intake:
     """Finds what is new, in the exchange and in ``submitted/``.
 
-    ``waiting`` is what it took and what is not graded. ``say`` gets a sentence for each submission that is
-    never taken. It belongs to one watcher at a time.
+    ``assignments`` are watched, each with the names of its notebooks; ``students`` may hand in, or everybody,
+    if it is None. ``waiting`` is what it took and what is not graded. ``say`` gets a sentence, perhaps many
+    times, about each submission that is never taken. It belongs to one watcher at a time.
     """
 
     def __init__(self, course: Course, say: Callable[[str], None]) -> None:
+        self.assignments: Mapping[str, list[str]] = {}
+        self.students: Collection[str] | None = None
         self.waiting: dict[tuple[str, str], HandIn] = {}
         self._directory, self._grader = course.directory, course.grader
         self._submitted = course.directory.submitted_directory
         self._say = say
-        self._said: set[str] = set()
         self._known: set[str] = set()  # names in the exchange that need nothing any more
         self._listed: set[str] = set()
         self._listed_at: int | None = None
@@ -82,56 +84,52 @@ class Intake:
         own = issubclass(factory.collect, ExchangeCollect)
         self.inbound = inbound(self._collector()) if own else None  # of nbgrader's own exchange
 
-    def look(self, assignments: Mapping[str, list[str]], students: Collection[str] | None = None) -> bool:
-        """Whether there is anything to take in for these assignments, each with the names of its notebooks.
+    def look(self) -> bool:
+        """Whether there is anything to take in. Files are looked at, and none is read that was there before.
 
-        ``students``: those who may hand in; everybody, if it is None. Files are looked at, and none is read
-        that was there before. Raises OSError where the exchange cannot be read.
+        Raises OSError where the exchange cannot be read.
         """
-        self._arrived = self._names(assignments, students)
-        self._changed = list(self._folders(assignments, students))
+        self._arrived = self._names()
+        self._changed = list(self._folders())
         return bool(self._arrived or self._changed)
 
-    def take_in(self, assignments: Mapping[str, list[str]], students: Collection[str] | None = None) -> None:
+    def take_in(self) -> None:
         """Take in what is new. Raises OSError where that is not possible; it is then found once more."""
-        self.look(assignments, students)
+        self.look()
         for assignment, names in self._arrived.items():
             self._collect(assignment, names)
         for hand_in, state in self._changed:
-            folder, staged = self.folder(hand_in, self._submitted), self.folder(hand_in, NEW)
-            if hand_in.key in self.waiting and self.waiting[hand_in.key].sent:
+            before = self.waiting.get(hand_in.key)
+            if before and before.sent:
                 continue  # what came through the exchange is newer
-            if staged.exists():
-                shutil.rmtree(staged)
+            folder, staged = self.folder(hand_in, self._submitted), self.folder(hand_in, NEW)
+            shutil.rmtree(staged, ignore_errors=True)
             staged.parent.mkdir(parents=True, exist_ok=True)
             copy_plain_files(folder, staged, 1000 * self._directory.max_dir_size)
-            self._wait(hand_in)
+            self.waiting[hand_in.key] = replace(hand_in, since=before.since) if before else hand_in
             self._done[hand_in.key] = state
 
     def line(self) -> list[HandIn]:
         """Those that wait, in the order in which they are to be graded."""
         return sorted(self.waiting.values(), key=lambda one: (one.since, one.key))
 
-    def on_the_way(
-        self, assignments: Mapping[str, list[str]], students: Collection[str] | None
-    ) -> list[HandIn]:
+    def on_the_way(self) -> list[HandIn]:
         """Those that are in the exchange and were not taken yet, by the times in their names."""
+        names = [name for names in self._names().values() for name in names]
         found: dict[tuple[str, str], HandIn] = {}
-        for names in self._names(assignments, students).values():
-            for one in sorted(filter(None, map(sent, names)), key=lambda one: one.time):
-                moment = one.time.replace(tzinfo=timezone.utc)
-                hand_in = HandIn(one.assignment, one.student, moment, moment, True)
-                found[hand_in.key] = hand_in
+        for one in sorted(filter(None, map(sent, names)), key=lambda one: one.time):
+            moment = one.time.replace(tzinfo=timezone.utc)
+            found[one.assignment, one.student] = HandIn(one.assignment, one.student, moment, moment, True)
         return sorted(found.values(), key=lambda one: (one.since, one.key))
 
-    def settle(self, hand_in: HandIn, notebooks: list[str], *, counts: bool) -> None:
+    def settle(self, hand_in: HandIn, *, counts: bool) -> None:
         """Put a submission to where it belongs after grading: to those that count, or to the others."""
         staged = self.folder(hand_in, NEW)
         if hand_in.sent and staged.exists():
             place = self.folder(hand_in, self._submitted if counts else PASSED_OVER)
             replace_folder(staged, place)
             if counts:
-                self._done[hand_in.key] = state_of(place, notebooks)
+                self._done[hand_in.key] = state_of(place, self.assignments[hand_in.assignment])
                 shutil.rmtree(self.folder(hand_in, PASSED_OVER), ignore_errors=True)
         elif staged.exists():
             shutil.rmtree(staged)
@@ -141,9 +139,7 @@ class Intake:
         """The folder of a submission in one of nbgrader's steps, or in one of ours."""
         return Path(self._directory.format_path(step, hand_in.student, hand_in.assignment))
 
-    def _names(
-        self, assignments: Mapping[str, list[str]], students: Collection[str] | None
-    ) -> dict[str, set[str]]:
+    def _names(self) -> dict[str, set[str]]:
         """The folders in the exchange that were not looked at yet, by assignment."""
         found: dict[str, set[str]] = defaultdict(set)
         if self.inbound is None:
@@ -161,29 +157,24 @@ class Intake:
             return found  # nothing was released so far
         for name in self._listed - self._known:
             one = sent(name)
-            if one is None or one.assignment not in assignments or one.student in self._excluded():
-                continue
-            if self._enrolled(one.student, students):
+            if one and one.assignment in self.assignments and self._may_hand_in(one.student):
                 found[one.assignment].add(name)
         return found
 
-    def _excluded(self) -> list[str]:
-        return [student for student in (self._directory.student_id_exclude or "").split(",") if student]
-
-    def _enrolled(self, student: str, students: Collection[str] | None) -> bool:
-        if students is None or student in students:
+    def _may_hand_in(self, student: str) -> bool:
+        if student in (self._directory.student_id_exclude or "").split(","):
+            return False
+        if self.students is None or student in self.students:
             return True
-        self._once(
+        self._say(
             f"{student!a} has handed in, but is not in the gradebook, and c.Autograde.create_student is "
             f"False. `nbgrader db student add {student}` lets the submission be graded."
         )
         return False
 
-    def _folders(
-        self, assignments: Mapping[str, list[str]], students: Collection[str] | None
-    ) -> Iterator[tuple[HandIn, State]]:
+    def _folders(self) -> Iterator[tuple[HandIn, State]]:
         """The folders in submitted/ that have to be graded."""
-        for assignment, notebooks in assignments.items():
+        for assignment, notebooks in self.assignments.items():
             for name in glob.glob(self._directory.format_path(self._submitted, "*", assignment)):
                 student, folder = owner(self._grader, name)[1], Path(name)
                 key, state = (assignment, student), state_of(folder, notebooks)
@@ -191,20 +182,18 @@ class Intake:
                 if state == before or not _settled(state):
                     continue
                 if reason := refusal(student):
-                    self._once(reason)
-                elif student not in self._excluded() and self._new(
-                    folder, key, notebooks, before is not None
-                ):
-                    if self._enrolled(student, students):
+                    self._say(reason)
+                elif self._new(folder, key, changed=before is not None):
+                    if self._may_hand_in(student):
                         arrived = datetime.fromtimestamp(_newest(state) / 1e9, timezone.utc)
                         yield HandIn(assignment, student, arrived, arrived, False), state
                     continue
                 self._done[key] = state
 
-    def _new(self, folder: Path, key: tuple[str, str], notebooks: list[str], changed: bool) -> bool:
+    def _new(self, folder: Path, key: tuple[str, str], *, changed: bool) -> bool:
         """Whether what is in submitted/ has to be graded; where it has no time, because it ``changed``."""
         graded = autograded_folder(self._grader, *key)
-        if unfinished(graded, notebooks):
+        if unfinished(graded, self.assignments[key[0]]):
             return True
         new, old = (self._directory.get_existing_timestamp(str(path)) for path in (folder, graded))
         return bool(new and old and new > old) or (changed and not new)
@@ -221,34 +210,24 @@ class Intake:
             collect.only = None if collect.before_duedate else names
             collect.init_src()
             for name, sentence in collect.refused.items():
-                self._once(f"{name!a}: {sentence}")
+                self._say(f"{name!a}: {sentence}")
             for record in collect.src_records:
-                key = assignment, record["username"]
                 if self._newer(assignment, record):
-                    before = self.waiting.pop(key, None)
+                    key, moment = (assignment, record["username"]), record["arrived"]
+                    before = self.waiting.pop(key, None)  # until all of the new one is there
                     collect.src_records = [record]
                     collect.copy_files()
-                    moment = record["arrived"]
-                    self._wait(HandIn(*key, moment, before.since if before else moment, True))
+                    self.waiting[key] = HandIn(*key, moment, before.since if before else moment, True)
             self._known |= names - collect.unready
 
     def _newer(self, assignment: str, record: dict[str, Any]) -> bool:
         """Whether nothing as new was taken before."""
-        for step in (self._submitted, PASSED_OVER, NEW):
-            folder = self._directory.format_path(step, record["username"], assignment)
-            known = self._directory.get_existing_timestamp(folder)
-            if known and known >= record["timestamp"]:
-                return False
-        return True
-
-    def _wait(self, hand_in: HandIn) -> None:
-        before = self.waiting.get(hand_in.key)
-        self.waiting[hand_in.key] = replace(hand_in, since=before.since) if before else hand_in
-
-    def _once(self, sentence: str) -> None:
-        if sentence not in self._said:
-            self._said.add(sentence)
-            self._say(sentence)
+        folders = [
+            self._directory.format_path(step, record["username"], assignment)
+            for step in (self._submitted, PASSED_OVER, NEW)
+        ]
+        times = map(self._directory.get_existing_timestamp, folders)
+        return not any(known and known >= record["timestamp"] for known in times)
 
 
 def replace_folder(folder: Path, target: Path) -> None:

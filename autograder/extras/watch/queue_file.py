@@ -72,29 +72,22 @@ class QueueFile:
 
     def __init__(self, root: Path) -> None:
         self._path = root / QUEUE
-        self._line: list[Place] = []
-        self._ended: dict[tuple[str, str], Place] = {}
-        self._trouble = False
+        before = read_queue(self._path)
+        self._found = before.places if before else []
+        self._ended = {(place.assignment, place.student): place for place in self._found if place.ended}
+        self._shown: tuple[list[Place], bool] = ([], False)
         self._said: datetime | None = None
-        self._before = read_queue(self._path)
-        if self._before:
-            self._ended = {
-                (place.assignment, place.student): place for place in self._before.places if place.ended
-            }
 
     def not_handed_back(self) -> list[Place]:
         """Those who waited, or whose pages were not handed back, when the file was found."""
-        found = self._before.places if self._before else []
-        return [
-            place for place in found if not place.handed_back and place.stage not in ("passed over", "failed")
-        ]
+        done = ("passed over", "failed")
+        return [place for place in self._found if not place.handed_back and place.stage not in done]
 
     def show(self, line: Iterable[Place], *, trouble: bool = False) -> None:
         """Write who waits, and whether grading cannot go on; nothing, if the file says that already."""
         shown = list(line), trouble
-        new = shown != (self._line, self._trouble)
-        if new or not self._said or datetime.now(timezone.utc) - self._said > BEAT:
-            (self._line, self._trouble), self._said = shown, None
+        if shown != self._shown or not self._said or datetime.now(timezone.utc) - self._said > BEAT:
+            self._shown, self._said = shown, None
             self._write(at_work=True)
 
     def end(self, place: Place) -> None:
@@ -107,8 +100,8 @@ class QueueFile:
         self._write(at_work=False)
 
     def _write(self, *, at_work: bool) -> None:
-        now = datetime.now(timezone.utc)
-        queue = Queue(now.isoformat(), at_work, self._trouble, [*self._line, *self._ended.values()])
+        now, (line, trouble) = datetime.now(timezone.utc), self._shown
+        queue = Queue(now.isoformat(), at_work, trouble, [*line, *self._ended.values()])
         write_whole(self._path, json.dumps(asdict(queue)))
         self._said = now
 

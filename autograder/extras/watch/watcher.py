@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from time import monotonic, sleep
+from typing import TextIO
 
 from nbgrader.auth import Authenticator
 from nbgrader.converters import GenerateFeedback, NbGraderException
@@ -17,11 +18,11 @@ from nbgrader.exchange import ExchangeError, ExchangeFactory
 from sqlalchemy.exc import DBAPIError
 from tqdm import tqdm
 
-from ...class_grading.class_commands import dask_pool, interrupts, workers_here
+from ...class_grading.class_commands import connector, interrupts
 from ...class_grading.course import Course, require_known
 from ...class_grading.engine import grade
-from ...class_grading.gradebook import GradebookAway, GradingError, OpenGradebook
-from ...class_grading.pool import LocalPool, Pool, begun
+from ...class_grading.gradebook import GradebookAway, GradingError
+from ...class_grading.pool import Pool
 from ...class_grading.progress import length
 from ...command_line import CommandError
 from ...nbgrader_plugin.collect import changed_settings
@@ -55,15 +56,9 @@ def watch(
 
     Raises CommandError where it cannot start.
     """
-    number = workers_here(workers, scheduler)
-
-    def connect(unconfined: bool) -> Pool:
-        if scheduler:
-            return dask_pool(scheduler, unconfined)
-        return LocalPool(begun(number, unconfined=unconfined))
-
     with ExitStack() as ending:
         stop_if_asked = ending.enter_context(interrupts(signal.SIGTERM))
+        connect = connector(ending, workers, scheduler)
         course = ending.enter_context(Course("watch", db_url))
         if not ending.enter_context(only_one(course.root, "watch.lock")):
             raise GradingError(
@@ -97,20 +92,16 @@ class Watcher:
     ) -> None:
         self._course, self._names, self._db_url = course, names, db_url
         self._release, self._best, self._stop_if_asked = release, best, stop_if_asked
-        self.intake = Intake(course, self._warn)
+        self.intake = Intake(course, self._warn_once)
         self._connect = connect
         self._pool: Pool | None = None
         self._file = QueueFile(course.root)
-        self._assignments: dict[str, list[str]] = {}
-        self._students: set[str] | None = None
         self._grading: dict[str, HandIn] = {}  # those of this round that are not done yet, by student
-        self._tries: dict[HandIn, int] = {}
-        self._not_before: dict[HandIn, float] = {}
+        self._again: dict[HandIn, tuple[int, float]] = {}  # how often it failed, and when it is tried again
         self._owed: dict[Key, Place] = {}  # whose pages are to be handed back
         self._owe_again = 0.0
         # What another watcher had not handed back when it was stopped, or was at.
         self._left_over = self._file.not_handed_back() if release else []
-        self._workers = 1
         self._said: set[str] = set()
         self._trouble: object = None  # its kind
         self._other = False
@@ -120,14 +111,14 @@ class Watcher:
         known = self._look_up()
         for name in self._names:
             require_known(name, known)
-        self._workers = self._lasting_pool(self._course.without_sandbox).workers
+        self._lasting_pool(self._course.without_sandbox)
         where = "submitted/"
         if self.intake.inbound is None:
             where += " (not the exchange, as it is not nbgrader's own: let `nbgrader collect --update` bring"
             where += " here, every minute, what is there)"
         elif self.intake.inbound.is_dir():
             where += f" and {self.intake.inbound}"
-        self._say(f"Watching {where}, for {', '.join(self._assignments) or 'no assignment so far'}.")
+        self._say(f"Watching {where}, for {', '.join(self.intake.assignments) or 'no assignment so far'}.")
 
     def run(self) -> None:
         """Go on until KeyboardInterrupt comes. What goes wrong is said, and tried again."""
@@ -159,8 +150,7 @@ class Watcher:
         """
         self._look_up()
         self._hand_back_the_rest()
-        new = self.intake.look(self._assignments, self._students)
-        if not (new or self._ready() or self._left_over):
+        if not (self.intake.look() or self._ready() or self._left_over):
             self._show()
             return False
         with only_one(self._course.root) as alone:
@@ -168,15 +158,14 @@ class Watcher:
                 self._warn("Another grade command is at work. This one goes on when it is done.")
             self._other = not alone
             if alone:
-                self.intake.take_in(self._assignments, self._students)
+                self.intake.take_in()
                 self._find_left_over()
                 self._hand_back_the_rest()
             self._show()
             line = self._ready() if alone else []
             if line:
-                self._workers = self._lasting_pool(self._course.without_sandbox).workers
-                same = [one for one in line if one.assignment == line[0].assignment]
-                self._grade(same[: AT_ONCE * self._workers])
+                most = AT_ONCE * self._lasting_pool(self._course.without_sandbox).workers
+                self._grade([one for one in line if one.assignment == line[0].assignment][:most])
         return bool(line)
 
     def _lasting_pool(self, unconfined: bool) -> Pool:
@@ -196,25 +185,21 @@ class Watcher:
         Gives the names of all assignments, also of those that are not watched.
         """
         if self._trouble:
-            self._course.gradebook.close()
-            self._course.gradebook = OpenGradebook(self._course.db_url)
+            self._course.open_again()
         with self._course.opened() as gradebook:
             known = {one.name: [notebook.name for notebook in one.notebooks] for one in gradebook.assignments}
             if not self._course.grader.create_student:
-                self._students = {student.id for student in gradebook.students}
-        self._assignments = {
-            name: notebooks for name, notebooks in known.items() if not self._names or name in self._names
-        }
+                self.intake.students = {student.id for student in gradebook.students}
+        self.intake.assignments = {name: known[name] for name in known if name in (self._names or known)}
         return list(known)
 
     def _ready(self) -> list[HandIn]:
         """Those that can be graded now, in their order."""
         moment = monotonic()
-        return [one for one in self.intake.line() if self._not_before.get(one, 0) <= moment]
+        return [one for one in self.intake.line() if self._again.get(one, (0, 0))[1] <= moment]
 
     def _grade(self, line: list[HandIn]) -> None:
         """Grade submissions of one assignment."""
-        notebooks = self._assignments[line[0].assignment]
         self._grading = {one.student: one for one in line}
         self._show()
         path = list(sys.path)
@@ -226,21 +211,21 @@ class Watcher:
                 def between() -> None:
                     while trial.attempts:
                         student, attempt = trial.attempts.popitem()
-                        self._done(self._grading.pop(student), attempt, notebooks)
+                        self._done(self._grading.pop(student), attempt)
                     self._show()
                     self._stop_if_asked()
 
                 summary = grade(trial, connect=self._lasting_pool, say=self._warn_once, between=between)
             for student, one in self._grading.items():
-                self._failed(one, summary.failed.get(student, "It was not found any more."), notebooks)
+                self._failed(one, summary.failed.get(student, "It was not found any more."))
         finally:
             self._grading = {}
         self._show()
 
-    def _done(self, one: HandIn, attempt: Attempt, notebooks: list[str]) -> None:
+    def _done(self, one: HandIn, attempt: Attempt) -> None:
         """A submission was graded: put it where it belongs, hand back its page, and say so."""
-        self.intake.settle(one, notebooks, counts=attempt.counts)
-        self._forget(one)
+        self.intake.settle(one, counts=attempt.counts)
+        self._again.pop(one, None)
         stage: Stage = "graded" if attempt.counts else "passed over"
         place = replace(
             place_of(one, stage), ended=now(), points=attempt.points, most=attempt.most, before=attempt.before
@@ -254,28 +239,24 @@ class Watcher:
         if attempt.counts and self._release:
             self._owed[one.key] = place
             self._hand_back(one.key)
-        took = (datetime.now(timezone.utc) - one.time).total_seconds()
-        self._tell(one, f"{text}, {length(max(0.0, took))} after it was handed in; {self._waiting()} wait")
+        took = max(0.0, (datetime.now(timezone.utc) - one.time).total_seconds())
+        waiting = len(self.intake.waiting) + len(self.intake.on_the_way())
+        self._tell(one, f"{text}, {length(took)} after it was handed in; {waiting} wait")
 
-    def _failed(self, one: HandIn, sentence: str, notebooks: list[str]) -> None:
+    def _failed(self, one: HandIn, sentence: str) -> None:
         """A submission could not be graded: try it again, or leave it to the instructor."""
-        tries = self._tries[one] = self._tries.get(one, 0) + 1
+        tries = self._again.pop(one, (0, 0.0))[0] + 1
         if tries < TRIES:
-            self._not_before[one] = monotonic() + TRY_AGAIN_SECONDS
+            self._again[one] = tries, monotonic() + TRY_AGAIN_SECONDS
             self._tell(one, f"not graded: {sentence} It is tried again in a minute.")
             return
-        self.intake.settle(one, notebooks, counts=True)
-        self._forget(one)
+        self.intake.settle(one, counts=True)
         self._file.end(replace(place_of(one, "failed"), ended=now()))
         self._tell(
             one,
             f"not graded: {sentence} It is in submitted/, for you to try: python -m autograder grade "
             f"{one.assignment} --student {one.student}",
         )
-
-    def _forget(self, one: HandIn) -> None:
-        self._tries.pop(one, None)
-        self._not_before.pop(one, None)
 
     def _hand_back(self, key: Key) -> None:
         """Hand back a page; where that fails, it is tried again later."""
@@ -309,15 +290,12 @@ class Watcher:
         self._file.show(self._line(), trouble=self._trouble is not None)
 
     def _line(self) -> Iterator[Place]:
-        started = list(self._grading.values())[: self._workers]
+        started = list(self._grading.values())[: self._pool.workers if self._pool else 1]
         for one in started:
             yield place_of(one, "grading")
         waiting = [one for one in self.intake.line() if one not in started]
-        for one in [*waiting, *self.intake.on_the_way(self._assignments, self._students)]:
+        for one in [*waiting, *self.intake.on_the_way()]:
             yield place_of(one, "waiting")
-
-    def _waiting(self) -> int:
-        return len(self.intake.waiting) + len(self.intake.on_the_way(self._assignments, self._students))
 
     def _in_trouble(self, error: BaseException) -> None:
         """Say what went wrong, once, and let go of what may be broken."""
@@ -343,13 +321,12 @@ class Watcher:
     def _tell(self, one: HandIn, text: str) -> None:
         self._say(f"{one.assignment}  {one.student}  {text}")
 
-    def _say(self, text: str) -> None:
-        tqdm.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text}")
-        sys.stdout.flush()
+    def _say(self, text: str, file: TextIO | None = None) -> None:
+        tqdm.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text}", file=file)
+        (file or sys.stdout).flush()
 
     def _warn(self, text: str) -> None:
-        tqdm.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text}", file=sys.stderr)
-        sys.stderr.flush()
+        self._say(text, sys.stderr)
 
     def _warn_once(self, text: str) -> None:
         if text not in self._said:
