@@ -10,9 +10,10 @@ from pathlib import Path
 import nbformat
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import engine
 from autograder.class_grading.course import Course
+from autograder.class_grading.engine import grade
 from autograder.class_grading.pool import LocalPool, begun
+from autograder.class_grading.results import ClassResults, read_results
 from autograder.roles import solution_cells
 from autograder.sandbox.machine_lock import cores
 
@@ -21,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def graded(
     chapter: str, folder: Path, handed_in: Mapping[str, Mapping[str, str | None]]
-) -> tuple[engine.Summary, dict[str, dict[str, float | None]]]:
-    """Grade a chapter in ``folder``: what the run says of itself, and the points by student and test cell.
+) -> tuple[ClassResults, dict[str, dict[str, float | None]]]:
+    """Grade a chapter in ``folder``: what grading gave, and the points by student and test cell.
 
     ``handed_in`` has each student's code by exercise; None, or no entry, for one that was not attempted.
     """
@@ -41,7 +42,8 @@ def graded(
     os.chdir(course.folder)
     try:
         with Course(chapter) as opened, opened.locked(), closing(LocalPool(begun(len(cores())))) as pool:
-            summary = engine.grade(opened, connect=lambda _: pool)  # as many as `make grade` takes
+            grade(opened, connect=lambda _: pool)  # of as many workers as `make grade` takes
+            results = read_results(opened)
     finally:
         os.chdir(before)
-    return summary, course.points(chapter)
+    return results, course.points(chapter)

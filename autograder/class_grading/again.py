@@ -57,10 +57,10 @@ def judge_again(
             f"it is to be graded first, because {why}: python -m autograder grade {course.assignment}"
         )
     prepared, executed, tests = _run(course, submission, exercise, pool)
-    judged = course.judged(student, prepared, executed)
-    cells = {nbgrader_data(judged.cells[index])["grade_id"]: judged.cells[index] for index in tests}
     page = course.autograded(student) / prepared.path.name
     with course.explained(student), Gradebook(course.db_url) as gradebook:
+        judged = course.grader.judged(prepared, executed)
+        cells = {nbgrader_data(judged.cells[index])["grade_id"]: judged.cells[index] for index in tests}
         notebook = nbformat.read(page, as_version=4)
         old = {nbgrader_data(cell).get("grade_id"): cell for cell in notebook.cells}
         of_student = gradebook.find_submission_notebook(prepared.path.stem, course.assignment, student)

@@ -16,8 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nbformat import NotebookNode
-from nbgrader.api import Grade, Gradebook
+from nbgrader.api import Gradebook
 from nbgrader.apps import AutogradeApp
 from nbgrader.converters import NbGraderException
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
@@ -224,14 +223,6 @@ class Course:
         with self.explained(submission.student):
             return [self.grader.read(path) for path in submission.notebooks if path.stem in names]
 
-    def judged(self, student: str, prepared: Prepared, executed: Executed) -> NotebookNode:
-        """The notebook with what running it gave, and the verdicts on that; no grade changes.
-
-        Raises SubmissionError and GradingError as ``read`` does.
-        """
-        with self.explained(student):
-            return self.grader.judged(prepared, executed)
-
     def save(self, student: str, ran: Iterable[tuple[Prepared, Executed | None]]) -> None:
         """Let nbgrader grade one student's submission, whose cells were run before.
 
@@ -266,23 +257,6 @@ class Course:
             raise SubmissionError(
                 f"nbgrader could not grade it: {type(error).__name__}: {error} (see {self.log})"
             ) from None
-
-    def outdone(self, students: Iterable[str]) -> list[tuple[str, str, float, float]]:
-        """Where a test gives more by now than somebody gave by hand: student, test, by hand, by the test."""
-        wanted = set(students)
-        with self.opened() as gradebook:
-            grades = gradebook.db.query(Grade).filter(Grade.auto_score > Grade.manual_score)
-            return sorted(
-                (grade.student.id, grade.name, grade.manual_score, grade.auto_score)
-                for grade in grades
-                if grade.assignment.name == self.assignment and grade.student.id in wanted
-            )
-
-    def mean(self) -> tuple[float, float]:
-        """The mean points of all who handed in, and the most that there are."""
-        with self.opened() as gradebook:
-            most = gradebook.find_assignment(self.assignment).max_score
-            return gradebook.average_assignment_score(self.assignment), most
 
     def record(self, data: dict[str, Any] | None = None) -> dict[str, Any]:
         """Keep what is to be known about the last run, or give it back."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from .gradebook import GradebookAway, GradingError
 from .grader import Prepared
 from .pool import Pool
 from .progress import Progress, Status, length
+from .results import ClassResults, read_results
 
 # How long to wait for a gradebook that is away, and between two looks.
 OUTAGE_SECONDS, LOOK_SECONDS = 600.0, 1.0
@@ -47,23 +49,18 @@ class Job:
 class Summary:
     """How a run went; ``failed`` has a sentence for each student.
 
-    ``again`` says why those who had a grade are graded again, ``unreadable`` what was wrong with a notebook
-    that counts 0 points. In those of ``put_back`` cells of the assignment had been changed, moved or deleted.
-    Those of ``timeless`` came without a time, so nothing says whether they are late.
+    ``again`` says why those who had a grade are graded again. Those of ``timeless`` came without a time, so
+    nothing says whether they are late. ``left`` is how many a run did not come to that was ``stopped``.
     """
 
     graded: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     again: dict[str, Reason] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(default_factory=dict)
-    put_back: list[str] = field(default_factory=list)
     timeless: list[str] = field(default_factory=list)
-    undecided: list[tuple[str, str]] = field(default_factory=list)
-    suspicious: list[str] = field(default_factory=list)
     seconds: float = 0.0
     stopped: str | None = None
-    left: int = 0  # of a run that was stopped
+    left: int = 0
 
 
 def grade(
@@ -241,17 +238,6 @@ def finish(course: Course, jobs: list[Job], summary: Summary, status: Status) ->
     summary.graded.append(student)
     if course.due and not course.time_of(jobs[0].submission.folder):
         summary.timeless.append(student)
-    for job in jobs:
-        notes = job.prepared.notebook.metadata.autograder if job.prepared else {}
-        if problem := notes.get("problem"):
-            summary.unreadable[student] = problem
-        if notes.get("put_back"):
-            summary.put_back.append(student)
-        if job.executed:
-            names = {cell["index"]: cell["grade_id"] for cell in job.cells}
-            summary.undecided += [(student, names[index]) for index in job.executed.undecided]
-            if job.executed.events:
-                summary.suspicious.append(student)
 
 
 def said_before(assignment: str, again: dict[str, Reason]) -> Iterator[str]:
@@ -277,13 +263,11 @@ def tell(course: Course, summary: Summary) -> str:
     counts = Counter(summary.again[student] for student in summary.graded if student in summary.again)
     lines += [f"  {count} of them graded again, because {why}" for why, count in counts.items()]
     if summary.graded:
-        mean, most = course.mean()
-        lines.append(f"mean of all who handed in: {mean:.2f} of {most:g} points")
-        lines.append(f"undecided races: {len(summary.undecided)} (marked for manual grading)")
-        lines += few(f"{student}: {cell}" for student, cell in summary.undecided)
-        lines.append(f"submissions with suspicious events: {len(summary.suspicious)}")
-        lines += few(summary.suspicious)
-        lines += remarkable(course, summary)
+        results = read_results(course)
+        points, most = fmean(one.points for one in results.graded), sum(results.most.values())
+        lines.append(f"mean of all who handed in: {points:.2f} of {most:g} points")
+        of_run = [one for one in results.graded if one.student in summary.graded]
+        lines += remarkable(replace(results, graded=of_run), summary)
     elif not summary.failed:
         lines.append(
             "Nothing was left to do: no file, time, test or points changed. --force grades them again."
@@ -293,17 +277,23 @@ def tell(course: Course, summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def remarkable(course: Course, summary: Summary) -> Iterator[str]:
-    """What happened to some submissions of a run, where it happened at all."""
-    if summary.unreadable:
-        yield f"notebooks that could not be read, with 0 points: {len(summary.unreadable)}"
-        yield from few(f"{student}: {problem}" for student, problem in summary.unreadable.items())
-    if outdone := course.outdone(summary.graded):
+def remarkable(results: ClassResults, summary: Summary) -> Iterator[str]:
+    """What happened to some submissions of a run; most of it only where it happened at all."""
+    undecided = results.rows("undecided")
+    yield f"undecided races: {len(undecided)} (marked for manual grading)"
+    yield from few(f"{student}: {test}" for student, test, _ in undecided)
+    suspicious = dict.fromkeys(student for student, _, _ in results.rows("suspicious"))
+    yield f"submissions with suspicious events: {len(suspicious)}"
+    yield from few(suspicious)
+    if unreadable := results.rows("unreadable"):
+        yield f"notebooks that could not be read, with 0 points: {len(unreadable)}"
+        yield from few(f"{student}: {problem}" for student, problem in unreadable)
+    if outdone := [row for row in results.rows("decided") if row[-1]]:
         yield f"points given by hand stay, but the test gives more by now: {len(outdone)}"
         yield from few(
-            f"{who}: {test}: {hand:g} by hand, {auto:g} by the test" for who, test, hand, auto in outdone
+            f"{who}: {test}: {hand} by hand, {auto} by the test" for who, test, hand, auto, _ in outdone
         )
-    if put_back := sorted(set(summary.put_back)):
+    if put_back := list(dict.fromkeys(student for student, _ in results.rows("put_back"))):
         yield f"submissions in which cells of the assignment were put back: {len(put_back)}"
         yield f"  {first_of(put_back)}"
     if summary.timeless:

@@ -44,7 +44,6 @@ from ...class_grading.results import ClassResults, read_results
 from ...files import write_whole
 from ...judging.outcome import MIME
 from ...nbgrader_plugin.feedback import HideTests
-from ...nbgrader_plugin.submissions import problem_of
 from ...nbgrader_plugin.verdicts import as_text
 from ...roles import exercise_of, is_test, nbgrader_data
 from ...sandbox import Sandbox
@@ -138,7 +137,7 @@ def _copy_file(source: str, target: str) -> None:
 def in_their_format(course: Course, results: ClassResults, seconds: float) -> dict[str, Any]:
     """The grade of the one student, with nothing that the feedback page does not show."""
     (graded,) = results.graded
-    shown, problems = cards_and_problems(course)
+    shown = cards(course)
     found = {test.name: test for test in graded.tests}
     groups: dict[str, list[str]] = {}
     for name in shown:  # in the notebook's order; a database may have another
@@ -163,7 +162,7 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
             )
     return {
         "tests": tests,
-        "output": "\n".join(problems),
+        "output": "\n".join(f"{why} So every exercise counts 0 points." for (why,) in graded.unreadable),
         "output_format": "text",
         "execution_time": round(seconds),
         "visibility": "visible",
@@ -177,19 +176,16 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
     }
 
 
-def cards_and_problems(course: Course) -> tuple[dict[str, str], list[str]]:
-    """The cards of each test as text, as on the feedback page, and why notebooks could not be read."""
-    cards: dict[str, str] = {}
-    problems = []
+def cards(course: Course) -> dict[str, str]:
+    """The cards of each test as text, as on the feedback page."""
+    found: dict[str, str] = {}
     for path in sorted(course.autograded(STUDENT).glob("*.ipynb")):
         notebook, _ = HideTests().preprocess(nbformat.read(path, as_version=4), {})
-        if problem := problem_of(notebook):
-            problems.append(f"{problem} So every exercise counts 0 points.")
         for cell in filter(is_test, notebook.cells):
             outputs = (output.data for output in cell.outputs if isinstance(output.get("data"), dict))
             texts = [as_text(data.get("text/plain", "")) for data in outputs if MIME in data]
-            cards[nbgrader_data(cell)["grade_id"]] = "\n".join(texts)
-    return cards, problems
+            found[nbgrader_data(cell)["grade_id"]] = "\n".join(texts)
+    return found
 
 
 def remarks(results: ClassResults) -> list[str]:

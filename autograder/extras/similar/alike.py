@@ -41,6 +41,7 @@ COMMON, FEW = 0.25, 5
 IMPORT = re.compile(r"(?m)^[ \t]*(?:import|from)\b.*$")
 
 Answers = Mapping[str, Mapping[str, str]]  # student -> exercise -> code
+Fingerprints = Mapping[str, "CodeFingerprint"]  # exercise -> those of an answer
 
 
 @dataclass
@@ -54,11 +55,18 @@ class HandedIn:
 
 @dataclass(frozen=True)
 class AlikePart:
-    """An exercise of a pair: the share in common, and both answers in pieces that are in common or not."""
+    """An exercise of a pair: the share in common, both answers, and which slices of each are in common."""
 
     exercise: str
     share: float
-    pieces: tuple[list[tuple[str, bool]], list[tuple[str, bool]]]
+    sides: tuple[CodeFingerprint, CodeFingerprint]
+    slices: tuple[Any, Any]
+
+    @property
+    def pieces(self) -> list[list[tuple[str, bool]]]:
+        """Both answers in pieces that are in common or not."""
+        both = zip(self.sides, self.slices, strict=True)
+        return [pieces(side.raw_code, zip(*of, strict=True)) for side, of in both]
 
 
 @dataclass(frozen=True)
@@ -118,50 +126,38 @@ def look_alikes(answers: Answers, given: Mapping[str, str]) -> LookAlikes:
 
     Raises ModuleNotFoundError without copydetect.
     """
+    prints = fingerprints(answers, given)
+    compared, pairs = 0, []
+    for students in combinations(sorted(prints), 2):
+        if pair := _pair(students, *(prints[student] for student in students)):
+            compared += 1
+            pairs += [pair] if pair.share >= ALIKE else []
+    pairs.sort(key=lambda pair: -pair.share)
+    return LookAlikes(pairs[:MOST_PAIRS], max(0, len(pairs) - MOST_PAIRS), compared)
+
+
+def _pair(students: tuple[str, str], one: Fingerprints, other: Fingerprints) -> AlikePair | None:
+    """What two students have in common; nothing where that is too little to say anything."""
     from copydetect import compare_files
 
-    prints = fingerprints(answers, given)
-    pairs: list[tuple[tuple[str, str], float, list[Any]]] = []
-    compared = 0
-    for students in combinations(sorted(prints), 2):
-        one, other = (prints[student] for student in students)
-        both = [name for name in one if name in other]
-        # The smaller of the two: little is in common by chance.
-        if sum(min(one[name].token_coverage, other[name].token_coverage) for name in both) < LEAST:
-            continue
-        compared += 1
-        in_common = of_all = 0.0
-        parts = []
-        for name in both:
-            sides = one[name], other[name]
-            sizes = [side.token_coverage for side in sides]
-            _, shares, slices = compare_files(*sides)
-            same = sum(share * size for share, size in zip(shares, sizes, strict=True))
-            in_common, of_all = in_common + same, of_all + sum(sizes)
-            if same >= PART * sum(sizes) > 0:
-                parts.append((name, float(same / sum(sizes)), sides, slices))
-        if in_common >= ALIKE * of_all:
-            pairs.append((students, float(in_common / of_all), parts))
-    pairs.sort(key=lambda found: -found[1])
-    return LookAlikes(
-        [
-            AlikePair(students, share, list(map(_part, parts)))
-            for students, share, parts in pairs[:MOST_PAIRS]
-        ],
-        max(0, len(pairs) - MOST_PAIRS),
-        compared,
-    )
+    both = [name for name in one if name in other]
+    # The smaller of the two: little is in common by chance.
+    if sum(min(one[name].token_coverage, other[name].token_coverage) for name in both) < LEAST:
+        return None
+    in_common = of_all = 0.0
+    parts = []
+    for name in both:
+        sides = one[name], other[name]
+        sizes = [side.token_coverage for side in sides]
+        _, shares, slices = compare_files(*sides)
+        same = sum(share * size for share, size in zip(shares, sizes, strict=True))
+        in_common, of_all = in_common + same, of_all + sum(sizes)
+        if same >= PART * sum(sizes) > 0:
+            parts.append(AlikePart(name, float(same / sum(sizes)), sides, slices))
+    return AlikePair(students, float(in_common / of_all), parts)
 
 
-def _part(found: tuple[str, float, tuple[Any, Any], tuple[Any, Any]]) -> AlikePart:
-    name, share, sides, slices = found
-    left, right = (
-        pieces(side.raw_code, zip(*of, strict=True)) for side, of in zip(sides, slices, strict=True)
-    )
-    return AlikePart(name, share, (left, right))
-
-
-def fingerprints(answers: Answers, given: Mapping[str, str]) -> dict[str, dict[str, CodeFingerprint]]:
+def fingerprints(answers: Answers, given: Mapping[str, str]) -> dict[str, Fingerprints]:
     """Student -> exercise -> the fingerprints of an answer, without those of what was given to all, and of
     what many have in common. An answer that is still the one that was given has none.
     """
@@ -234,11 +230,10 @@ def look_alikes_page(assignment: str, handed_in: HandedIn) -> str:
             (str(found.compared), "pairs with enough to compare"),
             (str(len(found.pairs) + found.more), "pairs look alike"),
         ],
-        alike=f"{ALIKE:.0%}",
-        common=f"{COMMON:.0%}",
+        alike=ALIKE,
+        common=COMMON,
         few=FEW,
-        pairs=found.pairs,
-        more=found.more,
+        found=found,
         rows=[
             [*pair.students, f"{pair.share:.0%}", ", ".join(part.exercise for part in pair.parts)]
             for pair in found.pairs
