@@ -26,8 +26,8 @@ from .engine import Job, cells_of, run_all
 from .gradebook import GradingError
 from .grader import Prepared
 from .pool import Pool
-from .progress import Status
 from .results import Verdict
+from .status import Status
 
 
 @dataclass(frozen=True)

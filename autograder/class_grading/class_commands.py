@@ -167,15 +167,12 @@ def again(assignment: str, student: list[str], exercise: str, keep: str | None, 
 def late(assignment: str, apply: bool, db: str | None) -> None:
     from ..show import table_text
     from .course import Course
-    from .recount import changes
+    from .recount import recount
 
     with Course(assignment, db) as course, course.locked():
-        found = changes(course, apply=apply)
-    rows = [
-        (one.student, f"{one.hours_late:.1f}", f"{one.before:g}", f"{round(one.after, 2):g}") for one in found
-    ]
-    if rows:
-        print(table_text(("student", "hours late", "penalty so far", "by the table"), rows))
+        found = recount(course, apply=apply)
+    if found:
+        print(table_text(("student", "hours late", "penalty so far", "by the table"), found))
     if apply:
         print(f"{len(found)} penalties changed. Feedback pages are to be made and released anew.")
     else:
@@ -190,12 +187,7 @@ def late(assignment: str, apply: bool, db: str | None) -> None:
     DB,
 )
 def report(assignment: str, output: Path | None, db: str | None) -> None:
-    from .course import Course
-    from .html_page import write_page
-    from .report import page
-    from .results import read_graded
+    from .class_report import page
+    from .html_page import publish
 
-    with Course(assignment, db, write=False) as course:
-        path = output or course.root / "reports" / f"{assignment}.html"
-        write_page(path, page(read_graded(course)))
-    print(path)
+    publish(page, assignment, db, to=output)

@@ -23,11 +23,12 @@ from .course import Course, Reason, Submission, SubmissionError
 from .gradebook import GradebookAway, GradingError
 from .grader import Prepared
 from .pool import Pool
-from .progress import Progress, Status, length
 from .results import ClassResults, read_results
+from .status import Status, length, shown
 
 # How long to wait for a gradebook that is away, and between two looks.
 OUTAGE_SECONDS, LOOK_SECONDS = 600.0, 1.0
+MOST_TOLD = 10  # submissions of each kind
 
 Result = TypeVar("Result")
 
@@ -101,7 +102,7 @@ def grade(
             for warning in pool.warnings:
                 say(f"warning: {warning}")
             status = Status(len(todo))
-            with Progress("grading", status, pool):
+            with shown("grading", status, pool):
                 jobs = (job for submission in todo for job in jobs_of(course, submission, status))
                 for done in by_submission(run_all(pool, jobs, course, status)):
                     finish(course, done, summary, status)
@@ -278,34 +279,34 @@ def tell(course: Course, summary: Summary) -> str:
 
 
 def remarkable(results: ClassResults, summary: Summary) -> Iterator[str]:
-    """What happened to some submissions of a run; most of it only where it happened at all."""
-    undecided = results.rows("undecided")
-    yield f"undecided races: {len(undecided)} (marked for manual grading)"
-    yield from few(f"{student}: {test}" for student, test, _ in undecided)
-    suspicious = dict.fromkeys(student for student, _, _ in results.rows("suspicious"))
-    yield f"submissions with suspicious events: {len(suspicious)}"
-    yield from few(suspicious)
-    if unreadable := results.rows("unreadable"):
-        yield f"notebooks that could not be read, with 0 points: {len(unreadable)}"
-        yield from few(f"{student}: {problem}" for student, problem in unreadable)
-    if outdone := [row for row in results.rows("decided") if row[-1]]:
-        yield f"points given by hand stay, but the test gives more by now: {len(outdone)}"
-        yield from few(
-            f"{who}: {test}: {hand} by hand, {auto} by the test" for who, test, hand, auto, _ in outdone
-        )
-    if put_back := list(dict.fromkeys(student for student, _ in results.rows("put_back"))):
-        yield f"submissions in which cells of the assignment were put back: {len(put_back)}"
-        yield f"  {first_of(put_back)}"
+    """What happened to some submissions of a run, where it happened at all; the report has all of it."""
+    for title, found in {
+        "undecided races: {} (marked for manual grading)": [
+            f"{student}: {test}" for student, test, _ in results.rows("undecided")
+        ],
+        "submissions with suspicious events: {}": _students(results.rows("suspicious")),
+        "notebooks that could not be read, with 0 points: {}": [
+            f"{student}: {problem}" for student, problem in results.rows("unreadable")
+        ],
+        "points given by hand stay, but the test gives more by now: {}": [
+            f"{student}: {test}: {by_hand} by hand, {by_test} by the test"
+            for student, test, by_hand, by_test, more in results.rows("decided")
+            if more
+        ],
+        "submissions in which cells of the assignment were put back: {}": _students(results.rows("put_back")),
+        "submissions without a time, so nothing says whether they are late: {}": summary.timeless,
+    }.items():
+        if found:
+            yield title.format(len(found))
+            yield from (f"  {line}" for line in found[:MOST_TOLD])
+            if len(found) > MOST_TOLD:
+                yield f"  and {len(found) - MOST_TOLD} more"
     if summary.timeless:
-        yield f"submissions without a time, so nothing says whether they are late: {len(summary.timeless)}"
-        yield f"  {first_of(summary.timeless)}"
         yield (
             "  Write the time into timestamp.txt beside the notebook, as in 2027-03-05 22:59:00 UTC, then "
             "start again."
         )
 
 
-def few(lines: Iterable[str], most: int = 10) -> list[str]:
-    """The first of many lines, a little to the right; the report has all."""
-    found = [f"  {line}" for line in lines]
-    return found[:most] + ([f"  and {len(found) - most} more"] if len(found) > most else [])
+def _students(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    return list(dict.fromkeys(row[0] for row in rows))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from markupsafe import Markup
 from ..files import write_whole
 from ..show import table_html
 from ..teaching.chart import INK
+from .course import Course
 from .gradebook import GradingError
 
 if TYPE_CHECKING:
@@ -60,6 +61,23 @@ def write_page(path: Path, html: str) -> None:
         raise GradingError(
             f"The page cannot be written: {error}. Make room, or give this account the right to write there."
         ) from None
+
+
+def publish(
+    page: Callable[[Course], str],
+    assignment: str,
+    db_url: str | None,
+    ending: str = "",
+    to: Path | None = None,
+) -> None:
+    """Make a page about an assignment, by default in the course's folder, and print where it is.
+
+    Raises GradingError where that is not possible.
+    """
+    with Course(assignment, db_url, write=False) as course:
+        path = to or course.root / "reports" / f"{assignment}{ending}.html"
+        write_page(path, page(course))
+    print(path)
 
 
 def figure_of(height: float) -> tuple[Figure, Axes]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from nbformat.v4 import new_notebook
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import AssignLatePenalties
 
 from ..nbgrader_plugin.late import TABLE, read_table
 from .course import Course
@@ -11,40 +13,36 @@ from .gradebook import GradingError
 EXACT = 1e-6
 
 
-@dataclass(frozen=True)
-class Recount:
-    """One student's penalty in an assignment: how late, and the points taken off so far and by the table."""
+def recount(course: Course, *, apply: bool) -> list[tuple[str, str, str, str]]:
+    """Count lateness as grading does, and keep that with ``apply``.
 
-    student: str
-    hours_late: float
-    before: float
-    after: float
-
-
-def changes(course: Course, *, apply: bool) -> list[Recount]:
-    """Whose penalties differ from the table's; with ``apply`` all of them are written to the gradebook.
-
-    Raises GradingError for an unknown assignment, and where there is no table.
+    Gives whose penalties change: the student, the hours late, and the points taken off so far and by the
+    table. Raises GradingError for an unknown assignment, and where there is no table.
     """
-    table = read_table(course.root / TABLE)
-    if not table.lines:
+    if not read_table(course.root / TABLE).lines:
         raise GradingError(f"There is no {TABLE} here, or it is empty.")
-    found = []
     course.submissions()  # it knows what is wrong with the name of an assignment
+    lateness = AssignLatePenalties(parent=course.grader)
     with course.opened() as gradebook:
-        for submission in gradebook.assignment_submissions(course.assignment):
-            rule = table.rule(course.assignment, submission.student_id)
-            seconds = submission.total_seconds_late
-            before = submission.late_submission_penalty or 0.0
-            after = 0.0
-            for notebook in submission.notebooks:
-                penalty = min(rule.penalty(notebook.score, seconds), notebook.score) if seconds else 0.0
-                after += penalty
-                if apply:
-                    notebook.late_submission_penalty = penalty or None
-            if abs(before - after) > EXACT:
-                found.append(Recount(submission.student_id, seconds / 3600, before, after))
+        before = _penalties(course)
+        for one in gradebook.assignment_submissions(course.assignment):
+            about = {"student": one.student_id, "assignment": course.assignment, "db_url": course.db_url}
+            for notebook in one.notebooks:
+                lateness.preprocess(new_notebook(), {"nbgrader": {"notebook": notebook.name, **about}})
+        after = _penalties(course)
         if apply:
-            gradebook.db.flush()
             course.gradebook.commit()
-    return sorted(found, key=lambda one: one.student)
+    return [
+        (student, f"{hours:.1f}", f"{so_far:g}", f"{round(after[student][1], 2):g}")
+        for student, (hours, so_far) in sorted(before.items())
+        if abs(so_far - after[student][1]) > EXACT
+    ]
+
+
+def _penalties(course: Course) -> dict[str, tuple[float, float]]:
+    """Student -> the hours late, and the points taken off."""
+    with Gradebook(course.db_url) as gradebook:
+        return {
+            one.student_id: (one.total_seconds_late / 3600, one.late_submission_penalty or 0.0)
+            for one in gradebook.assignment_submissions(course.assignment)
+        }

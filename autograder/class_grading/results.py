@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from msgspec import ValidationError, convert
 from nbgrader.api import MissingEntry, SubmittedAssignment
 
 from ..judging.outcome import MIME
@@ -43,14 +44,11 @@ class Verdict:
         return visible(f"{self.points:g} points, {self.outcome}: {self.message}")
 
 
-@dataclass
-class GradedTest:
-    """One test cell of one student: its points, and what its card says."""
+@dataclass(frozen=True)
+class GradedTest(Verdict):
+    """One test cell of one student, and what its race measured."""
 
     name: str
-    points: float
-    outcome: str
-    message: str
     laps: list[Lap] = field(default_factory=list)
 
 
@@ -215,15 +213,13 @@ def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
                 card = next((card for card in cards if isinstance(card, dict)), {})
                 laps = [lap for data in card.get("laps") or [] if (lap := _lap(data))]
                 word, message = str(card.get("outcome", "")), str(card.get("message", ""))
-                result.tests.append(GradedTest(name, grades[name].score or 0, word, message, laps))
+                result.tests.append(GradedTest(grades[name].score or 0.0, word, message, name, laps))
     return result
 
 
-def _lap(data: dict[str, Any]) -> Lap | None:
-    with suppress(KeyError, TypeError, ValueError):
-        device, ratio, required = str(data["device"]), float(data["ratio"]), float(data["required"])
-        share = data.get("of_limit")
-        of_limit = float(share) if isinstance(share, (int, float)) and 0 < share < inf else None
-        lap = Lap(device, ratio, required, of_limit)
-        return lap if 0 < lap.ratio < inf and 0 < lap.required < inf else None
+def _lap(data: object) -> Lap | None:
+    with suppress(ValidationError):
+        lap = convert(data, Lap, strict=False)
+        share = lap.of_limit if lap.of_limit and 0 < lap.of_limit < inf else None
+        return replace(lap, of_limit=share) if 0 < lap.ratio < inf and 0 < lap.required < inf else None
     return None

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from autograder.class_grading import progress
+from autograder.class_grading import status
 from autograder.class_grading.pool import LocalPool, PoolError
-from autograder.class_grading.progress import Status
+from autograder.class_grading.status import Status
 from autograder.sandbox import Executed, SandboxError, Step
 
 
@@ -85,7 +85,7 @@ def test_what_a_sandbox_lacks_is_a_warning_or_an_error() -> None:
 def test_the_time_left_follows_from_what_is_left_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Broken notebooks cost nothing, and the last tests of the others the most."""
     clock = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(progress, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(status, "monotonic", lambda: clock.now)
     costs = {f"test{i}": 0.1 + (i > 15) * 3.0 for i in range(20)}
     names = [("given", None), ("student", "answer"), *(("test", name) for name in costs)]
     cells = [{"index": i, "role": role, "grade_id": name} for i, (role, name) in enumerate(names)]

@@ -13,11 +13,7 @@ from ...command_line import ASSIGNMENT, DB, command
     DB,
 )
 def main(assignment: str, db: str | None) -> None:
-    from ...class_grading.course import Course
-    from ...class_grading.html_page import write_page
+    from ...class_grading.html_page import publish
     from .fastest_page import page
 
-    with Course(assignment, db, write=False) as course:
-        path = course.root / "reports" / f"{assignment}_fastest.html"
-        write_page(path, page(course))
-    print(path)
+    publish(page, assignment, db, "_fastest")

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import nbformat
 
+from ...class_grading.class_report import race_picture
 from ...class_grading.course import Course
 from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import Picture, render
-from ...class_grading.report import race_picture
 from ...class_grading.results import ClassResults, read_graded
 from ...measuring.units import times
 from ...nbgrader_plugin.late import TABLE, read_table

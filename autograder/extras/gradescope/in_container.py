@@ -24,7 +24,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
 import sys
 import tempfile
 import traceback
@@ -35,14 +34,15 @@ from typing import Any
 
 import nbformat
 
+from ...class_grading.class_report import sandbox_sentence, self_check
 from ...class_grading.course import SETTINGS, Course
 from ...class_grading.engine import grade
 from ...class_grading.gradebook import GradingError
 from ...class_grading.pool import LocalPool, PoolError
-from ...class_grading.report import sandbox_sentence, self_check
 from ...class_grading.results import ClassResults, read_results
 from ...files import write_whole
 from ...judging.outcome import MIME
+from ...nbgrader_plugin.collect import copy_plain_files
 from ...nbgrader_plugin.feedback import HideTests
 from ...nbgrader_plugin.verdicts import as_text
 from ...roles import exercise_of, is_test, nbgrader_data
@@ -50,6 +50,7 @@ from ...sandbox import Sandbox
 
 GRADEBOOK = "gradebook.db"
 STUDENT = "student"
+MOST_BYTES = 10**9  # of what is handed in
 NOBODY = 65534  # the user with this number owns no files
 UNFINISHED = (
     "Grading ended before its time: the container had too little memory, or its time was up. Please tell "
@@ -122,16 +123,8 @@ def lay_out_course(root: Path, assignment: str, folder: Path) -> None:
     for name in (SETTINGS, GRADEBOOK):
         shutil.copyfile(root / "source" / name, folder / name)
     target = folder / "submitted" / STUDENT / assignment
-    if (root / "submission").is_dir():
-        shutil.copytree(root / "submission", target, symlinks=True, copy_function=_copy_file)
-    else:
-        target.mkdir(parents=True)
-
-
-def _copy_file(source: str, target: str) -> None:
-    """Copy a file; not a pipe, which may never end."""
-    if stat.S_ISREG(os.lstat(source).st_mode):
-        shutil.copyfile(source, target)
+    target.parent.mkdir(parents=True)
+    copy_plain_files(root / "submission", target, MOST_BYTES)
 
 
 def in_their_format(course: Course, results: ClassResults, seconds: float) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...command_line import ASSIGNMENT, DB, CommandError, command
+from ...command_line import ASSIGNMENT, DB, command
 
 
 @command(
@@ -12,16 +12,7 @@ from ...command_line import ASSIGNMENT, DB, CommandError, command
     DB,
 )
 def main(assignment: str, db: str | None) -> None:
-    from ...class_grading.course import Course
-    from ...class_grading.html_page import write_page
-    from .alike import look_alikes_page, read_handed_in
+    from ...class_grading.html_page import publish
+    from .alike import page
 
-    with Course(assignment, db, write=False) as course:
-        path = course.root / "reports" / f"{assignment}_similar.html"
-        try:
-            write_page(path, look_alikes_page(assignment, read_handed_in(course)))
-        except ModuleNotFoundError as error:
-            if error.name != "copydetect":
-                raise
-            raise CommandError('copydetect is not installed: pip install "autograder[similar]"') from None
-    print(path)
+    publish(page, assignment, db, "_similar")

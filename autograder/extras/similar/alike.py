@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...class_grading.course import Course, SubmissionError
+from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render
 from ...nbgrader_plugin.extra_files import extra_files
 from ...nbgrader_plugin.patches import remove_hidden_tests
@@ -157,7 +158,7 @@ def _pair(students: tuple[str, str], one: Fingerprints, other: Fingerprints) -> 
     return AlikePair(students, float(in_common / of_all), parts)
 
 
-def fingerprints(answers: Answers, given: Mapping[str, str]) -> dict[str, Fingerprints]:
+def fingerprints(answers: Answers, given: Mapping[str, str]) -> Mapping[str, Fingerprints]:
     """Student -> exercise -> the fingerprints of an answer, without those of what was given to all, and of
     what many have in common. An answer that is still the one that was given has none.
     """
@@ -219,12 +220,18 @@ def pieces(code: str, slices: Iterable[tuple[int, int]]) -> list[tuple[str, bool
     return [(visible("".join(code[place] for place in run)), common) for common, run in places]
 
 
-def look_alikes_page(assignment: str, handed_in: HandedIn) -> str:
-    """The page as HTML. Raises ModuleNotFoundError without copydetect."""
-    found = look_alikes(handed_in.answers, handed_in.given)
+def page(course: Course) -> str:
+    """The page as HTML. Raises GradingError as ``Course.submissions`` does, and without copydetect."""
+    handed_in = read_handed_in(course)
+    try:
+        found = look_alikes(handed_in.answers, handed_in.given)
+    except ModuleNotFoundError as error:
+        if error.name != "copydetect":
+            raise
+        raise GradingError('copydetect is not installed: pip install "autograder[similar]"') from None
     return render(
         Path(__file__).with_name("similar.html.j2"),
-        assignment=assignment,
+        assignment=course.assignment,
         facts=[
             (str(len(handed_in.answers)), "submissions"),
             (str(found.compared), "pairs with enough to compare"),

@@ -12,12 +12,12 @@ from pathlib import Path
 from statistics import mean
 from urllib.parse import quote
 
+from ...class_grading.class_report import exercise_spreads
 from ...class_grading.course import Course
 from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render, write_page
-from ...class_grading.progress import length
-from ...class_grading.report import exercise_spreads
 from ...class_grading.results import ClassResults, Graded, read_results
+from ...class_grading.status import length
 
 HERE = Path(__file__).parent
 # An exercise that fewer solve, or more, is perhaps not what it should be.

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from typing import Any
+from contextlib import ExitStack
 
-from ...class_grading.class_commands import WHERE
+from ...class_grading.class_commands import WHERE, connector, interrupts
 from ...command_line import command, option
 
 
@@ -24,10 +25,31 @@ from ...command_line import command, option
     ),
     *WHERE,
 )
-def main(assignment: list[str], release: bool, latest_counts: bool, db: str | None, **where: Any) -> None:
-    from .watcher import watch
-
+def main(
+    assignment: list[str],
+    release: bool,
+    latest_counts: bool,
+    workers: int | None,
+    scheduler: str | None,
+    db: str | None,
+) -> None:
     try:
-        watch(assignment, db, release=release, best=not latest_counts, **where)
+        with ExitStack() as ending:
+            stop_if_asked = ending.enter_context(interrupts(signal.SIGTERM))
+            connect = connector(ending, workers, scheduler)
+            from ...class_grading.course import Course  # while torch is loaded elsewhere
+            from ...class_grading.gradebook import GradingError
+            from ...nbgrader_plugin.submissions import only_one
+            from .watcher import Watcher
+
+            course = ending.enter_context(Course("watch", db))
+            if not ending.enter_context(only_one(course.root, "watch.lock")):
+                raise GradingError(
+                    f"Another watch command is at work in {course.root}. There is one for a course, for all "
+                    "of its assignments: stop that one first."
+                )
+            watcher = Watcher(course, connect, assignment, db, release, not latest_counts, stop_if_asked)
+            watcher.start()
+            watcher.run()
     except KeyboardInterrupt:  # which is how it ends
         print("Stopped. The same command goes on from here.", file=sys.stderr)

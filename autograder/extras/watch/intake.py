@@ -162,7 +162,7 @@ class Intake:
         return found
 
     def _may_hand_in(self, student: str) -> bool:
-        if student in (self._directory.student_id_exclude or "").split(","):
+        if student and student in (self._directory.student_id_exclude or "").split(","):
             return False
         if self.students is None or student in self.students:
             return True

@@ -5,12 +5,14 @@ The watcher writes it, in one piece each time. Reading it takes neither nbgrader
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from ...files import write_whole
 
@@ -102,14 +104,12 @@ class QueueFile:
     def _write(self, *, at_work: bool) -> None:
         now, (line, trouble) = datetime.now(timezone.utc), self._shown
         queue = Queue(now.isoformat(), at_work, trouble, [*line, *self._ended.values()])
-        write_whole(self._path, json.dumps(asdict(queue)))
+        write_whole(self._path, msgspec.json.encode(queue).decode())
         self._said = now
 
 
 def read_queue(path: Path) -> Queue | None:
     """What the file says; None where there is none that can be read."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return Queue(**{**data, "places": [Place(**place) for place in data["places"]]})
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(path.read_bytes(), type=Queue)
+    return None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import glob
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from time import monotonic, sleep
 from typing import TextIO
@@ -18,12 +17,11 @@ from nbgrader.exchange import ExchangeError, ExchangeFactory
 from sqlalchemy.exc import DBAPIError
 from tqdm import tqdm
 
-from ...class_grading.class_commands import connector, interrupts
 from ...class_grading.course import Course, require_known
 from ...class_grading.engine import grade
-from ...class_grading.gradebook import GradebookAway, GradingError
+from ...class_grading.gradebook import GradebookAway
 from ...class_grading.pool import Pool
-from ...class_grading.progress import length
+from ...class_grading.status import length
 from ...command_line import CommandError
 from ...nbgrader_plugin.collect import changed_settings
 from ...nbgrader_plugin.patches import autograded_folder
@@ -43,35 +41,7 @@ TROUBLE = (CommandError, ExchangeError, NbGraderException, DBAPIError, OSError)
 Key = tuple[str, str]  # assignment and student
 
 
-def watch(
-    names: Sequence[str],
-    db_url: str | None,
-    *,
-    release: bool,
-    best: bool,
-    workers: int | None,
-    scheduler: str | None,
-) -> None:
-    """Watch in the current folder until Ctrl-C, or SIGTERM, comes: then it raises KeyboardInterrupt.
-
-    Raises CommandError where it cannot start.
-    """
-    with ExitStack() as ending:
-        stop_if_asked = ending.enter_context(interrupts(signal.SIGTERM))
-        connect = connector(ending, workers, scheduler)
-        course = ending.enter_context(Course("watch", db_url))
-        if not ending.enter_context(only_one(course.root, "watch.lock")):
-            raise GradingError(
-                f"Another watch command is at work in {course.root}. There is one for a course, for all "
-                "of its assignments: stop that one first."
-            )
-        watcher = Watcher(
-            course, connect, names, db_url=db_url, release=release, best=best, stop_if_asked=stop_if_asked
-        )
-        watcher.start()
-        watcher.run()
-
-
+@dataclass
 class Watcher:
     """Grades what is handed in, for these assignments or for all, until it is stopped.
 
@@ -79,29 +49,24 @@ class Watcher:
     ``best``: of a student's submissions the one with most points counts; otherwise the last one does.
     """
 
-    def __init__(
-        self,
-        course: Course,
-        connect: Callable[[bool], Pool],
-        names: Sequence[str] = (),
-        *,
-        db_url: str | None = None,
-        release: bool = False,
-        best: bool = True,
-        stop_if_asked: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._course, self._names, self._db_url = course, names, db_url
-        self._release, self._best, self._stop_if_asked = release, best, stop_if_asked
-        self.intake = Intake(course, self._warn_once)
-        self._connect = connect
+    course: Course
+    connect: Callable[[bool], Pool]
+    names: Sequence[str] = ()
+    db_url: str | None = None
+    release: bool = False
+    best: bool = True
+    stop_if_asked: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.intake = Intake(self.course, self._warn_once)
         self._pool: Pool | None = None
-        self._file = QueueFile(course.root)
+        self._file = QueueFile(self.course.root)
         self._grading: dict[str, HandIn] = {}  # those of this round that are not done yet, by student
         self._again: dict[HandIn, tuple[int, float]] = {}  # how often it failed, and when it is tried again
         self._owed: dict[Key, Place] = {}  # whose pages are to be handed back
         self._owe_again = 0.0
         # What another watcher had not handed back when it was stopped, or was at.
-        self._left_over = self._file.not_handed_back() if release else []
+        self._left_over = self._file.not_handed_back() if self.release else []
         self._said: set[str] = set()
         self._trouble: object = None  # its kind
         self._other = False
@@ -109,9 +74,9 @@ class Watcher:
     def start(self) -> None:
         """Say what is watched, and start the workers. Raises GradingError or PoolError."""
         known = self._look_up()
-        for name in self._names:
+        for name in self.names:
             require_known(name, known)
-        self._lasting_pool(self._course.without_sandbox)
+        self._lasting_pool(self.course.without_sandbox)
         where = "submitted/"
         if self.intake.inbound is None:
             where += " (not the exchange, as it is not nbgrader's own: let `nbgrader collect --update` bring"
@@ -125,7 +90,7 @@ class Watcher:
         pause = 0.0
         try:
             while True:
-                self._stop_if_asked()
+                self.stop_if_asked()
                 try:
                     busy = self.round()
                 except TROUBLE as error:
@@ -153,7 +118,7 @@ class Watcher:
         if not (self.intake.look() or self._ready() or self._left_over):
             self._show()
             return False
-        with only_one(self._course.root) as alone:
+        with only_one(self.course.root) as alone:
             if not (alone or self._other):
                 self._warn("Another grade command is at work. This one goes on when it is done.")
             self._other = not alone
@@ -164,14 +129,14 @@ class Watcher:
             self._show()
             line = self._ready() if alone else []
             if line:
-                most = AT_ONCE * self._lasting_pool(self._course.without_sandbox).workers
+                most = AT_ONCE * self._lasting_pool(self.course.without_sandbox).workers
                 self._grade([one for one in line if one.assignment == line[0].assignment][:most])
         return bool(line)
 
     def _lasting_pool(self, unconfined: bool) -> Pool:
         """The pool for all rounds, until trouble ends it: its workers take some seconds to start."""
         if self._pool is None:
-            self._pool = self._connect(unconfined)
+            self._pool = self.connect(unconfined)
         return self._pool
 
     def _end_pool(self) -> None:
@@ -185,12 +150,12 @@ class Watcher:
         Gives the names of all assignments, also of those that are not watched.
         """
         if self._trouble:
-            self._course.open_again()
-        with self._course.opened() as gradebook:
+            self.course.open_again()
+        with self.course.opened() as gradebook:
             known = {one.name: [notebook.name for notebook in one.notebooks] for one in gradebook.assignments}
-            if not self._course.grader.create_student:
+            if not self.course.grader.create_student:
                 self.intake.students = {student.id for student in gradebook.students}
-        self.intake.assignments = {name: known[name] for name in known if name in (self._names or known)}
+        self.intake.assignments = {name: known[name] for name in known if name in (self.names or known)}
         return list(known)
 
     def _ready(self) -> list[HandIn]:
@@ -204,7 +169,7 @@ class Watcher:
         self._show()
         path = list(sys.path)
         try:
-            trial = Trial(line, self._db_url, best=self._best)
+            trial = Trial(line, self.db_url, best=self.best)
             sys.path[:] = path  # where nbgrader puts the course's folder, each time
             with trial:
 
@@ -213,7 +178,7 @@ class Watcher:
                         student, attempt = trial.attempts.popitem()
                         self._done(self._grading.pop(student), attempt)
                     self._show()
-                    self._stop_if_asked()
+                    self.stop_if_asked()
 
                 summary = grade(trial, connect=self._lasting_pool, say=self._warn_once, between=between)
             for student, one in self._grading.items():
@@ -234,9 +199,9 @@ class Watcher:
         if not attempt.counts:
             assert attempt.before is not None
             text += f"; the earlier submission counts, with {round(attempt.before, 2):g}"
-            place = replace(place, handed_back=self._release)  # as the earlier one's page is
+            place = replace(place, handed_back=self.release)  # as the earlier one's page is
         self._file.end(place)
-        if attempt.counts and self._release:
+        if attempt.counts and self.release:
             self._owed[one.key] = place
             self._hand_back(one.key)
         took = max(0.0, (datetime.now(timezone.utc) - one.time).total_seconds())
@@ -262,7 +227,7 @@ class Watcher:
         """Hand back a page; where that fails, it is tried again later."""
         exchange = self.intake.inbound is None or self.intake.inbound.parent.is_dir()
         try:
-            hand_back(self._course, *key, exchange=exchange)
+            hand_back(self.course, *key, exchange=exchange)
         except (NbGraderException, ExchangeError, DBAPIError, OSError) as error:
             self._owe_again = monotonic() + TRY_AGAIN_SECONDS
             self._warn_once(
@@ -281,7 +246,7 @@ class Watcher:
         """Owe the pages that another watcher had not handed back."""
         for place in self._left_over:
             key = place.assignment, place.student
-            if key not in self.intake.waiting and autograded_folder(self._course.grader, *key).exists():
+            if key not in self.intake.waiting and autograded_folder(self.course.grader, *key).exists():
                 self._owed[key] = replace(place, stage="graded", ended=place.ended or now())
         self._left_over = []
 
@@ -300,7 +265,7 @@ class Watcher:
     def _in_trouble(self, error: BaseException) -> None:
         """Say what went wrong, once, and let go of what may be broken."""
         if isinstance(error, DBAPIError):
-            error = self._course.gradebook.trouble(error)
+            error = self.course.gradebook.trouble(error)
         # Of what may pass the reason may be told in other words each time.
         passes = isinstance(error, (GradebookAway, OSError))
         kind = (type(error), getattr(error, "errno", None)) if passes else str(error)
@@ -313,7 +278,7 @@ class Watcher:
 
     def _sentence(self, error: BaseException) -> str:
         if isinstance(error, DBAPIError):
-            error = self._course.gradebook.trouble(error)
+            error = self.course.gradebook.trouble(error)
         if isinstance(error, CommandError):
             return error.words
         return f"A file cannot be read or written: {error}." if isinstance(error, OSError) else str(error)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import fmean
 from threading import Event, Lock, Thread
@@ -130,37 +131,35 @@ class Status:
         return "; ".join([found, *now[:SHOWN], *more])
 
 
-class Progress:
+@contextmanager
+def shown(title: str, status: Status, pool: Pool) -> Iterator[None]:
     """While the block runs, a line about it: a bar in a terminal, a line every few seconds in a log."""
+    form = f"{title}: {{bar:20}} {{elapsed}}, {{desc}}"
+    bar = tqdm(total=1.0, dynamic_ncols=True, bar_format=form) if sys.stderr.isatty() else None
+    over = Event()
 
-    def __init__(self, title: str, status: Status, pool: Pool) -> None:
-        self._title, self._status, self._pool = title, status, pool
-        form = f"{title}: {{bar:20}} {{elapsed}}, {{desc}}"
-        self._bar = tqdm(total=1.0, dynamic_ncols=True, bar_format=form) if sys.stderr.isatty() else None
-        self._over = Event()
-        self._thread = Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-        if self._bar is not None:
-            self._show()
-            self._bar.close()
-
-    def _watch(self) -> None:
-        while not self._over.wait(LOG_SECONDS if self._bar is None else LOOK_SECONDS):
-            self._show()
-
-    def _show(self) -> None:
-        words = self._status.words(self._pool.trouble)
-        if self._bar is None:
-            print(f"{self._title}: {words}", file=sys.stderr, flush=True)
+    def show() -> None:
+        words = status.words(pool.trouble)
+        if bar is None:
+            print(f"{title}: {words}", file=sys.stderr, flush=True)
         else:
-            self._bar.n = min(1.0, self._status.share)
-            self._bar.set_description_str(words)
+            bar.n = min(1.0, status.share)
+            bar.set_description_str(words)
+
+    def watch() -> None:
+        while not over.wait(LOG_SECONDS if bar is None else LOOK_SECONDS):
+            show()
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        if bar is not None:
+            show()
+            bar.close()
 
 
 def length(seconds: float) -> str:

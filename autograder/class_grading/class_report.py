@@ -1,6 +1,6 @@
 """One page about a graded class: points, races, what an instructor should look at, time, the machine.
 
-This module works out what the page shows; ``report.html.j2`` says how.
+This module works out what the page shows; ``class_report.html.j2`` says how.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy as np
 from ..measuring.decide import FAR
 from ..measuring.units import times
 from ..teaching.chart import GUESS, HERE, INK, RECORDED
+from .course import Course
 from .html_page import PALE, Picture, figure_of, picture_of, render
-from .progress import length
-from .results import ClassResults, GradedTest, Lap
+from .results import ClassResults, GradedTest, Lap, read_graded
+from .status import length
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,13 @@ class Spread:
         return [count / max(1, sum(self.counts)) for count in self.counts]
 
 
-def page(results: ClassResults) -> str:
-    """The whole page about an assignment, as HTML."""
+def page(course: Course) -> str:
+    """The whole page about an assignment, as HTML. Raises GradingError where nothing is graded."""
+    return page_of(read_graded(course))
+
+
+def page_of(results: ClassResults) -> str:
+    """The page about results that were read."""
     points, most = [graded.points for graded in results.graded], sum(results.most.values())
     spreads = exercise_spreads(results)
     tests = [name for exercise in results.exercises for name in results.tests_of(exercise)]
