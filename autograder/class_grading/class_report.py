@@ -13,12 +13,13 @@ from statistics import mean, median
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from ..measuring.decide import FAR
 from ..measuring.units import times
 from ..teaching.chart import GUESS, HERE, INK, RECORDED
 from .course import Course
-from .html_page import PALE, Picture, figure_of, picture_of, render
+from .html_page import PALE, figure_of, picture_of, render
 from .results import ClassResults, GradedTest, Lap, read_graded
 from .status import length
 
@@ -81,7 +82,7 @@ def exercise_spreads(results: ClassResults) -> list[Spread]:
     return found
 
 
-def race_of(results: ClassResults, name: str) -> tuple[str, list[tuple[str, Picture]], str] | None:
+def race_of(results: ClassResults, name: str) -> tuple[str, list[tuple[str, Markup]], str] | None:
     """A race: its name, a sentence and a picture for each device, and how many were not timed.
 
     Nothing where nobody was.
@@ -95,7 +96,7 @@ def race_of(results: ClassResults, name: str) -> tuple[str, list[tuple[str, Pict
     return name, shown, not_timed(tests)
 
 
-def on_device(name: str, laps: Sequence[Lap]) -> tuple[str, Picture]:
+def on_device(name: str, laps: Sequence[Lap]) -> tuple[str, Markup]:
     """What was measured in one race on the device of these ``laps``."""
     required = laps[0].required
     reached = sum(lap.ratio >= required for lap in laps)
@@ -168,7 +169,7 @@ def uneven(noise: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def points_picture(points: Sequence[float], most: float) -> Picture:
+def points_picture(points: Sequence[float], most: float) -> Markup:
     """How many students have how many points."""
     figure, axes = figure_of(2.6)
     edges = np.linspace(0, most or 1, min(20, max(5, math.ceil(most))) + 1 if most else 2)
@@ -183,7 +184,7 @@ def points_picture(points: Sequence[float], most: float) -> Picture:
     return picture_of(figure, f"Students by points. {text}. Median {middle:.1f}.")
 
 
-def exercises_picture(spreads: Sequence[Spread]) -> Picture:
+def exercises_picture(spreads: Sequence[Spread]) -> Markup:
     """For each exercise the share of the class with all, some and no points."""
     figure, axes = figure_of(0.9 + 0.38 * len(spreads))
     left = np.zeros(len(spreads))
@@ -202,7 +203,7 @@ def exercises_picture(spreads: Sequence[Spread]) -> Picture:
     return picture_of(figure, f"Students with all, some and no points. {text}.")
 
 
-def race_picture(laps: Sequence[Lap], text: str) -> Picture:
+def race_picture(laps: Sequence[Lap], text: str) -> Markup:
     """A histogram of the ratios on a logarithmic axis; one edge of its bars is the ratio asked for."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -125,7 +125,9 @@ class Course:
             yield gradebook
 
     def submissions(self) -> list[Submission]:
-        """All submissions of the assignment. Raises GradingError if it is unknown or nobody handed in."""
+        """All submissions of the assignment; ``grader.refused`` has a sentence for each student id that is
+        refused, as ASCII. Raises GradingError if the assignment is unknown or nobody handed in.
+        """
         with self.opened() as gradebook:
             require_known(self.assignment, [known.name for known in gradebook.assignments])
             try:
@@ -142,11 +144,6 @@ class Course:
             for folder, notebooks in sorted(self.grader.assignments.items())
         ]
         return [submission for submission in found if submission.student not in excluded]
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        """A sentence for each student id that is refused, once ``submissions`` has listed them; as ASCII."""
-        return self.grader.refused
 
     def in_turn(self, submissions: list[Submission]) -> list[Submission]:
         """The order to grade them in: a random one, so that the first tell how long the others will take."""

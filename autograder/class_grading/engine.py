@@ -85,7 +85,7 @@ def grade(
     wanted = set(students)
     chosen = choose(course.submissions(), wanted)
     if not wanted:
-        summary.failed.update(course.refused)
+        summary.failed.update(course.grader.refused)
     since = course.forced_since(wanted) if force else ""
     reasons = {submission: course.reason(submission, since) for submission in chosen}
     todo = course.in_turn([submission for submission, why in reasons.items() if why])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,14 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PALE = "#D9D9D9"
-
-
-@dataclass(frozen=True)
-class Picture:
-    """An image as an address that holds it whole, with its facts as alternative text."""
-
-    alternative: str
-    source: str
 
 
 def render(template: Path, **values: object) -> str:
@@ -92,8 +83,8 @@ def figure_of(height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def picture_of(figure: Figure, alternative: str) -> Picture:
-    """A figure as an image for a page."""
+def picture_of(figure: Figure, alternative: str) -> Markup:
+    """A figure as an image that the page holds whole, with its facts as alternative text."""
     import matplotlib
 
     image = io.BytesIO()
@@ -101,4 +92,5 @@ def picture_of(figure: Figure, alternative: str) -> Picture:
         {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "report"}
     ):
         figure.savefig(image, format="svg", metadata={"Date": None})
-    return Picture(alternative, f"data:image/svg+xml;base64,{base64.b64encode(image.getvalue()).decode()}")
+    data = base64.b64encode(image.getvalue()).decode()
+    return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(alternative, data)

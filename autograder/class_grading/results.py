@@ -65,8 +65,8 @@ class Graded:
     sandboxed: list[bool] = field(default_factory=list)
     penalty: float = 0.0
     hours_late: float = 0.0
-    # Test -> the points that it gave, and those that somebody gave in their place.
-    by_hand: dict[str, tuple[float | None, float]] = field(default_factory=dict)
+    # Tests with points by hand: these, those of the test, and whether the test gives more.
+    decided: list[tuple[str, str, str, str]] = field(default_factory=list)
     # Why notebooks count 0 points, and what had been done to cells of the assignment.
     unreadable: list[tuple[str]] = field(default_factory=list)
     put_back: list[tuple[str]] = field(default_factory=list)
@@ -85,19 +85,6 @@ class Graded:
         """Where something suspicious was seen, and what."""
         return [
             (str(event.get("cell") or "the notebook"), str(event.get("what", ""))) for event in self.events
-        ]
-
-    @property
-    def decided(self) -> list[tuple[str, str, str, str]]:
-        """Tests with points by hand: these, those of the test, and whether the test gives more."""
-        return [
-            (
-                test,
-                f"{given:g}",
-                "none" if points is None else f"{points:g}",
-                "the test gives more by now" if (points or 0) > given else "",
-            )
-            for test, (points, given) in self.by_hand.items()
         ]
 
 
@@ -167,7 +154,7 @@ def read_results(course: Course) -> ClassResults:
     run = course.record()
     most: dict[str, float] = {}
     exercises: list[str] = []
-    graded, missing, outdated = [], dict(course.refused), dict[str, str]()
+    graded, missing, outdated = [], dict(course.grader.refused), dict[str, str]()
     with course.opened() as gradebook:
         for notebook in gradebook.find_assignment(course.assignment).notebooks:
             most |= {cell.name: cell.max_score for cell in notebook.grade_cells}
@@ -191,11 +178,11 @@ def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
     result = Graded(student, found.score)
     result.penalty = found.late_submission_penalty or 0.0
     result.hours_late = found.total_seconds_late / 3600
-    result.by_hand = {
-        name: (grade.auto_score, grade.manual_score)
-        for name, grade in grades.items()
-        if grade.manual_score is not None
-    }
+    for name, grade in grades.items():
+        if (by_hand := grade.manual_score) is not None:
+            by_test = "none" if grade.auto_score is None else f"{grade.auto_score:g}"
+            more = "the test gives more by now" if (grade.auto_score or 0) > by_hand else ""
+            result.decided.append((name, f"{by_hand:g}", by_test, more))
     for path in sorted(folder.glob("*.ipynb")):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         notes = notebook["metadata"].get("autograder", {})

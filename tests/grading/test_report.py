@@ -109,7 +109,7 @@ def test_nothing_in_the_page_is_taken_for_html_and_odd_figures_can_be_drawn() ->
     tests = [GradedTest(1, "undecided", odd, odd, laps)]
     events = [{"cell": odd, "what": odd}]
     one = Graded(odd, 1, tests, events, noise=noise, unreadable=[(odd,)], put_back=[(odd,)])
-    one.by_hand = {odd: (None, 1.0)}
+    one.decided = [(odd, "1", "none", "")]
     verdict = {"points": 1.0, "outcome": odd, "message": odd}
     test = {"test": odd, "before": verdict, "now": verdict, "by_hand": None, "counts": odd}
     dispute = {"student": odd, "exercise": odd, "when": odd, "tests": [test]}

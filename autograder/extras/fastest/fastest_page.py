@@ -14,11 +14,12 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import nbformat
+from markupsafe import Markup
 
 from ...class_grading.class_report import race_picture
 from ...class_grading.course import Course
 from ...class_grading.gradebook import GradingError
-from ...class_grading.html_page import Picture, render
+from ...class_grading.html_page import render
 from ...class_grading.results import ClassResults, read_graded
 from ...measuring.units import times
 from ...nbgrader_plugin.late import TABLE, read_table
@@ -44,7 +45,7 @@ class RaceOfClass:
 
     name: str
     text: str
-    picture: Picture
+    picture: Markup
     best: list[Shown]
     others: int  # how many more may be shown
 

@@ -65,6 +65,7 @@ HOW_TO_ALLOW = (
     "make gradescope ASSIGNMENT=… ARGS=--without-sandbox makes an archive that grades all the same. What "
     "that means is said in docs/instructors.md, Gradescope."
 )
+FOR_STUDENTS = {"output_format": "text", "visibility": "visible", "stdout_visibility": "hidden"}
 NOT_FINAL = "These points are not final: your instructor decides this test."
 
 
@@ -88,13 +89,7 @@ def write_results(root: Path, assignment: str, without_sandbox: bool) -> None:
 
 def not_graded(sentence: str) -> dict[str, Any]:
     """Results without a test: no points, and a sentence for the student."""
-    return {
-        "score": 0,
-        "output": sentence,
-        "output_format": "text",
-        "visibility": "visible",
-        "stdout_visibility": "hidden",
-    }
+    return {"score": 0, "output": sentence, **FOR_STUDENTS}
 
 
 def grade_submission(root: Path, assignment: str, without_sandbox: bool) -> dict[str, Any]:
@@ -156,10 +151,8 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
     return {
         "tests": tests,
         "output": "\n".join(f"{why} So every exercise counts 0 points." for (why,) in graded.unreadable),
-        "output_format": "text",
         "execution_time": round(seconds),
-        "visibility": "visible",
-        "stdout_visibility": "hidden",
+        **FOR_STUDENTS,
         "extra_data": {
             "events": graded.events,
             "noise": graded.noise,

@@ -43,14 +43,12 @@ class Canvas(Exporter):
         to = Path(self.to or "upload.csv")
         write_csv(to, filled)
         self.log.info("%d grades are in %s", len(filled) - 1, to)
-        if unknown:
-            self.log.warning(
-                "%d have points and are not in %s: %s", len(unknown), self.file, first_of(unknown)
-            )
-        if missing:
-            self.log.warning(
-                "%d in %s have no points and are left out: %s", len(missing), self.file, first_of(missing)
-            )
+        for names, words in (
+            (unknown, "have points and are not in %s"),
+            (missing, "in %s have no points and are left out"),
+        ):
+            if names:
+                self.log.warning(f"%d {words}: %s", len(names), self.file, first_of(names))
 
 
 def read_canvas(path: Path) -> list[dict[str, str]]:

@@ -91,7 +91,7 @@ class LookAlikes:
 def read_handed_in(course: Course) -> HandedIn:
     """Everybody's answers and modules. Raises GradingError as ``Course.submissions`` does."""
     found, submissions = HandedIn(), course.submissions()
-    found.left_out += [[student, "", why] for student, why in course.refused.items()]
+    found.left_out += [[student, "", why] for student, why in course.grader.refused.items()]
     for submission in submissions:
         student = submission.student
         try:

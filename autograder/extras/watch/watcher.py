@@ -191,15 +191,17 @@ class Watcher:
         """A submission was graded: put it where it belongs, hand back its page, and say so."""
         self.intake.settle(one, counts=attempt.counts)
         self._again.pop(one, None)
-        stage: Stage = "graded" if attempt.counts else "passed over"
         place = replace(
-            place_of(one, stage), ended=now(), points=attempt.points, most=attempt.most, before=attempt.before
+            place_of(one, "graded" if attempt.counts else "passed over"),
+            ended=now(),
+            points=attempt.points,
+            most=attempt.most,
+            before=attempt.before,
+            handed_back=self.release and not attempt.counts,  # as the earlier one's page is
         )
         text = f"{round(attempt.points, 2):g} of {attempt.most:g} points"
-        if not attempt.counts:
-            assert attempt.before is not None
+        if not attempt.counts and attempt.before is not None:
             text += f"; the earlier submission counts, with {round(attempt.before, 2):g}"
-            place = replace(place, handed_back=self.release)  # as the earlier one's page is
         self._file.end(place)
         if attempt.counts and self.release:
             self._owed[one.key] = place
