@@ -6,21 +6,26 @@ import argparse
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 
-_WITH_OWN_OPTIONS = {
-    "again": "class_grading.again",
-    "fastest": "class_grading.fastest",
-    "grade": "class_grading.command",
-    "gpu": "gpu.command",
-    "gpu-wheels": "gpu.wheels",
-    "gradescope": "authoring.gradescope",
-    "late": "class_grading.late",
-    "rehearsal": "authoring.rehearsal",
-    "report": "class_grading.report",
-    "similar": "class_grading.similar",
-    "term": "class_grading.term",
-    "watch": "class_grading.watch",
+from .command_line import PROGRAM, Command, extra, reported
+
+# Command -> the module that has it (as ``main``, if no other name is given), and what it does.
+COMMANDS = {
+    "notebooks": ("authoring.course_commands:notebooks", "build the notebooks from the percent scripts"),
+    "record": ("authoring.course_commands:record", "record this machine's timings"),
+    "new-chapter": ("authoring.course_commands:new_chapter", "start a chapter with its exercises"),
+    "rehearsal": ("authoring.rehearsal", "grade a pretend class with nbgrader's commands"),
+    "grade": ("class_grading.class_commands:grade", "grade a class, in parallel"),
+    "again": ("class_grading.class_commands:again", "judge one exercise again, after a dispute"),
+    "late": ("class_grading.class_commands:late", "count lateness anew for a graded class"),
+    "report": ("class_grading.class_commands:report", "write a page about a graded class"),
+    "watch": ("extras.watch", "grade what is handed in, as soon as it is there"),
+    "term": ("extras.term", "write a page about the whole term, and one for each student"),
+    "similar": ("extras.similar", "write a page about answers that look alike"),
+    "fastest": ("extras.fastest", "write a page about the fastest answers"),
+    "gradescope": ("extras.gradescope", "make an archive that grades on Gradescope"),
+    "gpu": ("gpu.command", "measure all that waits for a GPU, on one"),
+    "gpu-wheels": ("gpu.wheels", "collect what a machine with a GPU may lack"),
 }
 
 
@@ -30,107 +35,22 @@ def main(argv: list[str] | None = None) -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
-    parser = _parser()
-    arguments, rest = parser.parse_known_args(argv)
-    if arguments.command in _WITH_OWN_OPTIONS:
-        try:
-            command = import_module(f"autograder.{_WITH_OWN_OPTIONS[arguments.command]}")
-        except ImportError as error:
-            if error.name != "autograder.sandbox":
-                raise
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-        return command.main(rest)
-    if rest:
-        parser.error(f"unknown arguments: {' '.join(rest)}")
-
-    from autograder.authoring import builder
-
-    try:
-        root = builder.find_root()
-        if arguments.command == "new-chapter":
-            return _new_chapter(root, arguments.name)
-        if arguments.command == "record":
-            return (
-                _check_record(root, arguments.check)
-                if arguments.check
-                else builder.record(root, arguments.names)
-            )
-        return builder.make_notebooks(root, arguments.names, arguments.all)
-    except builder.BuildError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-
-
-def _new_chapter(root: Path, name: str) -> int:
-    from autograder.authoring.new_chapter import new_chapter
-
-    for path in new_chapter(root, name):
-        print(f"wrote {path.relative_to(root)}")
-    print("It is a whole chapter. `make notebooks` builds it, `make check` tests it.")
-    print("Now replace its contents: CONTRIBUTING.md tells how, in ten steps.")
-    return 0
-
-
-def _check_record(root: Path, path: Path) -> int:
-    from autograder.authoring import records
-
-    found = records.shortcomings(path, root / "course")
-    for problem in found:
-        print(f"error: {path}: {problem}", file=sys.stderr)
-    if not found:
-        print(f"{path} is whole and plausible")
-    return int(bool(found))
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m autograder", description="Build, record, rehearse and grade the course."
+        prog=PROGRAM, description="Build, record, rehearse and grade the course."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (_, about) in COMMANDS.items():
+        commands.add_parser(name, add_help=False, help=about)  # each reads its own options, --help too
+    arguments, rest = parser.parse_known_args(argv)
+    return reported(lambda: find(arguments.command)(rest))
 
-    some = "only these, by the start of their names, as in 01"
-    notebooks = commands.add_parser(
-        "notebooks",
-        help="build the notebooks from the percent scripts",
-        description="Build the chapters (executed), the solutions and the exercises: those that changed.",
-    )
-    notebooks.add_argument("names", nargs="*", metavar="NAME", help=f"{some}; changed or not")
-    notebooks.add_argument("--all", action="store_true", help="execute every chapter again")
 
-    record = commands.add_parser(
-        "record",
-        help="record this machine's timings",
-        description="Run the chapters and write their timings into data/timings. No notebook changes.",
-    )
-    record.add_argument("names", nargs="*", metavar="NAME", help=some)
-    record.add_argument(
-        "--check", type=Path, metavar="FILE", help="say whether a record is whole and plausible"
-    )
-
-    new_chapter = commands.add_parser(
-        "new-chapter",
-        help="start a chapter with its exercises",
-        description="Write the scripts of a small, complete chapter, for its author to replace the contents.",
-    )
-    new_chapter.add_argument("name", metavar="NAME", help="two digits and lower-case words, as in 20_topic")
-
-    # Their own options, --help too, are read by these commands themselves.
-    commands.add_parser("grade", add_help=False, help="grade a class, in parallel")
-    commands.add_parser("again", add_help=False, help="judge one exercise again, after a dispute")
-    commands.add_parser("fastest", add_help=False, help="write a page about the fastest answers")
-    commands.add_parser("gpu", add_help=False, help="measure all that waits for a GPU, on one")
-    commands.add_parser("gpu-wheels", add_help=False, help="collect what a machine with a GPU may lack")
-    commands.add_parser("gradescope", add_help=False, help="make an archive that grades on Gradescope")
-    commands.add_parser("late", add_help=False, help="count lateness anew for a graded class")
-    commands.add_parser("report", add_help=False, help="write a page about a graded class")
-    commands.add_parser("similar", add_help=False, help="write a page about answers that look alike")
-    commands.add_parser(
-        "term", add_help=False, help="write a page about the whole term, and one for each student"
-    )
-    commands.add_parser("watch", add_help=False, help="grade what is handed in, as soon as it is there")
-    commands.add_parser("rehearsal", add_help=False, help="grade a pretend class with nbgrader's commands")
-    return parser
+def find(name: str) -> Command:
+    """A command by its name. Raises CommandError for one that was left out of this installation."""
+    place, _, function = COMMANDS[name][0].partition(":")
+    module = extra(name) if place.startswith("extras.") else import_module(f"autograder.{place}")
+    found: Command = getattr(module, function or "main")
+    return found
 
 
 if __name__ == "__main__":

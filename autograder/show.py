@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import textwrap
 import unicodedata
 from base64 import b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -84,6 +85,12 @@ def first_of(names: Sequence[str], most: int = 8) -> str:
     """The first of many names."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def did_you_mean(name: str, there: Iterable[str], otherwise: str) -> str:
+    """A question whether the nearest of the names was meant; ``otherwise``, where none is near."""
+    close = difflib.get_close_matches(name, there, 1)
+    return f"Did you mean {close[0]}?" if close else otherwise
 
 
 def table_text(header: Sequence[str], rows: Rows, width: int = 60) -> str:

@@ -50,9 +50,9 @@ def grade(chapter: str, folder: Path) -> dict:
         f"student{number}": {name: answers[name]["solution"].code for name in answers}
         for number in range(STUDENTS)
     }
-    summary, points = graded(chapter, folder, handed_in)
+    results, points = graded(chapter, folder, handed_in)
     wanted = {test: worth.high for test, worth in expected_points(answers, right).items()}
-    put_off = set(summary.undecided)
+    put_off = {(student, test) for student, test, _ in results.rows("undecided")}
     less = [
         f"{student}, {test}: {got} of {wanted[test]:g}"
         for student, tests in points.items()
@@ -60,13 +60,13 @@ def grade(chapter: str, folder: Path) -> dict:
         if got != wanted[test] and (student, test) not in put_off
     ]
     return {
-        "gradings": len(summary.graded),
-        "tests": len(wanted) * len(summary.graded),
+        "gradings": len(results.graded),
+        "tests": len(wanted) * len(results.graded),
         "less": less,
         "put_off": sorted(f"{student}, {test}" for student, test in put_off),
-        "suspected": summary.suspicious,
-        "failed": summary.failed,
-        "seconds": round(summary.seconds),
+        "suspected": [graded.student for graded in results.graded if graded.events],
+        "failed": results.run["failed"],
+        "seconds": round(results.run["seconds"]),
         "load": round(os.getloadavg()[0], 1),  # of the last minute
     }
 

@@ -39,7 +39,7 @@ from autograder.authoring.answers import answers_to, submission
 from autograder.authoring.builder import build
 from autograder.authoring.rehearsal import mix
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.queue_file import QUEUE, Place, read_queue
+from autograder.extras.watch.queue_file import QUEUE, Place, read_queue
 from autograder.measuring.device import provenance
 from autograder.roles import is_test
 

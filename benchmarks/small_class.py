@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import nbformat
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import engine
 from autograder.class_grading.course import Course
-from autograder.class_grading.pool import LocalPool
+from autograder.class_grading.engine import grade
+from autograder.class_grading.pool import LocalPool, begun
+from autograder.class_grading.results import ClassResults, read_results
 from autograder.roles import solution_cells
-from autograder.sandbox import Sandbox
 from autograder.sandbox.racing.machine_lock import cores
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def graded(
     chapter: str, folder: Path, handed_in: Mapping[str, Mapping[str, str | None]]
-) -> tuple[engine.Summary, dict[str, dict[str, float | None]]]:
-    """Grade a chapter in ``folder``: what the run says of itself, and the points by student and test cell.
+) -> tuple[ClassResults, dict[str, dict[str, float | None]]]:
+    """Grade a chapter in ``folder``: what grading gave, and the points by student and test cell.
 
     ``handed_in`` has each student's code by exercise; None, or no entry, for one that was not attempted.
     """
@@ -40,9 +41,9 @@ def graded(
     before = Path.cwd()
     os.chdir(course.folder)
     try:
-        with Course(chapter) as opened, opened.locked():
-            sandboxes = [Sandbox() for _ in cores()]  # as many as `make grade` takes
-            summary = engine.grade(opened, connect=lambda _: LocalPool(sandboxes))
+        with Course(chapter) as opened, opened.locked(), closing(LocalPool(begun(len(cores())))) as pool:
+            grade(opened, connect=lambda _: pool)  # of as many workers as `make grade` takes
+            results = read_results(opened)
     finally:
         os.chdir(before)
-    return summary, course.points(chapter)
+    return results, course.points(chapter)

@@ -6,8 +6,10 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..command_line import CommandError
 
-class BundleError(Exception):
+
+class BundleError(CommandError):
     """An archive that cannot be made. The message says why."""
 
 

@@ -6,9 +6,7 @@ students hand in answers of known worth, so that the points at the end can be co
 
 from __future__ import annotations
 
-import argparse
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from time import perf_counter
 
 import nbformat
 
+from ..command_line import Misuse, command, option
 from ..show import table_text
 from .answers import Answers, answers_to, expected_points, submission
 from .builder import BuildError, find_root
@@ -25,49 +24,48 @@ from .scratch_course import CommandFailed, ScratchCourse
 NAMES = ["ada", "bo", "chen", "dalia", "emeka", "fumi", "goran", "hana", "ines", "jonas", "kavya", "lucia"]
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the rehearsal; 0 if every student got the points that the answers are worth, else 1."""
-    parser = _parser()
-    options = parser.parse_args(argv)
-    if options.students < 1:
-        parser.error("a rehearsal needs one student or more")
-    try:
-        root = find_root()
-        source = root / "solutions" / options.assignment / f"{options.assignment}.py"
-        if not source.exists():
-            raise BuildError(f"there is no assignment {options.assignment}: {source} does not exist")
-        folder = options.scratch or Path(tempfile.mkdtemp(prefix="rehearsal-"), "course")
-        folder.mkdir(parents=True)
-    except (BuildError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    answers = answers_to(options.assignment, root)
-    mixes = {student: mix(answers, number) for number, student in enumerate(names(options.students))}
-    print(f"Rehearsal of {options.assignment} with {len(mixes)} students in {folder}", flush=True)
+@command(
+    "rehearsal",
+    "A dress rehearsal: a small class goes through the whole of nbgrader, from release to exported grades.",
+    option("--students", type=int, default=12, help="how many (default: 12)"),
+    option("--assignment", default="01_tensor_creation", help="default: 01_tensor_creation"),
+    option("--scratch", type=Path, help="work in this new folder (default: a temporary one)"),
+)
+def main(students: int, assignment: str, scratch: Path | None) -> int:
+    if students < 1:
+        raise Misuse("a rehearsal needs one student or more")
+    root = find_root()
+    source = root / "solutions" / assignment / f"{assignment}.py"
+    if not source.exists():
+        raise BuildError(f"there is no assignment {assignment}: {source} does not exist")
+    folder = new_folder(scratch)
+    answers = answers_to(assignment, root)
+    mixes = {student: mix(answers, number) for number, student in enumerate(names(students))}
+    print(f"Rehearsal of {assignment} with {len(mixes)} students in {folder}", flush=True)
     course = ScratchCourse(folder, root)
     course.add_assignment(source)
     try:
-        run(course, options.assignment, answers, mixes)
+        run(course, assignment, answers, mixes)
     except CommandFailed as failure:
-        print(f"\n{failure}\nThe whole output is in {course.log}", file=sys.stderr)
-        return 1
-    rows, right = points_table(answers, mixes, course.points(options.assignment))
+        print()
+        raise CommandFailed(f"{failure}\nThe whole output is in {course.log}") from None
+    rows, right = points_table(answers, mixes, course.points(assignment))
     print("\nPoints, and the kind of answer:\n")
     print(table_text(["", *answers, "total"], rows))
-    print(f"\nOne student's page: {course.page(next(iter(mixes)), options.assignment)}")
+    print(f"\nOne student's page: {course.page(next(iter(mixes)), assignment)}")
     print(f"All other files:    {folder}\n")
     print("All points are as expected." if right else "Some points are not as expected.")
     return 0 if right else 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m autograder rehearsal", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("--students", type=int, default=12, help="how many (default: 12)")
-    parser.add_argument("--assignment", default="01_tensor_creation", help="default: 01_tensor_creation")
-    parser.add_argument("--scratch", type=Path, help="work in this new folder (default: a temporary one)")
-    return parser
+def new_folder(wish: Path | None) -> Path:
+    """A new, empty folder: the one asked for, or a temporary one.
+
+    Raises OSError if it cannot be made or exists.
+    """
+    folder = wish or Path(tempfile.mkdtemp(prefix="rehearsal-"), "course")
+    folder.mkdir(parents=True)
+    return folder.resolve()
 
 
 def names(number: int) -> list[str]:

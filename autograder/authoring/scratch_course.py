@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from ..command_line import CommandError
 from .builder import build
 
 CONFIG = '''"""A rehearsal of the course in {root}, which has the real settings."""
@@ -22,7 +23,7 @@ c.Exchange.cache = {cache!r}
 '''
 
 
-class CommandFailed(Exception):
+class CommandFailed(CommandError):
     """A command failed; the message holds the end of what it printed."""
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..command_line import CommandError
 
-class BuildError(Exception):
+
+class BuildError(CommandError):
     """A notebook that cannot be built. The message says where and why."""
 
 

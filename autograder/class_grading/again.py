@@ -1,4 +1,4 @@
-"""The command ``python -m autograder again``: one exercise judged again, after a dispute.
+"""One exercise judged again, after a dispute: the command ``python -m autograder again``.
 
 The submission runs as in grading, but only the tests of this exercise judge it. The old verdict is kept
 beside the new one, the other exercises keep their points, and what was decided by hand stays.
@@ -6,95 +6,48 @@ beside the new one, the other exercises keep their points, and what was decided 
 
 from __future__ import annotations
 
-import argparse
-import difflib
-import sys
-import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import Grade, Gradebook
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import determine_grade
-from sqlalchemy.exc import SAWarning
 
 from ..files import write_whole
-from ..nbgrader_plugin.extra_files import extra_files
 from ..nbgrader_plugin.points import by_cell, outcomes, save_grade
 from ..nbgrader_plugin.submissions import problem_of
 from ..roles import exercise_of, nbgrader_data
-from ..sandbox import Executed, PlannedCell, Sandbox, SandboxError
-from ..show import table_text, visible
-from .course import Course, GradingError, Submission, SubmissionError
-from .engine import cells_of, choose
+from ..sandbox import Executed
+from ..show import did_you_mean, table_text, visible
+from .course import Course, Submission, SubmissionError
+from .engine import Job, cells_of, run_all
+from .gradebook import GradingError
 from .grader import Prepared
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What a test said about an answer: its points, and the words of its card."""
-
-    points: float
-    outcome: str
-    message: str
-
-    def __str__(self) -> str:
-        return visible(f"{self.points:g} points, {self.outcome}: {self.message}")
+from .pool import Pool
+from .results import Verdict
+from .status import Status
 
 
 @dataclass(frozen=True)
 class JudgedTwice:
-    """Both verdicts of a test, and the points that somebody gave in their place."""
+    """Both verdicts of a test, the points that somebody gave in their place, and which of these counts."""
 
     test: str
-    before: Judged
-    now: Judged
+    before: Verdict
+    now: Verdict
     by_hand: float | None
-
-    def counts(self, *, new: bool) -> str:
-        """Which of them counts, if new verdicts do or do not."""
-        if self.by_hand is not None:
-            return f"{self.by_hand:g} points, by hand"
-        return "now" if new else "before"
-
-
-@dataclass(frozen=True)
-class Dispute:
-    """An exercise of one submission that was judged again: its tests, and what was suspicious.
-
-    ``cells`` are the test cells with the new verdicts, by name; ``page`` is the file with the old ones.
-    """
-
-    student: str
-    exercise: str
-    prepared: Prepared
-    page: Path
-    cells: dict[str, NotebookNode]
-    tests: list[JudgedTwice]
-    events: list[str]
-
-    @property
-    def better(self) -> bool:
-        """Whether the new verdicts give more points than the old ones, where nobody decided by hand."""
-        undecided = [test for test in self.tests if test.by_hand is None]
-        return sum(test.now.points for test in undecided) > sum(test.before.points for test in undecided)
-
-    def text(self, *, new: bool) -> str:
-        """Both verdicts on each test side by side, and which of them counts."""
-        rows = [(test.test, str(test.before), str(test.now), test.counts(new=new)) for test in self.tests]
-        table = table_text(("Test", "Before", "Now", "What counts"), rows, width=32)
-        suspicious = [f"suspicious: {visible(event)}" for event in self.events]
-        return "\n".join([f"{self.student}, {self.exercise}:", table, *suspicious, ""])
+    counts: str = "before"
 
 
 def judge_again(
-    course: Course, submission: Submission, exercise: str, run: Callable[..., Executed]
-) -> Dispute:
-    """Judge one exercise of a submission again; no grade changes. ``run`` is ``Sandbox.run``.
+    course: Course, submission: Submission, exercise: str, pool: Pool, keep: str | None = None
+) -> tuple[str, bool]:
+    """Judge one exercise of a submission again, and keep both verdicts.
+
+    The new one counts if it gives more points and ``keep`` is "better", or if ``keep`` is "new"; but not in
+    place of a decision by hand. Gives both side by side, as text, and whether any new one counts.
 
     Raises GradingError, or SubmissionError where this submission cannot be judged again.
     """
@@ -103,97 +56,87 @@ def judge_again(
         raise SubmissionError(
             f"it is to be graded first, because {why}: python -m autograder grade {course.assignment}"
         )
-    prepared, cells, tests = _with_tests(course, submission, exercise)
-    settings = {"assignment": course.assignment, "files": extra_files(submission.folder), **course.limits}
-    executed = run(cells, races="now", only=tests, **settings)
-    if executed.undecided:
-        executed = executed.merged(run(cells, races="again", only=executed.undecided, **settings))
-    notebook = course.judged(student, prepared, executed)
-    new = {nbgrader_data(notebook.cells[index])["grade_id"]: notebook.cells[index] for index in tests}
+    prepared, executed, tests = _run(course, submission, exercise, pool)
     page = course.autograded(student) / prepared.path.name
-    old = {nbgrader_data(cell).get("grade_id"): cell for cell in nbformat.read(page, as_version=4).cells}
     with course.explained(student), Gradebook(course.db_url) as gradebook:
-        grades = _grades(gradebook, prepared)
-        compared = [
-            JudgedTwice(
-                name,
-                judgement(old[name], grades[name].auto_score),
-                judgement(cell, determine_grade(cell)[0]),
-                grades[name].manual_score,
-            )
-            for name, cell in new.items()
-        ]
-    events = [f"{event['cell'] or 'the notebook'}: {event['what']}" for event in executed.events]
-    return Dispute(student, exercise, prepared, page, new, compared, events)
+        judged = course.grader.judged(prepared, executed)
+        cells = {nbgrader_data(judged.cells[index])["grade_id"]: judged.cells[index] for index in tests}
+        notebook = nbformat.read(page, as_version=4)
+        old = {nbgrader_data(cell).get("grade_id"): cell for cell in notebook.cells}
+        of_student = gradebook.find_submission_notebook(prepared.path.stem, course.assignment, student)
+        grades = by_cell(gradebook, Grade, of_student)
+        both = _which_count(
+            [
+                JudgedTwice(
+                    name,
+                    _verdict(old[name], grades[name].auto_score),
+                    _verdict(cell, determine_grade(cell)[0]),
+                    grades[name].manual_score,
+                )
+                for name, cell in cells.items()
+            ],
+            keep,
+        )
+        changed = [one.test for one in both if one.counts == "now"]
+        for name in changed:
+            save_grade(cells[name], grades[name], course.grader.log)
+            old[name].outputs = cells[name].outputs
+        gradebook.db.commit()  # which is the gradebook's to end
+        if changed:
+            AssignLatePenalties(parent=course.grader).preprocess(notebook, prepared.resources)
+        when = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+        about = {"when": when, "student": student, "exercise": exercise}
+        course.keep_dispute(about | {"tests": [asdict(one) for one in both]})
+        course.gradebook.commit()
+        if changed:
+            mode = page.stat().st_mode
+            write_whole(page, nbformat.writes(notebook))
+            page.chmod(mode)
+    table = [(one.test, str(one.before), str(one.now), one.counts) for one in both]
+    lines = [f"{student}, {exercise}:", table_text(("Test", "Before", "Now", "What counts"), table, width=32)]
+    for event in executed.events:
+        lines.append(visible(f"suspicious: {event['cell'] or 'the notebook'}: {event['what']}"))
+    return "\n".join([*lines, ""]), bool(changed)
 
 
-def _with_tests(
-    course: Course, submission: Submission, exercise: str
-) -> tuple[Prepared, list[PlannedCell], list[int]]:
-    """The notebook that has the exercise, its cells, and the places of the tests among them."""
+def _run(
+    course: Course, submission: Submission, exercise: str, pool: Pool
+) -> tuple[Prepared, Executed, list[int]]:
+    """Run the notebook that has the exercise; its tests are at these places among the cells."""
     for prepared in course.read(submission):
         if problem := problem_of(prepared.notebook):
             raise SubmissionError(problem)
         cells = cells_of(prepared)
         tests = [cell.index for cell in cells if cell.role == "test" and cell.exercise == exercise]
         if tests:
-            return prepared, cells, tests
+            job = Job(submission, prepared, cells, only=tests)
+            (status := Status(1)).opened(job, job, submission.student, cells)
+            list(run_all(pool, [job], course, status))
+            if job.executed is None:
+                raise SubmissionError(str(job.failure))
+            return prepared, job.executed, tests
     raise SubmissionError(f"it has no test of {exercise}")
 
 
-def _grades(gradebook: Gradebook, prepared: Prepared) -> dict[str, Grade]:
-    names = prepared.resources["nbgrader"]
-    found = gradebook.find_submission_notebook(names["notebook"], names["assignment"], names["student"])
-    return by_cell(gradebook, Grade, found)
-
-
-def judgement(cell: NotebookNode, points: float | None) -> Judged:
+def _verdict(cell: NotebookNode, points: float | None) -> Verdict:
     """What a test cell says: the first of its cards that did not pass, or else the first one."""
     cards = outcomes(cell)
     card = next((card for card in cards if card.get("outcome") != "passed"), (cards or [{}])[0])
-    return Judged(points or 0.0, str(card.get("outcome", "")), str(card.get("message", "")))
+    return Verdict(points or 0.0, str(card.get("outcome", "")), str(card.get("message", "")))
 
 
-def keep(course: Course, dispute: Dispute, *, new: bool) -> bool:
-    """Keep both verdicts; with ``new``, the new ones count where nobody decided by hand. Whether any does.
-
-    Raises GradingError or SubmissionError where that is not possible.
-    """
-    changed = {test.test for test in dispute.tests if new and test.by_hand is None}
-    kept = [asdict(test) | {"counts": test.counts(new=test.test in changed)} for test in dispute.tests]
-    with course.explained(dispute.student):
-        with Gradebook(course.db_url) as gradebook:
-            grades = _grades(gradebook, dispute.prepared)
-            for name in changed:
-                save_grade(dispute.cells[name], grades[name], course.grader.log)
-            gradebook.db.commit()  # which is the gradebook's to end
-        notebook = nbformat.read(dispute.page, as_version=4)
-        for cell in notebook.cells:
-            test = nbgrader_data(cell).get("grade_id", "")
-            if test in changed:
-                cell.outputs = dispute.cells[test].outputs
-        if changed:
-            lateness = AssignLatePenalties(parent=course.grader)
-            lateness.preprocess(notebook, dispute.prepared.resources)
-        course.keep_dispute(
-            {
-                "when": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
-                "student": dispute.student,
-                "exercise": dispute.exercise,
-                "tests": kept,
-            }
-        )
-        course.gradebook.commit()
-        if changed:
-            mode = dispute.page.stat().st_mode
-            write_whole(dispute.page, nbformat.writes(notebook))
-            dispute.page.chmod(mode)
-    return bool(changed)
+def _which_count(tests: list[JudgedTwice], keep: str | None) -> list[JudgedTwice]:
+    """These, each with the verdict that counts."""
+    open_ = [one for one in tests if one.by_hand is None]
+    better = sum(one.now.points for one in open_) > sum(one.before.points for one in open_)
+    new = "now" if keep == "new" or (keep == "better" and better) else "before"
+    by_hand = "{:g} points, by hand"
+    return [replace(one, counts=new if one.by_hand is None else by_hand.format(one.by_hand)) for one in tests]
 
 
 def known_exercise(course: Course, name: str) -> str:
     """The same name, if the assignment has tests of such an exercise. Raises GradingError if it has none."""
-    with course.gradebook.shared(), Gradebook(course.db_url) as gradebook:
+    with course.opened() as gradebook:
         notebooks = gradebook.find_assignment(course.assignment).notebooks
         answers = [cell.name for notebook in notebooks for cell in notebook.solution_cells]
         tests = [cell.name for notebook in notebooks for cell in notebook.grade_cells]
@@ -201,63 +144,5 @@ def known_exercise(course: Course, name: str) -> str:
     if name in there:
         return name
     # Perhaps a test was named in place of its exercise.
-    close = (
-        [exercise_of(name, there)] if exercise_of(name, there) else difflib.get_close_matches(name, there, 1)
-    )
-    hint = f"Did you mean {close[0]}?" if close else f"It has {', '.join(there)}."
-    raise GradingError(f"{course.assignment} has no exercise {name!r}. {hint}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m autograder again",
-        description="Judge one exercise of some students again, and show the old verdict beside the new one. "
-        "Points given by hand stay in any case.",
-    )
-    parser.add_argument("assignment", metavar="ASSIGNMENT")
-    parser.add_argument("--student", nargs="+", required=True, metavar="ID", help="of these")
-    parser.add_argument("--exercise", required=True, metavar="NAME", help="this one, as in one_hot")
-    parser.add_argument(
-        "--keep",
-        choices=("better", "new"),
-        help="let the new verdict count, if it gives more points or in any case (default: the old one does)",
-    )
-    parser.add_argument("--db", metavar="URL", help="the gradebook (default: the one in nbgrader_config.py)")
-    return parser
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Judge again and say both verdicts; 0 if that was possible for all, else 1 (130 if stopped by hand)."""
-    options = _parser().parse_args(argv)
-    warnings.simplefilter("ignore", SAWarning)
-    changed, failed = 0, 0
-    try:
-        with Course(options.assignment, options.db) as course, course.locked():
-            chosen = choose(course.submissions(), set(options.student))
-            exercise = known_exercise(course, options.exercise)
-            with Sandbox(unconfined=course.without_sandbox) as sandbox:
-                sandbox.begin()
-                if sandbox.warning:
-                    print(f"warning: {sandbox.warning}")
-                for submission in chosen:
-                    try:
-                        dispute = judge_again(course, submission, exercise, sandbox.run)
-                        new = options.keep == "new" or (options.keep == "better" and dispute.better)
-                        changed += keep(course, dispute, new=new)
-                        print(dispute.text(new=new))
-                    except SubmissionError as error:
-                        failed += 1
-                        print(f"error: {submission.student}: {error}", file=sys.stderr)
-    except (GradingError, SandboxError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("Stopped. What is shown above is done, and nothing else.", file=sys.stderr)
-        return 130
-    if changed:
-        print(f"The new verdict counts for {changed} of {len(chosen)}. Make and release their feedback anew.")
-    else:
-        print("No points were changed.")
-    if not options.keep:
-        print("To judge once more, and let the better verdict count: the same with --keep better")
-    return 1 if failed else 0
+    meant = did_you_mean(exercise_of(name, there) or name, there, f"It has {', '.join(there)}.")
+    raise GradingError(f"{course.assignment} has no exercise {name!r}. {meant}")

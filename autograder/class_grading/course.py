@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import json
 import logging
 import os
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nbformat import NotebookNode
-from nbgrader.api import Grade, Gradebook
+from nbgrader.api import Gradebook
 from nbgrader.apps import AutogradeApp
 from nbgrader.converters import NbGraderException
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
@@ -32,25 +31,26 @@ from ..nbgrader_plugin.restore import original_cells
 from ..nbgrader_plugin.submissions import notes_of, only_one
 from ..nbgrader_plugin.versions import version_of_files, version_of_tests
 from ..sandbox import Executed
-from .gradebook import GradebookError, OpenGradebook, database_trouble, may_pass
-from .grader import Grader, NotWhatRan, Prepared
-from .reasons import FORCED, NEWER, NOT_GRADED, OTHER_FILES, OTHER_TESTS, OTHER_TIME
+from ..show import did_you_mean
+from .gradebook import GradingError, OpenGradebook
+from .grader import Grader, Prepared, SubmissionError
 
 SETTINGS = "nbgrader_config.py"
 # What no other submission would survive either.
 HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 
 
-class GradingError(Exception):
-    """Grading cannot start or go on; the message says why and what to do."""
+class Reason(str, Enum):
+    """Why a submission is graded, or graded again, in words that can stand after "because"."""
 
+    NOT_GRADED = "it is not graded yet"
+    NEWER = "something newer was handed in"
+    OTHER_FILES = "the submitted files changed"
+    OTHER_TIME = "the time in timestamp.txt changed"
+    OTHER_TESTS = "the tests or points changed"
+    FORCED = "--force was given"
 
-class GradebookAway(GradingError):
-    """The gradebook cannot be used now, which may pass."""
-
-
-class SubmissionError(Exception):
-    """One submission cannot be graded; a sentence for the instructor."""
+    __str__ = str.__str__
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,7 @@ class Course:
         self.directory = (app := _load(db_url)).coursedir
         self.directory.assignment_id = assignment
         self.root = Path(self.directory.root)
-        self.records = self.root / ".grading"
-        self.log = self.records / f"{assignment}.log"
+        self.log = self._note(".log")
         _log_to(self.log, app.log)
         try:
             read_table(self.root / TABLE)  # or everybody would be refused, one by one
@@ -90,7 +89,7 @@ class Course:
             self.without_sandbox = step.without_sandbox
         except TraitError as error:
             raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses: {error} Mend it.") from None
-        except (GradebookError, LateTableError) as error:
+        except LateTableError as error:
             raise GradingError(str(error)) from None
 
     def __enter__(self: Opened) -> Opened:
@@ -98,6 +97,11 @@ class Course:
 
     def __exit__(self, *_: object) -> None:
         self.gradebook.close()
+
+    def open_again(self) -> None:
+        """A new connection to the gradebook in place of one that may be lost. Raises GradingError."""
+        self.gradebook.close()
+        self.gradebook = OpenGradebook(self.db_url)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -114,11 +118,18 @@ class Course:
                 raise
             raise GradingError(f"The course's folder cannot be written to: {error}.") from None
 
+    @contextmanager
+    def opened(self) -> Iterator[Gradebook]:
+        """nbgrader's gradebook on the one connection; what is not committed there is undone."""
+        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+            yield gradebook
+
     def submissions(self) -> list[Submission]:
-        """All submissions of the assignment. Raises GradingError if it is unknown or nobody handed in."""
-        with self.gradebook.shared():
-            with Gradebook(self.db_url) as gradebook:
-                require_known(self.assignment, [known.name for known in gradebook.assignments])
+        """All submissions of the assignment; ``grader.refused`` has a sentence for each student id that is
+        refused, as ASCII. Raises GradingError if the assignment is unknown or nobody handed in.
+        """
+        with self.opened() as gradebook:
+            require_known(self.assignment, [known.name for known in gradebook.assignments])
             try:
                 self.grader.init_notebooks()
             except NbGraderException:
@@ -134,20 +145,11 @@ class Course:
         ]
         return [submission for submission in found if submission.student not in excluded]
 
-    @property
-    def refused(self) -> Mapping[str, str]:
-        """A sentence for each student id that is refused, once ``submissions`` has listed them; as ASCII."""
-        return self.grader.refused
-
     def in_turn(self, submissions: list[Submission]) -> list[Submission]:
         """The order to grade them in: a random one, so that the first tell how long the others will take."""
         return random.Random(0).sample(submissions, len(submissions))
 
-    def graded(self, submission: Submission) -> bool:
-        """Whether it has a grade for these files, handed in at this time, by these tests."""
-        return self.reason(submission) is None
-
-    def reason(self, submission: Submission, since: str = "") -> str | None:
+    def reason(self, submission: Submission, since: str = "") -> Reason | None:
         """Why a submission is to be graded; None where its grade is what grading it would give.
 
         ``since``: a grade from before that time does not count. One that notes no version, from before there
@@ -156,20 +158,18 @@ class Course:
         folder = self.autograded(submission.student)
         notes = {name: notes_of(folder / f"{name}.ipynb") for name in self.versions}
         if not all(note.get("finished") for note in notes.values()):
-            return NOT_GRADED
+            return Reason.NOT_GRADED
         new, old = self.time_of(submission.folder), self.time_of(folder)
         if new and old and new > old:
-            return NEWER
+            return Reason.NEWER
         for name, note in notes.items():
-            if "submitted" in note and note["submitted"] != version_of_files(
-                submission.folder / f"{name}.ipynb"
-            ):
-                return OTHER_FILES
+            if note.get("submitted", found := version_of_files(submission.folder / f"{name}.ipynb")) != found:
+                return Reason.OTHER_FILES
         if new and new != old:
-            return OTHER_TIME
-        if any("tests" in note and note["tests"] != self.versions[name] for name, note in notes.items()):
-            return OTHER_TESTS
-        return FORCED if any(str(note["finished"]) < since for note in notes.values()) else None
+            return Reason.OTHER_TIME
+        if any(note.get("tests", self.versions[name]) != self.versions[name] for name, note in notes.items()):
+            return Reason.OTHER_TESTS
+        return Reason.FORCED if any(str(note["finished"]) < since for note in notes.values()) else None
 
     def time_of(self, folder: Path) -> datetime | None:
         """The time (UTC) in a folder's timestamp.txt, if it can be read."""
@@ -178,7 +178,7 @@ class Course:
     @cached_property
     def due(self) -> datetime | None:
         """When the assignment is due (UTC)."""
-        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+        with self.opened() as gradebook:
             return gradebook.find_assignment(self.assignment).duedate
 
     def forced_since(self, students: Iterable[str]) -> str:
@@ -186,22 +186,16 @@ class Course:
 
         ``forced_to_the_end`` ends it.
         """
-        wanted = sorted(students)
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            before = json.loads(self._forced.read_text(encoding="utf-8"))
-            if before["students"] == wanted:
-                return str(before["since"])
+        wanted, before = sorted(students), _json_in(self._note(".forced.json"))
+        if before.get("students") == wanted and "since" in before:
+            return str(before["since"])
         since = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        write_whole(self._forced, json.dumps({"students": wanted, "since": since}))
+        write_whole(self._note(".forced.json"), json.dumps({"students": wanted, "since": since}))
         return since
 
     def forced_to_the_end(self) -> None:
         """Let the next ``--force`` begin anew."""
-        self._forced.unlink(missing_ok=True)
-
-    @property
-    def _forced(self) -> Path:
-        return self.records / f"{self.assignment}.forced.json"
+        self._note(".forced.json").unlink(missing_ok=True)
 
     def autograded(self, student: str) -> Path:
         """The folder of a student's autograded notebooks."""
@@ -210,7 +204,7 @@ class Course:
     @cached_property
     def versions(self) -> dict[str, str]:
         """The assignment's notebooks by their names, each with the version of its tests."""
-        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
+        with self.opened() as gradebook:
             return {
                 notebook.name: version_of_tests(original_cells(notebook).values())
                 for notebook in gradebook.find_assignment(self.assignment).notebooks
@@ -226,14 +220,6 @@ class Course:
         with self.explained(submission.student):
             return [self.grader.read(path) for path in submission.notebooks if path.stem in names]
 
-    def judged(self, student: str, prepared: Prepared, executed: Executed) -> NotebookNode:
-        """The notebook with what running it gave, and the verdicts on that; no grade changes.
-
-        Raises SubmissionError and GradingError as ``read`` does.
-        """
-        with self.explained(student):
-            return self.grader.judged(prepared, executed)
-
     def save(self, student: str, ran: Iterable[tuple[Prepared, Executed | None]]) -> None:
         """Let nbgrader grade one student's submission, whose cells were run before.
 
@@ -247,56 +233,34 @@ class Course:
     @contextmanager
     def explained(self, student: str) -> Iterator[None]:
         """Share the gradebook; raise what goes wrong with a submission in words for the instructor."""
-        self.grader.cause = None
         try:
             with self.gradebook.shared():
                 yield
-        except GradingError:
+        except (GradingError, SubmissionError):
             raise
         except Exception as error:  # whatever it is, the others are still to be graded
-            cause = self.grader.cause or error
-            if isinstance(cause, NotWhatRan):
-                raise SubmissionError(str(cause)) from None
-            # nbgrader wraps some of the database's errors.
-            for reason in _reasons(cause):
-                if isinstance(reason, DBAPIError) and not isinstance(reason, (IntegrityError, DataError)):
-                    kind = GradebookAway if may_pass(reason) else GradingError
-                    raise kind(database_trouble(reason, self.gradebook.name)) from None
-            if isinstance(cause, OSError) and cause.errno in HOPELESS:
+            self.grader.log.exception("The submission of %s", ascii(student))
+            cause: BaseException | None = error
+            while cause is not None:  # nbgrader wraps some of the database's errors
+                if isinstance(cause, DBAPIError) and not isinstance(cause, (IntegrityError, DataError)):
+                    raise self.gradebook.trouble(cause) from None
+                cause = cause.__cause__ or cause.__context__
+            if isinstance(error, OSError) and error.errno in HOPELESS:
                 raise GradingError(
-                    f"The grades of {student} cannot be written: {cause}. Make room on the disk, or give "
-                    "this account the right to write there, then start again."
+                    f"The grades of {student} cannot be written: {error}. Make room on the disk, or give "
+                    "this account the right to write there.",
+                    again=True,
                 ) from None
             raise SubmissionError(
-                f"nbgrader could not grade it: {type(cause).__name__}: {cause} (see {self.log})"
+                f"nbgrader could not grade it: {type(error).__name__}: {error} (see {self.log})"
             ) from None
-
-    def outdone(self, students: Iterable[str]) -> list[tuple[str, str, float, float]]:
-        """Where a test gives more by now than somebody gave by hand: student, test, by hand, by the test."""
-        wanted = set(students)
-        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
-            grades = gradebook.db.query(Grade).filter(Grade.auto_score > Grade.manual_score)
-            return sorted(
-                (grade.student.id, grade.name, grade.manual_score, grade.auto_score)
-                for grade in grades
-                if grade.assignment.name == self.assignment and grade.student.id in wanted
-            )
-
-    def mean(self) -> tuple[float, float]:
-        """The mean points of all who handed in, and the most that there are."""
-        with self.gradebook.shared(), Gradebook(self.db_url) as gradebook:
-            most = gradebook.find_assignment(self.assignment).max_score
-            return gradebook.average_assignment_score(self.assignment), most
 
     def record(self, data: dict[str, Any] | None = None) -> dict[str, Any]:
         """Keep what is to be known about the last run, or give it back."""
-        path = self.records / f"{self.assignment}.json"
         if data is None:
-            with suppress(OSError, ValueError):
-                return json.loads(path.read_text(encoding="utf-8"))
-            return {}
+            return _json_in(self._note(".json"))
         with suppress(OSError):  # a full disk was reported before
-            write_whole(path, json.dumps(data, indent=1))
+            write_whole(self._note(".json"), json.dumps(data, indent=1))
         return data
 
     def disputes(self) -> list[dict[str, Any]]:
@@ -304,46 +268,43 @@ class Course:
 
         Raises GradingError where they cannot be read.
         """
+        path = self._note(".disputes.jsonl")
         try:
-            lines = self._disputes.read_text(encoding="utf-8").splitlines()
-            return [json.loads(line) for line in lines]
+            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
-            raise GradingError(
-                f"{self._disputes} cannot be read: {error}. Mend it, or move it away."
-            ) from None
+            raise GradingError(f"{path} cannot be read: {error}. Mend it, or move it away.") from None
 
     def keep_dispute(self, dispute: dict[str, Any]) -> None:
         """Keep the old and the new verdict on an exercise. Raises GradingError where that is not possible."""
-        lines = [json.dumps(one) for one in [*self.disputes(), dispute]]
+        lines = "".join(f"{json.dumps(one)}\n" for one in [*self.disputes(), dispute])
         try:
-            write_whole(self._disputes, "".join(f"{line}\n" for line in lines))
+            write_whole(self._note(".disputes.jsonl"), lines)
         except OSError as error:
             raise GradingError(f"The old verdict cannot be kept, so nothing was changed: {error}.") from None
 
-    @property
-    def _disputes(self) -> Path:
-        return self.records / f"{self.assignment}.disputes.jsonl"
+    def _note(self, kind: str) -> Path:
+        """A file about the assignment, of one kind."""
+        return self.root / ".grading" / f"{self.assignment}{kind}"
+
+
+def _json_in(path: Path) -> dict[str, Any]:
+    """What a file says; nothing where there is none that can be read."""
+    with suppress(OSError, ValueError):
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    return {}
 
 
 def require_known(assignment: str, names: Iterable[str]) -> None:
     """Raise GradingError for an assignment that is none of those in the gradebook."""
     names = sorted(names)
     if assignment not in names:
-        close = difflib.get_close_matches(assignment, names, 1)
-        hint = f"Did you mean {close[0]}?" if close else f"It has {', '.join(names) or 'none'}."
+        hint = did_you_mean(assignment, names, f"It has {', '.join(names) or 'none'}.")
         raise GradingError(
             f"The gradebook has no assignment {assignment!r}. {hint} If it is new, run "
             f"`nbgrader generate_assignment {assignment}` first."
         )
-
-
-def _reasons(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, the one it came from, and so on."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _load(db_url: str | None) -> AutogradeApp:

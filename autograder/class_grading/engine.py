@@ -6,29 +6,29 @@ their outputs in place of running anything. What noise left undecided is timed o
 
 from __future__ import annotations
 
-import difflib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from ..nbgrader_plugin.extra_files import extra_files
 from ..nbgrader_plugin.submissions import problem_of
 from ..sandbox import Executed, PlannedCell, plan
-from ..show import first_of
-from .course import Course, GradebookAway, GradingError, Submission, SubmissionError
-from .gradebook import GradebookError
+from ..show import did_you_mean, first_of
+from .course import Course, Reason, Submission, SubmissionError
+from .gradebook import GradebookAway, GradingError
 from .grader import Prepared
 from .pool import Pool
-from .progress_bar import Progress, length
-from .reasons import NOT_GRADED, said_after, said_before
-from .status import Status
+from .results import ClassResults, read_results
+from .status import Status, length, shown
 
 # How long to wait for a gradebook that is away, and between two looks.
 OUTAGE_SECONDS, LOOK_SECONDS = 600.0, 1.0
+MOST_TOLD = 10  # submissions of each kind
 
 Result = TypeVar("Result")
 
@@ -41,6 +41,7 @@ class Job:
     prepared: Prepared | None
     cells: list[PlannedCell]
     others: int = 0  # how many more notebooks the submission has
+    only: list[int] | None = None  # of the tests; all, if it is None
     executed: Executed | None = None
     failure: str | None = None
 
@@ -49,23 +50,18 @@ class Job:
 class Summary:
     """How a run went; ``failed`` has a sentence for each student.
 
-    ``again`` says why those who had a grade are graded again, ``unreadable`` what was wrong with a notebook
-    that counts 0 points. In those of ``put_back`` cells of the assignment had been changed, moved or deleted.
-    Those of ``timeless`` came without a time, so nothing says whether they are late.
+    ``again`` says why those who had a grade are graded again. Those of ``timeless`` came without a time, so
+    nothing says whether they are late. ``left`` is how many a run did not come to that was ``stopped``.
     """
 
     graded: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    again: dict[str, str] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(default_factory=dict)
-    put_back: list[str] = field(default_factory=list)
+    again: dict[str, Reason] = field(default_factory=dict)
     timeless: list[str] = field(default_factory=list)
-    undecided: list[tuple[str, str]] = field(default_factory=list)
-    suspicious: list[str] = field(default_factory=list)
     seconds: float = 0.0
     stopped: str | None = None
-    left: int = 0  # of a run that was stopped
+    left: int = 0
 
 
 def grade(
@@ -79,7 +75,8 @@ def grade(
 ) -> Summary:
     """Grade the submissions of the course's assignment that are still to be graded.
 
-    ``between`` is called after each of them; what it raises stops the run.
+    ``connect`` gives the pool, if there is anything to do; who makes it closes it. ``between`` is called
+    after each submission; what it raises stops the run.
 
     Raises GradingError or PoolError where that cannot go on. What was graded until then is kept, and the
     next run goes on from there.
@@ -88,12 +85,12 @@ def grade(
     wanted = set(students)
     chosen = choose(course.submissions(), wanted)
     if not wanted:
-        summary.failed.update(course.refused)
+        summary.failed.update(course.grader.refused)
     since = course.forced_since(wanted) if force else ""
     reasons = {submission: course.reason(submission, since) for submission in chosen}
     todo = course.in_turn([submission for submission, why in reasons.items() if why])
     summary.skipped = [submission.student for submission, why in reasons.items() if not why]
-    summary.again = {one.student: why for one, why in reasons.items() if why and why != NOT_GRADED}
+    summary.again = {one.student: why for one, why in reasons.items() if why and why is not Reason.NOT_GRADED}
     for sentence in said_before(course.assignment, summary.again):
         say(sentence)
     if force and summary.skipped:
@@ -101,17 +98,16 @@ def grade(
         say(f"--force goes on where it was stopped: begun at {began} UTC, {len(summary.skipped)} are done.")
     try:
         if todo:
-            with closing(connect(course.without_sandbox)) as pool:
-                for warning in pool.warnings:
-                    say(f"warning: {warning}")
-                status = Status(len(todo))
-                with Progress("grading", lambda: status.share, lambda: status.words(pool.trouble)):
-                    jobs = (job for submission in todo for job in jobs_of(course, submission, status))
-                    settings = {"assignment": course.assignment, **course.limits}
-                    for done in by_submission(run_all(pool, jobs, settings, status)):
-                        finish(course, done, summary, status)
-                        status.graded += 1
-                        between()
+            pool = connect(course.without_sandbox)
+            for warning in pool.warnings:
+                say(f"warning: {warning}")
+            status = Status(len(todo))
+            with shown("grading", status, pool):
+                jobs = (job for submission in todo for job in jobs_of(course, submission, status))
+                for done in by_submission(run_all(pool, jobs, course, status)):
+                    finish(course, done, summary, status)
+                    status.graded += 1
+                    between()
         if force:
             course.forced_to_the_end()
     except BaseException as error:
@@ -128,9 +124,8 @@ def choose(submissions: list[Submission], students: set[str]) -> list[Submission
     """Those of the given students; all, if none are given. Raises GradingError for an unknown one."""
     known = [submission.student for submission in submissions]
     for student in sorted(students.difference(known)):
-        close = difflib.get_close_matches(student, known, 1)
-        hint = f" Did you mean {close[0]}?" if close else f" Submissions are there from {len(known)} others."
-        raise GradingError(f"Student {student!r} has not handed in this assignment.{hint}")
+        hint = did_you_mean(student, known, f"Submissions are there from {len(known)} others.")
+        raise GradingError(f"Student {student!r} has not handed in this assignment. {hint}")
     return [submission for submission in submissions if not students or submission.student in students]
 
 
@@ -155,13 +150,13 @@ def through_outages(course: Course, status: Status, act: Callable[[], Result]) -
     while True:
         try:
             if status.trouble:
-                course.gradebook.connect_again()
+                course.open_again()
             result = act()
             status.trouble = None
             return result
-        except (GradebookAway, GradebookError) as error:
+        except GradebookAway:
             if monotonic() > until:
-                raise GradebookAway(str(error)) from None
+                raise
         status.trouble = f"waiting for the gradebook {course.gradebook.name}, which does not answer"
         sleep(LOOK_SECONDS)
 
@@ -176,12 +171,13 @@ def cells_of(prepared: Prepared) -> list[PlannedCell]:
         ) from error
 
 
-def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any], status: Status) -> Iterator[Job]:
+def run_all(pool: Pool, jobs: Iterable[Job], course: Course, status: Status) -> Iterator[Job]:
     """Run all jobs; gives each when it is done, those that noise left undecided last."""
 
     def start(job: Job, **how: Any) -> None:
         files, tell = extra_files(job.submission.folder), partial(status.tell, job)
-        pool.start(job, job.cells, files=files, tell=tell, **how, **settings)
+        settings = {"assignment": course.assignment, "files": files, **course.limits}
+        pool.start(job, job.cells, tell=tell, **how, **settings)
 
     todo = iter(jobs)
     again: list[Job] = []
@@ -191,7 +187,7 @@ def run_all(pool: Pool, jobs: Iterable[Job], settings: dict[str, Any], status: S
             if not new.cells:
                 yield new
                 continue
-            start(new, races="now")
+            start(new, races="now", only=new.only)
             running += 1
         if not running:
             break
@@ -243,17 +239,20 @@ def finish(course: Course, jobs: list[Job], summary: Summary, status: Status) ->
     summary.graded.append(student)
     if course.due and not course.time_of(jobs[0].submission.folder):
         summary.timeless.append(student)
-    for job in jobs:
-        notes = job.prepared.notebook.metadata.autograder if job.prepared else {}
-        if problem := notes.get("problem"):
-            summary.unreadable[student] = problem
-        if notes.get("put_back"):
-            summary.put_back.append(student)
-        if job.executed:
-            names = {cell.index: cell.grade_id or "" for cell in job.cells}
-            summary.undecided += [(student, names[index]) for index in job.executed.undecided]
-            if job.executed.events:
-                summary.suspicious.append(student)
+
+
+def said_before(assignment: str, again: dict[str, Reason]) -> Iterator[str]:
+    """What the instructor reads before anybody is graded again; ``again``: student -> why."""
+    if by_other_tests := [student for student, why in again.items() if why is Reason.OTHER_TESTS]:
+        yield (
+            f"The tests or points of {assignment} changed since submissions were graded "
+            f"({len(by_other_tests)}): these are graded again; points given by hand stay."
+        )
+    if replaced := [student for student, why in again.items() if why is Reason.OTHER_FILES]:
+        yield (
+            f"Graded again, because the files in submitted/ are not those that were graded: "
+            f"{first_of(replaced)}. Beside them is no new timestamp.txt, so they count as late as before."
+        )
 
 
 def tell(course: Course, summary: Summary) -> str:
@@ -262,15 +261,14 @@ def tell(course: Course, summary: Summary) -> str:
         f"{len(summary.graded)} graded, {len(summary.skipped)} skipped (graded before), "
         f"{len(summary.failed)} failed, in {length(summary.seconds)}"
     ]
-    lines += said_after(summary.again, summary.graded)
+    counts = Counter(summary.again[student] for student in summary.graded if student in summary.again)
+    lines += [f"  {count} of them graded again, because {why}" for why, count in counts.items()]
     if summary.graded:
-        mean, most = course.mean()
-        lines.append(f"mean of all who handed in: {mean:.2f} of {most:g} points")
-        lines.append(f"undecided races: {len(summary.undecided)} (marked for manual grading)")
-        lines += few([f"  {student}: {cell}" for student, cell in summary.undecided])
-        lines.append(f"submissions with suspicious events: {len(summary.suspicious)}")
-        lines += few([f"  {student}" for student in summary.suspicious])
-        lines += remarkable(course, summary)
+        results = read_results(course)
+        points, most = fmean(one.points for one in results.graded), sum(results.most.values())
+        lines.append(f"mean of all who handed in: {points:.2f} of {most:g} points")
+        of_run = [one for one in results.graded if one.student in summary.graded]
+        lines += remarkable(replace(results, graded=of_run), summary)
     elif not summary.failed:
         lines.append(
             "Nothing was left to do: no file, time, test or points changed. --force grades them again."
@@ -280,32 +278,35 @@ def tell(course: Course, summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def remarkable(course: Course, summary: Summary) -> list[str]:
-    """What happened to some submissions of a run, where it happened at all."""
-    lines: list[str] = []
-    if summary.unreadable:
-        lines.append(f"notebooks that could not be read, with 0 points: {len(summary.unreadable)}")
-        lines += few([f"  {student}: {problem}" for student, problem in summary.unreadable.items()])
-    if outdone := course.outdone(summary.graded):
-        lines.append(f"points given by hand stay, but the test gives more by now: {len(outdone)}")
-        lines += few(
-            [f"  {who}: {test}: {hand:g} by hand, {auto:g} by the test" for who, test, hand, auto in outdone]
-        )
-    if put_back := sorted(set(summary.put_back)):
-        lines.append(f"submissions in which cells of the assignment were put back: {len(put_back)}")
-        lines.append(f"  {first_of(put_back)}")
+def remarkable(results: ClassResults, summary: Summary) -> Iterator[str]:
+    """What happened to some submissions of a run, where it happened at all; the report has all of it."""
+    for title, found in {
+        "undecided races: {} (marked for manual grading)": [
+            f"{student}: {test}" for student, test, _ in results.rows("undecided")
+        ],
+        "submissions with suspicious events: {}": _students(results.rows("suspicious")),
+        "notebooks that could not be read, with 0 points: {}": [
+            f"{student}: {problem}" for student, problem in results.rows("unreadable")
+        ],
+        "points given by hand stay, but the test gives more by now: {}": [
+            f"{student}: {test}: {by_hand} by hand, {by_test} by the test"
+            for student, test, by_hand, by_test, more in results.rows("decided")
+            if more
+        ],
+        "submissions in which cells of the assignment were put back: {}": _students(results.rows("put_back")),
+        "submissions without a time, so nothing says whether they are late: {}": summary.timeless,
+    }.items():
+        if found:
+            yield title.format(len(found))
+            yield from (f"  {line}" for line in found[:MOST_TOLD])
+            if len(found) > MOST_TOLD:
+                yield f"  and {len(found) - MOST_TOLD} more"
     if summary.timeless:
-        lines.append(
-            f"submissions without a time, so nothing says whether they are late: {len(summary.timeless)}"
-        )
-        lines.append(f"  {first_of(summary.timeless)}")
-        lines.append(
+        yield (
             "  Write the time into timestamp.txt beside the notebook, as in 2027-03-05 22:59:00 UTC, then "
             "start again."
         )
-    return lines
 
 
-def few(lines: list[str], most: int = 10) -> list[str]:
-    """The first of many lines; the report has all."""
-    return lines[:most] + ([f"  and {len(lines) - most} more"] if len(lines) > most else [])
+def _students(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    return list(dict.fromkeys(row[0] for row in rows))

@@ -9,84 +9,117 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 
 import nbgrader
 from nbgrader.api import Base
-from sqlalchemy import Connection, Inspector, create_engine, inspect, text
+from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    InterfaceError,
-    NoSuchModuleError,
-    OperationalError,
-)
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
+from ..command_line import CommandError
 from ..nbgrader_plugin.patches import migrations, sharing
 
 DATABASE_SECONDS = 10
-WAIT = "Wait until the other program that writes to it is done"
-SEE = "See that the database runs and that CourseDirectory.db_url is right"
 # What grading writes to.
 WRITTEN = ("student", "submitted_assignment", "submitted_notebook", "grade", "comment")
 
 
-class GradebookError(Exception):
-    """The gradebook cannot be used; the message says why and what to do."""
+class GradingError(CommandError):
+    """Grading cannot start or go on."""
+
+
+class GradebookAway(GradingError):
+    """The gradebook cannot be used now, which may pass."""
+
+
+class Trouble(Enum):
+    """What may be wrong with a database, and what to do."""
+
+    FULL = "Make room on its disk."
+    RIGHTS = "Give this account the right to write to it."
+    BUSY = "Wait until the other program that writes to it is done."
+    AWAY = "See that the database runs and that CourseDirectory.db_url is right."
+
+
+# How SQLite's names of errors begin, and PostgreSQL's numbers.
+TROUBLES = {
+    "SQLITE_FULL": Trouble.FULL,
+    "SQLITE_IOERR": Trouble.FULL,
+    "53100": Trouble.FULL,
+    "SQLITE_READONLY": Trouble.RIGHTS,
+    "SQLITE_PERM": Trouble.RIGHTS,
+    "42501": Trouble.RIGHTS,
+    "25006": Trouble.RIGHTS,
+    "SQLITE_BUSY": Trouble.BUSY,
+    "SQLITE_LOCKED": Trouble.BUSY,
+}
+# Python 3.10 has no names of SQLite's errors, but what sqlite3_errstr() says.
+NAMES = {
+    "database or disk is full": "SQLITE_FULL",
+    "disk I/O error": "SQLITE_IOERR",
+    "attempt to write a readonly database": "SQLITE_READONLY",
+    "database is locked": "SQLITE_BUSY",
+}
 
 
 class OpenGradebook:
-    """One connection to the gradebook. Raises GradebookError where there is none to be had."""
+    """One connection to the gradebook. Raises GradingError where there is none to be had."""
 
     def __init__(self, db_url: str, *, write: bool = True) -> None:
         self.url = _parse(db_url)
         self.name = self.url.render_as_string(hide_password=True)
         if self.url.get_backend_name() == "sqlite" and not _sqlite_exists(self.url):
-            raise GradebookError(
+            raise GradingError(
                 f"There is no gradebook at {self.url.database}. Run `nbgrader generate_assignment` for the "
                 "assignment first, or set CourseDirectory.db_url in nbgrader_config.py."
             )
-        seconds = {"postgresql": "connect_timeout"}.get(self.url.get_backend_name())
+        waits = self.url.get_backend_name() == "postgresql"
         try:
-            self.engine = create_engine(self.url, connect_args={seconds: DATABASE_SECONDS} if seconds else {})
+            self.engine = create_engine(
+                self.url, connect_args={"connect_timeout": DATABASE_SECONDS} if waits else {}
+            )
             self.connection: Connection = self.engine.connect()
-            self._check_version(inspect(self.connection))
+            self._check_version()
             if write:
                 self._check_rights()
         except ModuleNotFoundError as error:
-            raise GradebookError(
+            raise GradingError(
                 f"The database driver for {self.name} is not installed ({error}). For PostgreSQL: "
                 'pip install "autograder[course]"'
             ) from None
         except DBAPIError as error:
-            raise GradebookError(database_trouble(error, self.name)) from None
+            raise self.trouble(error) from None
 
-    def _check_version(self, found: Inspector) -> None:
-        tables = set(found.get_table_names())
-        if not tables:
-            raise GradebookError(
+    def _check_version(self) -> None:
+        found = inspect(self.connection)
+        there = {
+            name: {column["name"] for column in found.get_columns(name)} for name in found.get_table_names()
+        }
+        if not there:
+            raise GradingError(
                 f"The gradebook {self.name} is empty. Run `nbgrader generate_assignment` for the assignment "
                 "first."
             )
-        missing = [name for name in Base.metadata.tables if name not in tables]
-        for name, table in Base.metadata.tables.items():
-            if name in tables:
-                there = {column["name"] for column in found.get_columns(name)}
-                missing += [f"{name}.{column.name}" for column in table.columns if column.name not in there]
+        missing = [
+            f"{name}.{column.name}"
+            for name, table in Base.metadata.tables.items()
+            for column in table.columns
+            if column.name not in there.get(name, ())
+        ]
         version = None
-        if "alembic_version" in tables:
+        if "alembic_version" in there:
             version = self.connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         self.connection.rollback()
         scripts = migrations()
-        known = {script.revision for script in scripts.walk_revisions()}
-        if version and version not in known:
-            raise GradebookError(
+        if version and version not in {script.revision for script in scripts.walk_revisions()}:
+            raise GradingError(
                 f"The gradebook {self.name} was made by a newer nbgrader than the one installed here "
                 f"({nbgrader.__version__}). Install the newer one: pip install --upgrade nbgrader"
             )
         if missing or (version and version != scripts.get_current_head()):
             what = f" (it has no {', '.join(missing[:3])})" if missing else ""
-            raise GradebookError(
+            raise GradingError(
                 f"The gradebook {self.name} was made by another version of nbgrader{what}. Make a copy of "
                 "it, then run `nbgrader db upgrade` and start again."
             )
@@ -118,46 +151,25 @@ class OpenGradebook:
         self.connection.commit()
         self.connection.begin()
 
-    def connect_again(self) -> None:
-        """A new connection in place of one that was lost. Raises GradebookError."""
-        with suppress(DBAPIError):
-            self.connection.close()
-        self.engine.dispose()
-        try:
-            self.connection = self.engine.connect()
-        except DBAPIError as error:
-            raise GradebookError(database_trouble(error, self.name)) from None
+    def trouble(self, error: DBAPIError) -> GradingError:
+        """What a database's error means for the instructor: a GradebookAway where to wait may help."""
+        lines = [line.strip() for line in str(error.orig or error).splitlines() if line.strip()]
+        reason = lines[0] if lines else type(error).__name__
+        code = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "sqlite_errorname", None)
+        code = code or NAMES.get(reason, "")
+        what = next((what for start, what in TROUBLES.items() if code.startswith(start)), Trouble.AWAY)
+        passes = isinstance(error, (OperationalError, InterfaceError)) and what in (
+            Trouble.BUSY,
+            Trouble.AWAY,
+        )
+        return (GradebookAway if passes else GradingError)(
+            f"The gradebook {self.name} cannot be used: {reason.rstrip('.')}. {what.value}", again=True
+        )
 
     def close(self) -> None:
-        self.connection.close()
+        with suppress(DBAPIError):  # it may be lost already
+            self.connection.close()
         self.engine.dispose()
-
-
-def may_pass(error: DBAPIError) -> bool:
-    """Whether to wait may help: the database cannot be reached, or another program writes to it."""
-    return isinstance(error, (OperationalError, InterfaceError)) and _advice(_reason(error)) in (WAIT, SEE)
-
-
-def database_trouble(error: DBAPIError, name: str) -> str:
-    """What a database's error means for the instructor."""
-    reason = _reason(error)
-    return f"The gradebook {name} cannot be used: {reason.rstrip('.')}. {_advice(reason)}, then start again."
-
-
-def _reason(error: DBAPIError) -> str:
-    """The first line of what the database says."""
-    lines = [line.strip() for line in str(error.orig or error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
-
-
-def _advice(reason: str) -> str:
-    """What to do about what a database says."""
-    small = reason.lower()
-    if "full" in small or "no space" in small or "disk i/o" in small:
-        return "Make room on its disk"
-    if "readonly" in small or "read-only" in small or "permission" in small or "denied" in small:
-        return "Give this account the right to write to it"
-    return WAIT if "locked" in small else SEE
 
 
 def _parse(db_url: str) -> URL:
@@ -166,7 +178,7 @@ def _parse(db_url: str) -> URL:
         url.get_dialect()
         return url
     except (ArgumentError, NoSuchModuleError):
-        raise GradebookError(
+        raise GradingError(
             f"CourseDirectory.db_url is {db_url!r}, which is no address of a database. "
             "Write it like sqlite:////course/gradebook.db or postgresql+psycopg://user:password@host/name."
         ) from None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -20,19 +19,20 @@ from typing import Any
 from nbconvert.exporters import Exporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
-from nbgrader.converters import Autograde, NbGraderException
+from nbgrader.converters import Autograde
 from nbgrader.preprocessors import NbGraderPreprocessor
-from nbgrader.utils import setenv
+from nbgrader.utils import rmtree, setenv
 from traitlets.utils.importstring import import_item
 
 from ..nbgrader_plugin.execute import RunEveryCell, put_outputs
+from ..nbgrader_plugin.patches import autograded_folder, owner
 from ..nbgrader_plugin.points import SaveVerdicts
 from ..nbgrader_plugin.submissions import init_notebooks, problem_of, read_or_explain
 from ..sandbox import Executed
 
 
-class NotWhatRan(Exception):
-    """A notebook is no more the one whose cells were run; a sentence for the instructor."""
+class SubmissionError(Exception):
+    """One submission cannot be graded; a sentence for the instructor."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,8 @@ class Prepared:
 
 
 class Grader(Autograde):
-    """Reads one submission after another, and grades them when their cells have been run.
+    """Reads one submission after another, and grades them when their cells have been run."""
 
-    ``cause`` is the error that the last one failed with: nbgrader itself logs it and raises another.
-    """
-
-    cause: Exception | None = None
     commit: Callable[[], None] = staticmethod(lambda: None)
     ran: Mapping[Path, tuple[Prepared, Executed | None]] = {}
     refused: Mapping[str, str] = {}  # by init_notebooks
@@ -69,20 +65,12 @@ class Grader(Autograde):
         return reader
 
     def read(self, path: Path) -> Prepared:
-        """The notebook at ``path``, or a page that says why there is none, with its cells in order.
-
-        Raises NbGraderException where one of nbgrader's steps fails.
-        """
+        """The notebook at ``path``, or a page that says why there is none, with its cells in order."""
         state = _state(path)
-        try:
-            resources = self.init_single_notebook_resources(str(path))
-            notebook = read_or_explain(path, self.log)
-            # The notebook itself: an exporter's own method of this name gives it as text.
-            notebook, resources = Exporter.from_notebook_node(self.reader, notebook, resources)
-        except Exception as error:  # as nbgrader does for the other half
-            self.cause = error
-            self.log.exception("There was an error reading %s", path)
-            raise NbGraderException(str(error)) from error
+        resources = self.init_single_notebook_resources(str(path))
+        notebook = read_or_explain(path, self.log)
+        # The notebook itself: an exporter's own method of this name gives it as text.
+        notebook, resources = Exporter.from_notebook_node(self.reader, notebook, resources)
         return Prepared(path, notebook, resources, state)
 
     def grade(
@@ -93,28 +81,45 @@ class Grader(Autograde):
         ``ran`` has its notebooks by their paths, each with what running it gave, or None where there was
         nothing to run. ``commit`` keeps the grades.
         """
-        self.cause, self.commit, self.ran, self.force = None, commit, ran, True
+        self.commit, self.ran, self.force = commit, ran, True
         self.coursedir.student_id = glob.escape(student)
         try:
             self.start()
         finally:
             self.coursedir.student_id, self.ran = "*", {}
 
+    def convert_notebooks(self) -> None:
+        """As nbgrader's method, which writes what goes wrong into a log and raises something else."""
+        for folder, notebooks in self.assignments.items():
+            assignment, student = owner(self, folder)
+            self.notebooks = notebooks
+            try:
+                self.init_destination(assignment, student)
+                self.run_pre_convert_hook()
+                self.init_assignment(assignment, student)
+                for notebook in notebooks:
+                    self.convert_single_notebook(notebook)
+                self.set_permissions(assignment, student)
+                self.run_post_convert_hook()
+            except BaseException:
+                if (unfinished := autograded_folder(self, assignment, student)).exists():
+                    rmtree(str(unfinished))
+                raise
+
     def convert_single_notebook(self, notebook_filename: str) -> None:
         """The second half of what nbgrader's method of this name does."""
-        with self._remembered():
-            prepared, executed = self.ran.get(Path(notebook_filename), (None, None))
-            if prepared is None or _state(prepared.path) != prepared.state:
-                raise NotWhatRan(
-                    f"{os.path.basename(notebook_filename)} was handed in again while it was graded. The "
-                    "same command grades it."
-                )
-            # The notebook is validated once, after the last step.
-            exporter = self.exporter_class(parent=self, config=self.config, optimistic_validation=True)
-            self._register(exporter, self._steps(), executed)
-            with setenv(NBGRADER_EXECUTION="autograde"):
-                output, resources = exporter.from_notebook_node(prepared.notebook, prepared.resources)
-            self.write_single_notebook(output, resources)
+        prepared, executed = self.ran.get(Path(notebook_filename), (None, None))
+        if prepared is None or _state(prepared.path) != prepared.state:
+            raise SubmissionError(
+                f"{os.path.basename(notebook_filename)} was handed in again while it was graded. The same "
+                "command grades it."
+            )
+        # The notebook is validated once, after the last step.
+        exporter = self.exporter_class(parent=self, config=self.config, optimistic_validation=True)
+        self._register(exporter, self._steps(), executed)
+        with setenv(NBGRADER_EXECUTION="autograde"):
+            output, resources = exporter.from_notebook_node(prepared.notebook, prepared.resources)
+        self.write_single_notebook(output, resources)
 
     def judged(self, prepared: Prepared, executed: Executed) -> NotebookNode:
         """The notebook after all steps of grading that come before its grades are saved."""
@@ -139,26 +144,6 @@ class Grader(Autograde):
         self.commit()
         super().write_single_notebook(output, resources)
 
-    def init_destination(self, assignment_id: str, student_id: str) -> bool:
-        with self._remembered():
-            return super().init_destination(assignment_id, student_id)
-
-    def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        with self._remembered():
-            super().init_assignment(assignment_id, student_id)
-
-    def set_permissions(self, assignment_id: str, student_id: str) -> None:
-        with self._remembered():
-            super().set_permissions(assignment_id, student_id)
-
-    @contextmanager
-    def _remembered(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            self.cause = error
-            raise
-
 
 class TakeOutputs(NbGraderPreprocessor):
     """Stands for RunEveryCell where the cells were run elsewhere."""
@@ -172,7 +157,7 @@ class TakeOutputs(NbGraderPreprocessor):
             return nb, resources
         sources = {index: cell.source for index, cell in enumerate(nb.cells) if cell.cell_type == "code"}
         if sources != (self.executed.sources if self.executed else {}):
-            raise NotWhatRan(
+            raise SubmissionError(
                 f"{resources['nbgrader']['notebook']} has other cells than those that were run. Nothing was "
                 "graded; please report this."
             )

@@ -7,13 +7,14 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Protocol
 
+from ..command_line import CommandError
 from ..sandbox import Executed, PlannedCell, Sandbox, Step
 
 CLOSE_SECONDS = 5  # how long to wait for threads whose sandboxes were stopped
 
 
-class PoolError(Exception):
-    """Submissions cannot be run there, or no more; the message says why and what to do."""
+class PoolError(CommandError):
+    """Submissions cannot be run there, or no more."""
 
 
 class Pool(Protocol):
@@ -41,8 +42,17 @@ class Pool(Protocol):
         """End what still runs."""
 
 
+def begun(number: int, *, unconfined: bool = False) -> list[Sandbox]:
+    """So many sandboxes on this machine, which load torch from now on, unless nothing may run in them."""
+    sandboxes = [Sandbox(unconfined=unconfined) for _ in range(number)]
+    for sandbox in sandboxes:
+        if not sandbox.refusal:
+            sandbox.begin()
+    return sandboxes
+
+
 class LocalPool:
-    """One thread for each of this machine's sandboxes, whose processes do the work.
+    """One thread for each of these sandboxes, whose processes do the work. They end with the pool.
 
     Raises PoolError where they do not let anything run.
     """
@@ -75,6 +85,8 @@ class LocalPool:
             sandbox.stop()
         for thread in self._threads:
             thread.join(CLOSE_SECONDS)
+        for sandbox in self._sandboxes:
+            sandbox.close()
 
     def _work(self, sandbox: Sandbox) -> None:
         while (task := self._jobs.get()) and not self._closed:

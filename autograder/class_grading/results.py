@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from nbgrader.api import Gradebook, MissingEntry
+from msgspec import ValidationError, convert
+from nbgrader.api import MissingEntry, SubmittedAssignment
 
 from ..judging.outcome import MIME
 from ..roles import exercise_of
-from .course import Course
-from .reasons import NOT_GRADED
+from ..show import visible
+from .course import Course, Reason
+from .gradebook import GradingError
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,23 @@ class Lap:
     of_limit: float | None = None
 
 
-@dataclass
-class GradedTest:
-    """One test cell of one student: its points, and what its card says."""
+@dataclass(frozen=True)
+class Verdict:
+    """What a test said about an answer: its points, and the words of its card."""
 
-    name: str
     points: float
     outcome: str
     message: str
+
+    def __str__(self) -> str:
+        return visible(f"{self.points:g} points, {self.outcome}: {self.message}")
+
+
+@dataclass(frozen=True)
+class GradedTest(Verdict):
+    """One test cell of one student, and what its race measured."""
+
+    name: str
     laps: list[Lap] = field(default_factory=list)
 
 
@@ -54,10 +65,27 @@ class Graded:
     sandboxed: list[bool] = field(default_factory=list)
     penalty: float = 0.0
     hours_late: float = 0.0
-    # Test -> the points that it gave, and those that somebody gave in their place.
-    by_hand: dict[str, tuple[float | None, float]] = field(default_factory=dict)
-    unreadable: list[str] = field(default_factory=list)  # what was wrong with notebooks that count 0 points
-    put_back: list[str] = field(default_factory=list)  # what had been done to cells of the assignment
+    # Tests with points by hand: these, those of the test, and whether the test gives more.
+    decided: list[tuple[str, str, str, str]] = field(default_factory=list)
+    # Why notebooks count 0 points, and what had been done to cells of the assignment.
+    unreadable: list[tuple[str]] = field(default_factory=list)
+    put_back: list[tuple[str]] = field(default_factory=list)
+
+    def sum_of(self, tests: Collection[str]) -> float:
+        """The points in these tests."""
+        return sum(test.points for test in self.tests if test.name in tests)
+
+    @property
+    def undecided(self) -> list[tuple[str, str]]:
+        """The tests that wait for an instructor, with the words of their cards."""
+        return [(test.name, test.message) for test in self.tests if test.outcome == "undecided"]
+
+    @property
+    def suspicious(self) -> list[tuple[str, str]]:
+        """Where something suspicious was seen, and what."""
+        return [
+            (str(event.get("cell") or "the notebook"), str(event.get("what", ""))) for event in self.events
+        ]
 
 
 @dataclass
@@ -80,13 +108,43 @@ class ClassResults:
         """The names of the test cells of an exercise."""
         return [name for name in self.most if (exercise_of(name, self.exercises) or name) == exercise]
 
-    def to_grade(self) -> dict[str, str]:
+    def seconds(self, kind: str) -> float:
+        """What was spent on all, of one kind: cells, tests, races, or the total."""
+        return sum(graded.seconds.get(kind, 0) for graded in self.graded)
+
+    def rows(self, kind: str) -> list[tuple[str, ...]]:
+        """For pages: the student, and what there is of a kind, which is an attribute of ``Graded``."""
+        return [(graded.student, *row) for graded in self.graded for row in getattr(graded, kind)]
+
+    def to_grade(self) -> list[tuple[str, str]]:
         """Who is not graded, or not by what counts now, and why."""
-        failed = self.run.get("failed", {})
-        return self.missing | {
-            student: failed.get(student) or f"To be graded again, because {why}."
-            for student, why in self.outdated.items()
-        }
+        failed, found = self.run.get("failed", {}), dict(self.missing)
+        for student, why in self.outdated.items():
+            found[student] = failed.get(student) or f"To be graded again, because {why}."
+        return list(found.items())
+
+    def judged_again(self) -> list[list[str]]:
+        """Tests that were judged again: when, the old verdict and the new one, and which counts."""
+        return [
+            [
+                *map(str, (dispute["student"], test["test"], dispute["when"])),
+                *(str(Verdict(**test[which])) for which in ("before", "now")),
+                str(test["counts"]),
+            ]
+            for dispute in self.disputes
+            for test in dispute["tests"]
+        ]
+
+
+def read_graded(course: Course) -> ClassResults:
+    """As ``read_results``. Raises GradingError where nothing is graded, too."""
+    results = read_results(course)
+    if not results.graded:
+        raise GradingError(
+            f"Nothing of {course.assignment} is graded yet. Run `python -m autograder grade "
+            f"{course.assignment}` first."
+        )
+    return results
 
 
 def read_results(course: Course) -> ClassResults:
@@ -96,26 +154,16 @@ def read_results(course: Course) -> ClassResults:
     run = course.record()
     most: dict[str, float] = {}
     exercises: list[str] = []
-    graded, missing, outdated = [], dict(course.refused), dict[str, str]()
-    with course.gradebook.shared(), Gradebook(course.db_url) as gradebook:
+    graded, missing, outdated = [], dict(course.grader.refused), dict[str, str]()
+    with course.opened() as gradebook:
         for notebook in gradebook.find_assignment(course.assignment).notebooks:
             most |= {cell.name: cell.max_score for cell in notebook.grade_cells}
             exercises += [cell.name for cell in notebook.solution_cells]
         for student, why in reasons.items():
-            if why != NOT_GRADED:
+            if why is not Reason.NOT_GRADED:
                 with suppress(MissingEntry):
                     found = gradebook.find_submission(course.assignment, student)
-                    grades = [grade for book in found.notebooks for grade in book.grades]
-                    scores = {grade.name: grade.score for grade in grades}
-                    read = _read(course.autograded(student), found.score, scores, student)
-                    read.penalty = found.late_submission_penalty or 0.0
-                    read.hours_late = found.total_seconds_late / 3600
-                    read.by_hand = {
-                        grade.name: (grade.auto_score, grade.manual_score)
-                        for grade in grades
-                        if grade.manual_score is not None
-                    }
-                    graded.append(read)
+                    graded.append(_read(course.autograded(student), found, student))
                     if why:
                         outdated[student] = why
                     continue
@@ -124,9 +172,17 @@ def read_results(course: Course) -> ClassResults:
     return ClassResults(course.assignment, most, exercises, graded, missing, run, outdated, course.disputes())
 
 
-def _read(folder: Path, points: float, scores: dict[str, float], student: str) -> Graded:
+def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
     """One student's grade, with what the autograded notebooks say about it."""
-    result = Graded(student, points)
+    grades = {grade.name: grade for book in found.notebooks for grade in book.grades}
+    result = Graded(student, found.score)
+    result.penalty = found.late_submission_penalty or 0.0
+    result.hours_late = found.total_seconds_late / 3600
+    for name, grade in grades.items():
+        if (by_hand := grade.manual_score) is not None:
+            by_test = "none" if grade.auto_score is None else f"{grade.auto_score:g}"
+            more = "the test gives more by now" if (grade.auto_score or 0) > by_hand else ""
+            result.decided.append((name, f"{by_hand:g}", by_test, more))
     for path in sorted(folder.glob("*.ipynb")):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         notes = notebook["metadata"].get("autograder", {})
@@ -135,30 +191,22 @@ def _read(folder: Path, points: float, scores: dict[str, float], student: str) -
             result.seconds[name] = result.seconds.get(name, 0) + seconds
         result.noise += [notes["noise"]] if notes.get("noise") else []
         result.sandboxed += [bool(notes["sandboxed"])] if "sandboxed" in notes else []
-        result.unreadable += [str(notes["problem"])] if notes.get("problem") else []
-        result.put_back += [str(remark) for remark in notes.get("put_back") or []]
+        result.unreadable += [(str(notes["problem"]),)] if notes.get("problem") else []
+        result.put_back += [(str(remark),) for remark in notes.get("put_back") or []]
         for cell in notebook["cells"]:
             name = cell["metadata"].get("nbgrader", {}).get("grade_id")
-            if name in scores:
-                card = next(_cards(cell), {})
+            if name in grades:
+                cards = (output.get("data", {}).get(MIME) for output in cell.get("outputs", []))
+                card = next((card for card in cards if isinstance(card, dict)), {})
                 laps = [lap for data in card.get("laps") or [] if (lap := _lap(data))]
                 word, message = str(card.get("outcome", "")), str(card.get("message", ""))
-                result.tests.append(GradedTest(name, scores[name] or 0, word, message, laps))
+                result.tests.append(GradedTest(grades[name].score or 0.0, word, message, name, laps))
     return result
 
 
-def _cards(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for output in cell.get("outputs", []):
-        card = output.get("data", {}).get(MIME)
-        if isinstance(card, dict):
-            yield card
-
-
-def _lap(data: dict[str, Any]) -> Lap | None:
-    with suppress(KeyError, TypeError, ValueError):
-        device, ratio, required = str(data["device"]), float(data["ratio"]), float(data["required"])
-        share = data.get("of_limit")
-        of_limit = float(share) if isinstance(share, (int, float)) and 0 < share < inf else None
-        lap = Lap(device, ratio, required, of_limit)
-        return lap if 0 < lap.ratio < inf and 0 < lap.required < inf else None
+def _lap(data: object) -> Lap | None:
+    with suppress(ValidationError):
+        lap = convert(data, Lap, strict=False)
+        share = lap.of_limit if lap.of_limit and 0 < lap.of_limit < inf else None
+        return replace(lap, of_limit=share) if 0 < lap.ratio < inf and 0 < lap.required < inf else None
     return None

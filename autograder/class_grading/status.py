@@ -7,16 +7,23 @@ the machine. To count submissions would mislead: those that cannot be read are d
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import fmean
-from threading import Lock
+from threading import Event, Lock, Thread
 from time import monotonic
 
-from ..sandbox import PlannedCell, Step
-from .progress_bar import length
+from tqdm import tqdm
 
+from ..sandbox import PlannedCell, Step
+
+from ..sandbox import Step
+from .pool import Pool
+
+LOOK_SECONDS, LOG_SECONDS = 0.5, 10.0
 SHOWN = 3  # of those that are worked on
 AT_WORK = ("running", "racing")
 FIRST = 2  # of each test, which say little of the others
@@ -52,7 +59,6 @@ class Status:
         self._runs: dict[Hashable, _Run] = {}
         self._cells: Counter[str] = Counter()  # of all that were opened
         self._costs: defaultdict[str, list[float]] = defaultdict(list)
-        self._work = 0.0
         self._since: float | None = None
 
     def opened(self, submission: Hashable, run: Hashable, student: str, cells: list[PlannedCell]) -> None:
@@ -81,7 +87,6 @@ class Status:
             if step.cell in known.names:
                 known.left.discard(step.cell)
                 self._costs[known.names[step.cell]].append(step.work)
-                self._work += step.work
 
     def ran(self, run: Hashable) -> None:
         """All of it has run."""
@@ -91,35 +96,29 @@ class Status:
     @property
     def share(self) -> float:
         """Of the work, the share that is done."""
-        rest = self._rest()
-        return self._work / (self._work + rest) if self._work else self.graded / self.submissions
+        done, rest = self._done_and_rest()
+        return done / (done + rest) if done else self.graded / self.submissions
 
     @property
     def seconds_left(self) -> float | None:
         """How long the rest will take at the speed so far; None where too little is known."""
-        rest = self._rest()
-        if self._since is None or not self._work or self._work < FIRST_PART * (self._work + rest):
+        done, rest = self._done_and_rest()
+        if self._since is None or not done or done < FIRST_PART * (done + rest):
             return None
-        return rest * (monotonic() - self._since) / self._work
+        return rest * (monotonic() - self._since) / done
 
-    def _rest(self) -> float:
-        """The work that is left: what each cell has cost so far, for all that are to be run."""
+    def _done_and_rest(self) -> tuple[float, float]:
+        """The work that is done, and what is left: what each cell has cost so far, for all to be run."""
         with self._lock:
             costs = {name: fmean(found[FIRST:] or found) for name, found in self._costs.items()}
             other = fmean(costs.values()) if costs else 0.0
-
-            def work(names: Counter[str]) -> float:
-                return sum(number * costs.get(name, other) for name, number in names.items())
-
-            left = Counter(run.names[index] for run in self._runs.values() for index in run.left)
-            now = monotonic()
-            late = sum(
-                max(0.0, now - run.since - costs.get(run.names[min(run.left)], other))
-                for run in self._runs.values()
-                if run.left and run.doing in AT_WORK
-            )
-            unread = (self.submissions - len(self._opened)) / max(1, len(self._opened))
-            return work(left) + late + unread * work(self._cells)
+            now, unread = monotonic(), (self.submissions - len(self._opened)) / max(1, len(self._opened))
+            rest = unread * sum(number * costs.get(name, other) for name, number in self._cells.items())
+            for run in self._runs.values():
+                rest += sum(costs.get(run.names[index], other) for index in run.left)
+                if run.left and run.doing in AT_WORK:  # what takes longer than it did so far
+                    rest += max(0.0, now - run.since - costs.get(run.names[min(run.left)], other))
+            return sum(map(sum, self._costs.values())), rest
 
     def words(self, trouble: str | None = None) -> str:
         """All of it in a line; ``trouble`` is what its pool waits for."""
@@ -132,3 +131,44 @@ class Status:
             now = [run.words for run in self._runs.values() if run.doing]
         more = [f"{len(now) - SHOWN} more"] if len(now) > SHOWN else []
         return "; ".join([found, *now[:SHOWN], *more])
+
+
+@contextmanager
+def shown(title: str, status: Status, pool: Pool) -> Iterator[None]:
+    """While the block runs, a line about it: a bar in a terminal, a line every few seconds in a log."""
+    form = f"{title}: {{bar:20}} {{elapsed}}, {{desc}}"
+    bar = tqdm(total=1.0, dynamic_ncols=True, bar_format=form) if sys.stderr.isatty() else None
+    over = Event()
+
+    def show() -> None:
+        words = status.words(pool.trouble)
+        if bar is None:
+            print(f"{title}: {words}", file=sys.stderr, flush=True)
+        else:
+            bar.n = min(1.0, status.share)
+            bar.set_description_str(words)
+
+    def watch() -> None:
+        while not over.wait(LOG_SECONDS if bar is None else LOOK_SECONDS):
+            show()
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        if bar is not None:
+            show()
+            bar.close()
+
+
+def length(seconds: float) -> str:
+    """A length of time as people say it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes, hours = seconds / 60, seconds / 3600
+    if minutes < 10:
+        return f"{minutes:.1f} min"
+    return f"{minutes:.0f} min" if minutes < 100 else f"{hours:.1f} h"

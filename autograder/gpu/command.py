@@ -26,6 +26,7 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from typing import Any
 import torch
 
 from ..authoring.sources import BuildError, chapter_sources, find_root, solution_sources
+from ..command_line import command, option
 from ..files import file_name, write_whole
 from ..measuring.device import provenance
 from . import report, smoke, speed_judge
@@ -101,52 +103,6 @@ class Run:
         os.replace(draft, self.out / ARCHIVE)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Do the steps; 0 where everything was done and nothing failed, else 1."""
-    options = _parser().parse_args(argv)
-    try:
-        root = find_root()
-        # Whether it works, the smoke test says: a kernel here would keep some of its memory until the end.
-        if options.device == "cuda" and not torch.cuda.is_available():
-            raise BuildError(f"there is no {options.device} device here.")
-        options.out.mkdir(parents=True, exist_ok=True)
-        _take_up(root / "build")
-    except (BuildError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    facts, end = _facts(options.device), time.monotonic() + 60 * options.minutes
-    run = Run(root, options.out.resolve(), options.device, facts, end)
-    print(f"{facts['name']}, torch {facts['torch']}: at most {options.minutes:g} minutes, into {run.out}")
-    missing = [(step, _items(run, step, [None])) for step in options.only]
-    failed = [(step, _items(run, step, [True])) for step in options.only if step != "smoke"]
-    for step, items in missing + failed:
-        if items and run.left() > 0:
-            print(f"\n{step}", flush=True)
-            try:
-                _do(run, step, items)
-            except Exception:  # the other steps go on
-                traceback.print_exc()
-    return _told_what_is_left(run, options.only)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m autograder gpu", description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "--out", type=Path, required=True, help=f"the folder for {ARCHIVE}: all that is found"
-    )
-    parser.add_argument("--minutes", type=_minutes, default=MINUTES, help=f"at most (default: {MINUTES:g})")
-    parser.add_argument(
-        "--only", type=_steps, default=STEPS, metavar="STEP,…", help=f"of {', '.join(STEPS)} (default: all)"
-    )
-    parser.add_argument(
-        "--device",
-        choices=("cuda", "cpu"),
-        default="cuda",
-        help="cpu: a rehearsal, with the CPU in its place",
-    )
-    return parser
-
-
 def _minutes(text: str) -> float:
     minutes = float(text)
     if not 0 < minutes < float("inf"):
@@ -159,6 +115,38 @@ def _steps(text: str) -> list[str]:
     if unknown := [step for step in asked if step not in STEPS]:
         raise argparse.ArgumentTypeError(f"no step is called {unknown[0]!r}; there are {', '.join(STEPS)}")
     return [step for step in STEPS if step in asked]
+
+
+@command(
+    "gpu",
+    "All that waits for a GPU, on a machine without a network that is lent for minutes.",
+    option("--out", type=Path, required=True, help=f"the folder for {ARCHIVE}: all that is found"),
+    option("--minutes", type=_minutes, default=MINUTES, help=f"at most (default: {MINUTES:g})"),
+    option(
+        "--only", type=_steps, default=STEPS, metavar="STEP,…", help=f"of {', '.join(STEPS)} (default: all)"
+    ),
+    option("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a rehearsal on the CPU"),
+)
+def main(out: Path, minutes: float, only: Sequence[str], device: str) -> int:
+    root = find_root()
+    # Whether it works, the smoke test says: a kernel here would keep some of its memory until the end.
+    if device == "cuda" and not torch.cuda.is_available():
+        raise BuildError(f"there is no {device} device here.")
+    out.mkdir(parents=True, exist_ok=True)
+    _take_up(root / "build")
+    facts, end = _facts(device), time.monotonic() + 60 * minutes
+    run = Run(root, out.resolve(), device, facts, end)
+    print(f"{facts['name']}, torch {facts['torch']}: at most {minutes:g} minutes, into {run.out}")
+    missing = [(step, _items(run, step, [None])) for step in only]
+    failed = [(step, _items(run, step, [True])) for step in only if step != "smoke"]
+    for step, items in missing + failed:
+        if items and run.left() > 0:
+            print(f"\n{step}", flush=True)
+            try:
+                _do(run, step, items)
+            except Exception:  # the other steps go on
+                traceback.print_exc()
+    return _told_what_is_left(run, only)
 
 
 def _take_up(build: Path) -> None:
@@ -301,7 +289,7 @@ def _failed(said: str) -> Found:
     return {"errors": [{"cell": "", "line": "", "error": said}], "races": []}
 
 
-def _told_what_is_left(run: Run, steps: list[str]) -> int:
+def _told_what_is_left(run: Run, steps: Sequence[str]) -> int:
     """Say what a further call would do; 0 where that is nothing, else 1."""
     print(f"\n{run.out / ARCHIVE} has all that was found; its report.md tells it.")
     left = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from ..authoring.sources import find_root
+from ..command_line import CommandError, command, option
 from ..measuring.units import size
 
 # What the runner, the kernels and the judge on a device import, beside what such a machine has: torch,
@@ -20,21 +20,19 @@ PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x8
 MOST_BYTES = 40e6
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Fill the folder; 0, or 1 where pip fails or the wheels are too large to be carried."""
-    parser = argparse.ArgumentParser(
-        prog="python -m autograder gpu-wheels", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("folder", type=Path)
-    folder = parser.parse_args(argv).folder
+@command(
+    "gpu-wheels",
+    "What a machine with torch lacks to run notebooks, as wheels in one folder.",
+    option("folder", type=Path),
+)
+def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", scratch, *NEEDED]
         command += ["--constraint", str(find_root() / "constraints.txt"), "--python-version", PYTHON]
         command += ["--implementation", "cp", "--only-binary=:all:"]
         command += [f"--platform={name}" for name in PLATFORMS]
         if subprocess.run(command, check=False).returncode:
-            print("error: pip could not collect the wheels, for the reason above.", file=sys.stderr)
-            return 1
+            raise CommandError("pip could not collect the wheels, for the reason above.")
         wheels = list(Path(scratch).iterdir())
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -43,6 +41,4 @@ def main(argv: list[str] | None = None) -> int:
     total = sum(path.stat().st_size for path in folder.iterdir())
     print(f"{folder}: {len(wheels)} wheels for Python {PYTHON} on Linux, {size(total)}")
     if total > MOST_BYTES:
-        print(f"error: more than {size(int(MOST_BYTES))}", file=sys.stderr)
-        return 1
-    return 0
+        raise CommandError(f"more than {size(int(MOST_BYTES))}")

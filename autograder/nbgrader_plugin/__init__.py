@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -62,7 +63,8 @@ def configure(c: Any) -> None:
         "nbgrader.preprocessors.AssignLatePenalties",
     ]
     c.AssignLatePenalties.plugin_class = "autograder.nbgrader_plugin.late_work.TableOfLateWork"
-    c.ZipCollectApp.extractor_plugin = "autograder.lms.archives.Extractor"
+    if find_spec("autograder.extras.lms"):
+        c.ZipCollectApp.extractor_plugin = "autograder.extras.lms.archives.Extractor"
     c.HTMLExporter.filters.update({"highlight_code": "autograder.nbgrader_plugin.feedback.Highlight"})
     c.GenerateFeedback.exporter_class = "autograder.nbgrader_plugin.pages.FeedbackPage"
     c.GenerateFeedback.preprocessors = [

@@ -15,7 +15,7 @@ from jupyterhub.services.auth import HubOAuthCallbackHandler, HubOAuthenticated
 from tornado.template import Template
 from tornado.web import Application, RequestHandler, authenticated
 
-from autograder.class_grading.queue_file import QUEUE, Place, Queue, read_queue
+from autograder.extras.watch.queue_file import QUEUE, Place, Queue, read_queue
 
 REFRESH_SECONDS = 10
 # Nothing but this page itself: no scripts, nothing from elsewhere, and in no other page.

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from grading_class import Says, a_class
+from grading_class import INBOUND, Says, a_class
 from postgres import Postgres
 from repository import ROOT
-from watched_class import INBOUND
 
 from autograder.authoring.builder import build, solution_sources
 from autograder.authoring.scratch_course import ScratchCourse
@@ -96,8 +95,10 @@ def one_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         lines.append("torch.neg(torch.ones(1, device='meta'))")
         first = PlannedCell(0, "given", "\n".join(lines), "a", None)
         sandbox.run([first], assignment="all")
-        sandbox.stop = lambda: None  # it does not end with the pool that it is lent to
-        yield lambda _: LocalPool([sandbox])
+        with pytest.MonkeyPatch.context() as patch:
+            for end in ("stop", "close"):  # it does not end with the pool that it is lent to
+                patch.setattr(sandbox, end, lambda: None)
+            yield lambda _: LocalPool([sandbox])
 
 
 @pytest.fixture(scope="session")

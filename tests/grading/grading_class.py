@@ -22,6 +22,7 @@ from repository import ROOT
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.nbgrader_plugin.entries import utc
 
+INBOUND = Path("exchange/fast-pytorch/inbound")
 STUDENTS = ("ada", "bo", "chen", "dalia", "emeka", "fumi")
 Says = Callable[..., str]  # the fixture of that name
 TRAPS = Path(__file__).parents[1] / "adversaries" / "traps.py"

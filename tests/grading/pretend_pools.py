@@ -5,6 +5,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
 from typing import ClassVar
@@ -24,8 +25,9 @@ RACE = "square_hidden"  # plays the part of a race
 
 def graded(connect: Callable[[bool], Pool] | None = None, **options: object) -> Summary:
     """Grade the class in the current folder, with a pool that pretends if no other is given."""
-    with Course("traps") as opened, opened.locked():
-        return grade(opened, connect=connect or Instant(), **options)
+    make = connect or Instant()
+    with ExitStack() as ending, Course("traps") as opened, opened.locked():
+        return grade(opened, connect=lambda _: ending.enter_context(closing(make(_))), **options)
 
 
 def half_undecided(folder: Path) -> None:
@@ -119,8 +121,10 @@ class Pretending:
     def run(self, cells: list[PlannedCell], **settings: object) -> Executed:
         return Executed.from_dict(pretend_slowly(cells, **settings))
 
-    def stop(self) -> None:
+    def begin(self) -> None:
         pass
+
+    stop = close = begin
 
 
 Change = Callable[[str, Executed], object]  # what happens to what was run, with whose it is

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from contextlib import nullcontext
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,10 +11,10 @@ from pretend_pools import Pretending, graded, half_undecided, pretend
 from test_report import Text
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import again
-from autograder.class_grading.again import main
+from autograder.class_grading import pool
+from autograder.class_grading.class_commands import again as main
+from autograder.class_grading.class_report import page_of as page
 from autograder.class_grading.course import Course
-from autograder.class_grading.report import page
 from autograder.class_grading.results import read_results
 from autograder.nbgrader_plugin.submissions import only_one
 from autograder.sandbox import Executed, PlannedCell
@@ -31,9 +30,6 @@ class Pretended(Pretending):
     undecided: ClassVar[bool] = False
     ran: ClassVar[list[tuple[str, list[str]]]] = []
 
-    def begin(self) -> None:
-        pass
-
     def run(self, cells: list[PlannedCell], *, races: str, only: list[int], **settings: object) -> Executed:
         assert settings["assignment"] == "traps" and settings["cell_seconds"]
         self.ran.append((races, [cell.grade_id for cell in cells if cell.index in only]))
@@ -47,7 +43,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
     """A graded class of its own for each test, in the current folder, with a pretended sandbox."""
     made = copied(built_once("undecided", half_undecided), tmp_path / "class")
     monkeypatch.chdir(made.folder)
-    monkeypatch.setattr(again, "Sandbox", lambda **_: nullcontext(Pretended()))
+    monkeypatch.setattr(pool, "Sandbox", lambda **_: Pretended())
     monkeypatch.setattr(Pretended, "ran", [])
     return made
 
@@ -96,7 +92,7 @@ def test_the_better_verdict_counts_if_asked_for(course: ScratchCourse, says: Say
     assert scores()["ada"] == 0.5 * 15.75, "lateness is counted of the new points"
     assert PAGE.stat().st_mode == mode
     with Course("traps") as opened:
-        assert opened.graded(opened.submissions()[0])
+        assert opened.reason(opened.submissions()[0]) is None
         results = read_results(opened)
     (test,) = (test for test in results.graded[0].tests if test.name == "square_hidden")
     assert (test.points, test.outcome) == (2, "passed")

@@ -12,8 +12,8 @@ from pretend_pools import graded
 from repository import ROOT
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.course import GradingError
-from autograder.class_grading.late import main
+from autograder.class_grading.class_commands import late as main
+from autograder.class_grading.gradebook import GradingError
 from autograder.nbgrader_plugin.entries import utc
 from autograder.nbgrader_plugin.late_work import LateTableError, Rule, read_table
 

@@ -22,10 +22,11 @@ from pretend_pools import Pretending, after, deadly_to_all, graded, pretend_slow
 from programs import until
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import dask_pool, engine, progress_bar
-from autograder.class_grading.course import Course, GradingError
-from autograder.class_grading.dask_pool import DaskPool
+from autograder.class_grading import engine, status
+from autograder.class_grading.course import Course
+from autograder.class_grading.gradebook import GradingError
 from autograder.class_grading.pool import LocalPool, Pool, PoolError
+from autograder.extras.dask import DaskPool, dask_pool
 
 pytestmark = pytest.mark.slow
 
@@ -167,7 +168,7 @@ def test_a_worker_that_joins_late_does_the_rest(course: ScratchCourse, tmp_path:
 
 
 def test_a_scheduler_that_comes_back(course: ScratchCourse, tmp_path: Path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.5)
+    monkeypatch.setattr(status, "LOG_SECONDS", 0.5)
     with Dask(tmp_path, workers=1) as dask:
         summary = graded(pretending(dask), between=after(2, dask.restart))
     all_graded_once(course, summary.graded)
@@ -236,7 +237,7 @@ def test_a_database_that_comes_back(url: str, postgres: Postgres, monkeypatch, c
         time.sleep(4)
         postgres.start()
 
-    monkeypatch.setattr(progress_bar, "LOG_SECONDS", 0.5)
+    monkeypatch.setattr(status, "LOG_SECONDS", 0.5)
     with once(lambda: len(finished()) >= 2, away):
         summary = graded(here)
     assert (sorted(summary.graded), summary.failed) == (sorted(STUDENTS), {})

@@ -22,7 +22,7 @@ from postgres import Postgres
 from pretend_class import hand_in
 from programs import git
 
-from autograder.class_grading.command import _parser
+from autograder.class_grading.class_commands import grade
 from autograder.nbgrader_plugin.execute import RunEveryCell
 
 GUIDES = {name: read_guide(ROOT / "docs" / f"{name}.md") for name in ("instructors", "grading")}
@@ -358,7 +358,7 @@ def test_every_section_with_code_has_a_function() -> None:
 def test_the_options_of_grade_are_those_of_the_guide() -> None:
     text, *_ = (ROOT / "docs" / "grading.md").read_text(encoding="utf-8").split("\n## ")
     named = {words.split()[0] for words in re.findall(r"(?m)^\| `(--[^`]+)` \|", text)}
-    there = {name for action in _parser()._actions for name in action.option_strings}
+    there = {name for action in grade.parser._actions for name in action.option_strings}
     assert named == there - {"-h", "--help"}
 
 

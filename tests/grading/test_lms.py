@@ -43,7 +43,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
 
 
 def export(course: ScratchCourse, exporter: str, *more: str, **ends: int) -> str:
-    about = [f"--exporter=autograder.lms.{exporter}", *(more or [ONE])]
+    about = [f"--exporter=autograder.extras.lms.{exporter}", *(more or [ONE])]
     return nbgrader(course, ExportApp, *about, **ends)
 
 
@@ -206,7 +206,7 @@ def course(tmp_path: Path) -> ScratchCourse:
 
 
 def collect(course: ScratchCourse, collector: str, **ends: int) -> str:
-    about = [NAME, "--force", f"--collector=autograder.lms.{collector}"]
+    about = [NAME, "--force", f"--collector=autograder.extras.lms.{collector}"]
     return nbgrader(course, ZipCollectApp, *about, **ends)
 
 

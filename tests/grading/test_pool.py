@@ -30,6 +30,9 @@ class Watched:
     def stop(self) -> None:
         self.stopped.set()
 
+    def close(self) -> None:
+        assert self.stopped.is_set()
+
 
 def start(made: LocalPool, *names: str) -> None:
     for name in names:

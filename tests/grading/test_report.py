@@ -12,13 +12,14 @@ from pretend_class import answered, hand_in
 from pretend_pools import RACE, Instant, graded, pretend
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import fastest, report, term
+from autograder.class_grading.class_commands import report
+from autograder.class_grading.class_report import page_of as page
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Job
-from autograder.class_grading.fastest import may_be_shown
-from autograder.class_grading.report import page
 from autograder.class_grading.results import ClassResults, Graded, GradedTest, Lap, read_results
-from autograder.class_grading.term import Term, to_look_at
+from autograder.extras import fastest, term
+from autograder.extras.fastest.fastest_page import may_be_shown
+from autograder.extras.term.term_pages import too_hard_or_easy
 from autograder.judging.outcome import MIME
 from autograder.sandbox import Executed
 
@@ -105,10 +106,10 @@ def test_nothing_in_the_page_is_taken_for_html_and_odd_figures_can_be_drawn() ->
     odd = "<b-this>&amp;"
     noise = [{"spread": 0.1, "bias": 0.0, "when": odd, "strays": 0.31, "signs_only": True}]
     laps = [Lap(odd, ratio, 2.0) for ratio in (0.01, 1.99, 2.0, 5000.0)]
-    tests = [GradedTest(odd, 1, "undecided", odd, laps)]
+    tests = [GradedTest(1, "undecided", odd, odd, laps)]
     events = [{"cell": odd, "what": odd}]
-    one = Graded(odd, 1, tests, events, noise=noise, unreadable=[odd], put_back=[odd])
-    one.by_hand = {odd: (None, 1.0)}
+    one = Graded(odd, 1, tests, events, noise=noise, unreadable=[(odd,)], put_back=[(odd,)])
+    one.decided = [(odd, "1", "none", "")]
     verdict = {"points": 1.0, "outcome": odd, "message": odd}
     test = {"test": odd, "before": verdict, "now": verdict, "by_hand": None, "counts": odd}
     dispute = {"student": odd, "exercise": odd, "when": odd, "tests": [test]}
@@ -130,16 +131,16 @@ def test_nothing_in_the_page_is_taken_for_html_and_odd_figures_can_be_drawn() ->
 
 @pytest.mark.slow
 def test_the_command_writes_the_page(course: ScratchCourse, says: Says) -> None:
-    said = says(report.main, "traps", status=1)
+    said = says(report, "traps", status=1)
     assert "Nothing of traps is graded yet. Run `python -m autograder grade traps`" in said
     assert "Run `python -m autograder grade ASSIGNMENT` first." in says(term.main, status=1)
     graded()
-    path = Path(says(report.main, "traps").strip())
+    path = Path(says(report, "traps").strip())
     assert path == course.folder / "reports" / "traps.html"
     assert f"{len(STUDENTS)} of {len(STUDENTS)} submissions graded" in Text(path.read_text()).text
-    said = says(report.main, "traps", "--output", "/proc/report.html", status=1)
-    assert "The report cannot be written: " in said
-    assert "Did you mean traps?" in says(report.main, "trap", status=1)
+    said = says(report, "traps", "--output", "/proc/report.html", status=1)
+    assert "The page cannot be written: " in said
+    assert "Did you mean traps?" in says(report, "trap", status=1)
 
 
 # The page about the fastest answers: what it shows, and whom it does not.
@@ -252,7 +253,7 @@ def test_the_page_about_a_term_and_each_students(tmp_path: Path, monkeypatch, sa
         f"{ODD} – 0",
         "traps 2027-03-05 12:00 UTC 3 of 4 1",
         "Decided by hand (1)",
-        "traps chen double_check 1 0.25",
+        "traps chen double_check 0.25 1",
         "Nothing suspicious was seen.",
     ):
         assert words in shown.text, words
@@ -268,7 +269,6 @@ def test_the_page_about_a_term_and_each_students(tmp_path: Path, monkeypatch, sa
 @pytest.mark.parametrize(("solved", "listed"), [(2, True), (4, False), (20, True), (19, False)])
 def test_an_exercise_that_nearly_nobody_or_everybody_solves_is_named(solved: int, listed: bool) -> None:
     points = {f"s{i}": float(i < solved) for i in range(20)}
-    found = [Graded(name, one, [GradedTest("pad_check", one, "", "")]) for name, one in points.items()]
+    found = [Graded(name, one, [GradedTest(one, "", "", "pad_check")]) for name, one in points.items()]
     results = ClassResults("pads", {"pad_check": 1.0}, ["pad"], found, {}, {})
-    (named, *_) = to_look_at(Term([results], {"pads": None}, list(points)))
-    assert bool(named.rows) == listed
+    assert bool(list(too_hard_or_easy(results))) == listed

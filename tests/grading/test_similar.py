@@ -16,7 +16,8 @@ from test_report import Text
 
 from autograder.authoring.answers import answers_to
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.similar import FEW, LONGEST, MOST_PAIRS, LookAlikes, look_alikes, main
+from autograder.extras.similar import main
+from autograder.extras.similar.alike import FEW, LONGEST, MOST_PAIRS, LookAlikes, look_alikes
 from autograder.roles import solution_cells
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test

@@ -12,14 +12,23 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from grading_class import configure, decide, due, gradebook, half_written, nbgrader, scores, small_files
+from grading_class import (
+    INBOUND,
+    configure,
+    decide,
+    due,
+    gradebook,
+    half_written,
+    nbgrader,
+    scores,
+    small_files,
+)
 from nbgrader.apps import CollectApp
 from nbgrader.exchange import ExchangeError
 from pretend_class import answered, hand_in
 from pretend_pools import graded, stop
 from watched_class import (
     FULL,
-    INBOUND,
     LESS,
     POOR,
     START,
@@ -36,13 +45,14 @@ from watched_class import (
 )
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import intake, trial, watch
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Job
 from autograder.class_grading.grader import Grader
 from autograder.class_grading.pool import PoolError
 from autograder.class_grading.results import read_results
-from autograder.class_grading.watch import Watcher
+from autograder.extras.watch import intake, trial
+from autograder.extras.watch import watcher as watcher_module
+from autograder.extras.watch.watcher import Watcher
 from autograder.nbgrader_plugin.submissions import only_one
 
 pytestmark = pytest.mark.slow  # a gradebook for each test
@@ -62,7 +72,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     def sleep(_: float) -> None:
         (clock.events.pop(0) if clock.events else stop)()
 
-    monkeypatch.setattr(watch, "sleep", sleep)
+    monkeypatch.setattr(watcher_module, "sleep", sleep)
     return clock
 
 
@@ -276,8 +286,8 @@ def test_what_cannot_be_graded_is_tried_three_times(course: ScratchCourse, capsy
         to_the_end(watcher)
         assert sorted(pool.graded) == ["ada", "bo"]  # not again at once
         assert stages() == {"ada": "waiting", "bo": "graded"}
-        monkeypatch.setattr(watch, "TRY_AGAIN_SECONDS", 0.0)
-        watcher._not_before.clear()
+        monkeypatch.setattr(watcher_module, "TRY_AGAIN_SECONDS", 0.0)
+        watcher._again = {one: (tries, 0.0) for one, (tries, _) in watcher._again.items()}
         to_the_end(watcher)
     assert pool.graded.count("ada") == 3
     assert scores() == {"bo": FULL}
@@ -318,7 +328,7 @@ def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, cloc
 
     class Lost(Judging):
         def wait(self) -> tuple[Job, object]:
-            raise PoolError("The Dask scheduler is gone. Start it, then start again.")
+            raise PoolError("The Dask scheduler is gone. Start it.", again=True)
 
     lost = Lost()
     pools = iter([lost, Judging()])
@@ -432,7 +442,7 @@ def test_a_page_that_cannot_be_handed_back_is_tried_again(course: ScratchCourse,
 
     folder = send(course, "ada")
     with monkeypatch.context() as patched:
-        patched.setattr(watch, "hand_back", fail)
+        patched.setattr(watcher_module, "hand_back", fail)
         watched(release=True)
     assert "The page of ada for traps could not be handed back: Unwritable" in capsys.readouterr().err
     assert scores() == {"ada": FULL} and not page(folder).exists()
@@ -444,7 +454,7 @@ def test_a_page_that_cannot_be_handed_back_is_tried_again(course: ScratchCourse,
 
 
 def test_a_class_is_graded_in_parts_between_which_others_get_in(course: ScratchCourse, monkeypatch) -> None:
-    monkeypatch.setattr(watch, "AT_ONCE", 2)
+    monkeypatch.setattr(watcher_module, "AT_ONCE", 2)
     for student in ("ada", "bo", "chen"):
         send(course, student)
     with gradebook() as opened:

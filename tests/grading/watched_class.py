@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from grading_class import INBOUND
 from nbgrader.utils import notebook_hash
 from pretend_class import answered
 from pretend_pools import Instant
@@ -15,13 +16,12 @@ from pretend_pools import Instant
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Job
-from autograder.class_grading.queue_file import QUEUE, Queue, read_queue
-from autograder.class_grading.watch import Watcher
+from autograder.extras.watch.queue_file import QUEUE, Queue, read_queue
+from autograder.extras.watch.watcher import Watcher
 from autograder.judging.outcome import MIME
 
 POOR = "def negate(x):\n    return x  # poor"
 FULL, LESS = 16.0, 13.0  # the points of a right answer, and of a poor one
-INBOUND = Path("exchange/fast-pytorch/inbound")
 START = datetime(2027, 3, 5, 12, 0, tzinfo=timezone.utc)
 number = count()
 

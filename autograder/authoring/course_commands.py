@@ -1,0 +1,55 @@
+"""The commands that make the course: ``notebooks``, ``record``, ``new-chapter``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..command_line import CommandError, command, option
+
+SOME = "only these, by the start of their names, as in 01"
+
+
+@command(
+    "notebooks",
+    "Build the chapters (executed), the solutions and the exercises: those that changed.",
+    option("names", nargs="*", metavar="NAME", help=f"{SOME}; changed or not"),
+    option("--all", action="store_true", help="execute every chapter again"),
+)
+def notebooks(names: list[str], all: bool) -> int:
+    from . import builder
+
+    return builder.make_notebooks(builder.find_root(), names, all)
+
+
+@command(
+    "record",
+    "Run the chapters and write their timings into data/timings. No notebook changes.",
+    option("names", nargs="*", metavar="NAME", help=SOME),
+    option("--check", type=Path, metavar="FILE", help="say whether a record is whole and plausible"),
+)
+def record(names: list[str], check: Path | None) -> int:
+    from . import builder, records
+
+    root = builder.find_root()
+    if not check:
+        return builder.record(root, names)
+    if found := records.shortcomings(check, root / "course"):
+        raise CommandError("\nerror: ".join(f"{check}: {problem}" for problem in found))
+    print(f"{check} is whole and plausible")
+    return 0
+
+
+@command(
+    "new-chapter",
+    "Write the scripts of a small, complete chapter, for its author to replace the contents.",
+    option("name", metavar="NAME", help="two digits and lower-case words, as in 20_topic"),
+)
+def new_chapter(name: str) -> None:
+    from . import builder
+    from .new_chapter import new_chapter
+
+    root = builder.find_root()
+    for path in new_chapter(root, name):
+        print(f"wrote {path.relative_to(root)}")
+    print("It is a whole chapter. `make notebooks` builds it, `make check` tests it.")
+    print("Now replace its contents: CONTRIBUTING.md tells how, in ten steps.")

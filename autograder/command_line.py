@@ -1,0 +1,110 @@
+"""How every command of the course is called: its help, its options, its errors, its exit status.
+
+Nothing but Python is imported, so that ``--help`` is quick: a command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+PROGRAM = "python -m autograder"
+
+
+class CommandError(Exception):
+    """What was asked for cannot be done: ``words`` say why and what to do. ``again``: then to start again."""
+
+    def __init__(self, words: str, *, again: bool = False) -> None:
+        super().__init__(words)
+        self.words, self.again = words, again
+
+    def __str__(self) -> str:
+        return f"{self.words} Then start again." if self.again else self.words
+
+
+class Misuse(CommandError):
+    """The options of a command contradict each other."""
+
+
+Option = tuple[tuple[str, ...], dict[str, Any]]
+
+
+def option(*names: str, **settings: Any) -> Option:
+    """An option, or an argument, as ``ArgumentParser.add_argument`` takes it."""
+    return names, settings
+
+
+ASSIGNMENT = option("assignment", metavar="ASSIGNMENT")
+DB = option("--db", metavar="URL", help="the gradebook (default: the one in nbgrader_config.py)")
+
+
+class Command:
+    """A function that is called with the words that were typed, and gives the exit status.
+
+    The function gets its options by their names. What it returns is the status, and nothing is 0. Of a
+    CommandError and an OSError the words are told, and the status is 1; of Ctrl-C ``stopped`` is, and the
+    status is 130. A misuse is told as argparse does, with 2.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., int | None],
+        name: str,
+        about: str,
+        options: Sequence[Option],
+        stopped: str,
+    ) -> None:
+        self._function, self._stopped = function, stopped
+        self.parser = argparse.ArgumentParser(prog=f"{PROGRAM} {name}", description=about)
+        for names, settings in options:
+            self.parser.add_argument(*names, **settings)
+
+    def __call__(self, argv: Sequence[str] | None = None) -> int:
+        options = vars(self.parser.parse_args(argv))
+        try:
+            return reported(lambda: self._function(**options), self._stopped)
+        except Misuse as error:
+            self.parser.error(str(error))
+
+
+def command(
+    name: str, about: str, *options: Option, stopped: str = "Stopped."
+) -> Callable[[Callable[..., int | None]], Command]:
+    """Makes a command of a function; ``about`` is what its ``--help`` says of it."""
+    return lambda function: Command(function, name, about, options, stopped)
+
+
+def reported(act: Callable[[], int | None], stopped: str = "Stopped.") -> int:
+    """Do something; what goes wrong in a known way is told in a sentence. Gives the exit status."""
+    # SQLAlchemy finds fault with what nbgrader does at every new submission.
+    warnings.filterwarnings("ignore", module=r"nbgrader\.")
+    try:
+        return act() or 0
+    except Misuse:
+        raise
+    except (CommandError, OSError, ImportError) as error:
+        if isinstance(error, ImportError) and error.name != "autograder.sandbox":  # which says what it needs
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(stopped, file=sys.stderr)
+        return 130
+
+
+def extra(name: str) -> ModuleType:
+    """One of the extras, found by its name. Raises CommandError where its folder is not there."""
+    module = f"autograder.extras.{name}"
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in ("autograder.extras", module):
+            raise
+        raise CommandError(
+            f"{name} was left out of this installation: there is no autograder/extras/{name}."
+        ) from None

@@ -1,0 +1,155 @@
+"""A page for the class after the deadline: how fast the answers to each race are, and the fastest of those
+whose authors said that they may be shown. It names nobody.
+
+What the page shows is worked out here; ``fastest.html.j2`` says how.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import nbformat
+from markupsafe import Markup
+
+from ...class_grading.class_report import race_picture
+from ...class_grading.course import Course
+from ...class_grading.gradebook import GradingError
+from ...class_grading.html_page import render
+from ...class_grading.results import ClassResults, read_graded
+from ...measuring.units import times
+from ...nbgrader_plugin.late_work import TABLE, read_table
+from ...roles import solution_cells
+
+BEST = 3
+# A student writes it into the solution's cell.
+MAY_BE_SHOWN = re.compile(r"(?im)^\s*#\s*you may show this\b")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An answer that may be shown: its code without remarks, what it measured, and what it is made of."""
+
+    code: str
+    ratio: float
+    words: str
+
+
+@dataclass(frozen=True)
+class RaceOfClass:
+    """One race: all ratios of right answers, and the fastest answers that may be shown."""
+
+    name: str
+    text: str
+    picture: Markup
+    best: list[Shown]
+    others: int  # how many more may be shown
+
+
+def page(course: Course) -> str:
+    """The page as HTML. Raises GradingError where there is nothing to show, or not yet."""
+    results = read_graded(course)
+    require_deadline(course)
+    races = races_of(results, answers_of(course, results))
+    if not races:
+        raise GradingError(f"No race of {course.assignment} was timed.")
+    return render(
+        Path(__file__).with_name("fastest.html.j2"),
+        assignment=course.assignment,
+        facts=[(str(len(results.graded)), "submissions"), (str(len(races)), "races")],
+        races=races,
+    )
+
+
+def races_of(results: ClassResults, answers: dict[str, dict[str, str]]) -> list[RaceOfClass]:
+    """The races that timed anybody. ``answers``: student -> exercise -> source of the cell."""
+    found = []
+    for exercise, name in [(one, name) for one in results.exercises for name in results.tests_of(one)]:
+        laps = [
+            (graded.student, lap)
+            for graded in results.graded
+            for test in graded.tests
+            if test.name == name and test.outcome in ("passed", "failed")
+            for lap in test.laps
+            if lap.device == "cpu"
+        ]
+        if not laps:
+            continue
+        required = laps[0][1].required
+        reached = sum(lap.ratio >= required for _, lap in laps)
+        text = (
+            f"{reached} of {len(laps)} answers are {times(required)} as fast as the given version, or faster."
+        )
+        different: dict[str, Shown] = {}  # the same code handed in twice says nothing new
+        for student, lap in sorted(laps, key=lambda pair: -pair[1].ratio):
+            if code := may_be_shown(answers.get(student, {}).get(exercise, "")):
+                different.setdefault(code, Shown(code, lap.ratio, made_of(code, lap.of_limit)))
+        picture = race_picture([lap for _, lap in laps], f"{name}: {text}")
+        best = list(different.values())[:BEST]
+        found.append(RaceOfClass(name, text, picture, best, len(different) - len(best)))
+    return found
+
+
+def may_be_shown(source: str) -> str:
+    """The code of an answer without remarks and docstrings, if its author allows it; otherwise nothing."""
+    if not MAY_BE_SHOWN.search(source):
+        return ""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return ""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Module)):
+            node.body = [
+                part
+                for part in node.body
+                if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+            ] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def made_of(code: str, of_limit: float | None) -> str:
+    """What an answer calls, how often it loops, and how near it comes to the machine's limit."""
+    tree = ast.parse(code)
+    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    calls = Counter(
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and (name := getattr(node.func, "attr", "") or getattr(node.func, "id", ""))
+        and name not in own
+    )
+    loops = sum(isinstance(node, (ast.For, ast.While, ast.comprehension)) for node in ast.walk(tree))
+    words = [f"It calls {', '.join(name for name, _ in calls.most_common(8))}."] if calls else []
+    words.append({0: "It has no loop.", 1: "It has one loop."}.get(loops, f"It has {loops} loops."))
+    if of_limit:
+        words.append(f"It reaches {of_limit:.0%} of the machine's limit.")
+    return " ".join(words)
+
+
+def answers_of(course: Course, results: ClassResults) -> dict[str, dict[str, str]]:
+    """What everybody handed in: student -> exercise -> source of the cell."""
+    found: dict[str, dict[str, str]] = {}
+    for graded in results.graded:
+        for path in sorted(course.autograded(graded.student).glob("*.ipynb")):
+            cells = solution_cells(nbformat.read(path, as_version=4))
+            found.setdefault(graded.student, {}).update({name: cell.source for name, cell in cells.items()})
+    return found
+
+
+def require_deadline(course: Course) -> None:
+    """Raise GradingError while somebody may still hand in at no cost."""
+    if (due := course.due) is None:
+        raise GradingError(
+            f"{course.assignment} has no due date, so answers are not shown yet. Set it in the formgrader."
+        )
+    last = due + timedelta(days=read_table(course.root / TABLE).longest_extension(course.assignment))
+    if last > datetime.now(timezone.utc).replace(tzinfo=None):
+        extended = f", for somebody on {last:%Y-%m-%d %H:%M} UTC" if last > due else ""
+        raise GradingError(
+            f"{course.assignment} is due on {due:%Y-%m-%d %H:%M} UTC{extended}, so answers are not shown yet."
+        )

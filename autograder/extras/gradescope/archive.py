@@ -1,0 +1,89 @@
+"""Make the archive from which Gradescope builds an autograder for one assignment.
+
+It holds no solutions: what students must not change, and the hidden tests, are in a gradebook with this
+assignment and nothing else. In the container ``in_container.py`` grades; it also says what
+Gradescope publishes about such archives.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from traitlets.config import PyFileConfigLoader
+
+from ...authoring.bundle import BundleError, course_files
+from ...authoring.scratch_course import ScratchCourse
+from ...class_grading.course import SETTINGS
+from .in_container import GRADEBOOK
+
+# Of the files that git tracks: what grades, and the data that exercises read.
+CONTENTS = ("LICENSE", "LICENSE-text", "autograder", "constraints.txt", "data", "pyproject.toml")
+CONFIG = '''\
+"""The course as nbgrader sees it on Gradescope: of its settings, those that decide points."""
+
+from autograder.nbgrader_plugin import configure
+
+c = get_config()  # noqa: F821  (nbgrader defines it)
+{limits}
+configure(c)
+'''
+SCRIPTS = ("setup.sh", "run_autograder")
+
+
+def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) -> Path:
+    """Write build/gradescope-ASSIGNMENT.zip; gives its path.
+
+    ``without_sandbox``: it grades where bubblewrap does not work, too. Raises BundleError for an assignment
+    that is not there, BuildError and CommandFailed where its notebook cannot be made.
+    """
+    source = root / "solutions" / assignment / f"{assignment}.py"
+    if not source.is_file():
+        raise BundleError(f"there is no assignment {assignment}: {source} does not exist")
+    here = Path(__file__).parent
+    arguments = shlex.join([assignment, *(["--without-sandbox"] if without_sandbox else [])])
+    inside = {name: (root / name).read_bytes() for name in course_files(root, CONTENTS)}
+    inside |= {
+        "setup.sh": (here / "setup.sh").read_bytes(),
+        "run_autograder": (here / "run_autograder.sh").read_bytes().replace(b"ARGUMENTS", arguments.encode()),
+        SETTINGS: _settings(root).encode(),
+        GRADEBOOK: _gradebook(root, source),
+    }
+    archive = root / "build" / f"gradescope-{assignment}.zip"
+    archive.parent.mkdir(exist_ok=True)
+    _write(archive, inside)
+    return archive
+
+
+def _settings(root: Path) -> str:
+    """The course's limits. Its other settings stay here: an address of a database may have a password."""
+    limits = PyFileConfigLoader(SETTINGS, path=str(root)).load_config().RunEveryCell
+    lines = [f"c.RunEveryCell.{name} = {value!r}" for name, value in limits.items()]
+    return CONFIG.format(limits="\n".join(lines))
+
+
+def _gradebook(root: Path, source: Path) -> bytes:
+    """A gradebook with one assignment and no students."""
+    with tempfile.TemporaryDirectory(prefix="gradescope-") as folder:
+        course = ScratchCourse(Path(folder), root)
+        file = course.folder / GRADEBOOK
+        course.nbgrader("generate_assignment", course.add_assignment(source), f"--db=sqlite:///{file}")
+        return file.read_bytes()
+
+
+def _write(archive: Path, inside: Mapping[str, bytes]) -> None:
+    """Pack files under their names; nothing says when or by whom."""
+    draft = archive.with_suffix(".tmp")
+    try:
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as packed:
+            for name, content in sorted(inside.items()):
+                about = zipfile.ZipInfo(name)
+                about.create_system, about.compress_type = 3, zipfile.ZIP_DEFLATED
+                about.external_attr = (0o755 if name in SCRIPTS else 0o644) << 16
+                packed.writestr(about, content)
+        draft.replace(archive)
+    finally:
+        draft.unlink(missing_ok=True)

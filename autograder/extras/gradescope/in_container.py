@@ -1,0 +1,185 @@
+"""Grades one submission in a container of Gradescope's, and says what came out in Gradescope's own format.
+
+``archive.py`` makes the archive that calls this. What Gradescope publishes about both, at
+https://gradescope-autograders.readthedocs.io (pages specs, tech, best_practices and troubleshooting), as read
+in November 2026:
+
+- ``setup.sh`` runs once, as root, when the image is made. ``run_autograder`` runs as root for each
+  submission, in a container of its own. The archive is in /autograder/source, what was handed in is in
+  /autograder/submission.
+- At the end, /autograder/results/results.json must be there, also where grading failed. It has ``score`` or
+  ``tests``. A test has ``name``, ``number`` (as in "1.1"), ``score``, ``max_score``, ``tags``, ``output`` and
+  its ``output_format`` ("text": nothing in it is taken for HTML), ``visibility`` and ``extra_data``; the
+  whole has ``output``, ``output_format``, ``execution_time`` in seconds, ``visibility``,
+  ``stdout_visibility`` and ``extra_data``. A visibility is "hidden", "after_due_date", "after_published" or
+  "visible".
+- One hidden test keeps students from seeing their sum. So what is for instructors alone is printed: they see
+  it, and students do not where ``stdout_visibility`` is "hidden".
+- A container has half a core, 768 MB and ten minutes, unless the assignment's settings say more.
+- A student's code should run with as few rights as possible, and not as root.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import traceback
+from contextlib import closing
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import nbformat
+
+from ...class_grading.class_report import sandbox_sentence, self_check
+from ...class_grading.course import SETTINGS, Course
+from ...class_grading.engine import grade
+from ...class_grading.gradebook import GradingError
+from ...class_grading.pool import LocalPool, PoolError
+from ...class_grading.results import ClassResults, read_results
+from ...files import write_whole
+from ...judging.outcome import MIME
+from ...nbgrader_plugin.collect import copy_plain_files
+from ...nbgrader_plugin.feedback import HideTests
+from ...nbgrader_plugin.points import as_text
+from ...roles import exercise_of, is_test, nbgrader_data
+from ...sandbox import Sandbox
+
+GRADEBOOK = "gradebook.db"
+STUDENT = "student"
+MOST_BYTES = 10**9  # of what is handed in
+NOBODY = 65534  # the user with this number owns no files
+UNFINISHED = (
+    "Grading ended before its time: the container had too little memory, or its time was up. Please tell "
+    "your instructor."
+)
+FAILED = "This submission could not be graded. That is not your fault; please tell your instructor."
+REFUSED = (
+    "This was not graded, because the sandbox that keeps tests and submissions apart does not start in "
+    "Gradescope's container. That is not your fault; please tell your instructor."
+)
+HOW_TO_ALLOW = (
+    "make gradescope ASSIGNMENT=… ARGS=--without-sandbox makes an archive that grades all the same. What "
+    "that means is said in docs/instructors.md, Gradescope."
+)
+FOR_STUDENTS = {"output_format": "text", "visibility": "visible", "stdout_visibility": "hidden"}
+NOT_FINAL = "These points are not final: your instructor decides this test."
+
+
+def write_results(root: Path, assignment: str, without_sandbox: bool) -> None:
+    """Grade what lies in ROOT/submission, and write ROOT/results/results.json, whatever happens."""
+    target = root / "results" / "results.json"
+    write_whole(target, json.dumps(not_graded(UNFINISHED), indent=1))
+    try:
+        found = grade_submission(root, assignment, without_sandbox)
+    except PoolError as error:
+        print(f"error: {error}\n{HOW_TO_ALLOW}")
+        found = not_graded(REFUSED)
+    except GradingError as error:
+        print(f"error: {error}")
+        found = not_graded(FAILED)
+    except Exception:  # whatever it is, its author must read a sentence
+        traceback.print_exc(file=sys.stdout)
+        found = not_graded(FAILED)
+    write_whole(target, json.dumps(found, indent=1))
+
+
+def not_graded(sentence: str) -> dict[str, Any]:
+    """Results without a test: no points, and a sentence for the student."""
+    return {"score": 0, "output": sentence, **FOR_STUDENTS}
+
+
+def grade_submission(root: Path, assignment: str, without_sandbox: bool) -> dict[str, Any]:
+    """What ``make grade`` would find, in Gradescope's format; what the instructor should know is printed.
+
+    Raises PoolError where the sandbox does not hold, unless that is allowed; GradingError.
+    """
+    start = monotonic()
+    Path(root, "source", GRADEBOOK).chmod(0o600)  # it has the hidden tests
+    account = None if os.geteuid() else NOBODY
+    sandbox = Sandbox(unconfined=without_sandbox, account=account)
+    with tempfile.TemporaryDirectory(prefix="course-") as folder, closing(LocalPool([sandbox])) as pool:
+        lay_out_course(root, assignment, Path(folder))
+        os.chdir(folder)
+        with Course(assignment, f"sqlite:///{Path(folder, GRADEBOOK)}") as course, course.locked():
+            grade(course, connect=lambda _: pool)
+            results = read_results(course)
+            if not results.graded:
+                raise GradingError(results.missing.get(STUDENT, "nobody was graded"))
+            print(*remarks(results), sep="\n")
+            return in_their_format(course, results, monotonic() - start)
+
+
+def lay_out_course(root: Path, assignment: str, folder: Path) -> None:
+    """Make a course in ``folder``, with one student who handed in what lies in ROOT/submission."""
+    for name in (SETTINGS, GRADEBOOK):
+        shutil.copyfile(root / "source" / name, folder / name)
+    target = folder / "submitted" / STUDENT / assignment
+    target.parent.mkdir(parents=True)
+    copy_plain_files(root / "submission", target, MOST_BYTES)
+
+
+def in_their_format(course: Course, results: ClassResults, seconds: float) -> dict[str, Any]:
+    """The grade of the one student, with nothing that the feedback page does not show."""
+    (graded,) = results.graded
+    shown = cards(course)
+    found = {test.name: test for test in graded.tests}
+    groups: dict[str, list[str]] = {}
+    for name in shown:  # in the notebook's order; a database may have another
+        groups.setdefault(exercise_of(name, results.exercises) or name, []).append(name)
+    tests = []
+    for place, (exercise, names) in enumerate(groups.items(), 1):
+        for number, name in enumerate(names, 1):
+            output = shown[name]
+            if found[name].outcome == "undecided":
+                output = f"{output}\n{NOT_FINAL}"
+            tests.append(
+                {
+                    "name": name,
+                    "number": f"{place}.{number}",
+                    "tags": [exercise],
+                    "score": round(found[name].points, 4),
+                    "max_score": results.most[name],
+                    "output": output,
+                    "output_format": "text",
+                    "visibility": "visible",
+                }
+            )
+    return {
+        "tests": tests,
+        "output": "\n".join(f"{why} So every exercise counts 0 points." for (why,) in graded.unreadable),
+        "execution_time": round(seconds),
+        **FOR_STUDENTS,
+        "extra_data": {
+            "events": graded.events,
+            "noise": graded.noise,
+            "sandboxed": graded.sandboxed,
+            "undecided": [name for name, _ in graded.undecided],
+        },
+    }
+
+
+def cards(course: Course) -> dict[str, str]:
+    """The cards of each test as text, as on the feedback page."""
+    found: dict[str, str] = {}
+    for path in sorted(course.autograded(STUDENT).glob("*.ipynb")):
+        notebook, _ = HideTests().preprocess(nbformat.read(path, as_version=4), {})
+        for cell in filter(is_test, notebook.cells):
+            outputs = (output.data for output in cell.outputs if isinstance(output.get("data"), dict))
+            texts = [as_text(data.get("text/plain", "")) for data in outputs if MIME in data]
+            found[nbgrader_data(cell)["grade_id"]] = "\n".join(texts)
+    return found
+
+
+def remarks(results: ClassResults) -> list[str]:
+    """Sentences for the instructor, which students do not see."""
+    said = [sandbox_sentence(results), self_check(results)]
+    if undecided := ", ".join(name for _, name, _ in results.rows("undecided")):
+        said.append(
+            f"Undecided: {undecided}. The points are those shown so far, or none. Have this submission "
+            "graded again, or enter the points."
+        )
+    return said + [f"Suspicious: {where}: {what}" for _, where, what in results.rows("suspicious")]

@@ -1,0 +1,208 @@
+"""Submissions in the archives that learning platforms make: whose each file is.
+
+For ``nbgrader zip_collect``, which unpacks an archive and asks its collector about each file in it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tarfile
+import unicodedata
+import zipfile
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import Gradebook
+from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
+from nbgrader.utils import unzip
+from traitlets import Unicode
+
+from ...nbgrader_plugin.submissions import SECRET, TIMESTAMP
+from .grade_files import names_in, read_canvas
+from .grades import ExportError
+
+# What a browser, or Canvas for a second upload, adds to a notebook's name.
+COPY = re.compile(r"(?: ?\(\d+\)|-\d+)(?=\.ipynb$)")
+# Moodle leaves these out of file names.
+LEFT_OUT = re.compile(r"[\x00-\x1f&<>\"`|':\\/,]")
+MOST_BYTES = 200_000_000  # in one archive that a student handed in
+
+
+class Extractor(ExtractorPlugin):
+    """Unpacks a platform's archive, and then the archives in it, which students handed in.
+
+    nbgrader's own stops for everybody at the first of those that is broken, and unpacks them however large
+    they become.
+    """
+
+    def extract(self, archive_path: str, extracted_path: str) -> None:
+        given, unpacked = Path(archive_path), Path(extracted_path)
+        for path in _files(given):
+            place = unpacked / path.relative_to(given).parent
+            place.mkdir(parents=True, exist_ok=True)
+            if path.suffix not in self.zip_ext:
+                shutil.copy(path, place)
+                continue
+            try:
+                if not _begins_at_its_first_byte(path):
+                    raise ValueError("its end is missing")
+                unzip(str(path), str(place), zip_ext=self.zip_ext, create_own_folder=True)
+            except Exception as error:
+                self.parent.fail("%s cannot be unpacked. Download it once more. (%s)", path, error)
+        for path in [path for path in _files(unpacked) if path.suffix in self.zip_ext]:
+            try:
+                if _bytes_in(path) > MOST_BYTES:
+                    raise ValueError(f"it would take more than {MOST_BYTES // 10**6} MB")
+                unzip(str(path), str(path.parent), zip_ext=self.zip_ext, create_own_folder=True)
+            except Exception as error:  # a student wrote it, so it can be anything
+                self.log.error("%s cannot be unpacked and is left out: %s.", path, str(error).rstrip("."))
+
+
+class Archive(FileNameCollectorPlugin):
+    """What the platforms share. ``named`` is how one calls a student's file, or the folder that has it."""
+
+    named: re.Pattern[str]
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._taken: set[tuple[str, str]] = set()
+
+    def student(self, who: str) -> str | None:
+        """The id of the student whom the platform means; None, with a sentence in the log, if nobody is."""
+        raise NotImplementedError
+
+    def collect(self, submitted_file: str) -> dict[str, str] | None:
+        """Whose file this is, and its name; None, with a sentence in the log, for one that is not taken."""
+        path = Path(submitted_file)
+        parts = path.relative_to(self._unpacked).parts
+        unpacked_too = path.suffix in self.parent.extractor_plugin_inst.zip_ext
+        if unpacked_too or "__MACOSX" in parts or path.name.startswith("."):
+            return None
+        # The first: whatever is in it was named by the student.
+        found = next((match for part in parts if (match := self.named.fullmatch(part))), None)
+        if found is None or not (student := self.student(found["who"])):
+            return None
+        is_file = found.string == path.name
+        name = plain_name(path, found["file"] if is_file else path.name)
+        if name in (TIMESTAMP, SECRET):  # nbgrader would believe them
+            return None
+        if (student, name) in self._taken:
+            self.log.error("%s handed in more than one %s; this one is left out: %s", student, name, path)
+            return None
+        self._taken.add((student, name))
+        return {"student_id": student, "file_id": name}
+
+    @cached_property
+    def _unpacked(self) -> Path:
+        """The folder into which nbgrader unpacks."""
+        command, course = self.parent, self.parent.coursedir
+        place = command.collect_directory_structure.format(
+            downloaded=command.downloaded_directory,
+            assignment_id=course.assignment_id,
+            collect_step=command.extracted_directory,
+        )
+        return Path(course.root, place)
+
+    def _students(self) -> dict[str, str]:
+        """The students in the gradebook: id -> first and last name."""
+        with Gradebook(self.parent.coursedir.db_url) as gradebook:
+            return {one.id: f"{one.first_name or ''} {one.last_name or ''}" for one in gradebook.students}
+
+
+class MoodleArchive(Archive):
+    """What *Download all submissions* gives, in folders or not. Moodle names files by the students' names."""
+
+    named = re.compile(r"(?P<who>.+?)_\d+_assignsubmission_file_?(?P<file>.*)")
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[str, ...], list[str]]:
+        found: dict[tuple[str, ...], list[str]] = {}
+        for student, name in self._students().items():
+            found.setdefault(words_of(name), []).append(student)
+        return found
+
+    def student(self, who: str) -> str | None:
+        found = self._by_name.get(words_of(who), [])
+        if len(found) == 1:
+            return found[0]
+        why = f"{len(found)} students in the gradebook have" if found else "No student in the gradebook has"
+        self.log.error(
+            "%s the name %r, so what this name handed in is left out. Put it into submitted/ID/%s/ yourself, "
+            "or mend the names with `nbgrader db student import`.",
+            why,
+            who,
+            self.parent.coursedir.assignment_id,
+        )
+        return None
+
+
+class CanvasArchive(Archive):
+    """What *Download Submissions* gives. Canvas names files by numbers, which its file of grades has, too."""
+
+    named = re.compile(r".*?_(?:LATE_)?(?P<who>\d+)_\d+_(?P<file>.+)")
+    file = Unicode("canvas.csv", help="what Grades → Export gave").tag(config=True)
+
+    @cached_property
+    def _by_number(self) -> dict[str, str]:
+        ids = {student.casefold(): student for student in self._students()}
+        found = {}
+        try:
+            rows = read_canvas(Path(self.file))
+        except ExportError as error:
+            self.parent.fail("%s", error)
+        for row in rows:
+            if student := next((ids[name] for name in names_in(row) if name in ids), None):
+                found[row["ID"].strip()] = student
+        return found
+
+    def student(self, who: str) -> str | None:
+        if student := self._by_number.get(who):
+            return student
+        self.log.error(
+            "Canvas's user %s has no login or SIS id in %s that a student in the gradebook has, and is left "
+            "out. Enter the student, or export the file from Canvas again.",
+            who,
+            self.file,
+        )
+        return None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def _begins_at_its_first_byte(archive: Path) -> bool:
+    """False for a zip file without its end that has another one within, which zipfile takes for the whole."""
+    if not zipfile.is_zipfile(archive):
+        return True
+    with zipfile.ZipFile(archive) as content:
+        return min((one.header_offset for one in content.infolist()), default=0) == 0
+
+
+def _bytes_in(archive: Path) -> int:
+    """What it would take on the disk, or something above ``MOST_BYTES``; nothing is unpacked for that."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as content:
+            return sum(one.file_size for one in content.infolist())
+    total = 0
+    with tarfile.open(archive) as content:
+        for one in content:  # which reads on behind the data of each
+            total += one.size
+            if total > MOST_BYTES:
+                break
+    return total
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """A name in whatever order and letters it is written, as far as Moodle's file names keep it."""
+    plain = LEFT_OUT.sub("", unicodedata.normalize("NFKC", name)).replace("_", " ")
+    return tuple(sorted(plain.casefold().split()))
+
+
+def plain_name(path: Path, name: str) -> str:
+    """A file's name without what tells a copy from the first, unless the first is there, too."""
+    first = COPY.sub("", name)
+    return name if path.with_name(path.name.replace(name, first)).exists() else first

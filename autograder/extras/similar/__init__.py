@@ -1,0 +1,18 @@
+"""A page about answers that look alike: the command ``python -m autograder similar``."""
+
+from __future__ import annotations
+
+from ...command_line import ASSIGNMENT, DB, command
+
+
+@command(
+    "similar",
+    "Write a page about answers that look alike: a hint for a person, and never a penalty.",
+    ASSIGNMENT,
+    DB,
+)
+def main(assignment: str, db: str | None) -> None:
+    from ...class_grading.html_page import publish
+    from .alike import page
+
+    publish(page, assignment, db, "_similar")

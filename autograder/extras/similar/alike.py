@@ -1,0 +1,249 @@
+"""A page about answers that look alike: a hint for a person, who then reads them, and never a penalty.
+
+copydetect compares them, by runs of characters that two answers share once names, remarks and blanks are
+taken out (winnowing: Schleimer, Wilkerson and Aiken, 2003). What the page shows is worked out here;
+``similar.html.j2`` says how.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations, groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...class_grading.course import Course, SubmissionError
+from ...class_grading.gradebook import GradingError
+from ...class_grading.html_page import render
+from ...nbgrader_plugin.extra_files import extra_files
+from ...nbgrader_plugin.patches import remove_hidden_tests
+from ...nbgrader_plugin.restore import original_cells
+from ...nbgrader_plugin.submissions import problem_of
+from ...roles import parsed, solution_cells
+from ...sandbox.submissions.plan import modules
+from ...show import visible
+
+if TYPE_CHECKING:
+    from copydetect import CodeFingerprint
+
+MODULES = "modules of their own"
+RUN = 30  # characters that must be the same, with one for each name
+LONGEST = 10_000  # characters of an answer: colouring, which comes first, takes hours for some long texts
+LEAST = 150  # characters that two students' answers to the same exercises must have to be compared
+ALIKE = 0.5  # the share of these that a listed pair has in common
+PART = 0.25  # the share from which on an exercise of a listed pair is shown
+MOST_PAIRS = 40
+# What more of the class than this has in common is no sign, and more students than that.
+COMMON, FEW = 0.25, 5
+IMPORT = re.compile(r"(?m)^[ \t]*(?:import|from)\b.*$")
+
+Answers = Mapping[str, Mapping[str, str]]  # student -> exercise -> code
+Fingerprints = Mapping[str, "CodeFingerprint"]  # exercise -> those of an answer
+
+
+@dataclass
+class HandedIn:
+    """What a class handed in: student -> exercise -> code; what was given to all; who cannot be compared."""
+
+    answers: dict[str, dict[str, str]] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)  # cell -> code
+    left_out: list[list[str]] = field(default_factory=list)  # student, where, why
+
+
+@dataclass(frozen=True)
+class AlikePart:
+    """An exercise of a pair: the share in common, both answers, and which slices of each are in common."""
+
+    exercise: str
+    share: float
+    sides: tuple[CodeFingerprint, CodeFingerprint]
+    slices: tuple[Any, Any]
+
+    @property
+    def pieces(self) -> list[list[tuple[str, bool]]]:
+        """Both answers in pieces that are in common or not."""
+        both = zip(self.sides, self.slices, strict=True)
+        return [pieces(side.raw_code, zip(*of, strict=True)) for side, of in both]
+
+
+@dataclass(frozen=True)
+class AlikePair:
+    """Two students, the share that their answers have in common, and the exercises where that is much."""
+
+    students: tuple[str, str]
+    share: float
+    parts: list[AlikePart]
+
+
+@dataclass(frozen=True)
+class LookAlikes:
+    """The pairs that look most alike, the most first; how many more there are, and how many were compared."""
+
+    pairs: list[AlikePair]
+    more: int
+    compared: int
+
+
+def read_handed_in(course: Course) -> HandedIn:
+    """Everybody's answers and modules. Raises GradingError as ``Course.submissions`` does."""
+    found, submissions = HandedIn(), course.submissions()
+    found.left_out += [[student, "", why] for student, why in course.grader.refused.items()]
+    for submission in submissions:
+        student = submission.student
+        try:
+            notebooks = [prepared.notebook for prepared in course.read(submission)]
+        except SubmissionError as error:
+            found.left_out.append([student, "", str(error)])
+            continue
+        own = {
+            name: cell.source
+            for notebook in notebooks
+            for name, cell in solution_cells(notebook).items()
+            if cell.cell_type == "code"
+        }
+        files = modules(extra_files(submission.folder))
+        own[MODULES] = "\n".join(files[name] for name in sorted(files))
+        found.answers[student] = {}
+        for name, code in own.items():
+            if len(code) > LONGEST:
+                found.left_out.append([student, name, f"longer than {LONGEST:,} characters"])
+            else:
+                found.answers[student][name] = code
+        found.left_out += [[student, "", why] for why in map(problem_of, notebooks) if why]
+    with course.opened() as gradebook:
+        for kept in gradebook.find_assignment(course.assignment).notebooks:
+            for name, cell in original_cells(kept).items():
+                remove_hidden_tests(cell)
+                found.given[name] = cell.source if cell.cell_type == "code" else ""
+    return found
+
+
+def look_alikes(answers: Answers, given: Mapping[str, str]) -> LookAlikes:
+    """The pairs of students whose answers look alike. ``given``: cell -> code, as all students got it.
+
+    Raises ModuleNotFoundError without copydetect.
+    """
+    prints = fingerprints(answers, given)
+    compared, pairs = 0, []
+    for students in combinations(sorted(prints), 2):
+        if pair := _pair(students, *(prints[student] for student in students)):
+            compared += 1
+            pairs += [pair] if pair.share >= ALIKE else []
+    pairs.sort(key=lambda pair: -pair.share)
+    return LookAlikes(pairs[:MOST_PAIRS], max(0, len(pairs) - MOST_PAIRS), compared)
+
+
+def _pair(students: tuple[str, str], one: Fingerprints, other: Fingerprints) -> AlikePair | None:
+    """What two students have in common; nothing where that is too little to say anything."""
+    from copydetect import compare_files
+
+    both = [name for name in one if name in other]
+    # The smaller of the two: little is in common by chance.
+    if sum(min(one[name].token_coverage, other[name].token_coverage) for name in both) < LEAST:
+        return None
+    in_common = of_all = 0.0
+    parts = []
+    for name in both:
+        sides = one[name], other[name]
+        sizes = [side.token_coverage for side in sides]
+        _, shares, slices = compare_files(*sides)
+        same = sum(share * size for share, size in zip(shares, sizes, strict=True))
+        in_common, of_all = in_common + same, of_all + sum(sizes)
+        if same >= PART * sum(sizes) > 0:
+            parts.append(AlikePart(name, float(same / sum(sizes)), sides, slices))
+    return AlikePair(students, float(in_common / of_all), parts)
+
+
+def fingerprints(answers: Answers, given: Mapping[str, str]) -> Mapping[str, Fingerprints]:
+    """Student -> exercise -> the fingerprints of an answer, without those of what was given to all, and of
+    what many have in common. An answer that is still the one that was given has none.
+    """
+    found = {
+        student: {
+            name: fingerprint(code, as_python=parsed(code) is not None)
+            for name, code in own.items()
+            if code.strip() and code.strip() != given.get(name, "").strip()
+        }
+        for student, own in answers.items()
+    }
+    known = {
+        one
+        for code in given.values()
+        for as_python in (True, False)
+        for one in fingerprint(code, as_python=as_python).hashes
+    }
+    most = max(FEW, COMMON * len(answers))
+    for name in {name for own in found.values() for name in own}:
+        answered = [own[name] for own in found.values() if name in own]
+        counts = Counter(one for prints in answered for one in prints.hashes)
+        common = known | {one for one, students in counts.items() if students > most}
+        for prints in answered:
+            _leave_out(prints, common)
+    return found
+
+
+def fingerprint(code: str, *, as_python: bool) -> CodeFingerprint:
+    """The fingerprints of a text: of what is no Python, letter by letter, or all words would be alike."""
+    from copydetect import CodeFingerprint
+
+    # As the colouring sees it, or marks would be in other places.
+    code = code.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff").strip("\n") + "\n"
+    without_imports = IMPORT.sub(lambda line: " " * len(line[0]), code)
+    found = CodeFingerprint("answer.py", RUN, 1, filter=as_python, fp=io.StringIO(without_imports))
+    found.raw_code = code
+    return found
+
+
+def _leave_out(found: CodeFingerprint, common: Collection[int]) -> None:
+    """Take fingerprints away. copydetect's own way to do it takes some that an answer has twice, too."""
+    from copydetect.utils import get_token_coverage
+
+    found.hashes = found.hashes.difference(common)
+    found.hash_idx = {one: places for one, places in found.hash_idx.items() if one in found.hashes}
+    found.token_coverage = get_token_coverage(found.hash_idx, RUN, len(found.filtered_code))
+
+
+def pieces(code: str, slices: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
+    """A text in pieces, each with whether it is in one of the slices; what does not show is escaped."""
+    marked = [False] * len(code)
+    for start, end in slices:
+        for place in range(max(0, int(start)), min(len(code), int(end))):
+            marked[place] = True
+    for line in IMPORT.finditer(code):
+        for place in range(*line.span()):
+            marked[place] = False
+    places = groupby(range(len(code)), marked.__getitem__)
+    return [(visible("".join(code[place] for place in run)), common) for common, run in places]
+
+
+def page(course: Course) -> str:
+    """The page as HTML. Raises GradingError as ``Course.submissions`` does, and without copydetect."""
+    handed_in = read_handed_in(course)
+    try:
+        found = look_alikes(handed_in.answers, handed_in.given)
+    except ModuleNotFoundError as error:
+        if error.name != "copydetect":
+            raise
+        raise GradingError('copydetect is not installed: pip install "autograder[similar]"') from None
+    return render(
+        Path(__file__).with_name("similar.html.j2"),
+        assignment=course.assignment,
+        facts=[
+            (str(len(handed_in.answers)), "submissions"),
+            (str(found.compared), "pairs with enough to compare"),
+            (str(len(found.pairs) + found.more), "pairs look alike"),
+        ],
+        alike=ALIKE,
+        common=COMMON,
+        few=FEW,
+        found=found,
+        rows=[
+            [*pair.students, f"{pair.share:.0%}", ", ".join(part.exercise for part in pair.parts)]
+            for pair in found.pairs
+        ],
+        left_out=handed_in.left_out,
+    )

@@ -1,0 +1,14 @@
+"""Pages about the whole term: the command ``python -m autograder term``."""
+
+from __future__ import annotations
+
+from ...command_line import DB, command
+
+
+@command("term", "Write a page about the whole term, and one for each student, into the course's folder.", DB)
+def main(db: str | None) -> None:
+    from .term_pages import read_term, write_pages
+
+    term, root = read_term(db)
+    first, *students = write_pages(term, root / "reports")
+    print(f"{first}, and a page for each of {len(students)} students in {first.parent / 'students'}")

@@ -1,0 +1,263 @@
+"""New submissions, taken to a folder where nobody changes them while they wait and are graded.
+
+``submitted/`` has what counts. A submission from the exchange gets there when it is graded, unless an earlier
+one has more points: then it goes to ``.grading/passed_over/``.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from nbgrader.exchange import ExchangeFactory
+from nbgrader.exchange.default import ExchangeCollect
+
+from ...class_grading.course import Course
+from ...nbgrader_plugin.collect import (
+    OWN_FOLDER,
+    Collect,
+    changed_settings,
+    copy_plain_files,
+    inbound,
+    sent,
+)
+from ...nbgrader_plugin.patches import autograded_folder, owner
+from ...nbgrader_plugin.submissions import TIMESTAMP, refusal, unfinished
+
+NEW, PASSED_OVER = os.path.join(OWN_FOLDER, "new"), os.path.join(OWN_FOLDER, "passed_over")
+# A file system's clock has steps, and a folder may just be written to.
+SETTLED_SECONDS = 2.0
+
+State = tuple[tuple[int, ...] | None, ...]
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """A submission that waits: it arrived at ``time`` and has its place in the queue from ``since`` (UTC).
+
+    ``sent``: it came through the exchange, and not to ``submitted/``.
+    """
+
+    assignment: str
+    student: str
+    time: datetime
+    since: datetime
+    sent: bool
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.assignment, self.student
+
+
+class Intake:
+    """Finds what is new, in the exchange and in ``submitted/``.
+
+    ``assignments`` are watched, each with the names of its notebooks; ``students`` may hand in, or everybody,
+    if it is None. ``waiting`` is what it took and what is not graded. ``say`` gets a sentence, perhaps many
+    times, about each submission that is never taken. It belongs to one watcher at a time.
+    """
+
+    def __init__(self, course: Course, say: Callable[[str], None]) -> None:
+        self.assignments: Mapping[str, list[str]] = {}
+        self.students: Collection[str] | None = None
+        self.waiting: dict[tuple[str, str], HandIn] = {}
+        self._directory, self._grader = course.directory, course.grader
+        self._submitted = course.directory.submitted_directory
+        self._say = say
+        self._known: set[str] = set()  # names in the exchange that need nothing any more
+        self._listed: set[str] = set()
+        self._listed_at: int | None = None
+        self._done: dict[tuple[str, str], State] = {}  # the folders in submitted/ that need nothing
+        self._arrived: dict[str, set[str]] = {}
+        self._changed: list[tuple[HandIn, State]] = []
+        # Of a watcher that was stopped; all of it is still where it came from.
+        shutil.rmtree(course.root / NEW, ignore_errors=True)
+        factory = ExchangeFactory(parent=course.grader.parent)
+        own = issubclass(factory.collect, ExchangeCollect)
+        self.inbound = inbound(self._collector()) if own else None  # of nbgrader's own exchange
+
+    def look(self) -> bool:
+        """Whether there is anything to take in. Files are looked at, and none is read that was there before.
+
+        Raises OSError where the exchange cannot be read.
+        """
+        self._arrived = self._names()
+        self._changed = list(self._folders())
+        return bool(self._arrived or self._changed)
+
+    def take_in(self) -> None:
+        """Take in what is new. Raises OSError where that is not possible; it is then found once more."""
+        self.look()
+        for assignment, names in self._arrived.items():
+            self._collect(assignment, names)
+        for hand_in, state in self._changed:
+            before = self.waiting.get(hand_in.key)
+            if before and before.sent:
+                continue  # what came through the exchange is newer
+            folder, staged = self.folder(hand_in, self._submitted), self.folder(hand_in, NEW)
+            shutil.rmtree(staged, ignore_errors=True)
+            staged.parent.mkdir(parents=True, exist_ok=True)
+            copy_plain_files(folder, staged, 1000 * self._directory.max_dir_size)
+            self.waiting[hand_in.key] = replace(hand_in, since=before.since) if before else hand_in
+            self._done[hand_in.key] = state
+
+    def line(self) -> list[HandIn]:
+        """Those that wait, in the order in which they are to be graded."""
+        return sorted(self.waiting.values(), key=lambda one: (one.since, one.key))
+
+    def on_the_way(self) -> list[HandIn]:
+        """Those that are in the exchange and were not taken yet, by the times in their names."""
+        names = [name for names in self._names().values() for name in names]
+        found: dict[tuple[str, str], HandIn] = {}
+        for one in sorted(filter(None, map(sent, names)), key=lambda one: one.time):
+            moment = one.time.replace(tzinfo=timezone.utc)
+            found[one.assignment, one.student] = HandIn(one.assignment, one.student, moment, moment, True)
+        return sorted(found.values(), key=lambda one: (one.since, one.key))
+
+    def settle(self, hand_in: HandIn, *, counts: bool) -> None:
+        """Put a submission to where it belongs after grading: to those that count, or to the others."""
+        staged = self.folder(hand_in, NEW)
+        if hand_in.sent and staged.exists():
+            place = self.folder(hand_in, self._submitted if counts else PASSED_OVER)
+            replace_folder(staged, place)
+            if counts:
+                self._done[hand_in.key] = state_of(place, self.assignments[hand_in.assignment])
+                shutil.rmtree(self.folder(hand_in, PASSED_OVER), ignore_errors=True)
+        elif staged.exists():
+            shutil.rmtree(staged)
+        self.waiting.pop(hand_in.key, None)
+
+    def folder(self, hand_in: HandIn, step: str) -> Path:
+        """The folder of a submission in one of nbgrader's steps, or in one of ours."""
+        return Path(self._directory.format_path(step, hand_in.student, hand_in.assignment))
+
+    def _names(self) -> dict[str, set[str]]:
+        """The folders in the exchange that were not looked at yet, by assignment."""
+        found: dict[str, set[str]] = defaultdict(set)
+        if self.inbound is None:
+            return found
+        try:
+            changed = os.stat(self.inbound).st_mtime_ns
+            if changed != self._listed_at:
+                self._listed = set(os.listdir(self.inbound))
+                settled = time.time_ns() - changed > SETTLED_SECONDS * 1e9
+                self._listed_at = changed if settled else None
+                self._known &= self._listed
+        except FileNotFoundError:
+            if self._listed:
+                raise
+            return found  # nothing was released so far
+        for name in self._listed - self._known:
+            one = sent(name)
+            if one and one.assignment in self.assignments and self._may_hand_in(one.student):
+                found[one.assignment].add(name)
+        return found
+
+    def _may_hand_in(self, student: str) -> bool:
+        if student and student in (self._directory.student_id_exclude or "").split(","):
+            return False
+        if self.students is None or student in self.students:
+            return True
+        self._say(
+            f"{student!a} has handed in, but is not in the gradebook, and c.Autograde.create_student is "
+            f"False. `nbgrader db student add {student}` lets the submission be graded."
+        )
+        return False
+
+    def _folders(self) -> Iterator[tuple[HandIn, State]]:
+        """The folders in submitted/ that have to be graded."""
+        for assignment, notebooks in self.assignments.items():
+            for name in glob.glob(self._directory.format_path(self._submitted, "*", assignment)):
+                student, folder = owner(self._grader, name)[1], Path(name)
+                key, state = (assignment, student), state_of(folder, notebooks)
+                before = self._done.get(key)
+                if state == before or not _settled(state):
+                    continue
+                if reason := refusal(student):
+                    self._say(reason)
+                elif self._new(folder, key, changed=before is not None):
+                    if self._may_hand_in(student):
+                        arrived = datetime.fromtimestamp(_newest(state) / 1e9, timezone.utc)
+                        yield HandIn(assignment, student, arrived, arrived, False), state
+                    continue
+                self._done[key] = state
+
+    def _new(self, folder: Path, key: tuple[str, str], *, changed: bool) -> bool:
+        """Whether what is in submitted/ has to be graded; where it has no time, because it ``changed``."""
+        graded = autograded_folder(self._grader, *key)
+        if unfinished(graded, self.assignments[key[0]]):
+            return True
+        new, old = (self._directory.get_existing_timestamp(str(path)) for path in (folder, graded))
+        return bool(new and old and new > old) or (changed and not new)
+
+    def _collector(self) -> Collect:
+        return Collect(coursedir=self._directory, parent=self._grader.parent, update=True)
+
+    def _collect(self, assignment: str, names: set[str]) -> None:
+        """Take an assignment's submissions out of the exchange."""
+        with changed_settings(
+            self._directory, assignment_id=assignment, student_id="*", submitted_directory=NEW
+        ):
+            collect = self._collector()
+            collect.only = None if collect.before_duedate else names
+            collect.init_src()
+            for name, sentence in collect.refused.items():
+                self._say(f"{name!a}: {sentence}")
+            for record in collect.src_records:
+                if self._newer(assignment, record):
+                    key, moment = (assignment, record["username"]), record["arrived"]
+                    before = self.waiting.pop(key, None)  # until all of the new one is there
+                    collect.src_records = [record]
+                    collect.copy_files()
+                    self.waiting[key] = HandIn(*key, moment, before.since if before else moment, True)
+            self._known |= names - collect.unready
+
+    def _newer(self, assignment: str, record: dict[str, Any]) -> bool:
+        """Whether nothing as new was taken before."""
+        folders = [
+            self._directory.format_path(step, record["username"], assignment)
+            for step in (self._submitted, PASSED_OVER, NEW)
+        ]
+        times = map(self._directory.get_existing_timestamp, folders)
+        return not any(known and known >= record["timestamp"] for known in times)
+
+
+def replace_folder(folder: Path, target: Path) -> None:
+    """Move a folder to where another one may be."""
+    if target.is_symlink():
+        target.unlink()
+    elif target.exists():
+        shutil.rmtree(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(folder, target)
+
+
+def state_of(folder: Path, notebooks: list[str]) -> State:
+    """What changes when somebody hands in again: of the folder, its notebooks and its time."""
+    found: list[tuple[int, ...] | None] = []
+    for path in (folder, folder / TIMESTAMP, *(folder / f"{name}.ipynb" for name in notebooks)):
+        try:
+            about = os.lstat(path)
+        except OSError:
+            found.append(None)
+        else:
+            found.append((about.st_ctime_ns, about.st_ino, about.st_size, about.st_mtime_ns))
+    return tuple(found)
+
+
+def _newest(state: State) -> int:
+    """When something was last changed, in nanoseconds."""
+    return max((one[0] for one in state if one), default=0)
+
+
+def _settled(state: State) -> bool:
+    """Whether nobody writes there any more; a clock that is ahead is no reason to wait."""
+    return not 0 <= time.time_ns() - _newest(state) < SETTLED_SECONDS * 1e9

@@ -1,0 +1,326 @@
+"""Grades what is handed in, one look after another, until it is stopped."""
+
+from __future__ import annotations
+
+import glob
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from time import monotonic, sleep
+from typing import TextIO
+
+from nbgrader.auth import Authenticator
+from nbgrader.converters import GenerateFeedback, NbGraderException
+from nbgrader.exchange import ExchangeError, ExchangeFactory
+from sqlalchemy.exc import DBAPIError
+from tqdm import tqdm
+
+from ...class_grading.course import Course, require_known
+from ...class_grading.engine import grade
+from ...class_grading.gradebook import GradebookAway
+from ...class_grading.pool import Pool
+from ...class_grading.status import length
+from ...command_line import CommandError
+from ...nbgrader_plugin.collect import changed_settings
+from ...nbgrader_plugin.patches import autograded_folder
+from ...nbgrader_plugin.submissions import only_one
+from .intake import HandIn, Intake
+from .queue_file import Place, QueueFile, Stage
+from .trial import Attempt, Trial
+
+EVERY_SECONDS = 5.0  # between two looks
+FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0  # seconds, after something went wrong
+AT_ONCE = 8  # submissions for each worker in one round, after which others may use the course
+TRIES = 3  # of a submission that cannot be graded
+TRY_AGAIN_SECONDS = 60.0
+# What may be over when it is tried again.
+TROUBLE = (CommandError, ExchangeError, NbGraderException, DBAPIError, OSError)
+
+Key = tuple[str, str]  # assignment and student
+
+
+@dataclass
+class Watcher:
+    """Grades what is handed in, for these assignments or for all, until it is stopped.
+
+    ``course``: the course, whichever assignment it was opened for. ``release``: feedback goes back at once.
+    ``best``: of a student's submissions the one with most points counts; otherwise the last one does.
+    """
+
+    course: Course
+    connect: Callable[[bool], Pool]
+    names: Sequence[str] = ()
+    db_url: str | None = None
+    release: bool = False
+    best: bool = True
+    stop_if_asked: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.intake = Intake(self.course, self._warn_once)
+        self._pool: Pool | None = None
+        self._file = QueueFile(self.course.root)
+        self._grading: dict[str, HandIn] = {}  # those of this round that are not done yet, by student
+        self._again: dict[HandIn, tuple[int, float]] = {}  # how often it failed, and when it is tried again
+        self._owed: dict[Key, Place] = {}  # whose pages are to be handed back
+        self._owe_again = 0.0
+        # What another watcher had not handed back when it was stopped, or was at.
+        self._left_over = self._file.not_handed_back() if self.release else []
+        self._said: set[str] = set()
+        self._trouble: object = None  # its kind
+        self._other = False
+
+    def start(self) -> None:
+        """Say what is watched, and start the workers. Raises GradingError or PoolError."""
+        known = self._look_up()
+        for name in self.names:
+            require_known(name, known)
+        self._lasting_pool(self.course.without_sandbox)
+        where = "submitted/"
+        if self.intake.inbound is None:
+            where += " (not the exchange, as it is not nbgrader's own: let `nbgrader collect --update` bring"
+            where += " here, every minute, what is there)"
+        elif self.intake.inbound.is_dir():
+            where += f" and {self.intake.inbound}"
+        self._say(f"Watching {where}, for {', '.join(self.intake.assignments) or 'no assignment so far'}.")
+
+    def run(self) -> None:
+        """Go on until KeyboardInterrupt comes. What goes wrong is said, and tried again."""
+        pause = 0.0
+        try:
+            while True:
+                self.stop_if_asked()
+                try:
+                    busy = self.round()
+                except TROUBLE as error:
+                    self._in_trouble(error)
+                    pause = min(2 * pause, LONGEST_PAUSE) or FIRST_PAUSE
+                    sleep(pause)
+                    continue
+                if self._trouble:
+                    self._trouble, pause = None, 0.0
+                    self._say("All is well again.")
+                if not busy:
+                    sleep(EVERY_SECONDS)
+        finally:
+            self._end_pool()
+            with suppress(OSError):
+                self._file.close()
+
+    def round(self) -> bool:
+        """Take in what is new, and grade some of what waits; whether any was graded.
+
+        Raises one of ``TROUBLE`` where that cannot go on; what was graded is kept, what waits waits on.
+        """
+        self._look_up()
+        self._hand_back_the_rest()
+        if not (self.intake.look() or self._ready() or self._left_over):
+            self._show()
+            return False
+        with only_one(self.course.root) as alone:
+            if not (alone or self._other):
+                self._warn("Another grade command is at work. This one goes on when it is done.")
+            self._other = not alone
+            if alone:
+                self.intake.take_in()
+                self._find_left_over()
+                self._hand_back_the_rest()
+            self._show()
+            line = self._ready() if alone else []
+            if line:
+                most = AT_ONCE * self._lasting_pool(self.course.without_sandbox).workers
+                self._grade([one for one in line if one.assignment == line[0].assignment][:most])
+        return bool(line)
+
+    def _lasting_pool(self, unconfined: bool) -> Pool:
+        """The pool for all rounds, until trouble ends it: its workers take some seconds to start."""
+        if self._pool is None:
+            self._pool = self.connect(unconfined)
+        return self._pool
+
+    def _end_pool(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    def _look_up(self) -> list[str]:
+        """Ask the gradebook for the assignments, and for the students if they must be known.
+
+        Gives the names of all assignments, also of those that are not watched.
+        """
+        if self._trouble:
+            self.course.open_again()
+        with self.course.opened() as gradebook:
+            known = {one.name: [notebook.name for notebook in one.notebooks] for one in gradebook.assignments}
+            if not self.course.grader.create_student:
+                self.intake.students = {student.id for student in gradebook.students}
+        self.intake.assignments = {name: known[name] for name in known if name in (self.names or known)}
+        return list(known)
+
+    def _ready(self) -> list[HandIn]:
+        """Those that can be graded now, in their order."""
+        moment = monotonic()
+        return [one for one in self.intake.line() if self._again.get(one, (0, 0))[1] <= moment]
+
+    def _grade(self, line: list[HandIn]) -> None:
+        """Grade submissions of one assignment."""
+        self._grading = {one.student: one for one in line}
+        self._show()
+        path = list(sys.path)
+        try:
+            trial = Trial(line, self.db_url, best=self.best)
+            sys.path[:] = path  # where nbgrader puts the course's folder, each time
+            with trial:
+
+                def between() -> None:
+                    while trial.attempts:
+                        student, attempt = trial.attempts.popitem()
+                        self._done(self._grading.pop(student), attempt)
+                    self._show()
+                    self.stop_if_asked()
+
+                summary = grade(trial, connect=self._lasting_pool, say=self._warn_once, between=between)
+            for student, one in self._grading.items():
+                self._failed(one, summary.failed.get(student, "It was not found any more."))
+        finally:
+            self._grading = {}
+        self._show()
+
+    def _done(self, one: HandIn, attempt: Attempt) -> None:
+        """A submission was graded: put it where it belongs, hand back its page, and say so."""
+        self.intake.settle(one, counts=attempt.counts)
+        self._again.pop(one, None)
+        place = replace(
+            place_of(one, "graded" if attempt.counts else "passed over"),
+            ended=now(),
+            points=attempt.points,
+            most=attempt.most,
+            before=attempt.before,
+            handed_back=self.release and not attempt.counts,  # as the earlier one's page is
+        )
+        text = f"{round(attempt.points, 2):g} of {attempt.most:g} points"
+        if not attempt.counts and attempt.before is not None:
+            text += f"; the earlier submission counts, with {round(attempt.before, 2):g}"
+        self._file.end(place)
+        if attempt.counts and self.release:
+            self._owed[one.key] = place
+            self._hand_back(one.key)
+        took = max(0.0, (datetime.now(timezone.utc) - one.time).total_seconds())
+        waiting = len(self.intake.waiting) + len(self.intake.on_the_way())
+        self._tell(one, f"{text}, {length(took)} after it was handed in; {waiting} wait")
+
+    def _failed(self, one: HandIn, sentence: str) -> None:
+        """A submission could not be graded: try it again, or leave it to the instructor."""
+        tries = self._again.pop(one, (0, 0.0))[0] + 1
+        if tries < TRIES:
+            self._again[one] = tries, monotonic() + TRY_AGAIN_SECONDS
+            self._tell(one, f"not graded: {sentence} It is tried again in a minute.")
+            return
+        self.intake.settle(one, counts=True)
+        self._file.end(replace(place_of(one, "failed"), ended=now()))
+        self._tell(
+            one,
+            f"not graded: {sentence} It is in submitted/, for you to try: python -m autograder grade "
+            f"{one.assignment} --student {one.student}",
+        )
+
+    def _hand_back(self, key: Key) -> None:
+        """Hand back a page; where that fails, it is tried again later."""
+        exchange = self.intake.inbound is None or self.intake.inbound.parent.is_dir()
+        try:
+            hand_back(self.course, *key, exchange=exchange)
+        except (NbGraderException, ExchangeError, DBAPIError, OSError) as error:
+            self._owe_again = monotonic() + TRY_AGAIN_SECONDS
+            self._warn_once(
+                f"The page of {key[1]} for {key[0]} could not be handed back: {self._sentence(error)} It is "
+                "tried again every minute."
+            )
+        else:
+            self._file.end(replace(self._owed.pop(key), handed_back=True))
+
+    def _hand_back_the_rest(self) -> None:
+        if self._owed and monotonic() >= self._owe_again:
+            for key in list(self._owed):
+                self._hand_back(key)
+
+    def _find_left_over(self) -> None:
+        """Owe the pages that another watcher had not handed back."""
+        for place in self._left_over:
+            key = place.assignment, place.student
+            if key not in self.intake.waiting and autograded_folder(self.course.grader, *key).exists():
+                self._owed[key] = replace(place, stage="graded", ended=place.ended or now())
+        self._left_over = []
+
+    def _show(self) -> None:
+        """Write the queue."""
+        self._file.show(self._line(), trouble=self._trouble is not None)
+
+    def _line(self) -> Iterator[Place]:
+        started = list(self._grading.values())[: self._pool.workers if self._pool else 1]
+        for one in started:
+            yield place_of(one, "grading")
+        waiting = [one for one in self.intake.line() if one not in started]
+        for one in [*waiting, *self.intake.on_the_way()]:
+            yield place_of(one, "waiting")
+
+    def _in_trouble(self, error: BaseException) -> None:
+        """Say what went wrong, once, and let go of what may be broken."""
+        if isinstance(error, DBAPIError):
+            error = self.course.gradebook.trouble(error)
+        # Of what may pass the reason may be told in other words each time.
+        passes = isinstance(error, (GradebookAway, OSError))
+        kind = (type(error), getattr(error, "errno", None)) if passes else str(error)
+        if kind != self._trouble:
+            self._warn(f"{self._sentence(error)} What is handed in waits; this goes on by itself.")
+        self._trouble = kind
+        self._end_pool()
+        with suppress(*TROUBLE):
+            self._show()
+
+    def _sentence(self, error: BaseException) -> str:
+        if isinstance(error, DBAPIError):
+            error = self.course.gradebook.trouble(error)
+        if isinstance(error, CommandError):
+            return error.words
+        return f"A file cannot be read or written: {error}." if isinstance(error, OSError) else str(error)
+
+    def _tell(self, one: HandIn, text: str) -> None:
+        self._say(f"{one.assignment}  {one.student}  {text}")
+
+    def _say(self, text: str, file: TextIO | None = None) -> None:
+        tqdm.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text}", file=file)
+        (file or sys.stdout).flush()
+
+    def _warn(self, text: str) -> None:
+        self._say(text, sys.stderr)
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._warn(text)
+
+
+def place_of(one: HandIn, stage: Stage) -> Place:
+    """A submission's place in the queue file."""
+    return Place(one.assignment, one.student, one.time.isoformat(), stage)
+
+
+def now() -> str:
+    """The time, as the queue file has it."""
+    return datetime.now(timezone.utc).isoformat()
+
+
+def hand_back(course: Course, assignment: str, student: str, *, exchange: bool) -> None:
+    """Make a student's page anew, and release it where there is an ``exchange``, by nbgrader's own code.
+
+    Raises NbGraderException, ExchangeError or OSError where that is not possible.
+    """
+    directory, app = course.directory, course.grader.parent
+    with changed_settings(directory, assignment_id=assignment, student_id=glob.escape(student)):
+        GenerateFeedback(coursedir=directory, parent=app, force=True).start()
+        if exchange:
+            release = ExchangeFactory(parent=app).ReleaseFeedback(
+                coursedir=directory, authenticator=Authenticator(parent=app), parent=app
+            )
+            release.start()
