@@ -16,6 +16,7 @@ _WITH_OWN_OPTIONS = {
     "gpu-wheels": "gpu.wheels",
     "gradescope": "authoring.gradescope",
     "late": "class_grading.late",
+    "race": "judge.command",
     "rehearsal": "authoring.rehearsal",
     "report": "class_grading.report",
     "similar": "class_grading.similar",
@@ -154,6 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("gpu-wheels", add_help=False, help="collect what a machine with a GPU may lack")
     commands.add_parser("gradescope", add_help=False, help="make an archive that grades on Gradescope")
     commands.add_parser("late", add_help=False, help="count lateness anew for a graded class")
+    commands.add_parser("race", add_help=False, help="judge whether a function is right and fast enough")
     commands.add_parser("report", add_help=False, help="write a page about a graded class")
     commands.add_parser("similar", add_help=False, help="write a page about answers that look alike")
     commands.add_parser(

@@ -15,23 +15,19 @@ from ..measuring.selfcheck import TooNoisy
 from ..show import show
 from .sources import problem_of_inputs
 
+Function = Callable[..., object]
 
-def race(
-    answer: Answer,
-    given: Callable[..., object],
-    inputs: Callable[..., object],
-    at_least: float,
-    tolerance: float | None,
-) -> None:
+
+def race(answer: Answer, given: Function, inputs: Function, at_least: float, tolerance: float | None) -> None:
     """Check and time the answer; show a word, and why or the facts, as data for ``sandboxed``."""
 
     def make(seed: int) -> tuple:
         return fresh_inputs(inputs, seed, "cpu")
 
-    word, why, facts = "not run", "", None
+    word, why, facts = "not run", None, None
     doing = "inputs"
     try:
-        why = problem_of_inputs(make, make) or ""
+        why = problem_of_inputs(make, make)
         if not why:
             doing = "the given version"
             given(*make(secrets.randbits(62)))
@@ -41,11 +37,11 @@ def race(
             )
             word, facts = found.word, asdict(found)
     except AnswerError as error:
-        word, why = "wrong", str(error)
+        word, why = "wrong", f"the answer: {error}" if error.word == "error" else str(error)
     except TooNoisy as error:
         word, why = "undecided", str(error)
     except DuelError as error:
-        why = str(error).replace("'fast'", "the answer").replace("'slow'", "the given version")
+        why = str(error)
     except Exception as error:
         why = f"{doing} raised {describe_error(error)}"
     show("", "", {MIME: {"outcome": word, "why": why, "facts": facts}})

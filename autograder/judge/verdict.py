@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 Word = Literal["faster", "as fast", "slower", "undecided", "wrong", "not run"]
 
 ERROR = 1e-3
+OWN_CODE = "For code of your own, the judge does without a sandbox: trusted=True, or --trusted."
 MOST_SAID = 500  # characters of what another process says
 
 
@@ -24,15 +24,15 @@ MOST_SAID = 500  # characters of what another process says
 class Verdict:
     """Whether ``answer`` is right, and ``at_least`` times as fast as ``given``, on ``device``.
 
-    ``word``: "faster" (the ratio is above ``at_least``), "as fast" (within 3 % of it), "slower", "undecided"
-    (noise, twice), "wrong" (a result is not that of ``given``, the answer raised, or broke a rule), or "not run"
-    (nothing can be said of the answer). ``why`` is a sentence on the last three, otherwise "".
+    ``word``: "faster" (than asked for), "as fast" (within 3 % of it), "slower", "undecided" (noise hides it),
+    "wrong" (a result is not that of ``given``, or the answer raised or broke a rule), "not run" (nothing can
+    be said). ``why`` is a sentence on the last three, otherwise "".
 
     ``ratio`` is how many times as fast the answer is, and ``interval`` holds the true one with at least 95 %
-    confidence. ``answer_seconds`` and ``given_seconds`` are those of a call, on ``clock``. All of these are None
-    where nothing was timed. ``logs`` are the log-ratios that the word rests on, one a launch;
-    ``thrown_away`` launches do not count, because something beside them made a side slow. ``error`` bounds the
-    probability of each kind of wrong word: "faster", "as fast" and "slower".
+    confidence. ``answer_seconds`` and ``given_seconds`` are those of a call, on ``clock``. These are None
+    where nothing was timed. ``logs`` are the log-ratios that the word rests on, one a launch; ``thrown_away``
+    launches do not count, because something disturbed one side. ``error`` bounds the probability of each kind
+    of wrong word: "faster", "as fast", "slower".
     """
 
     word: Word
@@ -60,15 +60,13 @@ class Verdict:
         if self.ratio is None or self.interval is None:
             return f"{self.word}: {self.why}"
         low, high = map(times, self.interval)
-        line = f"{self.word}: {times(self.ratio)} as fast as {self.given} ({low} to {high}), "
-        line += f"{times(self.at_least)} asked for; "
-        if self.word == "undecided":
-            line += self.why
-        else:
-            line += f"wrong in at most 1 of {1 / self.error:,.0f} verdicts of each kind"
+        bound = f"wrong in at most 1 of {1 / self.error:,.0f} verdicts of each kind"
         both = ((self.answer, self.answer_seconds), (self.given, self.given_seconds))
         calls = ", ".join(f"{name} {as_time(seconds or 0)}" for name, seconds in both)
-        return f"{line}\na call: {calls} ({self.clock} time)"
+        return (
+            f"{self.word}: {times(self.ratio)} as fast as {self.given} ({low} to {high}), "
+            f"{times(self.at_least)} asked for; {self.why or bound}\na call: {calls} ({self.clock} time)"
+        )
 
     def said(self, word: Word, why: str) -> Verdict:
         """The same with this word, and why; the sentence may be another process's."""
@@ -76,11 +74,10 @@ class Verdict:
 
     def timed(self, found: duel.Verdict) -> Verdict:
         """The same with what a duel of both found, "slow" (given) against "fast" (answer)."""
-        why = "" if found.word != "undecided" else "this machine is too busy, or the ratio too near."
         return replace(
             self,
             word=found.word,
-            why=why,
+            why="the machine is too busy, or the ratio too near." if found.word == "undecided" else "",
             ratio=found.ratio.median,
             interval=(found.ratio.low, found.ratio.high),
             answer_seconds=median(found.seconds["fast"]),
@@ -89,9 +86,3 @@ class Verdict:
             logs=tuple(found.logs),
             thrown_away=found.thrown_away,
         )
-
-
-def check_ratio(at_least: float) -> None:
-    """Raise ValueError for what is no ratio."""
-    if not at_least > 0 or not math.isfinite(at_least):
-        raise ValueError(f"at_least is a ratio above 0, not {at_least!r}.")

@@ -151,7 +151,7 @@ def expect_right(
     tolerance: float | None,
     said: list[str],
 ) -> None:
-    """Call both on equal inputs. Raises AnswerError where the answer is not right; what it said goes to ``said``."""
+    """Call both on equal inputs; ``said`` gets what the answer wrote. Raises AnswerError if it is wrong."""
     if case := found_wrong(function):
         raise AnswerError(
             "failed", f"not timed, because the test on {case} found the answer wrong. Mend that first."
