@@ -70,14 +70,14 @@ def source_of(function: Callable[..., object] | str, what: str) -> Source:
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     file = Path(getattr(module, "__file__", None) or "")
     names = [name for name, value in vars(module).items() if value is function] if module else []
-    if names and file.is_file():
+    if names and file.is_file() and not inspect.isbuiltin(function):
         return Source(file.resolve(), names[0])
     name = getattr(function, "__qualname__", type(function).__name__)
     if "<lambda>" in name:
         why = "it has no name"
     elif "<locals>" in name:
         why = "it is defined inside another function"
-    elif names:
+    elif getattr(module, "__name__", "") == "__main__":
         why = "it is defined at a prompt or in a notebook"
     else:
         why = "it is no function of a Python file"
