@@ -6,7 +6,6 @@ import argparse
 import ast
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
@@ -52,10 +51,12 @@ def main(argv: list[str] | None = None) -> int:
             at_least=options.at_least,
             device=options.device,
             trusted=options.trusted,
-            tell=_progress() if sys.stderr.isatty() else lambda doing: None,
+            tell=lambda doing: _show(f"{doing} …"),
         )
     except (TypeError, ValueError, OSError, SourceError) as error:
         parser.error(str(error))
+    finally:
+        _show("")
     if options.json:
         print(json.dumps(asdict(verdict)))
     elif verdict.word != "not run":
@@ -75,8 +76,6 @@ def _in_both(new: str, old: str, inputs: str) -> str:
 
 
 def _functions(path: str) -> set[str]:
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {path!r}.")
     try:
         body = ast.parse(Source(Path(path), "").text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -84,6 +83,7 @@ def _functions(path: str) -> set[str]:
     return {node.name for node in body if isinstance(node, ast.FunctionDef) and node.name[0] != "_"}
 
 
-def _progress() -> Callable[[str], None]:
-    """Say on one line of the terminal what is done now."""
-    return lambda doing: print(f"\r\033[K{doing} …\r", end="", file=sys.stderr, flush=True)
+def _show(doing: str) -> None:
+    """Have this on the last line of a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{doing}\r", end="", file=sys.stderr, flush=True)

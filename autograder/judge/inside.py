@@ -13,7 +13,7 @@ from ..judging.race import expect_right
 from ..measuring.duel import DuelError, fresh_inputs
 from ..measuring.selfcheck import TooNoisy
 from ..show import show
-from .sources import problem_of_inputs
+from .sources import SourceError, check_inputs
 
 Function = Callable[..., object]
 
@@ -27,20 +27,17 @@ def race(answer: Answer, given: Function, inputs: Function, at_least: float, tol
     word, why, facts = "not run", None, None
     doing = "inputs"
     try:
-        why = problem_of_inputs(make, make)
-        if not why:
-            doing = "the given version"
-            given(*make(secrets.randbits(62)))
-            expect_right(answer, given, inputs, "cpu", tolerance, [])
-            found = answer.duel(
-                given, inputs, threshold=at_least, device="cpu", tolerance=tolerance, seconds=0
-            )
-            word, facts = found.word, asdict(found)
+        check_inputs(make, make)
+        doing = "the given version"
+        given(*make(secrets.randbits(62)))
+        expect_right(answer, given, inputs, "cpu", tolerance, [])
+        found = answer.duel(given, inputs, threshold=at_least, device="cpu", tolerance=tolerance, seconds=0)
+        word, facts = found.word, asdict(found)
     except AnswerError as error:
         word, why = "wrong", f"the answer: {error}" if error.word == "error" else str(error)
     except TooNoisy as error:
         word, why = "undecided", str(error)
-    except DuelError as error:
+    except (DuelError, SourceError) as error:
         why = str(error)
     except Exception as error:
         why = f"{doing} raised {describe_error(error)}"

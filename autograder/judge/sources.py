@@ -38,7 +38,8 @@ class Source:
         try:
             return decode_source(self.path.read_bytes())
         except (OSError, SyntaxError, UnicodeError) as error:
-            raise SourceError(f"{self.path.name} cannot be read: {error}.") from None
+            why = getattr(error, "strerror", None) or error
+            raise SourceError(f"{self.path.name} cannot be read: {why}.") from None
 
 
 @dataclass(frozen=True)
@@ -127,16 +128,13 @@ def with_device(inputs: Callable[..., object]) -> Callable[..., object]:
     return inputs
 
 
-def problem_of_inputs(make: Callable[[int], object], same: Callable[[int], object]) -> str | None:
-    """Why inputs cannot be raced on, in a sentence, if they cannot. Both functions make them from a seed."""
+def check_inputs(make: Callable[[int], object], same: Callable[[int], object]) -> None:
+    """Raise SourceError for inputs that cannot be raced on. Both functions make them from a seed."""
     from ..judging.values import difference
 
     seed, other = secrets.randbits(62), secrets.randbits(62)
     first = make(seed)
     if difference(first, same(seed)) is not None:
-        return "inputs gives other values for an equal generator: take all that is random from the generator."
+        raise SourceError("inputs gives other values for an equal generator: let all of them come from it.")
     if difference(first, make(other)) is None:
-        return (
-            "inputs gives the same values each time, so an answer could keep its results: use the generator."
-        )
-    return None
+        raise SourceError("inputs gives the same values each time, so an answer could keep its results.")

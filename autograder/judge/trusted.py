@@ -26,22 +26,19 @@ from ..judging.values import change_of_inputs, difference
 from ..measuring import duel
 from ..measuring.clocks import calibrate, default_clock, present, run_block, threads
 from ..measuring.decide import decide
-from .sources import Source, SourceError, Task, load, problem_of_inputs, with_device
+from .sources import Source, SourceError, Task, check_inputs, load, with_device
 from .verdict import ERROR, Verdict
 
 PAIRS = 5  # of a launch, after one that warms up
 MOST_LAUNCHES = 60
-SIDES = ("slow", "fast")  # the given version, and the answer
 HERE = "from autograder.judge.trusted import serve; serve()"
-
-_DRAWN = random.SystemRandom()
 
 
 def judge_trusted(task: Task, verdict: Verdict) -> Verdict:
     """Fill in the verdict (see ``api.judge``). Raises SourceError."""
     if verdict.device not in present():
         return verdict.said("not run", f"there is no {verdict.device} device here.")
-    taken: dict[str, list[float]] = {name: [] for name in SIDES}
+    taken: list[tuple[float, float]] = []  # seconds per call of both sides, for each pair of blocks
 
     def ratios() -> Iterator[float]:
         left = task.seconds
@@ -52,15 +49,13 @@ def judge_trusted(task: Task, verdict: Verdict) -> Verdict:
                     stack.enter_context(_Side(function, task, verdict.device))
                     for function in (task.given, task.answer)
                 )
-                made = [partial(side.do, "inputs") for side in (slow, fast)]
-                if number == 1 and (problem := problem_of_inputs(*made)):
-                    raise SourceError(problem)
+                if number == 1:
+                    check_inputs(partial(slow.do, "inputs"), partial(fast.do, "inputs"))
                 _compare(slow, fast, task.tolerance)  # both have started now
                 start = time.monotonic()
                 pairs = _pairs(slow, fast)
                 left -= time.monotonic() - start
-            for name, of_side in zip(SIDES, zip(*pairs, strict=True), strict=True):
-                taken[name] += of_side
+            taken.extend(pairs)
             yield math.exp(median(math.log(one / other) for one, other in pairs)) / verdict.at_least
             if left < 0:
                 return
@@ -70,8 +65,10 @@ def judge_trusted(task: Task, verdict: Verdict) -> Verdict:
     except AnswerError as error:
         return verdict.said("wrong", str(error))
     logs = [math.log(ratio * verdict.at_least) for ratio in decision.ratios]
-    ratio, clock = duel.ratio_of_logs(logs), default_clock(verdict.device)
-    return verdict.timed(duel.Verdict(decision.word, ratio, verdict.at_least, taken, clock, logs))
+    slow, fast = map(list, zip(*taken, strict=True))
+    seconds, clock = {"slow": slow, "fast": fast}, default_clock(verdict.device)
+    ratio = duel.ratio_of_logs(logs)
+    return verdict.timed(duel.Verdict(decision.word, ratio, verdict.at_least, seconds, clock, logs))
 
 
 def _compare(slow: _Side, fast: _Side, tolerance: float | None) -> None:
@@ -89,7 +86,7 @@ def _pairs(slow: _Side, fast: _Side) -> list[tuple[float, float]]:
     calls = {side: side.do("calls", secrets.randbits(62)) for side in (slow, fast)}
     pairs = []
     for _ in range(1 + PAIRS):
-        seed, order = secrets.randbits(62), _DRAWN.sample((slow, fast), 2)
+        seed, order = secrets.randbits(62), random.SystemRandom().sample((slow, fast), 2)
         took = {side: side.do("block", seed, calls[side]) for side in order}
         pairs.append((took[slow], took[fast]))
     return pairs[1:]
@@ -138,12 +135,10 @@ class _Side:
         finally:
             timer.cancel()
         if word == "raised":
-            raise (
-                AnswerError("error", f"the answer: {value}")
-                if self._judged
-                else SourceError(f"{self._work[0]} raised {value}")
-            )
-        if word == "not run":
+            if self._judged:
+                raise AnswerError("error", f"the answer: {value}")
+            value = f"{self._work[0]} raised {value}"
+        if word != "done":
             raise SourceError(value)
         return value
 
