@@ -31,6 +31,7 @@ from .verdict import ERROR, Verdict
 
 PAIRS = 5  # of a launch, after one that warms up
 MOST_LAUNCHES = 60
+START_SECONDS = 180.0  # more, for a process to load torch on a busy machine
 HERE = "from autograder.judge.trusted import serve; serve()"
 
 
@@ -97,7 +98,8 @@ class _Side:
 
     def __init__(self, function: Source, task: Task, device: str) -> None:
         self._work = function, task.inputs, device
-        self._seconds, self._judged = task.seconds, function is task.answer
+        self._usual, self._limit = task.seconds, task.seconds + START_SECONDS
+        self._judged = function is task.answer
         folders = [folder or os.getcwd() for folder in sys.path]
         folders += [str(source.path.parent) for source in self._work[:2]]
         self._process = subprocess.Popen(
@@ -120,20 +122,21 @@ class _Side:
         """What ``_do`` gives. Raises AnswerError where the answer raises, and SourceError otherwise."""
         requests, replies = self._process.stdin, self._process.stdout
         assert requests and replies
-        timer = threading.Timer(self._seconds, self._process.kill)
+        timer = threading.Timer(self._limit, self._process.kill)
         timer.start()
         try:
             requests.write(pickle.dumps((*self._work, what, seed, calls)))
             requests.flush()
             word, value = pickle.load(replies)
         except (EOFError, OSError):
-            late = f"did not return within {self._seconds:g} s."
+            late = f"did not return within {self._limit:g} s."
             why = "ended its process." if timer.is_alive() else late
             raise SourceError(f"{self._work[0]} {why}") from None
         except Exception as error:
             raise SourceError(f"a result of {self._work[0]} cannot be read: {error}.") from None
         finally:
             timer.cancel()
+        self._limit = self._usual
         if word == "raised":
             if self._judged:
                 raise AnswerError("error", f"the answer: {value}")
