@@ -16,6 +16,7 @@ OF_EACH_KIND = ROOT / "tests" / "of_each_kind.txt"
 # Grading needs the sandbox, and that needs Linux.
 LINUX_ONLY = [
     "tests/grading",
+    "tests/judge/test_sandboxed.py",
     "tests/test_device_judge.py",
     "tests/test_fuzzing.py",
     "tests/test_gpu.py",

@@ -11,6 +11,7 @@ from .command_line import PROGRAM, Command, extra, reported
 
 # Command -> the module that has it (as ``main``, if no other name is given), and what it does.
 COMMANDS = {
+    "race": ("judge.command", "judge whether a function is right and fast enough"),
     "notebooks": ("authoring.course_commands:notebooks", "build the notebooks from the percent scripts"),
     "record": ("authoring.course_commands:record", "record this machine's timings"),
     "new-chapter": ("authoring.course_commands:new_chapter", "start a chapter with its exercises"),

@@ -19,8 +19,6 @@ from time import monotonic
 from tqdm import tqdm
 
 from ..sandbox import PlannedCell, Step
-
-from ..sandbox import Step
 from .pool import Pool
 
 LOOK_SECONDS, LOG_SECONDS = 0.5, 10.0

@@ -74,7 +74,7 @@ def race(
     laps = []
     try:
         for device in present:
-            _expect_right(function, against, on, device, tolerance, said)
+            expect_right(function, against, on, device, tolerance, said)
             verdict = answer.duel(
                 against,
                 on,
@@ -143,7 +143,7 @@ class _Lap:
         return min(1.0, math.log(ratio) / math.log(self.verdict.threshold)) if ratio >= NO_FASTER else 0.0
 
 
-def _expect_right(
+def expect_right(
     function: Callable[..., object],
     against: Callable[..., object],
     on: Callable[..., object],
@@ -151,6 +151,7 @@ def _expect_right(
     tolerance: float | None,
     said: list[str],
 ) -> None:
+    """Call both on equal inputs; ``said`` gets what the answer wrote. Raises AnswerError if it is wrong."""
     if case := found_wrong(function):
         raise AnswerError(
             "failed", f"not timed, because the test on {case} found the answer wrong. Mend that first."
@@ -178,7 +179,7 @@ def _on_apples_gpu(
 ) -> str:
     """What a race comes to there."""
     try:
-        _expect_right(function, against, on, "mps", tolerance, [])
+        expect_right(function, against, on, "mps", tolerance, [])
         verdict = answer.duel(against, on, threshold=1, device="mps", tolerance=tolerance, seconds=seconds)
     except (AnswerError, DuelError, TypeError, NotImplementedError) as problem:
         why = refused("mps", problem) or str(problem).split("\n")[0]

@@ -82,7 +82,6 @@ def _load(first: Load) -> None:
     """Load what all forks need; what the first notebook needs, the next ones will need, too."""
     import numpy.random  # noqa: F401  numpy loads it at its first use, which would be in every fork
     import torch
-    from tqdm import tqdm
 
     from ...measuring.costs import costs
     from ..answers import answer_process
@@ -92,8 +91,12 @@ def _load(first: Load) -> None:
 
     front = import_module("autograder")  # what notebooks import; nothing in the package depends on it
     for name in front.__all__:
-        getattr(front, name)
-    tqdm.monitor_interval = 0  # no thread beside a progress bar: a process with threads cannot be copied
+        with suppress(ModuleNotFoundError):  # where only the core is installed there is no matplotlib
+            getattr(front, name)
+    with suppress(ModuleNotFoundError):
+        from tqdm import tqdm
+
+        tqdm.monitor_interval = 0  # no thread beside a progress bar: a process with threads cannot be copied
     prepare()
     shell = make_shell()
     for name in first.modules:

@@ -1,0 +1,44 @@
+"""What runs in the sandbox, in the process that judges: the check and the race of two functions."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict
+
+from ..judging.answer import Answer
+from ..judging.calls import AnswerError, describe_error
+from ..judging.outcome import MIME
+from ..judging.race import expect_right
+from ..measuring.duel import DuelError, fresh_inputs
+from ..measuring.selfcheck import TooNoisy
+from ..show import show
+from .sources import SourceError, check_inputs
+
+Function = Callable[..., object]
+
+
+def race(answer: Answer, given: Function, inputs: Function, at_least: float, tolerance: float | None) -> None:
+    """Check and time the answer; show a word, and why or the facts, as data for ``sandboxed``."""
+
+    def make(seed: int) -> tuple:
+        return fresh_inputs(inputs, seed, "cpu")
+
+    word, why, facts = "not run", None, None
+    doing = "inputs"
+    try:
+        check_inputs(make, make)
+        doing = "the given version"
+        given(*make(secrets.randbits(62)))
+        expect_right(answer, given, inputs, "cpu", tolerance, [])
+        found = answer.duel(given, inputs, threshold=at_least, device="cpu", tolerance=tolerance, seconds=0)
+        word, facts = found.word, asdict(found)
+    except AnswerError as error:
+        word, why = "wrong", f"the answer: {error}" if error.word == "error" else str(error)
+    except TooNoisy as error:
+        word, why = "undecided", str(error)
+    except (DuelError, SourceError) as error:
+        why = str(error)
+    except Exception as error:
+        why = f"{doing} raised {describe_error(error)}"
+    show("", "", {MIME: {"outcome": word, "why": why, "facts": facts}})

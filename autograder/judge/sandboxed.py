@@ -1,0 +1,114 @@
+"""The judge for code that nobody trusts: three cells of a notebook that nobody sees, run in the sandbox."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import secrets
+
+import msgspec
+
+from ..judging.calls import AnswerError
+from ..judging.outcome import MIME
+from ..measuring import duel
+from ..measuring.clocks import present
+from ..roles import PROCESS_ENDED, TIMED_OUT
+from ..sandbox import PlannedCell, Sandbox, SandboxError
+from ..sandbox.walls import proof
+from ..sandbox.wire.messages import Role
+from .sources import Source, Task, load, with_device
+from .verdict import OWN_CODE, Verdict
+
+LOAD = "from autograder.judge.sources import load, with_device\n"
+
+
+def judge_sandboxed(task: Task, verdict: Verdict) -> Verdict:
+    """Fill in the verdict (see ``api.judge``). Raises SourceError."""
+    task.tell("looking at the sandbox")
+    if why := proof.why_not():
+        return verdict.said("not run", f"{why} Nothing was run. {OWN_CODE}")
+    if verdict.device != "cpu":
+        task.tell("racing")
+        return _on_device(task, verdict)
+    answer, seconds = task.answer, task.seconds
+    key = secrets.token_hex(8)  # names that no file has
+    given = f"given_{key} = {_loaded(task.given)}\ninputs_{key} = with_device({_loaded(task.inputs)})"
+    test = f"race(answer_{key}, given_{key}, inputs_{key}, {verdict.at_least!r}, {task.tolerance!r})"
+    sources: dict[Role, str] = {
+        "given": f"{LOAD}{given}",
+        "student": f"{LOAD}answer_{key} = load({answer.path.name!r}, {answer.name!r})",
+        "test": f"from autograder.judge.inside import race\n{test}",
+    }
+    cells = [
+        PlannedCell(index, role, source, role, "race", [f"answer_{key}"])
+        for index, (role, source) in enumerate(sources.items())
+    ]
+    files: dict[str, bytes | None] = {answer.path.name: answer.text.encode()}
+    run = functools.partial(
+        _sandbox().run,
+        cells,
+        assignment="race",
+        files=files,
+        cell_seconds=seconds,
+        notebook_seconds=4 * seconds,
+        tell=lambda step: task.tell(step.doing),
+    )
+    try:
+        executed = run(races="now")
+        if executed.undecided:
+            executed = executed.merged(run(races="again", only=executed.undecided))
+    except SandboxError as error:
+        return verdict.said("not run", str(error))
+    return _read(executed.outputs, verdict, seconds)
+
+
+def _loaded(source: Source) -> str:
+    return f"load({str(source.path)!r}, {source.name!r}, {source.text!r})"
+
+
+@functools.cache
+def _sandbox() -> Sandbox:
+    """This process's sandbox, which takes seconds to start; it ends with the process."""
+    box = Sandbox()
+    atexit.register(box.close)
+    return box
+
+
+def _read(outputs: dict[int, list[dict]], verdict: Verdict, seconds: float) -> Verdict:
+    """The verdict that the cells showed."""
+    for index, who in enumerate((verdict.given, verdict.answer, "the race")):
+        for output in outputs.get(index, []):
+            if output["output_type"] == "error":
+                ends = {TIMED_OUT: f"did not end within {seconds:g} s.", PROCESS_ENDED: "ended its process."}
+                end = ends.get(output["ename"])
+                return verdict.said("not run", f"{who} {end}" if end else output["evalue"])
+            if index == 2 and (card := output.get("data", {}).get(MIME)):
+                if not card["facts"]:
+                    return verdict.said(card["outcome"], _named(card["why"]))
+                return verdict.timed(msgspec.convert(card["facts"], duel.Verdict))
+    return verdict.said("not run", f"nothing came back within {4 * seconds:g} s.")
+
+
+def _named(why: str) -> str:
+    """A sentence with names for both sides."""
+    return why.replace("'fast'", "the answer").replace("'slow'", "the given version")
+
+
+def _on_device(task: Task, verdict: Verdict) -> Verdict:
+    """The same on a GPU, whose judge lives in this process, with the inputs."""
+    from ..gpu.device_judge import Work, judge_on_device
+
+    device = verdict.device
+    if device not in present():
+        return verdict.said("not run", f"there is no {device} device here.")
+    given, answer = (Work([f"{LOAD}raced = {_loaded(one)}"], "raced") for one in (task.given, task.answer))
+    on = with_device(load(str(task.inputs.path), task.inputs.name))
+    try:
+        found = judge_on_device(
+            given, answer, on, threshold=verdict.at_least, device=device, tolerance=task.tolerance
+        )
+    except AnswerError as error:
+        return verdict.said("wrong", str(error))
+    except (duel.DuelError, ValueError, TypeError) as error:
+        return verdict.said("not run", _named(str(error)))
+    return verdict.timed(found)

@@ -1,0 +1,228 @@
+"""The judge for anybody's code: what it refuses, its command, its fixture, and races without a sandbox."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from programs import python, run
+from repository import ROOT
+
+from autograder.judge import command, judge, sources, trusted
+
+OLD = """
+import torch
+def inputs(generator): return torch.rand(500, 300, generator=generator)
+def unseeded(generator): return torch.rand(3)
+def fixed(generator): return torch.ones(3)
+def sums(rows): return torch.stack([row.sum() for row in rows])
+"""
+NEW = "def sums(rows): return rows.sum(1)\ndef helper(): pass"
+WRONG = "def sums(rows): return rows.sum(1) + 1"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with two versions of a function."""
+    for name, text in {"old": OLD, "new": NEW, "wrong": WRONG}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def at_top_level(rows: torch.Tensor) -> torch.Tensor:
+    return rows
+
+
+# What makes no sense, in a sentence.
+
+
+def inside():
+    def nested(rows: object) -> object:
+        return rows
+
+    return nested
+
+
+@pytest.mark.parametrize(
+    "answer, options, error, sentence",
+    [
+        (lambda rows: rows, {}, TypeError, "it has no name"),
+        (inside(), {}, TypeError, "it is defined inside another function"),
+        (torch.sum, {}, TypeError, "it is no function of a Python file"),
+        (3, {}, TypeError, "the answer must be a function, not int."),
+        ("new.py", {}, ValueError, "a text like 'path/to/file.py:function', not 'new.py'"),
+        ("nowhere.py:sums", {}, FileNotFoundError, "there is no file 'nowhere.py'."),
+        (at_top_level, {"at_least": 0}, ValueError, "at_least must be above 0, not 0."),
+        (at_top_level, {"at_least": float("nan")}, ValueError, "at_least must be above 0, not nan."),
+        (at_top_level, {"seconds": 0}, ValueError, "seconds must be above 0, not 0."),
+        (at_top_level, {"device": "tpu"}, ValueError, "device must be 'cpu' or 'cuda', not 'tpu'."),
+    ],
+)
+def test_arguments_that_make_no_sense(answer, options, error, sentence, files):
+    with pytest.raises(error) as raised:
+        judge(answer, "old.py:sums", "old.py:inputs", **{"at_least": 1.5} | options)
+    assert sentence in str(raised.value)
+
+
+def test_a_function_from_a_prompt_is_refused(files):
+    typed = "from autograder.judge import judge\ndef f(x): pass\njudge(f, f, f, at_least=1)"
+    done = python(typed, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert "TypeError: the answer, f, cannot be run elsewhere: it is defined at a prompt" in done.stderr
+
+
+def test_a_function_is_found_by_the_name_that_it_has_in_its_file():
+    here = Path(__file__).resolve()
+    assert sources.source_of(at_top_level, "it") == sources.Source(here, "at_top_level")
+    assert sources.source_of(f"{here}:inside", "it") == sources.Source(here, "inside")
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("import os\n\n1 / 0", "mine.py raised ZeroDivisionError in line 3: division by zero"),
+        ("raise SystemExit(3)", "mine.py raised SystemExit in line 1: 3"),
+        ("def sums(:", "mine.py raised SyntaxError: invalid syntax"),
+        ("sums = 3", "mine.py defines no function 'sums'."),
+        (
+            "from autograder.judge import judge\njudge(max, max, max, at_least=1)",
+            'mine.py is run again: call judge under `if __name__ == "__main__":` only.',
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_run_again(text, sentence, tmp_path):
+    with pytest.raises(sources.SourceError) as raised:
+        sources.load(str(tmp_path / "mine.py"), "sums", text)
+    assert str(raised.value).startswith(sentence)
+
+
+def test_inputs_are_the_generators_alone():
+    def made(function):
+        return lambda seed: sources.with_device(function)(torch.Generator().manual_seed(seed), "cpu")
+
+    good = (
+        lambda generator: torch.rand(2, generator=generator),
+        lambda g, device: torch.rand(2, generator=g),
+    )
+    for one in good:
+        sources.check_inputs(made(one), made(one))
+    for wrong, said in ((lambda g: torch.rand(2), "other values"), (lambda g: torch.ones(2), "same values")):
+        with pytest.raises(sources.SourceError, match=said):
+            sources.check_inputs(made(wrong), made(wrong))
+
+
+# The command.
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (["new.py", "old.py"], "the following arguments are required: --at-least"),
+        (["new.py", "old.py", "--at-least", "-1"], "at_least must be above 0, not -1.0."),
+        (
+            ["new.py", "nowhere.py", "--at-least", "2"],
+            "nowhere.py cannot be read: No such file or directory.",
+        ),
+        (["new.py", "new.py", "--at-least", "2"], "both define helper, sums: name one with --function."),
+        (["new.py", "empty.py", "--at-least", "2"], "have no function in common: name one with --function."),
+        (["broken.py", "old.py", "--at-least", "2"], "broken.py is no Python file: invalid syntax"),
+    ],
+)
+def test_the_command_says_what_it_cannot_judge(arguments, sentence, files, capsys):
+    (files / "empty.py").write_text("")
+    (files / "broken.py").write_text("def sums(:")
+    with pytest.raises(SystemExit) as ended:
+        command.main(arguments)
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out, said.err.count("\n")) == (4, "", 1) and sentence in said.err
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is no sandbox elsewhere")
+def test_without_bubblewrap_nothing_runs(files, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(files))
+    with pytest.raises(SystemExit) as ended:
+        command.main(["new.py", "old.py", "--at-least", "2"])
+    said = capsys.readouterr().err
+    assert ended.value.code == 4 and "bubblewrap was not found." in said and "--trusted" in said
+
+
+def test_the_plug_in_loads_next_to_nothing():
+    look = "import sys, autograder.judge.pytest_plugin; print({'torch', 'numpy'} & sys.modules.keys())"
+    assert python(look, env=os.environ | {"PYTHONPATH": str(ROOT)}).stdout == "set()\n"
+
+
+# Races of one's own code, on any system.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "answer, inputs, status, sentence",
+    [
+        ("wrong", "inputs", 3, "wrong: the answer is wrong: result[0] is "),
+        ("new", "unseeded", 4, "inputs gives other values for an equal generator"),
+        ("new", "fixed", 4, "inputs gives the same values each time"),
+        ("raises", "inputs", 3, "wrong: the answer: KeyError: 'no'"),
+        ("dies", "inputs", 4, "dies.py:sums ended its process."),
+        ("new", "inputs", 2, "the machine is too busy, or the ratio too near."),
+    ],
+)
+def test_what_is_said_after_one_launch(answer, inputs, status, sentence, files, monkeypatch, capsys):
+    (files / "raises.py").write_text("def sums(rows): raise KeyError('no')")
+    (files / "dies.py").write_text("import os\ndef sums(rows): os._exit(3)")
+    monkeypatch.setattr(trusted, "MOST_LAUNCHES", 1)
+    line = [
+        f"{answer}.py",
+        "old.py",
+        "--at-least",
+        "2",
+        "--function",
+        "sums",
+        "--inputs",
+        inputs,
+        "--trusted",
+    ]
+    try:
+        ended = command.main(line)
+    except SystemExit as error:
+        ended = error.code
+    said = capsys.readouterr()
+    assert ended == status and sentence in (said.err if status == 4 else said.out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at_least, word", [(1.5, "faster"), (1000, "slower")])
+def test_a_verdict_without_a_sandbox(at_least, word, files, capsys):
+    line = ["new.py", "old.py", "--at-least", str(at_least), "--function", "sums", "--trusted", "--json"]
+    assert command.main(line) == (0 if word == "faster" else 1)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["word"], found["answer"], found["given"]) == (word, "new.py:sums", "old.py:sums")
+    assert 1.5 < found["interval"][0] <= found["ratio"] <= found["interval"][1] < 1000
+    assert len(found["logs"]) >= 11 and found["given_seconds"] > found["answer_seconds"] > 0
+
+
+TESTS = """
+import new, old, wrong
+def same(rows): return old.sums(rows)
+def test_fast(race): assert race(new.sums, against=old.sums, on=old.inputs, at_least=1.5).word == "faster"
+def test_near(race): race(same, against=old.sums, on=old.inputs, at_least=0.98, trusted=True)
+def test_wrong(race): race(wrong.sums, against=old.sums, on=old.inputs, at_least=1)
+"""
+
+
+@pytest.mark.slow
+def test_the_fixture_fails_and_passes_tests(files):
+    (files / "test_speed.py").write_text(TESTS)
+    (files / "pytest.ini").write_text("[pytest]\nrace_trusted = true\n")
+    plug_in = ["-p", "autograder.judge.pytest_plugin", "-p", "no:cacheprovider"]
+    there = os.environ | {"PYTHONPATH": str(ROOT)}
+
+    def said(*options: str) -> str:
+        return run(sys.executable, "-m", "pytest", *plug_in, *options, cwd=files, env=there).stdout
+
+    found = said("-k", "fast or wrong")
+    assert "1 failed, 1 passed" in found and "wrong: the answer is wrong: result[0] is" in found
+    (files / "conftest.py").write_text("from autograder.judge import trusted\ntrusted.MOST_LAUNCHES = 1\n")
+    assert "1 failed" in (found := said("-k", "near")) and "undecided: " in found
+    assert "1 skipped" in said("-k", "near", "--race-undecided=skip")

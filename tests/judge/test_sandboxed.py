@@ -1,0 +1,214 @@
+"""The judge for code that nobody trusts; a stranger's script where only the core is installed; the guide."""
+
+import os
+import re
+import shlex
+import sys
+import tempfile
+import venv
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from programs import run
+from repository import ROOT
+
+from autograder.judge import Verdict, judge, sandboxed
+from autograder.sandbox import Sandbox
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+pytestmark = [pytest.mark.slow, pytest.mark.attack]
+
+GIVEN = """
+import torch
+def inputs(generator, device): return torch.rand(500, 300, generator=generator).to(device)
+def unseeded(generator): return torch.rand(3)
+def fixed(generator): return torch.ones(3)
+def sums(rows): return torch.stack([row.sum() for row in rows])
+def fails(rows): raise KeyError("no")
+"""
+RIGHT = "def sums(rows): return rows.sum(1)"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nobody waits for races of other tests: the locks are in the folder for temporary files."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = str(tmp_path_factory.mktemp("locks"))
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
+def judged(folder: Path, text: str, given: str = "sums", inputs: str = "inputs", **options) -> Verdict:
+    """The verdict on an answer with this text."""
+    (folder / "old.py").write_text(GIVEN)
+    (folder / "new.py").write_text(text)
+    old = f"{folder}/old.py"
+    options = {"at_least": 2, "seconds": 60} | options
+    return judge(f"{folder}/new.py:sums", f"{old}:{given}", f"{old}:{inputs}", **options)
+
+
+GOOD = {
+    "prints": f"print('x' * 100_000)\n{RIGHT}",
+    "forks": f"import os, time\nif os.fork() == 0:\n    while True: time.sleep(1)\n{RIGHT}",
+}
+
+
+@pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
+def test_a_fast_answer(text, tmp_path):
+    verdict = judged(tmp_path, text)
+    assert verdict.fast_enough and verdict.word == "faster" and not verdict.why
+    assert verdict.interval[0] <= verdict.ratio <= verdict.interval[1] and verdict.error == 1e-3
+    assert len(verdict.logs) >= 3 and verdict.given_seconds > verdict.answer_seconds > 0
+    assert re.fullmatch(r"faster: \S+× as fast as old.py:sums \(.*\n.* \(cpu time\)", str(verdict))
+
+
+def test_a_slow_answer(tmp_path):
+    verdict = judged(tmp_path, GIVEN)
+    assert (verdict.word, verdict.fast_enough) == ("slower", False) and 0.5 < verdict.ratio < 2
+
+
+BAD = {
+    "raises": (
+        "import os\n\n1 / 0",
+        "not run",
+        "new.py raised ZeroDivisionError in line 3: division by zero",
+    ),
+    "ends its process": ("import os\nos._exit(3)", "not run", "new.py:sums ended its process."),
+    "lacks the function": ("def summs(rows): pass", "not run", "new.py defines no function 'sums'."),
+    "has another type": (f"{RIGHT}.tolist()", "wrong", "result is of type list, expected a tensor of shape"),
+    "is wrong": (f"{RIGHT} + 1", "wrong", "500 of 500 values differ (100%)."),
+    "raises in a call": ("def sums(rows): raise ValueError('no')", "wrong", "the answer: ValueError: no"),
+}
+
+
+@pytest.mark.parametrize("text, word, why", BAD.values(), ids=BAD)
+def test_a_bad_answer(text, word, why, tmp_path):
+    verdict = judged(tmp_path, text)
+    assert verdict.word == word and why in verdict.why and verdict.ratio is None
+    assert "\n" not in str(verdict)
+
+
+def test_an_answer_that_never_ends(tmp_path):
+    verdict = judged(tmp_path, "while True: pass", seconds=3)
+    assert (verdict.word, verdict.why) == ("not run", "new.py:sums did not end within 3 s.")
+
+
+@pytest.mark.parametrize(
+    "given, inputs, why",
+    [
+        ("sums", "unseeded", "inputs gives other values for an equal generator"),
+        ("sums", "fixed", "inputs gives the same values each time"),
+        ("fails", "inputs", "the given version raised KeyError: 'no'"),
+        ("sums", "nothing", "old.py defines no function 'nothing'."),
+    ],
+)
+def test_a_bad_given_version_or_bad_inputs(given, inputs, why, tmp_path):
+    verdict = judged(tmp_path, RIGHT, given, inputs)
+    assert verdict.word == "not run" and why in verdict.why
+
+
+def test_an_undecided_race_is_run_a_second_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        Sandbox, "_check_until_quiet", lambda self, *_: setattr(self, "_noisy", "It is loud.")
+    )
+    monkeypatch.setattr(sandboxed._sandbox(), "_noisy", "It was loud.")
+    doing: list[str] = []
+    verdict = judged(tmp_path, RIGHT, tell=doing.append)
+    assert (verdict.word, verdict.why, doing.count("racing")) == ("undecided", "It is loud.", 2)
+
+
+def test_a_race_on_a_device_says_where_there_is_none(tmp_path):
+    import torch
+
+    if not torch.cuda.is_available():
+        assert judged(tmp_path, RIGHT, device="cuda").why == "there is no cuda device here."
+
+
+# Strangers.
+
+SCRIPT = """
+import sys
+sys.exec_prefix = {real!r}  # the sandbox sees where the links of this environment lead
+import torch
+from autograder.judge import judge
+def old(rows): return torch.stack([row.sum() for row in rows])
+def new(rows): return rows.sum(1)
+def inputs(generator): return torch.rand(500, 300, generator=generator)
+if __name__ == "__main__":
+    print(judge(new, old, inputs, at_least=2))
+"""
+
+
+def core_only(folder: Path) -> Path:
+    """A Python in whose environment there is nothing but what pyproject.toml's core needs."""
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted, seen = [Requirement(line) for line in project["dependencies"]], set()
+    while wanted:
+        needed = wanted.pop()
+        extras = {"", *needed.extras}
+        if (needed.name, *sorted(extras)) in seen:
+            continue
+        seen.add((needed.name, *sorted(extras)))
+        with suppress(metadata.PackageNotFoundError):  # of another system, or an older Python
+            found = metadata.distribution(needed.name)
+            for top in {file.parts[0] for file in found.files or ()} - {".."}:
+                with suppress(FileExistsError):
+                    (packages / top).symlink_to(found.locate_file(top))
+            more = map(Requirement, found.requires or ())
+            wanted += [
+                one
+                for one in more
+                if not one.marker or any(one.marker.evaluate({"extra": e}) for e in extras)
+            ]
+    return folder / "bin" / "python"
+
+
+def test_a_strangers_script_needs_the_core_only(tmp_path):
+    stranger = core_only(tmp_path / "venv")
+    (tmp_path / "script.py").write_text(SCRIPT.format(real=sys.prefix))
+    there = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for package, status in (
+        ("torch", 0),
+        ("matplotlib", 1),
+        ("nbgrader", 1),
+        ("torchvision", 1),
+        ("tqdm", 1),
+    ):
+        assert run(stranger, "-c", f"import {package}", env=there).returncode == status, package
+    done = run(stranger, "script.py", cwd=tmp_path, env=there)
+    assert done.stdout.startswith("faster: "), done.stdout + done.stderr
+
+
+def test_the_guide_does_what_it_says(tmp_path):
+    """Each command is run on the files that it shows; figures vary."""
+    page = (ROOT / "docs" / "judge.md").read_text(encoding="utf-8")
+    files = re.findall(r"(?ms)^`([\w.]+)`[^\n]*:\n\n```python\n(.*?)^```", page)
+    commands, (example,) = (
+        re.findall(r"(?ms)^```sh\n(.*?)^```", page),
+        re.findall(r"(?ms)^```text\n(.*?)^```", page),
+    )
+    assert len(files) == page.count("```python") and len(commands) == 3
+    for name, text in files:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    bin_folder = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    plug_in = "-p autograder.judge.pytest_plugin"
+    there = {**os.environ, "PATH": bin_folder, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": plug_in}
+    said = []
+    for line in commands:
+        done = run(*shlex.split(line), cwd=tmp_path, env=there)
+        assert done.returncode == 0, done.stdout + done.stderr
+        said.append(done.stdout)
+    figures = re.compile(r"[\d.,]+(?=×)|[\d.]+ [mµn]?s\b")
+    assert figures.sub("#", said[0]) == figures.sub("#", example)
+    assert said[1].startswith("faster ") and " 1 passed" in said[2]
