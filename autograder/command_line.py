@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 PROGRAM = "python -m autograder"
 
@@ -43,12 +43,21 @@ ASSIGNMENT = option("assignment", metavar="ASSIGNMENT")
 DB = option("--db", metavar="URL", help="the gradebook (default: the one in nbgrader_config.py)")
 
 
+class _Parser(argparse.ArgumentParser):
+    misused = 2  # the exit status
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(self.misused, f"{self.prog}: error: {message}\n")
+
+
 class Command:
     """A function that is called with the words that were typed, and gives the exit status.
 
     The function gets its options by their names. What it returns is the status, and nothing is 0. Of a
     CommandError and an OSError the words are told, and the status is 1; of Ctrl-C ``stopped`` is, and the
-    status is 130. A misuse is told as argparse does, with 2.
+    status is 130. A misuse is told as argparse does, with 2. ``failed`` takes the place of this 1 and 2 where
+    they say something else.
     """
 
     def __init__(
@@ -58,28 +67,30 @@ class Command:
         about: str,
         options: Sequence[Option],
         stopped: str,
+        failed: int | None,
     ) -> None:
-        self._function, self._stopped = function, stopped
-        self.parser = argparse.ArgumentParser(prog=f"{PROGRAM} {name}", description=about)
+        self._function, self._stopped, self._failed = function, stopped, failed
+        self.parser = _Parser(prog=f"{PROGRAM} {name}", description=about)
+        self.parser.misused = failed or 2
         for names, settings in options:
             self.parser.add_argument(*names, **settings)
 
     def __call__(self, argv: Sequence[str] | None = None) -> int:
         options = vars(self.parser.parse_args(argv))
         try:
-            return reported(lambda: self._function(**options), self._stopped)
+            return reported(lambda: self._function(**options), self._stopped, self._failed or 1)
         except Misuse as error:
             self.parser.error(str(error))
 
 
 def command(
-    name: str, about: str, *options: Option, stopped: str = "Stopped."
+    name: str, about: str, *options: Option, stopped: str = "Stopped.", failed: int | None = None
 ) -> Callable[[Callable[..., int | None]], Command]:
     """Makes a command of a function; ``about`` is what its ``--help`` says of it."""
-    return lambda function: Command(function, name, about, options, stopped)
+    return lambda function: Command(function, name, about, options, stopped, failed)
 
 
-def reported(act: Callable[[], int | None], stopped: str = "Stopped.") -> int:
+def reported(act: Callable[[], int | None], stopped: str = "Stopped.", failed: int = 1) -> int:
     """Do something; what goes wrong in a known way is told in a sentence. Gives the exit status."""
     # SQLAlchemy finds fault with what nbgrader does at every new submission.
     warnings.filterwarnings("ignore", module=r"nbgrader\.")
@@ -91,7 +102,7 @@ def reported(act: Callable[[], int | None], stopped: str = "Stopped.") -> int:
         if isinstance(error, ImportError) and error.name != "autograder.sandbox":  # which says what it needs
             raise
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return failed
     except KeyboardInterrupt:
         print(stopped, file=sys.stderr)
         return 130

@@ -2,67 +2,65 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
-import json
 import sys
 from dataclasses import asdict
+from json import dumps
 from pathlib import Path
-from typing import NoReturn
 
-from .api import judge
-from .sources import Source, SourceError
+from ..command_line import CommandError, command, option
 
 STATUS = {"faster": 0, "as fast": 0, "slower": 1, "undecided": 2, "wrong": 3, "not run": 4}
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(STATUS["not run"], f"error: {message}\n")
+@command(
+    "race",
+    "Judge whether a function of NEW gives what that of OLD gives, and is fast enough. "
+    "Exit status: 0 fast enough, 1 not, 2 undecided, 3 wrong result, 4 not judged.",
+    option("new", metavar="NEW", help="the file with the answer; it runs in a sandbox"),
+    option("old", metavar="OLD", help="the file with the given version, and with the inputs"),
+    option("--at-least", type=float, required=True, metavar="RATIO", help="as in 1.5"),
+    option("--function", metavar="NAME", help="in both (default: the one that both define)"),
+    option("--inputs", default="inputs", metavar="NAME", help="in OLD (default: inputs)"),
+    option("--device", default="cpu", help="cpu (default) or cuda"),
+    option("--trusted", action="store_true", help="code of your own: without a sandbox"),
+    option("--json", action="store_true", help="print the whole verdict as JSON"),
+    failed=STATUS["not run"],
+)
+def main(
+    new: str,
+    old: str,
+    at_least: float,
+    function: str | None,
+    inputs: str,
+    device: str,
+    trusted: bool,
+    json: bool,
+) -> int:
+    from .api import judge
+    from .sources import SourceError
 
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="python -m autograder race",
-        description="Judge whether a function of NEW gives what that of OLD gives, and is fast enough. "
-        "Exit status: 0 fast enough, 1 not, 2 undecided, 3 wrong result, 4 not judged.",
-    )
-    parser.add_argument("new", metavar="NEW", help="the file with the answer; it runs in a sandbox")
-    parser.add_argument("old", metavar="OLD", help="the file with the given version, and with the inputs")
-    parser.add_argument("--at-least", type=float, required=True, metavar="RATIO", help="as in 1.5")
-    parser.add_argument("--function", metavar="NAME", help="in both (default: the one that both define)")
-    parser.add_argument("--inputs", default="inputs", metavar="NAME", help="in OLD (default: inputs)")
-    parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
-    parser.add_argument("--trusted", action="store_true", help="code of your own: without a sandbox")
-    parser.add_argument("--json", action="store_true", help="print the whole verdict as JSON")
-    return parser
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Judge, and print the verdict; the exit status says it, too."""
-    parser = _parser()
-    options = parser.parse_args(argv)
     try:
-        name = options.function or _in_both(options.new, options.old, options.inputs)
+        name = function or _in_both(new, old, inputs)
         verdict = judge(
-            f"{options.new}:{name}",
-            f"{options.old}:{name}",
-            f"{options.old}:{options.inputs}",
-            at_least=options.at_least,
-            device=options.device,
-            trusted=options.trusted,
+            f"{new}:{name}",
+            f"{old}:{name}",
+            f"{old}:{inputs}",
+            at_least=at_least,
+            device=device,
+            trusted=trusted,
             tell=lambda doing: _show(f"{doing} …"),
         )
-    except (TypeError, ValueError, OSError, SourceError) as error:
-        parser.error(str(error))
+    except (TypeError, ValueError, SourceError) as error:
+        raise CommandError(str(error)) from None
     finally:
         _show("")
-    if options.json:
-        print(json.dumps(asdict(verdict)))
+    if json:
+        print(dumps(asdict(verdict)))
     elif verdict.word != "not run":
         print(verdict)
     if verdict.word == "not run":
-        parser.error(verdict.why)
+        raise CommandError(verdict.why)
     return STATUS[verdict.word]
 
 
@@ -76,6 +74,8 @@ def _in_both(new: str, old: str, inputs: str) -> str:
 
 
 def _functions(path: str) -> set[str]:
+    from .sources import Source
+
     try:
         body = ast.parse(Source(Path(path), "").text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
