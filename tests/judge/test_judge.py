@@ -116,6 +116,13 @@ def test_inputs_are_the_generators_alone():
 # The command.
 
 
+def status(arguments: list[str]) -> object:
+    try:
+        return command.main(arguments)
+    except SystemExit as error:  # of argparse
+        return error.code
+
+
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
@@ -133,19 +140,17 @@ def test_inputs_are_the_generators_alone():
 def test_the_command_says_what_it_cannot_judge(arguments, sentence, files, capsys):
     (files / "empty.py").write_text("")
     (files / "broken.py").write_text("def sums(:")
-    with pytest.raises(SystemExit) as ended:
-        command.main(arguments)
+    assert status(arguments) == 4
     said = capsys.readouterr()
-    assert (ended.value.code, said.out, said.err.count("\n")) == (4, "", 1) and sentence in said.err
+    assert said.out == "" and sentence in said.err.splitlines()[-1]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is no sandbox elsewhere")
 def test_without_bubblewrap_nothing_runs(files, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(files))
-    with pytest.raises(SystemExit) as ended:
-        command.main(["new.py", "old.py", "--at-least", "2"])
+    assert status(["new.py", "old.py", "--at-least", "2"]) == 4
     said = capsys.readouterr().err
-    assert ended.value.code == 4 and "bubblewrap was not found." in said and "--trusted" in said
+    assert "bubblewrap was not found." in said and "--trusted" in said
 
 
 def test_the_plug_in_loads_next_to_nothing():
@@ -183,10 +188,7 @@ def test_what_is_said_after_one_launch(answer, inputs, status, sentence, files, 
         inputs,
         "--trusted",
     ]
-    try:
-        ended = command.main(line)
-    except SystemExit as error:
-        ended = error.code
+    ended = command.main(line)
     said = capsys.readouterr()
     assert ended == status and sentence in (said.err if status == 4 else said.out)
 
