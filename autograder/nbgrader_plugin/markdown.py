@@ -38,7 +38,7 @@ ATTRIBUTES = {
     "ol": {"start"},
     "details": {"open"},
     **{tag: {"class"} for tag in ("div", "pre", "code", "span")},
-    **{tag: {"colspan", "rowspan", "align", "style"} for tag in ("td", "th")},
+    **{tag: {"colspan", "rowspan", "align"} for tag in ("td", "th")},
 }
 VALUES = {
     "href": re.compile(r"(?:https?://|mailto:|#).*", re.IGNORECASE),
@@ -129,6 +129,10 @@ class _Renderer(IPythonRenderer):
         language = (info or "").split(maxsplit=1)[:1]
         return super().block_code(code, language[0] if set(language) & set(LANGUAGES.split()) else None)
 
+    def table_cell(self, text: str, align: str | None = None, head: bool = False) -> str:
+        tag = "th" if head else "td"
+        return f"<{tag}{f' align={align}' if align else ''}>{text}</{tag}>"
+
 
 def _clean(html: str) -> Markup:
     clean = nh3.clean(
@@ -137,7 +141,6 @@ def _clean(html: str) -> Markup:
         attributes=ATTRIBUTES,
         attribute_filter=_held,
         url_schemes={"http", "https", "mailto", "data"},
-        filter_style_properties={"text-align"},
         clean_content_tags=set(),  # of scripts and styles, the text stays
         link_rel=None,
     )
