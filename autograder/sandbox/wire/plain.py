@@ -59,7 +59,7 @@ def _dict(items: Iterable[Any]) -> dict[Any, Any]:
 
 
 # By the kind of a node; torch.Size is a tuple, too.
-_COLLECTIONS: dict[str, tuple[type, Callable[[Iterable[Any]], Any]]] = {
+_COLLECTIONS: dict[str, tuple[Any, Callable[[Iterable[Any]], Any]]] = {
     "list": (list, list),
     "size": (torch.Size, torch.Size),
     "tuple": (tuple, tuple),
