@@ -242,7 +242,7 @@ def any_of_the_schema() -> None:
 
 any_of_the_schema()
 PROBED = st.builds(messages.CountedCosts, operations=st.just({f"aten.{decode.PROBES[3]}": 1}))
-SEVERAL = st.builds(messages.SequenceNode, st.just("list"), st.lists(fitting(), max_size=3))
+SEVERAL = st.builds(messages.CollectionNode, st.just("list"), st.lists(fitting(), max_size=3))
 KINDS = (messages.Returned, messages.Found, messages.Raised, messages.CellShown)
 MESSAGES = st.one_of(
     *[st.from_type(kind) for kind in KINDS],

@@ -47,15 +47,13 @@ from ..sandbox.wire.channel import Channel, Malformed, pair
 from ..sandbox.wire.encode import Inputs
 from ..sandbox.wire.messages import (
     ArrayNode,
-    DictNode,
+    CollectionNode,
     Found,
     Hello,
     RaceCall,
     RaceInputs,
     RaceReady,
     Raised,
-    ScalarNode,
-    SequenceNode,
     TensorNode,
     Value,
     parse,
@@ -381,10 +379,6 @@ def _end(node: Value) -> int:
     match node:
         case TensorNode(buffer=place) | ArrayNode(buffer=place):
             return sum(place) if place else 0
-        case ScalarNode(value=array):
-            return _end(array)
-        case SequenceNode(items=items):
+        case CollectionNode(items=items):
             return max(map(_end, items), default=0)
-        case DictNode(items=items):
-            return max((_end(item) for pair in items for item in pair), default=0)
     return 0

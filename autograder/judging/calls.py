@@ -11,6 +11,8 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import torch
@@ -18,10 +20,18 @@ import torch
 from ..measuring.countdown import CoreTime, Countdown
 from .answer import FailedElsewhere
 
-CALL_SECONDS = 20.0
-# Of the processes that calls run in; grading puts its own here.
-core_time = CoreTime()
 _TORCH = os.path.dirname(torch.__file__) + os.sep
+
+
+@dataclass(frozen=True)
+class CallLimit:
+    """How long a call may take, and the time on cores of the processes that calls run in."""
+
+    seconds: float = 20.0
+    core_time: CoreTime = field(default_factory=CoreTime)
+
+
+call_limit = ContextVar("call_limit", default=CallLimit())  # noqa: B039 (it is frozen)
 
 
 class AnswerError(Exception):
@@ -58,7 +68,7 @@ def call(function: Callable[..., object], arguments: tuple[object, ...], said: l
     """``function(*arguments)``; warnings and text on stderr go to ``said``.
 
     Raises AnswerError: "not attempted" for NotImplementedError, "error" for anything else, and for a call
-    that takes longer than ``CALL_SECONDS``. What says that the GPU stopped is raised as it is.
+    that takes longer than the ``call_limit``. What says that the GPU stopped is raised as it is.
     """
     stream = io.StringIO()
     try:
@@ -71,7 +81,7 @@ def call(function: Callable[..., object], arguments: tuple[object, ...], said: l
         raise AnswerError("error", describe_error(error)) from error
     except _TookTooLong as error:
         raise AnswerError(
-            "error", f"did not return within {CALL_SECONDS:g} s. Is there an endless loop?"
+            "error", f"did not return within {call_limit.get().seconds:g} s. Is there an endless loop?"
         ) from error
     except Exception as error:
         if stopped_gpu(error):
@@ -88,7 +98,7 @@ class _TookTooLong(BaseException):
 
 @contextmanager
 def _time_limit() -> Iterator[None]:
-    """Raise _TookTooLong after CALL_SECONDS, in the main thread of a system with timers (not Windows).
+    """Raise _TookTooLong after the ``call_limit``, in the main thread of a system with timers (not Windows).
 
     What the call waits for a core of a busy machine is not its time.
     """
@@ -96,7 +106,8 @@ def _time_limit() -> Iterator[None]:
         yield
         return
 
-    countdown = Countdown(CALL_SECONDS, core_time)
+    limit = call_limit.get()
+    countdown = Countdown(limit.seconds, limit.core_time)
 
     def stop(number: int, frame: object) -> None:
         if left := countdown.left():
@@ -105,7 +116,7 @@ def _time_limit() -> Iterator[None]:
             raise _TookTooLong
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, limit.seconds)
     try:
         yield
     finally:

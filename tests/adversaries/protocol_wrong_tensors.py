@@ -25,8 +25,11 @@ kinds = [
     whole | {"device": "cuda", "buffer": [0, 252]},
     {"node": "array", "dtype": "O", "shape": [1], "buffer": [0, 8]},
     {"node": "array", "dtype": "(1000000,)f8", "shape": [1], "buffer": [0, 8]},
-    {"node": "setting", "kind": "memory_format", "name": "load"},
-    {"node": "complex", "real": 1, "imaginary": [1] * 5},
+    {"node": "array", "dtype": "<f4", "shape": [1], "storage": 0},
+    {"node": "plain", "kind": "memory_format", "data": b"load"},
+    {"node": "plain", "kind": "complex", "data": [1] * 5},
+    {"node": "plain", "kind": "integer", "data": b"f" * 200_000},
+    {"node": "collection", "kind": "dict", "items": [1, 2, 3]},
     {"node": "nonsense"},
 ]
 encode.Results.node = lambda self, value: random.choice(kinds)

@@ -15,7 +15,8 @@ import mmap
 import os
 import select
 
-from autograder.sandbox.answers.answer_process import Arguments, Found, ResultsInPlace
+from autograder.sandbox.answers.answer_process import Arguments, ResultsInPlace
+from autograder.sandbox.wire.messages import Found
 
 
 def total(x):

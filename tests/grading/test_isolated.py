@@ -349,8 +349,8 @@ def test_an_answer_that_is_no_answer_costs_its_points_only(box: Sandbox) -> None
         forged(dtype="load", buffer=[0, 8]),
         forged(shape=[1] * 65, strides=[1] * 65, buffer=[0, 4]),
         returned({"node": "array", "dtype": "|O8", "shape": [1], "buffer": [0, 0]}),
-        returned({"node": "setting", "kind": "dtype", "name": "load"}),
-        returned({"node": "integer", "digits": "no number"}),
+        returned({"node": "plain", "kind": "dtype", "data": b"load"}),
+        returned({"node": "plain", "kind": "integer", "data": b"no number"}),
         returned("right", costs={"operations": {}, "views": {}, "bytes": -5}),
     ]
     student, checks = lies(nonsense, unless="not hasattr(message, 'result')")
@@ -364,7 +364,7 @@ def test_a_message_without_its_schema_ends_that_process_and_costs_no_other_exerc
         "Expected `int | null`, got `str`": returned(1, graph="first"),
         "Expected `str`, got `int`": returned({"node": "tensor", "dtype": 3}),
         "Invalid value 'pickle'": returned({"node": "pickle", "v": "gASV"}),
-        "Expected `array`, got `int`": returned({"node": "sequence", "kind": "list", "items": 7}),
+        "Expected `array`, got `int`": returned({"node": "collection", "kind": "list", "items": 7}),
         "Invalid value 'Finished'": {"message": "Finished", "seconds": {}},
         "Object missing required field `message`": {},
         "Expected `object`, got `array`": [1, 2],

@@ -168,8 +168,9 @@ def test_an_answer_that_takes_too_long_to_be_timed_is_told_so(monkeypatch, capsy
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no timer signals")
-def test_an_answer_that_never_returns_is_stopped(monkeypatch, capsys):
-    monkeypatch.setattr(calls, "CALL_SECONDS", 0.2)
+def test_an_answer_that_never_returns_is_stopped(request, capsys):
+    before = calls.call_limit.set(calls.CallLimit(seconds=0.2))
+    request.addfinalizer(lambda: calls.call_limit.reset(before))
 
     def endless(values):
         while True:

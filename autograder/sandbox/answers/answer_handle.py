@@ -220,7 +220,7 @@ class AnswerHandle:
         Both raise Ended; TooLate where a fresh process is needed, and the time is not enough for it.
         """
         original = self.use(left)
-        if _threads(original.pid) != 1:
+        if linux.threads(original.pid) != 1:
             fresh = self._fresh(left)
             return lambda: fresh
         channel, other = pair()
@@ -258,9 +258,3 @@ def _run_cell(connection: Connection, source: str, left: Callable[[], float]) ->
         with suppress(Gone, Malformed, TooLate):
             connection.channel.receive(_GRACE_SECONDS)
         raise
-
-
-def _threads(pid: int) -> int | None:
-    with suppress(psutil.Error):
-        return psutil.Process(pid).num_threads()
-    return None

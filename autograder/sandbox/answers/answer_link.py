@@ -1,4 +1,4 @@
-"""What stands between the test cells and the process that runs a student's code.
+"""What stands between the test cells and the answer's process.
 
 The proxies (``proxies``) know nothing but this link.
 """
@@ -89,7 +89,7 @@ class TimeLeft:
 
 
 class AnswerLink:
-    """Asks the process that runs a student's code, within the time of a cell, and reads what it answers.
+    """Asks the answer's process, within the time of a cell, and reads what it answers.
 
     ``unusual`` are the words in the student's code for which an instructor looks at counted costs, and
     ``sharing`` those for which at what memory a result shares.
@@ -171,7 +171,7 @@ class AnswerLink:
             )
             cost = Costs(doubt=problem)
         elif self._unusual:
-            # The count is taken in the student's process, by means that such code can switch off.
+            # The count is taken in the answer's process, by means that such code can switch off.
             cost.doubt = _look(self._unusual, "its costs")
         if self._sharing:
             cost.sharing_doubt = _look(self._sharing, "what memory its result shares")

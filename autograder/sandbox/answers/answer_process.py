@@ -1,4 +1,4 @@
-"""The process that runs a student's code (or the given version), and answers the judge's requests.
+"""The answer's process: it runs a student's code (or the given version), and answers the judge's requests.
 
 Nothing that this process says is trusted: whoever owns the code in it owns the process. The judge checks
 values itself, takes times from the kernel, and reads every answer as data.
@@ -23,43 +23,14 @@ import numpy as np
 import torch
 
 from ...judging import calls
-from ...measuring.costs import count_in_threads, counting
+from ...measuring.costs import Costs, count_in_threads, counting
 from ..walls import linux
+from ..wire import messages
 from ..wire.arguments import Arguments
 from ..wire.changed_inputs import Watched
 from ..wire.channel import Channel, Frame, Gone
 from ..wire.decode import PROBES
 from ..wire.encode import Results, ResultsInPlace
-from ..wire.messages import (
-    MOST_WORDS,
-    Backward,
-    Call,
-    CellShown,
-    CountedCosts,
-    Display,
-    ErrorShown,
-    Fork,
-    Found,
-    Function,
-    Hello,
-    Look,
-    Message,
-    Missing,
-    PrepareRace,
-    RaceCall,
-    RaceInputs,
-    RaceReady,
-    Raised,
-    Request,
-    Returned,
-    RunCell,
-    Said,
-    Shown,
-    Stream,
-    TakeFiles,
-    Target,
-    parse,
-)
 from ..wire.outputs import Outputs
 from .cells import CellShell
 
@@ -99,6 +70,7 @@ class AnswerProcess:
         self.forks: list[int] = []
         # In a race:
         self.memory: mmap.mmap | None = None
+        self.arguments = Arguments(b"", [], self.objects)
         self.function: Callable[..., object] = no_function
         self.made: list[tuple[object, Results]] = []
         self.moving: list[torch.Tensor] = []
@@ -109,27 +81,27 @@ class AnswerProcess:
         while True:
             try:
                 frame = self.channel.receive()
-                request = parse(frame, Request)
+                request = messages.parse(frame, messages.Request)
                 getattr(self, _METHODS[type(request)])(request, frame)
             except KeyboardInterrupt:  # it came too late for the cell that it was meant for
                 continue
             except Gone:
                 return
 
-    def on_files(self, request: TakeFiles, frame: Frame) -> None:
+    def on_files(self, request: messages.TakeFiles, frame: Frame) -> None:
         """Put files beside the notebook."""
         for name, content in request.files.items():
             if folder := os.path.dirname(name):
                 os.makedirs(folder, exist_ok=True)
             with open(name, "wb") as file:
                 file.write(content)
-        self.channel.send(Hello())
+        self.channel.send(messages.Hello())
 
-    def on_cell(self, request: RunCell, frame: Frame) -> None:
+    def on_cell(self, request: messages.RunCell, frame: Frame) -> None:
         """Run a cell of the notebook."""
-        self.channel.send(CellShown(list(shown(self.shell.run(request.source)))))
+        self.channel.send(messages.CellShown(list(shown(self.shell.run(request.source)))))
 
-    def on_fork(self, request: Fork, frame: Frame) -> None:
+    def on_fork(self, request: messages.Fork, frame: Frame) -> None:
         """Copy this process; the copy serves the connection that came with the request."""
         (file,) = frame.files
         for pid in list(self.forks):
@@ -146,32 +118,33 @@ class AnswerProcess:
         self.forks = []
         self.channel = Channel(socket.socket(fileno=file))
         seed_anew()
-        self.channel.send(Hello())
+        self.channel.send(messages.Hello())
 
-    def on_look(self, request: Look, frame: Frame) -> None:
+    def on_look(self, request: messages.Look, frame: Frame) -> None:
         """Say what a name or an attribute stands for."""
-        if request.of is not None:
-            found = getattr(self.objects[request.of], request.name, _NOTHING)
+        target = request.target
+        if target.of is not None:
+            found = getattr(self.objects[target.of], str(target.name), _NOTHING)
         else:
-            found = self.shell.user_ns.get(request.name, _NOTHING)
+            found = self.shell.user_ns.get(target.name, _NOTHING)
         if found is _NOTHING:
-            self.channel.send(Missing())
+            self.channel.send(messages.Missing())
         elif callable(found):
-            self.channel.send(Function())
+            self.channel.send(messages.Function())
         else:
             results = Results([], self.keep)
-            self.channel.send(Found(results.node(found)), results.buffers)
+            self.channel.send(messages.Found(results.node(found)), results.buffers)
 
     def keep(self, value: object) -> int:
         """Hold an object that cannot travel; its number stands for it."""
         self.objects[len(self.objects)] = value
         return len(self.objects) - 1
 
-    def on_call(self, request: Call, frame: Frame) -> None:
+    def on_call(self, request: messages.Call, frame: Frame) -> None:
         """Call a function, an object or a method on the judge's inputs."""
         said: list[str] = []
         self.shell.outputs = Outputs(100_000)
-        reply: Message
+        reply: messages.Message
         buffers: list[memoryview] = []
         try:
             counted = graph = None
@@ -187,15 +160,7 @@ class AnswerProcess:
                     with counting(given, named) as cost:
                         probe(request.probe)
                         result = function(*given, **named)
-                    counted = CountedCosts(
-                        {name[:100]: number for name, number in cost.operations.items()},
-                        {name[:100]: number for name, number in cost.views.items()},
-                        cost.bytes,
-                        cost.peak_bytes,
-                        cost.copies,
-                        cost.transfers,
-                        cost.syncs,
-                    )
+                    counted = counted_costs(cost)
                 results = Results(arguments.storages, self.keep)
                 node = results.node(result)
                 changed = watched.changed(results)
@@ -204,17 +169,17 @@ class AnswerProcess:
                     self.graphs.append((results.differentiable, leaves))
                     graph = len(self.graphs) - 1
             buffers = results.buffers
-            reply = Returned(node, graph, counted, self.said(said), changed)
+            reply = messages.Returned(node, graph, counted, self.said(said), changed)
         except BaseException as error:
             reply, buffers = raised(error, self.said(said)), []
         self.channel.send(reply, buffers)
 
-    def said(self, lines: list[str]) -> Said:
+    def said(self, lines: list[str]) -> messages.Said:
         """What the call warned of, and what it printed."""
-        printed = [item for item in shown(self.shell.outputs.items) if isinstance(item, Stream)]
-        return Said(lines[:MOST_WARNINGS], printed)
+        printed = [item for item in shown(self.shell.outputs.items) if isinstance(item, messages.Stream)]
+        return messages.Said(lines[:MOST_WARNINGS], printed)
 
-    def target(self, target: Target) -> Any:
+    def target(self, target: messages.Target) -> Any:
         """The function that is to be called."""
         if target.of is None:
             return self.shell.user_ns[target.name]
@@ -225,7 +190,7 @@ class AnswerProcess:
             return functools.partial(protocol, found)
         return getattr(found, target.name)
 
-    def on_backward(self, request: Backward, frame: Frame) -> None:
+    def on_backward(self, request: messages.Backward, frame: Frame) -> None:
         """The gradients of the inputs of an earlier call, for given gradients of its results."""
         try:
             with mapped(frame) as memory:
@@ -242,13 +207,13 @@ class AnswerProcess:
                 )
                 answer = Results([], self.keep)
                 node = answer.node([None if gradient is None else gradient.detach() for gradient in found])
-            self.channel.send(Found(node), answer.buffers)
+            self.channel.send(messages.Found(node), answer.buffers)
         except BaseException as error:
             self.channel.send(raised(error))
 
     # A race: one call after the other, each of which the judge gives only when it has the last one's result.
 
-    def on_race(self, request: PrepareRace, frame: Frame) -> None:
+    def on_race(self, request: messages.PrepareRace, frame: Frame) -> None:
         """Before a race: map the memory that all inputs will be put into."""
         (file,) = frame.files
         self.memory = mmap.mmap(file, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
@@ -263,9 +228,9 @@ class AnswerProcess:
             # Where the free memory lies is the same in all copies of a process. Arrays that stay move it.
             sizes = [random.SystemRandom().randrange(1 << power) for power in range(6, 23)]
             self.moving = [torch.empty(size, dtype=torch.uint8) for size in sizes]
-        self.channel.send(RaceReady())
+        self.channel.send(messages.RaceReady())
 
-    def on_race_inputs(self, request: RaceInputs, frame: Frame) -> None:
+    def on_race_inputs(self, request: messages.RaceInputs, frame: Frame) -> None:
         """Make the inputs of a call ready, whose values are not there yet."""
         assert self.memory is not None  # on_race came first
         if not request.keep:
@@ -275,9 +240,9 @@ class AnswerProcess:
         if request.again and self.last is not None:
             with suppress(Exception):
                 self.function(*self.last)  # so that the caches hold its code
-        self.channel.send(RaceReady())
+        self.channel.send(messages.RaceReady())
 
-    def on_race_call(self, request: RaceCall, frame: Frame) -> None:
+    def on_race_call(self, request: messages.RaceCall, frame: Frame) -> None:
         """Do one call. Its result stays where it is, for the judge to read, until the next one."""
         try:
             given = [self.arguments.value(node) for node in request.args]
@@ -292,7 +257,7 @@ class AnswerProcess:
         except BaseException as error:
             self.channel.send(raised(error))
             return
-        self.channel.send(Found(node))
+        self.channel.send(messages.Found(node))
 
     @contextmanager
     def listening(self, said: list[str]) -> Iterator[None]:
@@ -306,15 +271,15 @@ class AnswerProcess:
 
 
 _METHODS = {
-    TakeFiles: "on_files",
-    RunCell: "on_cell",
-    Fork: "on_fork",
-    Look: "on_look",
-    Call: "on_call",
-    Backward: "on_backward",
-    PrepareRace: "on_race",
-    RaceInputs: "on_race_inputs",
-    RaceCall: "on_race_call",
+    messages.TakeFiles: "on_files",
+    messages.RunCell: "on_cell",
+    messages.Fork: "on_fork",
+    messages.Look: "on_look",
+    messages.Call: "on_call",
+    messages.Backward: "on_backward",
+    messages.PrepareRace: "on_race",
+    messages.RaceInputs: "on_race_inputs",
+    messages.RaceCall: "on_race_call",
 }
 
 
@@ -331,6 +296,14 @@ def probe(number: int) -> None:
     operation = _PROBES[number]
     with torch._C.DisableTorchFunction():  # it would only be slower
         operation(*[_PROBED] * len(operation._schema.arguments))
+
+
+def counted_costs(cost: Costs) -> messages.CountedCosts:
+    """What a call cost, as a message; the names in it are cut to the length that it takes."""
+    found = {name: getattr(cost, name) for name in messages.CountedCosts.__struct_fields__}
+    for kind in ("operations", "views"):
+        found[kind] = {name[:100]: number for name, number in found[kind].items()}
+    return messages.CountedCosts(**found)
 
 
 def no_function(*_: object) -> None:
@@ -350,19 +323,19 @@ def mapped(frame: Frame) -> Iterator[mmap.mmap | bytes]:
     yield memory
 
 
-def shown(items: list[dict[str, Any]]) -> Iterator[Shown]:
+def shown(items: list[dict[str, Any]]) -> Iterator[messages.Shown]:
     """A cell's outputs as messages: text and pictures; other forms of a display stay behind."""
     for item in items:
         match item["output_type"]:
             case "stream":
-                yield Stream(item["name"], text(item["text"]))
+                yield messages.Stream(item["name"], text(item["text"]))
             case "error":
                 lines = [text(line) for line in item["traceback"]]
-                yield ErrorShown(words(item["ename"]), text(item["evalue"]), lines)
+                yield messages.ErrorShown(words(item["ename"]), text(item["evalue"]), lines)
             case kind:
                 data = {name: text(value) for name, value in item["data"].items() if name in _SHOWN}
                 if data:
-                    yield Display(kind, data)
+                    yield messages.Display(kind, data)
 
 
 def text(value: object) -> str:
@@ -372,10 +345,10 @@ def text(value: object) -> str:
 
 def words(value: object) -> str:
     """The beginning of a text."""
-    return text(value)[:MOST_WORDS]
+    return text(value)[: messages.MOST_WORDS]
 
 
-def raised(error: BaseException, said: Said | None = None) -> Raised:
+def raised(error: BaseException, said: messages.Said | None = None) -> messages.Raised:
     """An error as plain data: the names of its class and those above it, and what the student should read."""
     message = "its message could not be read"
     with suppress(Exception):
@@ -386,4 +359,4 @@ def raised(error: BaseException, said: Said | None = None) -> Raised:
         told = calls.describe_error(error)
         by_torch = isinstance(error, NotImplementedError) and calls.raised_by_torch(error)
     types = [words(kind.__name__)[:80] for kind in type(error).__mro__][:50]
-    return Raised(types, message, words(told), by_torch, said or Said())
+    return messages.Raised(types, message, words(told), by_torch, said or messages.Said())

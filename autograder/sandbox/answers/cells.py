@@ -40,14 +40,7 @@ class _Stream(io.TextIOBase):
 
 class _Publisher(DisplayPublisher):
     def publish(
-        self,
-        data: dict[str, Any],
-        metadata: dict[str, Any] | None = None,
-        source: str = "",
-        *,
-        transient: dict[str, Any] | None = None,
-        update: bool = False,
-        **kwargs: Any,
+        self, data: dict[str, Any], metadata: dict[str, Any] | None = None, *_: Any, **__: Any
     ) -> None:
         self.shell.outputs.bundle("display_data", dict(data), dict(metadata or {}))
 

@@ -23,19 +23,8 @@ from types import FunctionType
 
 from ..answers.answer_handle import NUMBER
 from ..walls import linux, memory_cgroup, seccomp
+from ..wire import messages
 from ..wire.channel import Channel, Gone, over_file, pair
-from ..wire.messages import (
-    CheckMachine,
-    Hello,
-    Load,
-    Over,
-    Ready,
-    RunNotebook,
-    Spawn,
-    Spawned,
-    parse,
-    prepare,
-)
 
 # The first folder is the one for temporary files. In namespaces of its own, every submission has these to
 # itself.
@@ -53,7 +42,7 @@ def main() -> None:
     sys.path[:] = [folder for folder in sys.path if folder not in ("", os.getcwd())]
     import torch  # noqa: F401  now, while the grader finds out what else is needed
 
-    _load(parse(control.receive(), Load))
+    _load(messages.parse(control.receive(), messages.Load))
     linux.make_safe_to_fork()
     linux.set_dumpable(False)
     linux.adopt_orphans()
@@ -64,7 +53,7 @@ def main() -> None:
     # garbage would leave holes in these pages, for forks to write into.
     gc.freeze()
     gc.enable()
-    control.send(Ready(namespaces, filtered))
+    control.send(messages.Ready(namespaces, filtered))
     while True:
         try:
             # Look, but leave the message to the judge.
@@ -75,10 +64,10 @@ def main() -> None:
             return
         _submission(control, namespaces, filtered, used)
         with suppress(Gone):
-            control.send(Over())
+            control.send(messages.Over())
 
 
-def _load(first: Load) -> None:
+def _load(first: messages.Load) -> None:
     """Load what all forks need; what the first notebook needs, the next ones will need, too."""
     import numpy.random  # noqa: F401  numpy loads it at its first use, which would be in every fork
     import torch
@@ -97,7 +86,7 @@ def _load(first: Load) -> None:
         from tqdm import tqdm
 
         tqdm.monitor_interval = 0  # no thread beside a progress bar: a process with threads cannot be copied
-    prepare()
+    messages.prepare()
     shell = make_shell()
     for name in first.modules:
         with suppress(Exception):  # then the cell that needs it will say so
@@ -126,19 +115,31 @@ def _show_to_compiler() -> None:
                 hidden.__dynamo_disable = hidden  # what torch keeps there once it was loaded
 
 
-def _works(try_it: Callable[[], None]) -> bool:
-    """Whether this machine allows a child of this process to do something."""
+def _fork(life: Callable[[], object]) -> int:
+    """Start a copy of this process that does this and ends; its status is 1 where that raised."""
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            linux.set_dumpable(True)
-            try_it()
+            life()
             status = 0
-        except OSError as error:
-            print(f"not allowed here: {error}", file=sys.stderr)
-        os._exit(status)
-    return os.waitpid(pid, 0)[1] == 0
+        except Gone:
+            pass
+        except BaseException:
+            traceback.print_exc(limit=-20, file=sys.__stderr__)
+        finally:
+            os._exit(status)
+    return pid
+
+
+def _works(try_it: Callable[[], None]) -> bool:
+    """Whether this machine allows a child of this process to do something."""
+
+    def life() -> None:
+        linux.set_dumpable(True)
+        try_it()
+
+    return os.waitpid(_fork(life), 0)[1] == 0
 
 
 def _restrict() -> None:
@@ -150,32 +151,20 @@ def _restrict() -> None:
 def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -> None:
     """Fork a judge for the next message, start processes for it until it ends, and clean up after it."""
     requests, other = pair()
-    judge = os.fork()
-    if judge == 0:
-        status = 1
-        try:
-            requests.close()
-            _judge(control, Channel(other), used)
-            status = 0
-        except Gone:
-            pass
-        except BaseException:
-            traceback.print_exc(limit=-20, file=sys.__stderr__)
-        finally:
-            os._exit(status)
+    _fork(lambda: _judge(control, requests, Channel(other), used))
     other.close()
     started: list[int] = []
     while True:
         try:
             frame = requests.receive()
-            assignment = parse(frame, Spawn).assignment
+            assignment = messages.parse(frame, messages.Spawn).assignment
             to_process, to_judge = frame.files
             life = partial(_serve, assignment, to_process, filtered, used)
             pid = _spawn(life, to_judge, namespaces)
             started.append(pid)
             for file in frame.files:
                 os.close(file)
-            requests.send(Spawned(pid, namespaces))
+            requests.send(messages.Spawned(pid, namespaces))
         except Gone:
             break
     requests.close()
@@ -203,12 +192,14 @@ def _end_all() -> None:
             os.waitpid(-1, 0)
 
 
-def _judge(control: Channel, forkserver: Channel, used: int) -> None:
+def _judge(control: Channel, requests: Channel, forkserver: Channel, used: int) -> None:
+    """The life of a judge; ``requests`` is the fork server's end of the connection between them."""
+    requests.close()
     from ..racing.self_check import check_machine
     from .judge_process import JudgeProcess
 
-    work = parse(control.receive(), RunNotebook | CheckMachine)
-    if isinstance(work, CheckMachine):
+    work = messages.parse(control.receive(), messages.RunNotebook | messages.CheckMachine)
+    if isinstance(work, messages.CheckMachine):
         control.send(check_machine(forkserver, work.cores))
         return
     _go_to_folder_of(work.assignment)
@@ -222,23 +213,18 @@ def _spawn(life: Callable[[], None], to_judge: int, namespaces: bool) -> int:
     Over ``to_judge``, that one tells the judge what happens there.
     """
     if not namespaces:
-        pid = os.fork()
-        if pid == 0:
-            life()
-        return pid
+        return _fork(life)
     reading, writing = os.pipe()
-    mover = os.fork()
-    if mover == 0:
-        with suppress(BaseException):
-            linux.set_dumpable(True)
-            if CGROUP:
-                memory_cgroup.join(CGROUP)
-            linux.enter_namespaces(PRIVATE)
-            first = os.fork()
-            if first == 0:
-                _first(life, to_judge)
-            os.write(writing, str(first).encode())
-        os._exit(0)
+
+    def move() -> None:
+        linux.set_dumpable(True)
+        if CGROUP:
+            memory_cgroup.join(CGROUP)
+        linux.enter_namespaces(PRIVATE)
+        first = _fork(partial(_first, life, to_judge))
+        os.write(writing, str(first).encode())
+
+    mover = _fork(move)
     os.close(writing)
     os.waitpid(mover, 0)
     with os.fdopen(reading) as pipe:
@@ -250,46 +236,40 @@ def _first(life: Callable[[], None], to_judge: int) -> None:
 
     It ends with the process that runs the code, or when the judge goes away.
     """
-    with suppress(BaseException):
-        linux.set_dumpable(False)
-        linux.prepare_first_process()
-        main_child = os.fork()
-        if main_child == 0:
-            life()
-        linux.quiet_files(to_judge)
-        judge = socket.socket(fileno=to_judge)
-        while True:
-            if select.select([judge], [], [], 0.1)[0]:
-                if not judge.recv(1):
-                    break
-                judge.send(NUMBER.pack(linux.last_pid()))
-            while (ended := os.waitpid(-1, os.WNOHANG)[0]) not in (0, main_child):
-                pass
-            if ended == main_child:
-                break
-    os._exit(0)
+    linux.set_dumpable(False)
+    linux.prepare_first_process()
+    main_child = _fork(life)
+    linux.quiet_files(to_judge)
+    judge = socket.socket(fileno=to_judge)
+    while True:
+        if select.select([judge], [], [], 0.1)[0]:
+            if not judge.recv(1):
+                return
+            judge.send(NUMBER.pack(linux.last_pid()))
+        while (ended := os.waitpid(-1, os.WNOHANG)[0]) not in (0, main_child):
+            pass
+        if ended == main_child:
+            return
 
 
 def _serve(assignment: str, file: int, filtered: bool, used: int) -> None:
-    """The life of a process that runs a student's code, or the given version."""
-    with suppress(BaseException):
-        linux.quiet_files(file)
-        linux.set_dumpable(True)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        linux.drop_rights()
-        linux.limit_resources(used)
-        _go_to_folder_of(assignment)
-        sys.path.insert(0, "")  # as in a kernel: modules beside the notebook
-        from ..answers.answer_process import AnswerProcess
-        from ..answers.cells import CellShell
+    """The life of the answer's process, or of the given version's."""
+    linux.quiet_files(file)
+    linux.set_dumpable(True)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    linux.drop_rights()
+    linux.limit_resources(used)
+    _go_to_folder_of(assignment)
+    sys.path.insert(0, "")  # as in a kernel: modules beside the notebook
+    from ..answers.answer_process import AnswerProcess
+    from ..answers.cells import CellShell
 
-        CellShell.instance().open_files()
-        if filtered:
-            seccomp.restrict()
-        channel = over_file(file)
-        channel.send(Hello())
-        AnswerProcess(channel, CellShell.instance()).serve()
-    os._exit(0)
+    CellShell.instance().open_files()
+    if filtered:
+        seccomp.restrict()
+    channel = over_file(file)
+    channel.send(messages.Hello())
+    AnswerProcess(channel, CellShell.instance()).serve()
 
 
 def _go_to_folder_of(assignment: str) -> None:

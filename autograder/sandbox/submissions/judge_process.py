@@ -1,7 +1,7 @@
 """The process that judges one submission: it runs given cells and tests, and never the student's code.
 
-The student's cells run in a process of their own (``student``); tests reach what they defined through proxies
-(``proxies``). Where a test costs that process its life, a fresh one runs the cells so far again.
+The student's cells run in the answer's process (``answer_process``); tests reach what they defined through
+proxies (``proxies``). Where a test costs that process its life, a fresh one runs the cells so far again.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from ...judging import calls
+from ...judging.calls import CallLimit, call_limit
 from ...judging.outcome import MIME
 from ...measuring.selfcheck import TooNoisy
 from ...roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, defined_names
@@ -43,7 +44,6 @@ class JudgeProcess:
         self._control, self._forkserver, self._work = control, forkserver, work
         self._suspicious: list[str] = []
         self._time = TimeLeft(work.notebook_seconds)
-        calls.core_time = self._time.core_time
         files = {name: content for name, content in work.files.items() if content is not None}
         self._answer = AnswerHandle(forkserver, self._suspicious, work.assignment, files)
         self._given: AnswerHandle | None = None
@@ -56,17 +56,14 @@ class JudgeProcess:
         sharing = set(chain(*map(words_of_sharing, sources)))
         self._link = AnswerLink(self._answer, self._time, sorted(unusual), sorted(sharing))
         self._remarks = _left_out(work.files)
+        self._call_limit = CallLimit(core_time=self._time.core_time)
         if any("torch.compile" in source for source in sources):
-            calls.CALL_SECONDS = work.cell_seconds  # a first call may compile for half a minute
+            # A first call may compile for half a minute.
+            self._call_limit = replace(self._call_limit, seconds=work.cell_seconds)
             if not shutil.which("g++"):
                 self._remarks += _remark(NO_COMPILER)
         races = TimedRace(
-            self._answer,
-            self._given_process,
-            self._name_of,
-            self._time,
-            self._timing,
-            ERRORS[work.races],
+            self._answer, self._given_process, self._name_of, self._time, self._timing, ERRORS[work.races]
         )
         self._names = Names(self._link, races, released_names(work.cells))
         self._shell: CellShell = CellShell.instance()
@@ -78,6 +75,7 @@ class JudgeProcess:
 
     def run(self) -> None:
         """Run all cells, in their order."""
+        call_limit.set(self._call_limit)
         for cell in self._work.cells:
             if cell.role == "test" and self._work.only is not None and cell.index not in self._work.only:
                 continue
@@ -117,7 +115,7 @@ class JudgeProcess:
         return self._run_answer(cell)
 
     def _run_answer(self, cell: PlannedCell) -> list[dict[str, Any]]:
-        """A cell of the student's, in the student's process."""
+        """A cell of the student's, in the answer's process."""
         most = self._work.most_restarts
         if self._restarts > most:
             why = f"Not run: the Python process had to be started again {most} times before."

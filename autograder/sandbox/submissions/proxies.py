@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Collection
+from functools import partialmethod
 from typing import Any
 
 import torch
 from torch.utils._mode_utils import no_dispatch
 
 from ...judging.calls import AnswerError
-from ...judging.values import tensors
+from ...judging.values import change_tensors, tensors
 from ...measuring.costs import counted_now
 from ...measuring.duel import Verdict
 from ..answers.answer_link import AnswerLink
 from ..racing.timed_race import TimedRace
-from ..wire import decode
+from ..wire import decode, messages
 from ..wire.changed_inputs import take_over
 from ..wire.channel import Frame
 from ..wire.encode import Inputs
-from ..wire.messages import (
-    Backward,
-    Call,
-    ChangedInputs,
-    Found,
-    Function,
-    Look,
-    Missing,
-    ObjectNode,
-    Raised,
-    Returned,
-    SequenceNode,
-    Target,
-)
-from ..wire.shared_memory import SharedMemory
 
 
 class Proxy:
@@ -42,7 +28,7 @@ class Proxy:
     ``timed_race`` has the races of its submission.
     """
 
-    def __init__(self, link: AnswerLink, timed_race: TimedRace, target: Target) -> None:
+    def __init__(self, link: AnswerLink, timed_race: TimedRace, target: messages.Target) -> None:
         self._link, self._timed_race, self._target = link, timed_race, target
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
@@ -52,19 +38,13 @@ class Proxy:
         with no_dispatch(), torch._C.DisableTorchFunction():
             nodes = [inputs.node(value) for value in args]
             named = {name: inputs.node(value) for name, value in kwargs.items()}
-            request = Call(self._target, nodes, named, inputs.places(), probe)
-            if inputs.storages:
-                shared = SharedMemory(inputs.size)
-                try:
-                    inputs.fill(shared)
-                    reply, frame = link.ask(request, Returned | Raised, files=[shared.file])
-                    inputs.take_changes(shared)
-                finally:
-                    shared.close()
-            else:
-                reply, frame = link.ask(request, Returned | Raised)
+            request = messages.Call(self._target, nodes, named, inputs.places(), probe)
+            with inputs.shared() as shared:
+                files = [shared.file] if inputs.storages else []
+                reply, frame = link.ask(request, messages.Returned | messages.Raised, files=files)
+                inputs.take_changes(shared)
             link.pass_on(reply.said)
-            if isinstance(reply, Raised):
+            if isinstance(reply, messages.Raised):
                 raise decode.error(reply)
             result, reader = link.read(reply.result, frame, self._object, inputs.storages)
             if reply.changed is not None:
@@ -90,19 +70,21 @@ class Proxy:
         """As the protocol says. The sandbox has no other device than the CPU, and takes the time it needs."""
         return self._timed_race.duel(self._target, against, on, threshold=threshold, tolerance=tolerance)
 
-    def _take_over(self, given: list[Any], changed: ChangedInputs, frame: Frame, inputs: Inputs) -> None:
+    def _take_over(
+        self, given: list[Any], changed: messages.ChangedInputs, frame: Frame, inputs: Inputs
+    ) -> None:
         """What the call made of its inputs, besides their values."""
-        values = SequenceNode("list", [*changed.given, *changed.gradients])
+        values = messages.CollectionNode("list", [*changed.given, *changed.gradients])
         found, _ = self._link.read(values, frame, self._object, inputs.storages)
         now, gradients = found[: len(changed.given)], found[len(changed.given) :]
         if len(now) != len(given) or not len(tensors(now)) == len(changed.requiring) == len(gradients):
             raise AnswerError("error", "what became of the inputs cannot be read.")
         take_over(given, now, zip(changed.requiring, gradients, strict=True))
 
-    def _object(self, node: ObjectNode) -> ProxyObject:
+    def _object(self, node: messages.ObjectNode) -> ProxyObject:
         """What stands for an object that stays in the answer's process; its class has the same name."""
         kind: type[ProxyObject] = type(decode.class_name(node.type), (ProxyObject,), {})
-        return kind(self._link, self._timed_race, Target(of=node.number))
+        return kind(self._link, self._timed_race, messages.Target(of=node.number))
 
 
 class ProxyObject(Proxy):
@@ -111,36 +93,23 @@ class ProxyObject(Proxy):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        found = look_up(self._link, self._timed_race, Look(name, self._target.of))
+        found = look_up(self._link, self._timed_race, messages.Target(name, self._target.of))
         if isinstance(found, Proxy) and not isinstance(found, ProxyObject):
             self.__dict__[name] = found  # calls go by the name, so whatever bears it then is called
         return found
 
     def _method(self, name: str, *args: object) -> Any:
-        return Proxy(self._link, self._timed_race, Target(name, self._target.of))(*args)
+        return Proxy(self._link, self._timed_race, messages.Target(name, self._target.of))(*args)
 
     # Of a special name, the other process calls what Python calls for it (see ``answer_process.PROTOCOLS``).
 
-    def __len__(self) -> int:
-        return int(self._method("__len__"))
-
-    def __bool__(self) -> bool:
-        return bool(self._method("__bool__"))
-
-    def __contains__(self, item: object) -> bool:
-        return bool(self._method("__contains__", item))
-
-    def __getitem__(self, key: object) -> Any:
-        return self._method("__getitem__", key)
-
-    def __setitem__(self, key: object, value: object) -> None:
-        self._method("__setitem__", key, value)
-
-    def __iter__(self) -> Any:
-        return self._method("__iter__")
-
-    def __next__(self) -> Any:
-        return self._method("__next__")
+    __len__ = partialmethod(_method, "__len__")
+    __bool__ = partialmethod(_method, "__bool__")
+    __contains__ = partialmethod(_method, "__contains__")
+    __getitem__ = partialmethod(_method, "__getitem__")
+    __setitem__ = partialmethod(_method, "__setitem__")
+    __iter__ = partialmethod(_method, "__iter__")
+    __next__ = partialmethod(_method, "__next__")
 
 
 def number_of(value: object) -> int | None:
@@ -148,13 +117,13 @@ def number_of(value: object) -> int | None:
     return value._target.of if isinstance(value, ProxyObject) else None
 
 
-def look_up(link: AnswerLink, timed_race: TimedRace, look: Look) -> Any:
+def look_up(link: AnswerLink, timed_race: TimedRace, target: messages.Target) -> Any:
     """What a name or an attribute stands for in the answer's process. Raises AttributeError."""
-    reply, frame = link.ask(look, Missing | Function | Found)
-    if isinstance(reply, Missing):
-        raise AttributeError(f"there is no {look.name!r}")
-    proxy = Proxy(link, timed_race, Target(look.name, look.of))
-    if isinstance(reply, Function):
+    reply, frame = link.ask(messages.Look(target), messages.Missing | messages.Function | messages.Found)
+    if isinstance(reply, messages.Missing):
+        raise AttributeError(f"there is no {target.name!r}")
+    proxy = Proxy(link, timed_race, target)
+    if isinstance(reply, messages.Function):
         return proxy
     return link.read(reply.value, frame, proxy._object)[0]
 
@@ -173,7 +142,7 @@ class Names(dict[str, Any]):
         if name not in self._released:
             raise KeyError(name)
         try:
-            found = look_up(self._link, self._timed_race, Look(name))
+            found = look_up(self._link, self._timed_race, messages.Target(name))
         except AttributeError:
             raise KeyError(name) from None
         if isinstance(found, Proxy):
@@ -201,14 +170,10 @@ class _Step(torch.autograd.Function):
         inputs = Inputs(number_of)
         with no_dispatch():
             nodes = [inputs.node(None if g is None else g.detach()) for g in gradients]
-        shared = SharedMemory(inputs.size)
-        try:
-            inputs.fill(shared)
-            request = Backward(ctx.graph, nodes, inputs.places())
-            reply, frame = ctx.link.ask(request, Found | Raised, files=[shared.file])
-        finally:
-            shared.close()
-        if isinstance(reply, Raised):
+        request = messages.Backward(ctx.graph, nodes, inputs.places())
+        with inputs.shared() as shared:
+            reply, frame = ctx.link.ask(request, messages.Found | messages.Raised, files=[shared.file])
+        if isinstance(reply, messages.Raised):
             raise decode.error(reply)
         found, _ = ctx.link.read(reply.value, frame, lambda node: None)
         if not isinstance(found, list) or len(found) != ctx.number:
@@ -226,14 +191,5 @@ def _with_graph(
     """The result connected to the inputs that want gradients."""
     results = [differentiable[number] for number in sorted(differentiable)]
     connected = _Step.apply((link, graph, results), *inputs)
-    return _exchanged(result, {id(plain): step for plain, step in zip(results, connected, strict=True)})
-
-
-def _exchanged(value: Any, swap: dict[int, torch.Tensor]) -> Any:
-    if isinstance(value, torch.Tensor):
-        return swap.get(id(value), value)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_exchanged(item, swap) for item in value)
-    if isinstance(value, dict):
-        return {key: _exchanged(item, swap) for key, item in value.items()}
-    return value
+    steps = {id(plain): step for plain, step in zip(results, connected, strict=True)}
+    return change_tensors(result, lambda tensor: steps.get(id(tensor), tensor))

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Event, Lock
@@ -24,23 +24,8 @@ from ...measuring.countdown import CoreTime, Countdown
 from ...measuring.decide import Strays
 from ..racing.machine_lock import MachineLock
 from ..walls import bubblewrap, linux, memory_cgroup, proof
+from ..wire import messages
 from ..wire.channel import Channel, Gone, Malformed, TooLate, over_file
-from ..wire.messages import (
-    MOST_WORDS,
-    CellDone,
-    CheckMachine,
-    Finished,
-    Go,
-    Load,
-    MachineChecked,
-    Over,
-    PlannedCell,
-    Ready,
-    RunNotebook,
-    TimingDone,
-    WantTiming,
-    parse,
-)
 from .plan import imported_modules
 
 # Cores for a submission whose answers are checked; and for a race: both sides on one, the judge on the other.
@@ -165,7 +150,6 @@ class Sandbox:
         self.strays = Strays()
         self._bubblewrap = None if why else shutil.which("bwrap")
         self._account = None if self._bubblewrap else account
-        self._group: Path | None = None
         self.notice: str | None = None
         if self._bubblewrap and not memory_cgroup.delegated():
             self.notice = memory_cgroup.NO_CGROUP
@@ -178,7 +162,7 @@ class Sandbox:
         self._process: subprocess.Popen[bytes] | None = None
         self._said: IO[bytes] | None = None  # what the processes wrote on stderr: a file, which is never full
         self._control: Channel | None = None
-        self._temporary: str | None = None
+        self._to_close = ExitStack()  # what ``begin`` opened
 
     def __enter__(self) -> Sandbox:
         return self
@@ -188,7 +172,7 @@ class Sandbox:
 
     def run(
         self,
-        cells: list[PlannedCell],
+        cells: list[messages.PlannedCell],
         *,
         assignment: str,
         races: Races = "now",
@@ -206,13 +190,13 @@ class Sandbox:
         paths; of one that is None, the student is told that it was left out. ``tell`` hears what is done now.
         Raises SandboxError where no process can be started.
         """
-        work = RunNotebook(
+        work = messages.RunNotebook(
             cells, only, races, assignment, files or {}, cell_seconds, notebook_seconds, most_restarts
         )
         with self._busy:
             return self._run(work, tell)
 
-    def _run(self, work: RunNotebook, tell: Callable[[Step], None]) -> Executed:
+    def _run(self, work: messages.RunNotebook, tell: Callable[[Step], None]) -> Executed:
         start = time.monotonic()
         executed = Executed(
             sandboxed=bool(self._bubblewrap), sources={cell.index: cell.source for cell in work.cells}
@@ -233,9 +217,8 @@ class Sandbox:
             self._machine.release()
         if not finished:
             self.close()
-            executed.events.append(
-                {"cell": None, "what": "The judging process ended before its work was done."}
-            )
+            what = "The judging process ended before its work was done."
+            executed.events.append({"cell": None, "what": what})
         executed.seconds["total"] = time.monotonic() - start
         if self.noise and executed.seconds.get("races"):
             strays = {"strays": round(self.strays.share, 3), "signs_only": not self.strays.are_rare}
@@ -245,45 +228,47 @@ class Sandbox:
         return executed
 
     def _follow(
-        self, control: Channel, work: RunNotebook, executed: Executed, tell: Callable[[Step], None]
+        self, control: Channel, work: messages.RunNotebook, executed: Executed, tell: Callable[[Step], None]
     ) -> bool:
         """Have the judge work, and take what it says; whether it came to its end."""
         names = {cell.index: cell.grade_id for cell in work.cells}
-        control.send(work, seconds=self._within(ANSWER_SECONDS))
+        control.send(work, seconds=self._soon())
         countdown = Countdown(work.notebook_seconds + GRACE_SECONDS, self._core_time)
         meter = _Meter(CHECKING)
         tell(Step("running"))
         finished = False
-        kinds = CellDone | WantTiming | TimingDone | Finished | Over
+        kinds = (
+            messages.CellDone | messages.WantTiming | messages.TimingDone | messages.Finished | messages.Over
+        )
         while True:
             frame = control.receive(countdown.left)
-            said = parse(frame, kinds)
+            said = messages.parse(frame, kinds)
             match said:
-                case CellDone():
+                case messages.CellDone():
                     _take(executed, said, names[said.index])
                     tell(Step("running", said.index, meter.read()))
-                case WantTiming() | TimingDone():
+                case messages.WantTiming() | messages.TimingDone():
                     before = time.monotonic()
                     meter.hold(0)
                     tell(Step("waiting for cores"))
-                    if isinstance(said, TimingDone):
+                    if isinstance(said, messages.TimingDone):
                         self.strays.add(said.logs)
                         cores = self._machine.take(CHECKING)
                     else:
                         cores = self._machine.take(None if work.races == "again" else RACING)
                     countdown.put_off(time.monotonic() - before)
                     meter.hold(len(cores))
-                    tell(Step("racing" if isinstance(said, WantTiming) else "running"))
-                    go = Go(cores, self._noisy, self.strays.are_rare)
-                    control.send(go, seconds=self._within(ANSWER_SECONDS))
-                case Finished():
+                    tell(Step("racing" if isinstance(said, messages.WantTiming) else "running"))
+                    go = messages.Go(cores, self._noisy, self.strays.are_rare)
+                    control.send(go, seconds=self._soon())
+                case messages.Finished():
                     finished, executed.seconds = True, dict(said.seconds)
                 case _:
                     return finished
 
-    def _within(self, seconds: float) -> Callable[[], float]:
-        """What is left of so many seconds, which begin now; what waits for a busy machine has longer."""
-        return Countdown(seconds, self._core_time).left
+    def _soon(self) -> Callable[[], float]:
+        """What is left of ``ANSWER_SECONDS``, which begin now; what waits for a busy machine has longer."""
+        return Countdown(ANSWER_SECONDS, self._core_time).left
 
     def _members(self) -> list[int]:
         """The processes of this sandbox."""
@@ -304,9 +289,9 @@ class Sandbox:
         """Let the machine measure itself."""
         cores = self._machine.take()
         try:
-            control.send(CheckMachine(cores), seconds=self._within(ANSWER_SECONDS))
-            checked = parse(control.receive(self._within(ANSWER_SECONDS)), MachineChecked)
-            control.receive(self._within(ANSWER_SECONDS))  # that it is over
+            control.send(messages.CheckMachine(cores), seconds=self._soon())
+            checked = messages.parse(control.receive(self._soon()), messages.MachineChecked)
+            control.receive(self._soon())  # that it is over
         finally:
             self._machine.take(CHECKING)
         store.write(checked.limits_name, checked.limits)
@@ -323,17 +308,20 @@ class Sandbox:
         mine, other = socket.socketpair()
         command = [sys.executable, "-m", "autograder.sandbox.submissions.fork_server"]
         environment: dict[str, str] = {}
+        group = temporary = None
         if self._bubblewrap:
             if parent := memory_cgroup.delegated():
-                self._group = memory_cgroup.make(parent, f"answers-{os.getpid()}-{id(self)}")
-            command = [*bubblewrap.command(self._bubblewrap, self._group), *command]
+                group = memory_cgroup.make(parent, f"answers-{os.getpid()}-{id(self)}")
+                self._to_close.callback(_remove, group)
+            command = [*bubblewrap.command(self._bubblewrap, group), *command]
         else:
-            self._temporary = tempfile.mkdtemp(prefix="grading-")
+            temporary = tempfile.mkdtemp(prefix="grading-")
+            self._to_close.callback(shutil.rmtree, temporary, ignore_errors=True)
             if self._account is not None:
-                os.chown(self._temporary, self._account, self._account)
+                os.chown(temporary, self._account, self._account)
             data, cache = bubblewrap.data_folder(), os.environ.get("XDG_CACHE_HOME", "")
-            environment = bubblewrap.environment([self._temporary], str(data or ""), cache, namespaces=False)
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (for as long as they live)
+            environment = bubblewrap.environment([temporary], str(data or ""), cache, namespaces=False)
+        self._said = self._to_close.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (it is entered)
         with other:
             self._process = subprocess.Popen(
                 command,
@@ -341,14 +329,16 @@ class Sandbox:
                 stdout=subprocess.DEVNULL,
                 stderr=self._said,
                 env=environment,
-                cwd=self._temporary,
+                cwd=temporary,
                 user=self._account,
                 group=self._account,
                 extra_groups=None if self._account is None else [],
             )
+        self._to_close.callback(self._end, self._process)
         self._control, self._ready = over_file(mine.detach()), False
+        self._to_close.callback(self._control.close)
 
-    def _start(self, cells: list[PlannedCell]) -> Channel:
+    def _start(self, cells: list[messages.PlannedCell]) -> Channel:
         """Have a fork server that is ready; a new one loads what the given cells import."""
         if self._stopped.is_set():
             raise SandboxError("the sandbox was stopped.")
@@ -360,9 +350,11 @@ class Sandbox:
             try:
                 # Nothing of a test: what the fork server knows is in the memory of all answers' processes.
                 given = [cell.source for cell in cells if cell.role == "given"]
-                load = Load(imported_modules(given), given, any("meta" in source for source in given))
-                self._control.send(load, seconds=self._within(ANSWER_SECONDS))
-                ready = parse(self._control.receive(self._within(ANSWER_SECONDS)), Ready)
+                load = messages.Load(
+                    imported_modules(given), given, any("meta" in source for source in given)
+                )
+                self._control.send(load, seconds=self._soon())
+                ready = messages.parse(self._control.receive(self._soon()), messages.Ready)
             except (Gone, TooLate, Malformed):
                 self._process.kill()
                 self._process.wait()
@@ -378,7 +370,7 @@ class Sandbox:
     def _last_words(self) -> str:
         """The last line that the processes wrote on stderr."""
         assert self._said
-        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - MOST_WORDS))
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - messages.MOST_WORDS))
         said = self._said.read().decode(errors="replace").strip().splitlines()
         return said[-1] if said else "no reason given"
 
@@ -399,29 +391,23 @@ class Sandbox:
 
     def close(self) -> None:
         """End the fork server and everything that came from it."""
-        if self._control is not None:
-            self._control.close()
-            self._control = None
-        if self._process is not None:
-            if self._ready:
-                with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(2)
-            self._kill()
-            self._process.wait()
-            self._process = None
-        if self._said:
-            self._said.close()
-            self._said = None
-        if self._group:
-            with suppress(OSError):
-                self._group.rmdir()
-            self._group = None
-        if self._temporary:
-            shutil.rmtree(self._temporary, ignore_errors=True)
-            self._temporary = None
+        self._to_close.close()
+        self._control = self._process = None
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        if self._ready:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(2)
+        self._kill()
+        process.wait()
 
 
-def _take(executed: Executed, done: CellDone, name: str | None) -> None:
+def _remove(group: Path) -> None:
+    with suppress(OSError):
+        group.rmdir()
+
+
+def _take(executed: Executed, done: messages.CellDone, name: str | None) -> None:
     """What one cell showed."""
     executed.outputs[done.index] = done.outputs
     executed.events += [{"cell": name, "what": what} for what in done.events]

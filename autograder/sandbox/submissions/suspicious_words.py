@@ -76,9 +76,8 @@ def ways_inside(source: str) -> set[str]:
     functions: set[str] = set()
     modules = {"torch": "torch"}  # names → the modules that they come from
     assigned: set[str] = set()
-    innocent: set[int] = (
-        set()
-    )  # what gives a timer the names of the notebook: `Timer("f()", globals=globals())`
+    # What gives a timer the names of the notebook: `Timer("f()", globals=globals())`.
+    innocent: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             start = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
@@ -90,12 +89,9 @@ def ways_inside(source: str) -> set[str]:
             name = getattr(node.func, "id", "")
             if name != "globals" or id(node) not in innocent:
                 functions.add(name)
-    changed = {
-        name
-        for name in assigned
-        if modules.get(name.split(".")[0], "").split(".")[0] in WATCHING
-        and not name.startswith("torch.backends.")
-    }
+    of_whom = {name: modules.get(name.split(".")[0], "").split(".")[0] for name in assigned}
+    watching = {name for name, module in of_whom.items() if module in WATCHING}
+    changed = {name for name in watching if not name.startswith("torch.backends.")}
     functions |= set(_names(others))
     return (_words(source) & INSIDE) | (functions & INSIDE_AS_FUNCTIONS) | changed
 

@@ -114,15 +114,12 @@ def drop_rights() -> None:
 
 def address_space() -> int:
     """Bytes of address space of this process."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
+    return int(psutil.Process().memory_info().vms)
 
 
 def limit_memory(amount: int) -> None:
     """Bound the address space of this process and all that come from it, in bytes."""
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    amount = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (amount, amount))
+    _limit(resource.RLIMIT_AS, amount)
 
 
 def limit_resources(used: int) -> None:
@@ -131,15 +128,16 @@ def limit_resources(used: int) -> None:
     ``used`` is the address space of the fork server, in bytes.
     """
     limit_memory(used + MEMORY)
-    for kind, amount in (
-        (resource.RLIMIT_NOFILE, FILES),
-        (resource.RLIMIT_FSIZE, FILE),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_MEMLOCK, 1 << 20),
-    ):
-        _, hard = resource.getrlimit(kind)
-        amount = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
-        resource.setrlimit(kind, (amount, amount))
+    _limit(resource.RLIMIT_NOFILE, FILES)
+    _limit(resource.RLIMIT_FSIZE, FILE)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_MEMLOCK, 1 << 20)
+
+
+def _limit(kind: int, amount: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    amount = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
+    resource.setrlimit(kind, (amount, amount))
 
 
 def quiet_files(*keep: int) -> None:
@@ -224,11 +222,14 @@ def count_sockets(pid: int) -> int:
 
 def count_threads(pids: list[int]) -> int:
     """How many threads these processes have together."""
-    number = 0
-    for pid in pids:
-        with suppress(OSError):
-            number += len(os.listdir(f"/proc/{pid}/task"))
-    return number
+    return sum(map(threads, pids))
+
+
+def threads(pid: int) -> int:
+    """How many threads a process has; 0 when it is gone."""
+    with suppress(OSError):
+        return len(os.listdir(f"/proc/{pid}/task"))
+    return 0
 
 
 def alive(pid: int) -> bool:
@@ -261,8 +262,7 @@ def make_safe_to_fork() -> None:
     import torch  # here, and not where this module is loaded: that is before the fork server is set up
 
     torch.set_num_threads(1)
-    running = len(os.listdir("/proc/self/task"))
-    if running > 1:
+    if (running := threads(os.getpid())) > 1:
         raise RuntimeError(
             f"this process has {running} threads, so it cannot be forked safely. "
             "Set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1 before Python starts, and use no torch threads."

@@ -9,11 +9,12 @@ behind a file without a name can be queued in a socket, where nobody sees it.
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import os
 import platform
+import socket
 import struct
-from dataclasses import dataclass
 
 # Names with their numbers on x86-64 and, where there is one, on ARM64.
 _ALLOWED = """
@@ -66,11 +67,10 @@ _SET_ATTRIBUTE = ((188, 5), (189, 6), (190, 7))  # setxattr, lsetxattr, fsetxatt
 _SECCOMP = (317, 277)
 
 _NEW_NAMESPACES = 0x7E020000  # all CLONE_NEW… flags
-_UNIX, _INET, _INET6, _NETLINK, _ROUTE = 1, 2, 10, 16, 0
+_ROUTE = 0  # of netlink's protocols
 _TYPE_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _PR_SET_SECCOMP, _PR_SET_MM = 22, 35
 
-_EPERM, _ENOSYS, _NOT_SUPPORTED, _NO_FAMILY = 1, 38, 95, 97
 _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _LOAD, _EQUAL, _GREATER, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
@@ -80,15 +80,8 @@ _SET_MODE_FILTER, _SPEC_ALLOW = 1, 4
 Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, value
 
 
-@dataclass(frozen=True)
-class _Machine:
-    """A processor architecture: its number in filters, and its place in the tables above."""
-
-    audit: int
-    place: int
-
-
-_MACHINES = {"x86_64": _Machine(0xC000003E, 0), "aarch64": _Machine(0xC00000B7, 1)}
+# A processor architecture's number in filters, and its place in the tables above.
+_MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 
 
 class _Program(ctypes.Structure):
@@ -105,12 +98,11 @@ def restrict() -> None:
 
     It must not be able to get new rights (``linux.drop_rights``). Raises OSError where that is not possible.
     """
-    machine = _MACHINES[platform.machine()]
+    _, place = _MACHINES[platform.machine()]
     code = program(platform.machine())
     libc = ctypes.CDLL(None, use_errno=True)
     taken = _Program(len(code) // 8, code)
-    number = _SECCOMP[machine.place]
-    if libc.syscall(number, _SET_MODE_FILTER, _SPEC_ALLOW, ctypes.byref(taken)):
+    if libc.syscall(_SECCOMP[place], _SET_MODE_FILTER, _SPEC_ALLOW, ctypes.byref(taken)):
         error = ctypes.get_errno()
         raise OSError(error, f"seccomp: {os.strerror(error)}")
 
@@ -118,21 +110,21 @@ def restrict() -> None:
 @functools.cache
 def program(architecture: str) -> bytes:
     """The filter for an architecture, as the kernel takes it: instructions of eight bytes."""
-    machine = _MACHINES[architecture]
-    code: list[Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, machine.audit), _give(_KILL)]
-    code += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32), _refuse(_ENOSYS)]
+    audit, place = _MACHINES[architecture]
+    code: list[Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, audit), _give(_KILL)]
+    code += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32), _refuse(errno.ENOSYS)]
     for numbers, block in (
-        (_CLONE, [_argument(0), (_HAS_BITS, 0, 1, _NEW_NAMESPACES), _refuse(_EPERM), _give(_ALLOW)]),
-        (_SOCKET, [*_families(_UNIX, _INET, _INET6), *_routing_tables()]),
-        (_SOCKETPAIR, [*_families(_UNIX), _refuse(_NO_FAMILY)]),
+        (_CLONE, [_argument(0), (_HAS_BITS, 0, 1, _NEW_NAMESPACES), _refuse(errno.EPERM), _give(_ALLOW)]),
+        (_SOCKET, [*_families(socket.AF_UNIX, socket.AF_INET, socket.AF_INET6), *_routing_tables()]),
+        (_SOCKETPAIR, [*_families(socket.AF_UNIX), _refuse(errno.EAFNOSUPPORT)]),
         (_IOCTL, [_argument(1), *_but(*_TYPE_INTO_TERMINAL), _give(_ALLOW)]),
         (_PRCTL, [_argument(0), *_but(_PR_SET_SECCOMP, _PR_SET_MM), _give(_ALLOW)]),
-        *((numbers, [_refuse(_NOT_SUPPORTED)]) for numbers in _SET_ATTRIBUTE),
+        *((numbers, [_refuse(errno.EOPNOTSUPP)]) for numbers in _SET_ATTRIBUTE),
     ):
-        code += [(_EQUAL, 0, len(block), numbers[machine.place]), *block]
-    for first, last in _runs(sorted(_allowed(machine.place))):
+        code += [(_EQUAL, 0, len(block), numbers[place]), *block]
+    for first, last in _runs(sorted(_allowed(place))):
         code += [(_AT_LEAST, 0, 2, first), (_GREATER, 1, 0, last), _give(_ALLOW)]
-    code.append(_refuse(_ENOSYS))
+    code.append(_refuse(errno.ENOSYS))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 
@@ -155,22 +147,25 @@ def _runs(numbers: list[int]) -> list[tuple[int, int]]:
 
 def _families(*allowed: int) -> list[Instruction]:
     """Allow these families of sockets."""
-    tests = [((_EQUAL, 0, 1, family), _give(_ALLOW)) for family in allowed]
-    return [_argument(0), *(instruction for test in tests for instruction in test)]
+    return [_argument(0), *_each(allowed, _give(_ALLOW))]
 
 
 def _routing_tables() -> list[Instruction]:
     """Of netlink's sockets allow those that tell what network interfaces there are; refuse all others."""
     return [
-        (_EQUAL, 1, 0, _NETLINK), _refuse(_NO_FAMILY),
-        _argument(2), (_EQUAL, 0, 1, _ROUTE), _give(_ALLOW), _refuse(_NO_FAMILY),
+        (_EQUAL, 1, 0, socket.AF_NETLINK), _refuse(errno.EAFNOSUPPORT),
+        _argument(2), (_EQUAL, 0, 1, _ROUTE), _give(_ALLOW), _refuse(errno.EAFNOSUPPORT),
     ]  # fmt: skip
 
 
 def _but(*values: int) -> list[Instruction]:
     """Refuse these values of the argument that was loaded."""
-    tests = [((_EQUAL, 0, 1, value), _refuse(_EPERM)) for value in values]
-    return [instruction for test in tests for instruction in test]
+    return _each(values, _refuse(errno.EPERM))
+
+
+def _each(values: tuple[int, ...], action: Instruction) -> list[Instruction]:
+    """Do this where what was loaded is one of these values."""
+    return [instruction for value in values for instruction in ((_EQUAL, 0, 1, value), action)]
 
 
 def _argument(number: int) -> Instruction:

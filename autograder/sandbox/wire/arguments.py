@@ -12,22 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from .decode import setting
-from .encode import COLLECTIONS
-from .messages import (
-    BytesNode,
-    ComplexNode,
-    DictNode,
-    GivenArrayNode,
-    IntegerNode,
-    ObjectNode,
-    ReadyNode,
-    ScalarNode,
-    SequenceNode,
-    SettingNode,
-    TensorNode,
-    Value,
-)
+from . import messages
+from .plain import from_node
 
 _PLAIN = (float, int, bool, str, type(None))
 
@@ -52,37 +38,25 @@ class Arguments:
             for offset, size in places
         ]
 
-    def value(self, node: Value) -> Any:
+    def value(self, node: messages.Value) -> Any:
         """The value of a node."""
         if type(node) in _PLAIN:
             return node  # soon: there can be thousands of them, and a race waits
         match node:
-            case ReadyNode():
+            case messages.ReadyNode():
                 return self.ready[node.number]
-            case TensorNode():
+            case messages.TensorNode():
                 return self._tensor(node)
-            case GivenArrayNode():
+            case messages.ArrayNode():
                 return self._array(node)
-            case SequenceNode():
-                return COLLECTIONS[node.kind](self.value(item) for item in node.items)
-            case DictNode():
-                return {self.value(key): self.value(item) for key, item in node.items}
-            case ScalarNode(value=GivenArrayNode() as array):
-                return self._array(array)[()].copy()
-            case IntegerNode():
-                return int(node.digits, 16)
-            case BytesNode():
-                return node.data
-            case ComplexNode():
-                return complex(node.real, node.imaginary)
-            case SettingNode():
-                return setting(node)
-            case ObjectNode(number=int(number)):
+            case messages.CollectionNode() | messages.PlainNode():
+                return from_node(node, self.value)
+            case messages.ObjectNode(number=int(number)):
                 return self._objects[number]
             case _:
                 return node
 
-    def _array(self, node: GivenArrayNode) -> np.ndarray:
+    def _array(self, node: messages.ArrayNode) -> Any:
         made: np.ndarray = np.ndarray(
             tuple(node.shape),
             np.dtype(node.dtype),
@@ -91,9 +65,9 @@ class Arguments:
             tuple(node.strides),
         )
         made.flags.writeable = node.writeable
-        return made
+        return made[()].copy() if node.scalar else made
 
-    def _tensor(self, node: TensorNode) -> torch.Tensor:
+    def _tensor(self, node: messages.TensorNode) -> torch.Tensor:
         dtype = getattr(torch, node.dtype)
         if node.storage is None:
             made = torch.empty_strided(node.shape, node.strides, dtype=dtype, device=node.device)

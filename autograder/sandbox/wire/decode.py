@@ -14,44 +14,26 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
+from msgspec import structs
 
 from ...judging.answer import FailedElsewhere
 from ...measuring.costs import Costs
+from . import messages
 from .channel import MOST_BYTES, Malformed
-from .encode import COLLECTIONS, Storage, memory_order
-from .messages import (
-    MOST_NODES,
-    ArrayNode,
-    BytesNode,
-    ComplexNode,
-    CountedCosts,
-    DictNode,
-    Display,
-    IntegerNode,
-    ObjectNode,
-    Place,
-    Raised,
-    ScalarNode,
-    SequenceNode,
-    SettingNode,
-    Shown,
-    Stream,
-    TensorNode,
-    TensorsNode,
-    Value,
-)
+from .encode import Storage, memory_order
 from .outputs import Outputs
-
-if TYPE_CHECKING:
-    pass
+from .plain import from_node, named
 
 MOST_DEPTH = 50
 MOST_KEYS = 20_000  # of all dicts and sets in a message: keys can be made to collide
 MOST_OBJECTS = 20_000
+MOST_DIGITS = 100_000
+# By the kind of a collection: of how many items one is a key.
+KEYS = {"set": 1, "frozenset": 1, "dict": 2}
 # Operations of the judge's own, one of which is counted beside a call's: nobody else has a use for them.
 PROBES = [
     f"special_{name}"
@@ -64,13 +46,7 @@ PROBES = [
     )
 ]
 
-M = TypeVar("M")
-
 _ALL_PROBES = {f"aten.{name}" for name in PROBES}
-_DTYPES = {name: value for name, value in vars(torch).items() if isinstance(value, torch.dtype)}
-_MEMORY_FORMATS = {
-    name: value for name, value in vars(torch).items() if isinstance(value, torch.memory_format)
-}
 _NUMPY_DTYPE = re.compile(r"[<>|=]?[biufc]\d{1,2}")
 
 
@@ -89,7 +65,7 @@ class Reader:
         self,
         memory: bytearray | ProcessMemory,
         storages: Sequence[Storage],
-        make_object: Callable[[ObjectNode], object],
+        make_object: Callable[[messages.ObjectNode], object],
         device: str = "cpu",
     ) -> None:
         self._memory, self._storages, self._make_object = memory, storages, make_object
@@ -98,7 +74,7 @@ class Reader:
         self.aliases: set[int] = set()
         self.differentiable: dict[int, torch.Tensor] = {}
 
-    def value(self, node: Value) -> Any:
+    def value(self, node: messages.Value) -> Any:
         """The value of a node. Raises Malformed."""
         try:
             return self._value(node, 0)
@@ -107,35 +83,26 @@ class Reader:
         except Exception as error:  # numpy and torch raise many kinds
             raise Malformed(f"a value that cannot be read ({type(error).__name__})") from error
 
-    def _value(self, node: Value, depth: int) -> Any:
+    def _value(self, node: messages.Value, depth: int) -> Any:
         self._nodes += 1
-        if self._nodes > MOST_NODES or depth > MOST_DEPTH:
+        if self._nodes > messages.MOST_NODES or depth > MOST_DEPTH:
             raise Malformed("a result with too many or too deeply nested parts")
         match node:
-            case TensorNode():
+            case messages.TensorNode():
                 return self._tensor(node)
-            case TensorsNode():
-                return COLLECTIONS[node.kind](self._tensors(node))
-            case ArrayNode():
+            case messages.TensorsNode():
+                return (list if node.kind == "list" else tuple)(self._tensors(node))
+            case messages.ArrayNode():
                 return self._array(node)
-            case ScalarNode(value=ArrayNode() as array):
-                return self._array(array)[()]
-            case SequenceNode():
-                if node.kind == "set":
-                    self._count_keys(len(node.items))
-                return COLLECTIONS[node.kind](self._value(item, depth + 1) for item in node.items)
-            case DictNode():
-                self._count_keys(len(node.items))
-                return {self._value(key, depth + 1): self._value(item, depth + 1) for key, item in node.items}
-            case IntegerNode():
-                return int(node.digits, 16)
-            case BytesNode():
-                return node.data
-            case ComplexNode():
-                return complex(node.real, node.imaginary)
-            case SettingNode():
-                return setting(node)
-            case ObjectNode():
+            case messages.CollectionNode():
+                if node.kind in KEYS:
+                    self._count_keys(len(node.items) // KEYS[node.kind])
+                return from_node(node, lambda item: self._value(item, depth + 1))
+            case messages.PlainNode():
+                if len(node.data) > MOST_DIGITS and node.kind != "bytes":
+                    raise Malformed("a number or a name that is too long")
+                return from_node(node, self.value)
+            case messages.ObjectNode():
                 self._objects += 1
                 if self._objects > MOST_OBJECTS:
                     raise Malformed(f"a result with more than {MOST_OBJECTS} objects")
@@ -149,26 +116,29 @@ class Reader:
         if self._keys > MOST_KEYS:
             raise Malformed(f"a result with more than {MOST_KEYS} keys")
 
-    def _array(self, node: ArrayNode) -> np.ndarray:
+    def _array(self, node: messages.ArrayNode) -> Any:
         if not _NUMPY_DTYPE.fullmatch(node.dtype):
             raise Malformed("an array of an unknown type")
+        if node.buffer is None:
+            raise Malformed("an array without values")
         dtype = np.dtype(node.dtype)
         data = self._data(node.buffer, math.prod(node.shape) * dtype.itemsize)
-        return np.frombuffer(data, dtype).reshape(node.shape)
+        made = np.frombuffer(data, dtype).reshape(node.shape)
+        return made[()] if node.scalar else made
 
-    def _tensors(self, node: TensorsNode) -> Iterator[torch.Tensor]:
+    def _tensors(self, node: messages.TensorsNode) -> Iterator[torch.Tensor]:
         dtype = _dtype(node.dtype)
         if len(node.shapes) != len(node.starts):
             raise Malformed("tensors without an address")
         self._nodes += len(node.shapes)
-        if self._nodes > MOST_NODES:
+        if self._nodes > messages.MOST_NODES:
             raise Malformed("a result with too many parts")
         for shape, start in zip(node.shapes, node.starts, strict=True):
             size = math.prod(shape) * dtype.itemsize
             data = self._data((start, size), size)
             yield (torch.frombuffer(data, dtype=dtype) if size else torch.empty(0, dtype=dtype)).view(shape)
 
-    def _tensor(self, node: TensorNode) -> torch.Tensor:
+    def _tensor(self, node: messages.TensorNode) -> torch.Tensor:
         dtype, shape, strides = _dtype(node.dtype), node.shape, node.strides
         if len(shape) != len(strides):
             raise Malformed("a tensor whose strides do not fit its shape")
@@ -191,7 +161,7 @@ class Reader:
         return made
 
     def _own_memory(
-        self, buffer: Place | None, dtype: torch.dtype, shape: list[int], strides: list[int]
+        self, buffer: messages.Place | None, dtype: torch.dtype, shape: list[int], strides: list[int]
     ) -> torch.Tensor:
         if 0 in shape:
             return torch.empty_strided(shape, strides, dtype=dtype)
@@ -214,7 +184,7 @@ class Reader:
         made = torch.empty(extent, dtype=dtype).as_strided(sent, strides)
         return made.copy_(values).as_strided(shape, strides)
 
-    def _data(self, place: Place, size: int) -> memoryview:
+    def _data(self, place: messages.Place, size: int) -> memoryview:
         start, length = place
         self.bytes += size
         if length != size:
@@ -257,36 +227,25 @@ class ProcessMemory:
 
 
 def _dtype(name: str) -> torch.dtype:
-    if name not in _DTYPES:
-        raise Malformed("a tensor of an unknown dtype")
-    return _DTYPES[name]
+    found: torch.dtype = named(torch.dtype, name, "a tensor of an unknown dtype")
+    return found
 
 
-def setting(node: SettingNode) -> torch.dtype | torch.device | torch.memory_format:
-    """A torch dtype, device or memory format. Raises Malformed, or what torch raises for a device."""
-    if node.kind == "device":
-        return torch.device(node.name)
-    known: dict[str, Any] = _DTYPES if node.kind == "dtype" else _MEMORY_FORMATS
-    if node.name not in known:
-        raise Malformed(f"a {node.kind} that torch does not have")
-    return known[node.name]  # type: ignore[no-any-return]
-
-
-def outputs(shown: Sequence[Shown]) -> Outputs:
+def outputs(shown: Sequence[messages.Shown]) -> Outputs:
     """What a cell showed, in nbformat's form, and no more than a page can hold."""
     found = Outputs()
     for item in shown:
         match item:
-            case Stream():
+            case messages.Stream():
                 found.stream(item.name, item.text)
-            case Display():
+            case messages.Display():
                 found.bundle(item.kind, {str(name): value for name, value in item.data.items()})
             case _:
                 found.error(item.name, item.text, item.traceback)
     return found
 
 
-def error(raised: Raised) -> Exception:
+def error(raised: messages.Raised) -> Exception:
     """The exception that another process described: of the nearest class that Python itself has.
 
     Its cause says what the student should read.
@@ -304,25 +263,18 @@ def error(raised: Raised) -> Exception:
     return found
 
 
-def costs_without_probe(counted: CountedCosts | None, probe: int) -> Costs | None:
+def costs_without_probe(counted: messages.CountedCosts | None, probe: int) -> Costs | None:
     """Counted costs without the judge's probe of this number; None where it is not the only one there."""
     if counted is None:
         return None
     operations = Counter(counted.operations)
     if operations.pop(f"aten.{PROBES[probe]}", 0) != 1 or not operations.keys().isdisjoint(_ALL_PROBES):
         return None
-    return Costs(
-        operations,
-        Counter(counted.views),
-        counted.bytes - 4,
-        counted.peak_bytes,
-        counted.copies,
-        counted.transfers,
-        counted.syncs,
-    )
+    counts = structs.asdict(counted) | {"operations": operations, "views": Counter(counted.views)}
+    return Costs(**counts | {"bytes": counted.bytes - 4})
 
 
-def opaque(node: ObjectNode) -> object:
+def opaque(node: messages.ObjectNode) -> object:
     """What stands for a result that is no plain value."""
     return type(class_name(node.type), (), {})()
 

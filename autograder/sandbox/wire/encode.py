@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -13,34 +13,9 @@ import numpy as np
 import torch
 from numpy.lib import array_utils
 
-from .messages import (
-    ArrayNode,
-    BytesNode,
-    CollectionName,
-    ComplexNode,
-    DictNode,
-    GivenArrayNode,
-    IntegerNode,
-    ObjectNode,
-    ReadyNode,
-    ScalarNode,
-    SequenceNode,
-    SettingNode,
-    TensorNode,
-    TensorsNode,
-    Value,
-)
+from . import messages
+from .plain import to_node, torch_name
 from .shared_memory import SharedMemory
-
-# By the names that they have in messages; torch.Size is a tuple, too.
-COLLECTIONS: dict[CollectionName, type] = {
-    "list": list,
-    "size": torch.Size,
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-}
-
 
 FEW = 4  # tensors
 
@@ -62,33 +37,6 @@ class Storage:
         return torch.empty(0, dtype=torch.uint8).set_(self.owner)
 
 
-def simple_node(value: Any, node: Callable[[Any], Value]) -> Value:
-    """The node of a value that travels alike in both directions; ``node`` makes those of what is in it.
-
-    Raises TypeError for any other value.
-    """
-    if value is None or isinstance(value, (bool, float, str)):
-        return value
-    if isinstance(value, int):
-        return value if -(1 << 63) <= value < 1 << 63 else IntegerNode(hex(value))
-    if isinstance(value, dict):
-        return DictNode([(node(key), node(item)) for key, item in value.items()])
-    if isinstance(value, (list, tuple, set, frozenset)):
-        name = next(name for name, kind in COLLECTIONS.items() if isinstance(value, kind))
-        return SequenceNode(name, [node(item) for item in value])
-    if isinstance(value, (bytes, bytearray)):
-        return BytesNode(bytes(value))
-    if isinstance(value, complex):
-        return ComplexNode(value.real, value.imag)
-    if isinstance(value, torch.dtype):
-        return SettingNode("dtype", str(value).removeprefix("torch."))
-    if isinstance(value, torch.device):
-        return SettingNode("device", str(value))
-    if isinstance(value, torch.memory_format):
-        return SettingNode("memory_format", str(value).removeprefix("torch."))
-    raise TypeError(f"a value of type {type(value).__name__} cannot be sent to another process.")
-
-
 class Inputs:
     """Arguments made ready for a process that runs an answer: nodes, and the storages that they need.
 
@@ -98,7 +46,9 @@ class Inputs:
     """
 
     def __init__(
-        self, number_of: Callable[[object], int | None] = lambda value: None, ready: list[Value] | None = None
+        self,
+        number_of: Callable[[object], int | None] = lambda value: None,
+        ready: list[messages.Value] | None = None,
     ) -> None:
         self._ready = ready
         self.storages: list[Storage] = []
@@ -107,37 +57,38 @@ class Inputs:
         self._number_of = number_of
         self._known: dict[tuple[int, int], int] = {}
 
-    def node(self, value: Any) -> Value:
+    def node(self, value: Any) -> messages.Value:
         """The node of a value. Raises TypeError for what cannot travel."""
         if isinstance(value, torch.Tensor):
             return self._made_ready(self._tensor(value))
         if isinstance(value, np.ndarray):
             return self._made_ready(self._array(value))
         if isinstance(value, np.generic):
-            return ScalarNode(self._array(np.asarray(value)))
+            return self._array(np.asarray(value), scalar=True)
         if (number := self._number_of(value)) is not None:
-            return ObjectNode(number, type(value).__name__[:80])
-        return simple_node(value, self.node)
+            return messages.ObjectNode(number, type(value).__name__[:80])
+        return to_node(value, self.node)
 
-    def _made_ready(self, node: TensorNode | GivenArrayNode) -> Value:
+    def _made_ready(self, node: messages.TensorNode | messages.ArrayNode) -> messages.Value:
         if self._ready is None:
             return node
         self._ready.append(node)
-        return ReadyNode(len(self._ready) - 1)
+        return messages.ReadyNode(len(self._ready) - 1)
 
-    def _array(self, value: np.ndarray) -> GivenArrayNode:
+    def _array(self, value: np.ndarray, scalar: bool = False) -> messages.ArrayNode:
         low, high = array_utils.byte_bounds(value)
         start = value.__array_interface__["data"][0]
-        return GivenArrayNode(
+        return messages.ArrayNode(
             value.dtype.str,
             list(value.shape),
-            list(value.strides),
-            self._storage(low, high - low, None, value.flags.writeable),
-            start - low,
-            bool(value.flags.writeable),
+            scalar=scalar,
+            strides=list(value.strides),
+            storage=self._storage(low, high - low, None, value.flags.writeable),
+            offset=start - low,
+            writeable=bool(value.flags.writeable),
         )
 
-    def _tensor(self, tensor: torch.Tensor) -> TensorNode:
+    def _tensor(self, tensor: torch.Tensor) -> messages.TensorNode:
         grad = storage = None
         if tensor.requires_grad:
             grad = len(self.tensors)
@@ -145,12 +96,8 @@ class Inputs:
         if tensor.device.type == "cpu":
             memory = tensor.untyped_storage()
             storage = self._storage(memory.data_ptr(), memory.nbytes(), memory)
-        return TensorNode(
-            **_about(tensor),
-            grad=grad,
-            storage=storage,
-            offset=0 if storage is None else int(tensor.storage_offset()),
-        )
+        offset = 0 if storage is None else int(tensor.storage_offset())
+        return messages.TensorNode(*_about(tensor), grad, storage, offset)
 
     def _storage(
         self, start: int, size: int, owner: torch.UntypedStorage | None, writeable: bool = True
@@ -164,6 +111,16 @@ class Inputs:
     def places(self) -> list[tuple[int, int]]:
         """Offset and size of each storage in the shared memory, for the other side."""
         return [(storage.offset, len(storage.memory)) for storage in self.storages]
+
+    @contextmanager
+    def shared(self) -> Iterator[SharedMemory]:
+        """Memory for another process, with all storages in it."""
+        shared = SharedMemory(self.size)
+        try:
+            self.fill(shared)
+            yield shared
+        finally:
+            shared.close()
 
     def fill(self, shared: SharedMemory) -> None:
         """Copy all storages into the shared memory."""
@@ -187,12 +144,8 @@ class Inputs:
 
 class _Memory:
     def __init__(self, start: int, size: int) -> None:
-        self.__array_interface__ = {
-            "data": (start, False),
-            "shape": (size,),
-            "typestr": "|u1",
-            "version": 3,
-        }
+        about = {"data": (start, False), "shape": (size,), "typestr": "|u1", "version": 3}
+        self.__array_interface__ = about
 
 
 def memory_at(start: int, size: int) -> np.ndarray:
@@ -232,7 +185,7 @@ class Results:
             (base.data_ptr(), base.numel(), number) for number, base in enumerate(storages) if base.numel()
         ]
 
-    def node(self, value: Any) -> Value:
+    def node(self, value: Any) -> messages.Value:
         """The node of a result; what is no plain value stays here and gets a number."""
         if type(value) is float or type(value) is bool or value is None:
             return value  # soon: there can be thousands of them, and a race waits
@@ -244,36 +197,37 @@ class Results:
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
             return self._array(np.asarray(value))
         if isinstance(value, np.generic) and value.dtype.kind in "biufc":
-            return ScalarNode(self._array(np.asarray(value)))
+            return self._array(np.asarray(value), scalar=True)
         if type(value) is str:
             return value.encode("utf-8", "replace").decode()  # a lone surrogate is no text that can be sent
         if isinstance(value, (list, tuple, set, frozenset, dict)) or type(value) in _SIMPLE or value is None:
-            return simple_node(value, self.node)
+            return to_node(value, self.node)
         for kind, plain in _PLAIN.items():
             if isinstance(value, kind):  # an Enum, or a class of the student's own
                 return self.node(plain(value))
-        return ObjectNode(self._keep(value), type(value).__name__[:80])
+        return messages.ObjectNode(self._keep(value), type(value).__name__[:80])
 
-    def _array(self, value: np.ndarray) -> ArrayNode:
+    def _array(self, value: np.ndarray, scalar: bool = False) -> messages.ArrayNode:
         data = np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
-        return ArrayNode(value.dtype.str, list(value.shape), self._buffer(data))
+        return messages.ArrayNode(value.dtype.str, list(value.shape), self._buffer(data), scalar)
 
-    def _tensor(self, tensor: torch.Tensor) -> TensorNode:
-        about = _about(tensor)
-        grad = None
+    def _tensor(self, tensor: torch.Tensor) -> messages.TensorNode:
+        grad = storage = buffer = None
+        offset = 0
         if tensor.requires_grad:
             grad = len(self.differentiable)
             self.differentiable.append(tensor)
-        if tensor.device.type == "meta":
-            return TensorNode(**about, grad=grad)
-        data = tensor.detach() if tensor.requires_grad else tensor
-        if data.is_conj() or data.is_neg():
-            data = data.resolve_conj().resolve_neg()
-        if not data.numel():
-            return TensorNode(**about, grad=grad, buffer=self._buffer(memoryview(b"")))
-        if found := self._alias(data.data_ptr()):
-            return TensorNode(**about, grad=grad, storage=found[0], offset=found[1])
-        return TensorNode(**about, grad=grad, buffer=self._values(data))
+        if tensor.device.type != "meta":
+            data = tensor.detach() if tensor.requires_grad else tensor
+            if data.is_conj() or data.is_neg():
+                data = data.resolve_conj().resolve_neg()
+            if not data.numel():
+                buffer = self._buffer(memoryview(b""))
+            elif found := self._alias(data.data_ptr()):
+                storage, offset = found
+            else:
+                buffer = self._values(data)
+        return messages.TensorNode(*_about(tensor), grad, storage, offset, buffer)
 
     def _values(self, data: torch.Tensor) -> tuple[int, int]:
         """Where the values of a tensor are."""
@@ -299,7 +253,7 @@ class Results:
 class ResultsInPlace(Results):
     """A result whose values stay in this process's memory, where the judge reads them itself."""
 
-    def node(self, value: Any) -> Value:
+    def node(self, value: Any) -> messages.Value:
         """As above; many tensors of a kind are one node, because a race waits."""
         if type(value) in (list, tuple) and len(value) >= FEW and set(map(type, value)) == {torch.Tensor}:
             kinds = {(t.dtype, t.layout, t.is_cpu, t.requires_grad, t.is_conj(), t.is_neg()) for t in value}
@@ -309,7 +263,7 @@ class ResultsInPlace(Results):
                 if not any(self._alias(start) for start in starts):
                     kind: Literal["list", "tuple"] = "list" if type(value) is list else "tuple"
                     shapes = [list(t.shape) for t in value]
-                    return TensorsNode(kind, _dtype_name(value[0].dtype), shapes, starts)
+                    return messages.TensorsNode(kind, torch_name(value[0].dtype), shapes, starts)
         return super().node(value)
 
     def _values(self, data: torch.Tensor) -> tuple[int, int]:
@@ -322,11 +276,7 @@ class ResultsInPlace(Results):
         return np.frombuffer(data, np.uint8).__array_interface__["data"][0], len(data)
 
 
-_PLAIN: dict[type, Callable[[Any], Any]] = {
-    int: int.__int__,
-    float: float.__float__,
-    str: str.__str__,
-}
+_PLAIN: dict[type, Callable[[Any], Any]] = {int: int.__int__, float: float.__float__, str: str.__str__}
 _SIMPLE = (bool, int, float, bytes, complex, torch.dtype, torch.device, torch.memory_format)
 
 
@@ -350,15 +300,5 @@ def memory_order(strides: Collection[int]) -> list[int]:
     return sorted(range(len(strides)), key=lambda dim: -strides[dim])
 
 
-@cache
-def _dtype_name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _about(tensor: torch.Tensor) -> dict[str, Any]:
-    return {
-        "dtype": _dtype_name(tensor.dtype),
-        "device": str(tensor.device),
-        "shape": list(tensor.shape),
-        "strides": list(tensor.stride()),
-    }
+def _about(tensor: torch.Tensor) -> tuple[str, str, list[int], list[int]]:
+    return torch_name(tensor.dtype), str(tensor.device), list(tensor.shape), list(tensor.stride())

@@ -30,7 +30,6 @@ Sizes = Annotated[list[Size], Meta(max_length=64)]
 Count = Annotated[int, Meta(ge=0, lt=1 << 60)]
 Name = Annotated[str, Meta(max_length=100)]
 Words = Annotated[str, Meta(max_length=MOST_WORDS)]
-CollectionName = Literal["list", "size", "tuple", "set", "frozenset"]
 Place = tuple[Size, Size]  # where bytes start, and how many there are
 
 
@@ -69,68 +68,33 @@ class ReadyNode(Node, frozen=True, tag="ready"):
     number: Size
 
 
-class GivenArrayNode(Node, frozen=True, tag="given array"):
-    """A NumPy array over one of the inputs' storages; strides and offset in bytes."""
-
-    dtype: Name
-    shape: Sizes
-    strides: list[int]
-    storage: Size
-    offset: Size
-    writeable: bool
-
-
 class ArrayNode(Node, frozen=True, tag="array"):
-    """A NumPy array whose values are in ``buffer``, in C order."""
+    """A NumPy array, or a number of NumPy's (``scalar``). Its values are in ``buffer``, in C order (results),
+    or in one of the inputs' storages, with strides and offset in bytes (inputs).
+    """
 
     dtype: Name
     shape: Sizes
-    buffer: Place
+    buffer: Place | None = None
+    scalar: bool = False
+    strides: list[int] = []
+    storage: int = 0
+    offset: int = 0
+    writeable: bool = True
 
 
-class ScalarNode(Node, frozen=True, tag="scalar"):
-    """A NumPy number, as an array without dimensions."""
+class PlainNode(Node, frozen=True, tag="plain"):
+    """A value that is written as bytes (see ``plain``)."""
 
-    value: ArrayNode | GivenArrayNode
-
-
-class IntegerNode(Node, frozen=True, tag="integer"):
-    """An integer of more than 64 bits, in hexadecimal."""
-
-    digits: Annotated[str, Meta(max_length=100_000)]
-
-
-class BytesNode(Node, frozen=True, tag="bytes"):
-    """Bytes: the encoding takes them for text, where both are allowed."""
-
+    kind: Literal["integer", "bytes", "complex", "dtype", "device", "memory_format"]
     data: bytes
 
 
-class ComplexNode(Node, frozen=True, tag="complex"):
-    """A complex number."""
+class CollectionNode(Node, frozen=True, tag="collection"):
+    """Values in a list, a torch.Size or another tuple, a set or frozenset; in a dict, each after its key."""
 
-    real: float
-    imaginary: float
-
-
-class SettingNode(Node, frozen=True, tag="setting"):
-    """A torch dtype, device or memory format."""
-
-    kind: Literal["dtype", "device", "memory_format"]
-    name: Name
-
-
-class SequenceNode(Node, frozen=True, tag="sequence"):
-    """A list, a torch.Size or another tuple, a set or frozenset."""
-
-    kind: CollectionName
+    kind: Literal["list", "size", "tuple", "set", "frozenset", "dict"]
     items: Annotated[list[Value], Meta(max_length=MOST_NODES)]
-
-
-class DictNode(Node, frozen=True, tag="dict"):
-    """A dict."""
-
-    items: Annotated[list[tuple[Value, Value]], Meta(max_length=MOST_NODES)]
 
 
 class ObjectNode(Node, frozen=True, tag="object"):
@@ -148,15 +112,9 @@ Value: TypeAlias = (
     | TensorNode
     | TensorsNode
     | ReadyNode
-    | GivenArrayNode
     | ArrayNode
-    | ScalarNode
-    | IntegerNode
-    | BytesNode
-    | ComplexNode
-    | SettingNode
-    | SequenceNode
-    | DictNode
+    | PlainNode
+    | CollectionNode
     | ObjectNode
     | None
 )
@@ -185,18 +143,17 @@ class Fork(Message, frozen=True):
     """Copy yourself; the copy serves the connection whose end comes with the message."""
 
 
-class Look(Message, frozen=True):
-    """What does a name stand for, or an attribute of an object that you keep?"""
-
-    name: str
-    of: int | None = None
-
-
 class Target(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is called: a name of the notebook, an object that is kept (``of``), or a method of one (both)."""
+    """A name of the notebook, an object that is kept (``of``), or an attribute of one (both)."""
 
     name: str | None = None
     of: int | None = None
+
+
+class Look(Message, frozen=True):
+    """What does a name stand for, or an attribute?"""
+
+    target: Target
 
 
 class Call(Message, frozen=True):

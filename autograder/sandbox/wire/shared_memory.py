@@ -8,9 +8,6 @@ import os
 
 import numpy as np
 
-_SEALS = 0x0002 | 0x0004 | 0x0001  # fcntl.h: no shrinking, no growing, no further seals
-_ADD_SEALS = 1033
-
 
 class SharedMemory:
     """``size`` bytes that another process can map, too: ``file`` is passed to it.
@@ -22,7 +19,7 @@ class SharedMemory:
         self.size = max(size, 1)
         self.file = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.file, self.size)
-        fcntl.fcntl(self.file, _ADD_SEALS, _SEALS)
+        fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self.bytes = np.frombuffer(mmap.mmap(self.file, self.size), dtype=np.uint8)
 
     def close(self) -> None:
