@@ -20,8 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from autograder.measuring.decide import decide
-from autograder.sandbox.racing.launches import PAIRS
-from autograder.sandbox.racing.side import MOST_LAUNCHES
+from autograder.sandbox.racing.launches import MOST_LAUNCHES, PAIRS
 from autograder.sandbox.racing.timed_race import ERRORS
 
 OUTPUT = Path(__file__).resolve().parents[1] / "data" / "side_by_side.json"

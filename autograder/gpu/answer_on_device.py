@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -34,7 +36,7 @@ from ..sandbox.wire.messages import (
 )
 from . import device_memory
 
-SPIN_SECONDS = 2e-3  # that both wait without giving up the processor: to get it back takes long
+SPIN_SECONDS = 2e-3
 
 
 class Begin(Message, frozen=True):
@@ -47,6 +49,13 @@ class Begin(Message, frozen=True):
     name: str
     size: int
     ticket: bytes
+
+
+def spin(channel: Channel) -> None:
+    """Wait a little for a message without giving up the processor: to get it back takes long."""
+    end = time.monotonic() + SPIN_SECONDS
+    while not select.select([channel.socket], [], [], 0)[0] and time.monotonic() < end:
+        pass
 
 
 def synchronize(device: str) -> None:
@@ -110,7 +119,7 @@ class _Answer:
     def serve(self) -> None:
         """Answer until the judge goes away."""
         while True:
-            self._channel.spin(SPIN_SECONDS)
+            spin(self._channel)
             request = parse(self._channel.receive(), RaceInputs | RaceCall)
             try:
                 if isinstance(request, RaceInputs):

@@ -10,7 +10,7 @@ Inputs are handed over one call at a time, so nothing is gained by computing sev
 does nothing takes that way is measured beside the others, and taken off; it also bounds what can be gained by
 a faster reply, so it must be small beside the given version: short calls are not judged.
 
-The unit of evidence is the launch, as on the CPU (``sandbox.racing.launches``): fresh processes, which turn
+The unit of evidence is the launch, as on the CPU (``sandbox.racing.timed_race``): fresh processes, which turn
 about, and one ratio.
 """
 
@@ -19,31 +19,31 @@ from __future__ import annotations
 import glob
 import math
 import os
+import random
 import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import median
-from typing import NoReturn, TypeVar, Union
+from typing import Any, TypeVar, Union
 
 import torch
 
 from ..judging.calls import AnswerError
-from ..judging.values import change_tensors
+from ..judging.values import change_tensors, difference
 from ..measuring.clocks import flush_cache, threads
-from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs
-from ..sandbox.racing.launches import Done, GivenInputs, Launches, Restless, Result, told
-from ..sandbox.racing.undisturbed import SIDES, Launch
+from ..measuring.decide import decide
+from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, log_ratios, ratio_of_logs
 from ..sandbox.walls import linux
 from ..sandbox.wire import decode
-from ..sandbox.wire.channel import Channel, Malformed, pair
+from ..sandbox.wire.channel import Channel, Gone, Malformed, TooLate, pair
 from ..sandbox.wire.encode import Inputs
 from ..sandbox.wire.messages import (
     ArrayNode,
@@ -59,12 +59,13 @@ from ..sandbox.wire.messages import (
     parse,
 )
 from . import answer_on_device, device_memory
-from .answer_on_device import SPIN_SECONDS, Begin, synchronize
+from .answer_on_device import Begin, spin, synchronize
 
 ERROR = 1e-3  # the probability of each kind of wrong verdict, at most
 MOST_BYTES = 128 << 20  # of inputs, and of results
 PICKS = 256  # values of a result that stop the clock
-FIRST_PAIRS = 3  # of calls of the given version, which tell how many make a block
+PAIRS = 3  # of a launch
+FIRST_CALLS = 5  # of a launch, which are not timed
 BLOCK_SECONDS = 0.02  # of the given version's calls, at least
 FEWEST_CALLS, MOST_CALLS = 3, 30
 MOST_LAUNCHES = 40
@@ -73,6 +74,8 @@ START_SECONDS, CALL_SECONDS = 120.0, 10.0
 FEWEST_TIMES = 10
 SHORTEST = 1e-6  # seconds that count for a call at least
 SLOWER, LOOKS, FEW = 1.5, 5, 3  # what shows work beside the calls; looks at it; launches that may show it
+
+SIDES = ("slow", "fast")  # the given version, and the answer
 
 M = TypeVar("M")
 
@@ -104,70 +107,146 @@ def judge_on_device(
     with ExitStack() as stack, threads(1):  # helpers of torch's would take the core that a side runs on
         works, apart = {"slow": given, "fast": answer}, isolation(device)
         sides = {name: stack.enter_context(_Side(name, works[name], device, apart)) for name in SIDES}
-        both = _Sides(sides, device)
-        return Launches(both, lambda: _made(on, device), threshold, tolerance).verdict(ERROR)
+        launches = _Launches(sides, on, threshold, tolerance, device)
+        decision = decide(launches.ratios(), ERROR)
+    logs = [math.log(ratio * threshold) for ratio in decision.ratios]
+    return Verdict(
+        decision.word,
+        ratio_of_logs(logs),
+        threshold,
+        launches.seconds,
+        "wall",
+        logs,
+        launches.restless,
+        signs_only=True,
+    )
 
 
-def _made(on: Callable[[torch.Generator, str], object], device: str) -> tuple:
-    """The inputs of one call, in the judge's memory, from where they are copied to either side."""
-    made = fresh_inputs(on, secrets.randbits(63), device)
-    return change_tensors(made, lambda tensor: tensor.detach().cpu().requires_grad_(tensor.requires_grad))
+class _Restless(Exception):
+    """Something worked on the device beside the calls."""
 
 
-class _Sides:
-    """Both sides of a race on a device."""
+@dataclass
+class _Result:
+    value: Any
+    seconds: float
+    changed_input: bool
 
-    clock, most_restless, thrown_away = "wall", FEW, 0
 
-    def __init__(self, sides: Mapping[str, _Side], device: str) -> None:
-        self._sides, self._device = sides, device
-        self.most_launches = MOST_LAUNCHES
-        self.calls: dict[str, int] = {}
+class _GivenInputs:
+    """The inputs of one call: on the device, ready to be copied to either side."""
 
-    def plan(self, inputs: GivenInputs, other: GivenInputs, making: float) -> None:
+    def __init__(self, values: tuple, device: str) -> None:
+        tensors: list[Value] = []
+        values = change_tensors(
+            values, lambda tensor: tensor.detach().cpu().requires_grad_(tensor.requires_grad)
+        )
+        self.inputs = Inputs(ready=tensors)
+        self.nodes = [self.inputs.node(value) for value in values]
+        self.tensors = tensors
+        if self.inputs.size > MOST_BYTES:
+            raise ValueError(f"the inputs of a call have more than {MOST_BYTES >> 20} MiB.")
+        flat = torch.zeros(self.inputs.size, dtype=torch.uint8)
+        for storage in self.inputs.storages:
+            if storage.owner is None:
+                raise TypeError("the inputs of a race on a device are tensors and plain values.")
+            flat[storage.offset : storage.offset + len(storage.memory)] = storage.tensor
+        self.bytes = flat.to(device)
+
+
+class _Launches:
+    """Launches of both sides; ``seconds`` per call of each, a figure a pair. ``restless`` do not count."""
+
+    def __init__(
+        self,
+        sides: Mapping[str, _Side],
+        on: Callable[[torch.Generator, str], object],
+        threshold: float,
+        tolerance: float | None,
+        device: str,
+    ) -> None:
+        self._sides, self._on, self._threshold = sides, on, threshold
+        self._tolerance, self._device = tolerance, device
+        self._calls = 0
+        self.restless = 0
+        self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
+
+    def ratios(self) -> Iterator[float]:
+        """For each launch how many times as fast the answer is, over the threshold."""
+        first, second = self._inputs(), self._inputs()
+        if torch.equal(first.bytes, second.bytes):
+            raise ValueError("`on` makes the same inputs each time: an answer could keep its results.")
+        for _ in range(MOST_LAUNCHES):
+            try:
+                pairs = self._launch()
+            except _Restless:
+                self.restless += 1
+                if self.restless > FEW:
+                    why = "not timed, because something works on the device beside the calls."
+                    raise AnswerError("failed", why) from None
+                continue
+            finally:
+                for side in self._sides.values():
+                    side.end()
+            for name in SIDES:
+                self.seconds[name] += [pair[name] for pair in pairs]
+            logs = log_ratios([pair["slow"] for pair in pairs], [pair["fast"] for pair in pairs])
+            yield math.exp(median(logs)) / self._threshold
+
+    def _launch(self) -> list[dict[str, float]]:
+        """Seconds per call of each side, for each pair of blocks."""
+        alone = _flush_seconds(self._device)
+
+        def quiet() -> None:
+            if _flush_seconds(self._device) > SLOWER * alone:
+                raise _Restless
+
+        for side in self._shuffled():
+            side.begin()
+        for side in self._sides.values():
+            side.await_ready()
+        pairs = []
+        for warm_up in (True,) + (False,) * PAIRS:
+            inputs = [self._inputs() for _ in range(FIRST_CALLS if warm_up else 1 + self._calls)]
+            done: dict[str, list[_Result]] = {}
+            for side in self._shuffled():
+                quiet()
+                done[side.name], idle = side.run(inputs)
+                if side.name == "slow":
+                    waited = idle
+            quiet()
+            self._compare(done)
+            if warm_up:
+                if not self._calls:
+                    self._plan(min(result.seconds for result in done["slow"]), min(waited))
+                continue
+            taken = {name: median(result.seconds for result in done[name][1:]) for name in SIDES}
+            pairs.append({name: max(taken[name] - median(waited[1:]), SHORTEST) for name in SIDES})
+        return pairs
+
+    def _plan(self, seconds: float, idle: float) -> None:
         """How many calls make a block. Raises DuelError where a call is too short."""
-        slow = self._sides["slow"]
-        try:
-            slow.begin()
-            slow.await_ready()
-            done = slow.run([inputs, other] * FIRST_PAIRS)
-        finally:
-            slow.end()
-        idle = min(done.ways)
-        work = min(result.seconds for result in done.results[1:]) - idle
+        work = seconds - idle
         if work < FEWEST_TIMES * idle:
             raise DuelError(
                 f"'slow' takes {1e6 * max(work, 0):.0f} µs a call, too little to be judged here: "
                 f"{1e6 * FEWEST_TIMES * idle:.0f} µs are needed. Take larger inputs."
             )
-        self.calls = dict.fromkeys(SIDES, min(MOST_CALLS, max(FEWEST_CALLS, math.ceil(BLOCK_SECONDS / work))))
+        self._calls = min(MOST_CALLS, max(FEWEST_CALLS, math.ceil(BLOCK_SECONDS / work)))
 
-    def start(self, order: Sequence[str]) -> Sequence[_Side]:
-        """Start a fresh process of each side."""
-        sides, alone = [self._sides[name] for name in order], _flush_seconds(self._device)
-        for side in sides:
-            side.begin(alone)
-        for side in sides:
-            side.await_ready()
-        return sides
+    def _shuffled(self) -> list[_Side]:
+        return random.SystemRandom().sample(list(self._sides.values()), len(SIDES))
 
-    def warmed_up(self, done: Mapping[str, Done]) -> Mapping[str, int]:
-        """As planned."""
-        return self.calls
+    def _inputs(self) -> _GivenInputs:
+        return _GivenInputs(fresh_inputs(self._on, secrets.randbits(63), self._device), self._device)
 
-    def per_call(self, done: Mapping[str, Done]) -> dict[str, float]:
-        """Seconds per call, without what one takes that does nothing: of the given version only."""
-        idle = median(done["slow"].ways)
-        return {name: max(done[name].seconds - idle, SHORTEST) for name in SIDES}
-
-    def stop(self) -> None:
-        """End the launch of both."""
-        for side in self._sides.values():
-            side.end()
-
-    def counting(self, launches: Iterable[Launch]) -> Iterator[Launch]:
-        """All of them."""
-        return iter(launches)
+    def _compare(self, done: Mapping[str, Sequence[_Result]]) -> None:
+        """Raise AnswerError where a result, or what became of an input, is not as the given version's."""
+        for got, expected in zip(done["fast"], done["slow"], strict=True):
+            if found := difference(got.value, expected.value, None, self._tolerance):
+                raise AnswerError("failed", f"a result was wrong while it was timed: {found}")
+            if got.changed_input and not expected.changed_input:
+                raise AnswerError("failed", "a call changed its input, which must be left alone.")
 
 
 @dataclass
@@ -179,7 +258,6 @@ class _Side:
     device: str
     started_with: Sequence[str]
     _channel: Channel | None = field(default=None, init=False)
-    _alone: float = field(default=math.inf, init=False)
     _used: int = field(default=0, init=False)  # bytes of the memory for results, at most so far
 
     def __enter__(self) -> _Side:
@@ -198,7 +276,7 @@ class _Side:
             )
         self._first = self._process.pid
         try:
-            with told(self.name, CALL_SECONDS):
+            with self._told():
                 parse(self._control.receive(START_SECONDS), Hello)
         except BaseException:
             self.__exit__()
@@ -214,62 +292,50 @@ class _Side:
         self._process.wait()
         self._memory.close()
 
-    def begin(self, alone: float = math.inf) -> None:
-        """Start a fresh process, which runs the cells; to overwrite the cache takes ``alone`` seconds."""
-        self._alone = alone
+    def begin(self) -> None:
+        """Start a fresh process, which runs the cells."""
         self._signal(signal.SIGCONT)
         self._channel, other = pair()
         begin = Begin(list(self.work.cells), self.work.name, MOST_BYTES, self._memory.ticket)
-        with other, told(self.name, CALL_SECONDS):
+        with other, self._told():
             files = [other.fileno(), *self._memory.files]
             self._control.send(begin, files=files, seconds=START_SECONDS)
 
     def await_ready(self) -> None:
         """Wait until the cells have run, and stop it."""
-        with told(self.name, CALL_SECONDS):
+        with self._told():
             self._reply(RaceReady, START_SECONDS)
         self._signal(signal.SIGSTOP)
 
-    def prepare(self, inputs: Sequence[GivenInputs]) -> None:
-        """Raise Restless where something works on the device, which may be what the other side left there."""
-        if _flush_seconds(self.device) > SLOWER * self._alone:
-            raise Restless(self)
-
-    def refuse(self) -> NoReturn:
-        """Raise AnswerError."""
-        raise AnswerError("failed", "not timed, because something works on the device beside the calls.")
-
-    def run(self, block: Sequence[GivenInputs], warm_up: bool = False) -> Done:
-        """Do these calls, one after the other; and the same without the work.
+    def run(self, inputs: Sequence[_GivenInputs]) -> tuple[list[_Result], list[float]]:
+        """Do these calls, one after the other; and what the same takes without the work, in seconds.
 
         Of the given version only: the answer's process could make what is taken off as long as it likes.
         """
         results, idle = [], []
-        ready = [(given, _flat(given.inputs).to(self.device)) for given in block]
         self._signal(signal.SIGCONT)
-        with told(self.name, CALL_SECONDS):
-            for given, values in ready:
+        with self._told():
+            for given in inputs:
                 self._send(RaceInputs(given.tensors, given.inputs.places(), keep=False, again=False))
                 self._reply(RaceReady, CALL_SECONDS)
-                results.append(self._call(given, values))
+                results.append(self._call(given))
                 if self.name == "slow":
-                    idle.append(self._call(given, values, work=False).seconds)
+                    idle.append(self._call(given, work=False).seconds)
         self._signal(signal.SIGSTOP)
-        self.prepare(block)
-        return Done(results, idle[1:], median(result.seconds for result in results[1:]))
+        return results, idle
 
-    def _call(self, given: GivenInputs, values: torch.Tensor, work: bool = True) -> Result:
+    def _call(self, given: _GivenInputs, work: bool = True) -> _Result:
         """One call. Nobody knows its inputs before the clock runs, nor which values stop it."""
-        room = self._inputs[: len(values)]
+        room = self._inputs[: len(given.bytes)]
         self._results[: self._used].view(torch.int64).fill_(secrets.randbits(63))
         if self.device != "cpu":
             flush_cache(self.device)
         synchronize(self.device)
         start = time.perf_counter()
-        room.copy_(values)
+        room.copy_(given.bytes)
         synchronize(self.device)
         self._send(RaceCall(given.nodes, work))
-        self._open.spin(SPIN_SECONDS)
+        spin(self._open)
         reply = self._reply(Found, CALL_SECONDS)
         end = _end(reply.value)
         if end > MOST_BYTES:
@@ -284,10 +350,8 @@ class _Side:
             raise AnswerError("failed", "a result was not ready when its call returned.")
         memory = bytearray(whole.numpy().tobytes())
         where = "cpu" if self.device == "cpu" else str(self._results.device)
-        reader = decode.Reader(memory, given.inputs.storages, decode.opaque, where)
-        result = Result(reply.value, reader.value(reply.value), reader.bytes, seconds=seconds)
-        result.changed_input = not torch.equal(room, values)
-        return result
+        value = decode.Reader(memory, given.inputs.storages, decode.opaque, where).value(reply.value)
+        return _Result(value, seconds, not torch.equal(room, given.bytes))
 
     @property
     def _open(self) -> Channel:
@@ -324,17 +388,17 @@ class _Side:
             if time.monotonic() > end:
                 raise DuelError(f"{self.name!r} could not be stopped.")
 
-
-def _flat(inputs: Inputs) -> torch.Tensor:
-    """The values of inputs, as they lie in the shared memory (uint8)."""
-    if inputs.size > MOST_BYTES:
-        raise ValueError(f"the inputs of a call have more than {MOST_BYTES >> 20} MiB.")
-    flat = torch.zeros(inputs.size, dtype=torch.uint8)
-    for storage in inputs.storages:
-        if storage.owner is None:
-            raise TypeError("the inputs of a race on a device are tensors and plain values.")
-        flat[storage.offset : storage.offset + len(storage.memory)] = storage.tensor
-    return flat
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say whose process it was that failed."""
+        try:
+            yield
+        except TooLate:
+            raise DuelError(f"{self.name!r} did not return within {CALL_SECONDS:g} s a call.") from None
+        except Gone:
+            raise DuelError(f"{self.name!r} ended its process.") from None
+        except Malformed as error:
+            raise DuelError(f"{self.name!r} sent {error}.") from None
 
 
 @cache

@@ -1,232 +1,186 @@
-"""Launches of a race: both sides start afresh, take turns, and give one ratio. How they start and what their
-clock is, ``Sides`` knows: forked processes (``side``), or processes on a device (``gpu.device_judge``).
-"""
+"""Launches of a race: fresh copies of both sides take turns, and give one ratio."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
+import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any, NoReturn, Protocol
+from typing import Any
 
 from ...judging.calls import AnswerError
 from ...judging.values import difference
-from ...measuring.decide import count_alike, decide
-from ...measuring.duel import DuelError, Verdict, log_ratios, ratio_of_logs
-from ..answers.answer_handle import Ended
-from ..wire.channel import Gone, Malformed, TooLate
-from ..wire.encode import Inputs
-from ..wire.messages import Value
-from .undisturbed import SIDES, Launch
+from ...measuring.clocks import BLOCK_SECONDS, READINGS, BlockSearch
+from ...measuring.decide import count_alike
+from ...measuring.duel import fresh_inputs, log_ratios
+from ..answers.answer_handle import AnswerHandle, Connection
+from ..answers.answer_link import TimeLeft
+from .side import Done, GivenInputs, Restless, Side, told, without
+from .undisturbed import FEW, SIDES, Launch, Undisturbed
 
 PAIRS = 3  # at most, of a launch
 FIRST_CALLS = 8  # at most, of a launch: they warm up, and their results are looked at again
+MOST_LAUNCHES = 120
+COPY_SECONDS = 60.0  # for a copy of a process; one with threads runs all its cells again
+MOST_CALLS = 50
+MOST_INPUT_BYTES = MOST_OUTPUT_BYTES = 32 << 20
+MOST_MAKING = 0.06  # seconds for the inputs of one block
+# What a side may spend on getting ready for its inputs, as a multiple of what the other does, and beyond it.
+MUCH, MUCH_SECONDS = 1.5, 2e-5
+SHORT = 5e-3  # seconds: a call that is so short feels what its caches hold
 
 # Not what given cells may seed: nobody is to know who comes first.
 _DRAWN = random.SystemRandom()
 
 
-class GivenInputs:
-    """The inputs of one call, ready to be given to either side."""
-
-    def __init__(self, values: tuple[Any, ...]) -> None:
-        self._values = values  # the memory that is compared with what a side has left of it
-        self.tensors: list[Value] = []
-        self.inputs = Inputs(ready=self.tensors)
-        self.nodes = [self.inputs.node(value) for value in values]
-
-
-@dataclass
-class Result:
-    """One call: its result as it came and as it was read, its bytes, and what it did to its inputs.
-
-    ``seconds`` on the race's clock from when the inputs were there until the result was read, the same for
-    getting ready, and of wall time.
-    """
-
-    node: Value
-    value: Any
-    bytes: int
-    shares_input: bool = False
-    changed_input: bool = False
-    seconds: float = 0.0
-    ready: float = 0.0
-    wall: float = 0.0
-
-
-@dataclass
-class Done:
-    """Calls that were done: the results of all, and the seconds per call of all but the first.
-
-    ``ways`` are seconds of calls without their work. ``changed``: a result was changed by a later call.
-    """
-
-    results: list[Result]
-    ways: list[float]
-    seconds: float
-    changed: bool = False
-
-
-class Side(Protocol):
-    """One side of a race for one launch."""
-
-    name: str
-
-    def prepare(self, inputs: Sequence[GivenInputs]) -> None:
-        """Get ready for calls with any of these inputs. Raises Restless."""
-
-    def run(self, block: Sequence[GivenInputs], warm_up: bool = False) -> Done:
-        """Do these calls, one after the other; the first is not timed. Raises DuelError, Restless."""
-
-    def refuse(self) -> NoReturn:
-        """Raise AnswerError, because it is restless too often."""
-
-
-class Sides(Protocol):
-    """Both sides of a race. Of ``calls`` of each a block is made, once there is a plan.
-
-    ``thrown_away`` launches do not count; more restless ones than ``most_restless`` are no accident.
-    """
-
-    clock: str
-    calls: dict[str, int]
-    most_launches: int
-    most_restless: int
-
-    @property
-    def thrown_away(self) -> int: ...
-
-    def plan(self, inputs: GivenInputs, other: GivenInputs, making: float) -> None:
-        """Find how many calls make a block, with the given version; to make inputs takes ``making`` seconds.
-
-        Raises DuelError.
-        """
-
-    def start(self, order: Sequence[str]) -> Sequence[Side]:
-        """Start both for a launch, in this order; none where no time is left. Raises DuelError."""
-
-    def warmed_up(self, done: Mapping[str, Done]) -> Mapping[str, int]:
-        """The calls of the launch's blocks, after its first calls."""
-
-    def per_call(self, done: Mapping[str, Done]) -> dict[str, float]:
-        """Seconds per call of each side, without the way to and from its process."""
-
-    def stop(self) -> None:
-        """End the launch."""
-
-    def counting(self, launches: Iterable[Launch]) -> Iterator[Launch]:
-        """Those launches that count. Raises TooNoisy."""
-
-
-class Restless(AnswerError):
-    """A side took time while it was stopped: it goes on by itself, or the machine was stopped just then.
-
-    The launch does not count.
-    """
-
-    def __init__(self, side: Side) -> None:
-        super().__init__("failed", "not timed, because a process went on while it was stopped.")
-        self.side = side
-
-
 class Launches:
     """Launches of both sides, one after the other; ``seconds`` per call of each side, a figure a pair.
 
-    ``make`` makes the inputs of a call. ``shares``: an answer's result may share memory with its input.
+    ``processes`` has for each side the name of its function, and the process to copy. On the core ``core``
+    (None: any). ``shares``: an answer's result may share memory with its input.
     """
 
     def __init__(
         self,
-        sides: Sides,
-        make: Callable[[], tuple[Any, ...]],
+        processes: Mapping[str, tuple[str, AnswerHandle]],
+        on: Callable[..., object],
         threshold: float,
-        tolerance: float | None = None,
+        tolerance: float | None,
+        time_left: TimeLeft,
+        core: int | None,
         shares: bool = False,
     ) -> None:
-        self._sides, self._make, self._threshold = sides, make, threshold
-        self._tolerance, self._shares = tolerance, shares
+        self._shares = shares
+        self._processes, self._on, self._threshold, self._tolerance = processes, on, threshold, tolerance
+        self._time, self._core = time_left, core
+        self._calls: dict[str, int] = {}
+        self._again = dict.fromkeys(SIDES, True)  # short calls follow one of the same kind
         self._restless = 0  # launches
+        self._undisturbed = Undisturbed(0.0)
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
 
-    def verdict(self, error: float, strays_are_rare: bool = False) -> Verdict:
-        """Whether the answer is fast enough, wrong with at most this probability of each kind.
+    def plan(self) -> None:
+        """What ``_plan`` does, once more where the machine worked beside it."""
+        try:
+            self._plan()
+        except Restless:
+            self._plan()
 
-        Raises what ``ratios`` raises, and DuelError where there was no time for a launch.
-        """
-        decision = decide(self.ratios(), error, strays_are_rare=strays_are_rare)
-        logs = [math.log(ratio * self._threshold) for ratio in decision.ratios]
-        if not logs:
-            raise DuelError("there was no time left for this race.")
-        return Verdict(
-            decision.word,
-            ratio_of_logs(logs),
-            self._threshold,
-            self.seconds,
-            self._sides.clock,
-            logs,
-            self._sides.thrown_away + self._restless,
-            signs_only=not strays_are_rare,
-        )
+    def _plan(self) -> None:
+        """Find how many calls make a block, with a copy of the given version's process.
 
-    def ratios(self) -> Iterator[float]:
-        """For each launch how many times as fast the answer is, over the threshold.
-
-        Raises ValueError where the inputs are always the same, AnswerError where a result is wrong or rules
-        are broken, DuelError, TooNoisy.
+        ``BLOCK_SECONDS`` or more of the given version, and of an answer that is just fast enough; both within
+        what inputs and results may take. Raises ValueError where the inputs are always the same.
         """
         start = time.process_time()
-        first, second = self._make(), self._make()
+        first, second = self._inputs(), self._inputs()
         making = (time.process_time() - start) / 2
         if difference(first, second) is None:
             raise ValueError("`on` makes the same inputs each time: an answer could keep its results.")
-        self._sides.plan(GivenInputs(second), GivenInputs(first), making)
-        return map(self._ratio, self._sides.counting(self._launches()))
+        with told("slow"):
+            copy = self._processes["slow"][1].start_copy(self._time.of_step(COPY_SECONDS))
+        slow = self._side("slow", copy)
+        try:
+            inputs, other = GivenInputs(second), GivenInputs(first)
+            slow.reserve([inputs, other])
+            done = slow.run([inputs, inputs])
+            most = min(
+                MOST_CALLS,
+                MOST_MAKING / max(making, 1e-6),
+                MOST_INPUT_BYTES / max(inputs.inputs.size, 1),
+                MOST_OUTPUT_BYTES / max(done.results[0].bytes, 1),
+            )
+            most = max(1, int(most))
+            search = BlockSearch(most)
+            took: list[float] = []  # by blocks of so many calls
+            while not search.found or len(took) < READINGS:
+                calls = search.calls
+                block = [other, *itertools.islice(itertools.cycle([inputs, other]), calls)]
+                took.append(max(slow.run(block, again=self._again["slow"]).work, 1e-9))
+                self._again["slow"] = took[-1] / calls < SHORT
+                if not search.found:
+                    search.take(took[-1])
+                if search.calls != calls:
+                    took.clear()
+        finally:
+            slow.kill()
+            slow.await_end()
+        seconds = median(took)
+        self._undisturbed = Undisturbed(seconds / search.calls)
+        enough = math.ceil(BLOCK_SECONDS * self._threshold * search.calls / seconds)
+        self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, enough))}
 
-    def _launches(self) -> Iterator[Launch]:
-        for _ in range(self._sides.most_launches):
-            try:
-                pairs = self._launch()
-            except Restless as found:
-                self._restless += 1
-                if self._restless > self._sides.most_restless:
-                    found.side.refuse()
-                continue
-            finally:
-                self._sides.stop()
-            if not pairs:
-                break
-            yield pairs
+    def ratios(self) -> Iterator[float]:
+        """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
+        ending: list[Side] = []
+        try:
+            for _ in range(MOST_LAUNCHES):
+                if not self._time.of_cell():
+                    break
+                sides: list[Side] = []
+                pairs: list[dict[str, float]] = []
+                start = time.monotonic()
+                try:
+                    # Both at once, while the last ones end: that takes longer than all that is timed.
+                    copies = []
+                    for name in _DRAWN.sample(SIDES, 2):
+                        with told(name):
+                            left = self._time.of_step(COPY_SECONDS)
+                            copies.append((name, self._processes[name][1].start_copy(left)))
+                    for side in ending:
+                        side.await_end()
+                    for name, copy in copies:
+                        sides.append(self._side(name, copy))
+                    self._time.put_off_cell(time.monotonic() - start)  # some copies run all cells again
+                    calls = {name: min(self._calls[name], FIRST_CALLS) for name in SIDES}
+                    before = GivenInputs(self._inputs())
+                    for warm_up in (True,) + (False,) * PAIRS:
+                        new = range(1, 1 + calls["fast"])
+                        # What is not timed may be known.
+                        inputs = [before, *(GivenInputs(self._inputs()) for _ in new)]
+                        before = inputs[-1]
+                        part = [0, *_DRAWN.sample(new, calls["slow"])]
+                        done: dict[str, Done] = {}
+                        for side in _DRAWN.sample(sides, 2):
+                            side.reserve(inputs)
+                            block = inputs if side.name == "fast" else [inputs[which] for which in part]
+                            done[side.name] = side.run(block, warm_up, self._again[side.name])
+                        self._compare(done["fast"], done["slow"], part)
+                        if warm_up:
+                            self._again["fast"] = done["fast"].work / calls["fast"] < SHORT
+                            calls = self._calls | {"fast": self._enough(done["fast"])}
+                            continue
+                        pairs.append(self._per_call(done, calls))
+                        if len(pairs) == 2 and self._settled(pairs):
+                            break  # a third could not change what the median of three says
+                except Restless as found:
+                    self._restless += 1
+                    if self._restless > FEW:
+                        found.side.refuse()
+                    continue
+                finally:
+                    ending = sides
+                    for side in ending:
+                        side.kill()
+                yield from map(self._ratio, self._undisturbed.take(pairs))
+            yield from map(self._ratio, self._undisturbed.rest())
+        finally:
+            for side in ending:
+                side.await_end()
 
-    def _launch(self) -> list[dict[str, float]]:
-        """Seconds per call of each side, for each pair of blocks; none where no time is left."""
-        pairs: list[dict[str, float]] = []
-        if not (sides := self._sides.start(_DRAWN.sample(SIDES, 2))):
-            return pairs
-        calls: Mapping[str, int] = {name: min(self._sides.calls[name], FIRST_CALLS) for name in SIDES}
-        before = GivenInputs(self._make())
-        for warm_up in (True,) + (False,) * PAIRS:
-            new = range(1, 1 + calls["fast"])
-            # What is not timed may be known.
-            inputs = [before, *(GivenInputs(self._make()) for _ in new)]
-            before = inputs[-1]
-            part = [0, *_DRAWN.sample(new, calls["slow"])]
-            done: dict[str, Done] = {}
-            for side in _DRAWN.sample(sides, 2):
-                side.prepare(inputs)
-                block = inputs if side.name == "fast" else [inputs[which] for which in part]
-                done[side.name] = side.run(block, warm_up)
-            self._compare(done["fast"], done["slow"], part)
-            if warm_up:
-                calls = self._sides.warmed_up(done)
-                continue
-            pairs.append(self._sides.per_call(done))
-            if len(pairs) == 2 and count_alike(*map(self._over_threshold, pairs)):
-                break  # a third could not change what the median of three says
-        return pairs
+    @property
+    def thrown_away(self) -> int:
+        """Launches that do not count, because something made a side slow, or a side did not rest."""
+        return self._undisturbed.thrown_away + self._restless
+
+    def _side(self, name: str, copy: Callable[[], Connection]) -> Side:
+        return Side(name, *self._processes[name], copy, self._core, self._time)
+
+    def _inputs(self) -> tuple[Any, ...]:
+        return fresh_inputs(self._on, secrets.randbits(63), "cpu")
 
     def _compare(self, fast: Done, slow: Done, part: Sequence[int]) -> None:
         """Raise AnswerError where the answer's results, or what else it did, are not as the given version's.
@@ -246,8 +200,31 @@ class Launches:
         if fast.changed and not slow.changed:
             raise AnswerError("failed", "a call changed the result of the one before.")
 
-    def _over_threshold(self, pair: Mapping[str, float]) -> float:
-        return pair["slow"] / pair["fast"] / self._threshold
+    def _enough(self, first: Done) -> int:
+        """Calls for a block of an answer, after its ``first``: a slow one needs no more than the given."""
+        least = min(result.seconds for result in first.results[1:]) * first.work / first.seconds
+        enough = math.ceil(1.25 * BLOCK_SECONDS / max(least, 1e-9))
+        return max(self._calls["slow"], min(enough, self._calls["fast"]))
+
+    def _per_call(self, done: Mapping[str, Done], calls: Mapping[str, int]) -> dict[str, float]:
+        """Seconds per call of each side, without the way to and from its process.
+
+        The answer could make its calls without work as long as it likes: no more counts than for the other.
+        """
+        ways = {name: done[name].way / calls[name] for name in SIDES}
+        taken_off = {"slow": ways["slow"], "fast": min(ways.values())}
+        per_call = {name: without(done[name].seconds / calls[name], taken_off[name]) for name in SIDES}
+        # There is nothing to do but that: the values of its inputs are not there while it gets ready, and
+        # its result is there when it does no work.
+        once_more = {name: per_call[name] if self._again[name] else 0.0 for name in SIDES}
+        ready = {name: max(0.0, done[name].ready / calls[name] - once_more[name]) for name in SIDES}
+        for took in (ready, ways):
+            per_call["fast"] += max(0.0, took["fast"] - MUCH * took["slow"] - MUCH_SECONDS)
+        return {name: max(seconds, 1e-9) for name, seconds in per_call.items()}
+
+    def _settled(self, pairs: Sequence[Mapping[str, float]]) -> bool:
+        one, other = (pair["slow"] / pair["fast"] / self._threshold for pair in pairs)
+        return count_alike(one, other)
 
     def _ratio(self, launch: Launch) -> float:
         """The median over pairs of given / answer, over the threshold; keeps the seconds per call of both."""
@@ -255,16 +232,3 @@ class Launches:
         for name in SIDES:
             self.seconds[name] += taken[name]
         return math.exp(median(log_ratios(taken["slow"], taken["fast"]))) / self._threshold
-
-
-@contextmanager
-def told(name: str, seconds: float) -> Iterator[None]:
-    """Say whose process failed, and that it had so many seconds for a call."""
-    try:
-        yield
-    except TooLate as error:
-        raise DuelError(f"{name!r} did not return within {seconds:g} s a call.{error}") from None
-    except (Ended, Gone) as error:
-        raise DuelError(f"{name!r} ended its process{f': {error}' if str(error) else ''}.") from None
-    except Malformed as error:
-        raise DuelError(f"{name!r} sent {error}.") from None

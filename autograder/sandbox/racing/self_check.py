@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +17,6 @@ from ..walls import linux
 from ..wire.channel import Channel
 from ..wire.messages import MachineChecked
 from .launches import Launches
-from .side import ForkedSides
 
 LAUNCHES = 8
 SECONDS = 60.0
@@ -55,13 +53,13 @@ def _ratios(forkserver: Channel, cores: list[int]) -> list[float]:
             process.run(_CELL, time_left.of_cell)
         with linux.first_kept_free(cores) as core:
             sides = {"slow": ("work", processes[0]), "fast": ("work", processes[1])}
-            with closing(ForkedSides(sides, 1.0, time_left, core)) as forked:
-                ratios = Launches(forked, _matrix, 1.0).ratios()
-                return [math.log(ratio) for ratio in itertools.islice(ratios, LAUNCHES)]
+            launches = Launches(sides, _matrix, 1.0, None, time_left, core)
+            launches.plan()
+            return [math.log(ratio) for ratio in itertools.islice(launches.ratios(), LAUNCHES)]
     finally:
         for process in processes:
             process.end()
 
 
-def _matrix() -> tuple[torch.Tensor]:
-    return (torch.rand(128, 128),)
+def _matrix(generator: torch.Generator, device: str) -> torch.Tensor:
+    return torch.rand(128, 128, generator=generator)

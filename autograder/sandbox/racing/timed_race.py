@@ -11,14 +11,15 @@ once, early or late.
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...judging.calls import describe_error
-from ...measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs
+from ...measuring.decide import decide
+from ...measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, ratio_of_logs
 from ..answers.answer_handle import AnswerHandle
 from ..answers.answer_link import AnswerEnded, AnswerLink, TimeLeft
 from ..walls import linux
@@ -26,7 +27,7 @@ from ..wire.encode import Inputs
 from ..wire.messages import Call, Raised, Returned, Target
 from ..wire.shared_memory import SharedMemory
 from .launches import Launches
-from .side import ForkedSides, copied
+from .side import told
 
 # A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided
 # is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
@@ -84,22 +85,34 @@ class TimedRace:
         processes = {"slow": (given, self._given()), "fast": (target.name, self._answer)}
         with self._timing() as turn, linux.first_kept_free(turn.cores) as core:
             for name, side in processes.items():
-                with copied(name):
+                with told(name):
                     side[1].use(self._time.of_cell)
             shares = target.name in self._answer.shares  # when it was checked
             self._call_once(given, on)
-            with closing(ForkedSides(processes, threshold, self._time, core)) as sides:
-                launches = Launches(sides, lambda: _made(on), threshold, tolerance, shares)
-                verdict = launches.verdict(self._error, turn.strays_are_rare)
-            turn.logs = verdict.logs
-        return verdict
+            launches = Launches(processes, on, threshold, tolerance, self._time, core, shares)
+            launches.plan()
+            decision = decide(launches.ratios(), self._error, strays_are_rare=turn.strays_are_rare)
+            turn.logs = [math.log(ratio * threshold) for ratio in decision.ratios]
+        if not turn.logs:
+            raise DuelError("there was no time left for this race.")
+        ratio = ratio_of_logs(turn.logs)
+        return Verdict(
+            decision.word,
+            ratio,
+            threshold,
+            launches.seconds,
+            "cpu",
+            turn.logs,
+            launches.thrown_away,
+            signs_only=not turn.strays_are_rare,
+        )
 
     def _call_once(self, given: str, on: Callable[..., object]) -> None:
         """Call the given version in the process that is copied, as the answer was when it was checked: what a
         first call leaves behind (code that a library compiled, free memory) is then in the copies of both.
         """
         inputs = Inputs()
-        nodes = [inputs.node(value) for value in _made(on)]
+        nodes = [inputs.node(value) for value in fresh_inputs(on, secrets.randbits(63), "cpu")]
         shared = SharedMemory(inputs.size)
         try:
             inputs.fill(shared)
@@ -112,7 +125,3 @@ class TimedRace:
             shared.close()
         if isinstance(reply, Raised):
             raise DuelError(f"'slow' raised {reply.told}")
-
-
-def _made(on: Callable[..., object]) -> tuple[Any, ...]:
-    return fresh_inputs(on, secrets.randbits(63), "cpu")
