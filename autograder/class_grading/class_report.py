@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from ..measuring.decide import FAR
 from ..measuring.units import times
-from ..teaching.chart import GUESS, HERE, INK, RECORDED
+from ..show import GUESS, HERE, INK, RECORDED
 from .course import Course
 from .html_page import PALE, figure_of, picture_of, render
 from .results import ClassResults, GradedTest, Lap, read_graded

@@ -15,8 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..files import write_whole
-from ..show import table_html
-from ..teaching.chart import INK
+from ..show import INK, table_html
 from .course import Course
 from .gradebook import GradingError
 
