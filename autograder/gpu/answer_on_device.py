@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
-import select
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -36,7 +34,7 @@ from ..sandbox.wire.messages import (
 )
 from . import device_memory
 
-SPIN_SECONDS = 2e-3
+SPIN_SECONDS = 2e-3  # that either side waits without giving up its core: to get it back takes long
 
 
 class Begin(Message, frozen=True):
@@ -49,13 +47,6 @@ class Begin(Message, frozen=True):
     name: str
     size: int
     ticket: bytes
-
-
-def spin(channel: Channel) -> None:
-    """Wait a little for a message without giving up the processor: to get it back takes long."""
-    end = time.monotonic() + SPIN_SECONDS
-    while not select.select([channel.socket], [], [], 0)[0] and time.monotonic() < end:
-        pass
 
 
 def synchronize(device: str) -> None:
@@ -119,7 +110,7 @@ class _Answer:
     def serve(self) -> None:
         """Answer until the judge goes away."""
         while True:
-            spin(self._channel)
+            self._channel.spin(SPIN_SECONDS)
             request = parse(self._channel.receive(), RaceInputs | RaceCall)
             try:
                 if isinstance(request, RaceInputs):

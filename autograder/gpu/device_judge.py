@@ -59,7 +59,7 @@ from ..sandbox.wire.messages import (
     parse,
 )
 from . import answer_on_device, device_memory
-from .answer_on_device import Begin, spin, synchronize
+from .answer_on_device import SPIN_SECONDS, Begin, synchronize
 
 ERROR = 1e-3  # the probability of each kind of wrong verdict, at most
 MOST_BYTES = 128 << 20  # of inputs, and of results
@@ -335,7 +335,7 @@ class _Side:
         room.copy_(given.bytes)
         synchronize(self.device)
         self._send(RaceCall(given.nodes, work))
-        spin(self._open)
+        self._open.spin(SPIN_SECONDS)
         reply = self._reply(Found, CALL_SECONDS)
         end = _end(reply.value)
         if end > MOST_BYTES:

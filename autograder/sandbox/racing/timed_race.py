@@ -25,7 +25,6 @@ from ..answers.answer_link import AnswerEnded, AnswerLink, TimeLeft
 from ..walls import linux
 from ..wire.encode import Inputs
 from ..wire.messages import Call, Raised, Returned, Target
-from ..wire.shared_memory import SharedMemory
 from .launches import Launches
 from .side import told
 
@@ -113,15 +112,12 @@ class TimedRace:
         """
         inputs = Inputs()
         nodes = [inputs.node(value) for value in fresh_inputs(on, secrets.randbits(63), "cpu")]
-        shared = SharedMemory(inputs.size)
+        call = Call(Target(given), nodes, {}, inputs.places(), None)
+        link = AnswerLink(self._given(), self._time, [], [])
         try:
-            inputs.fill(shared)
-            call = Call(Target(given), nodes, {}, inputs.places(), None)
-            link = AnswerLink(self._given(), self._time, [], [])
-            reply, _ = link.ask(call, Returned | Raised, files=[shared.file])
+            with inputs.shared() as shared:
+                reply, _ = link.ask(call, Returned | Raised, files=[shared.file])
         except AnswerEnded as error:
             raise DuelError(f"'slow' raised {describe_error(error)}") from None
-        finally:
-            shared.close()
         if isinstance(reply, Raised):
             raise DuelError(f"'slow' raised {reply.told}")
