@@ -28,7 +28,7 @@ CALL_SECONDS = 10.0
 STOPPING_SECONDS = 1e-3  # that a process may take from where it counts as stopped; it is charged for them
 WAITS, FEW_WAITS = 2, 3  # in each call a side waits to get ready, and for its inputs; and now and then
 SPIN_SECONDS, ASLEEP_SECONDS = 1e-2, 1e-3  # that the judge waits for a side without giving up its own core
-WAYS = 6  # calls of a block without their work
+WAYS = 3  # calls of a block without their work
 MOST_WAY = 0.7  # of what a call took; more is not taken off for the way to and from its process
 
 
