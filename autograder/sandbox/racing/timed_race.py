@@ -11,7 +11,6 @@ once, early or late.
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -19,14 +18,14 @@ from dataclasses import dataclass, field
 
 from ...judging.calls import describe_error
 from ...measuring.decide import decide
-from ...measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, ratio_of_logs
+from ...measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs
 from ..answers.answer_handle import AnswerHandle
 from ..answers.answer_link import AnswerEnded, AnswerLink, TimeLeft
 from ..walls import linux
 from ..wire.encode import Inputs
 from ..wire.messages import Call, Raised, Returned, Target
 from .launches import Launches
-from .side import told
+from .side import forked, told
 
 # A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided
 # is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
@@ -83,28 +82,19 @@ class TimedRace:
             raise TypeError("a race needs a function that the answer defines, not an object's method.")
         processes = {"slow": (given, self._given()), "fast": (target.name, self._answer)}
         with self._timing() as turn, linux.first_kept_free(turn.cores) as core:
-            for name, side in processes.items():
+            for name, (_, process) in processes.items():
                 with told(name):
-                    side[1].use(self._time.of_cell)
+                    process.use(self._time.of_cell)
             shares = target.name in self._answer.shares  # when it was checked
             self._call_once(given, on)
-            launches = Launches(processes, on, threshold, tolerance, self._time, core, shares)
+            launches = Launches(
+                forked(processes, core, self._time), on, threshold, tolerance, self._time, shares
+            )
             launches.plan()
             decision = decide(launches.ratios(), self._error, strays_are_rare=turn.strays_are_rare)
-            turn.logs = [math.log(ratio * threshold) for ratio in decision.ratios]
-        if not turn.logs:
-            raise DuelError("there was no time left for this race.")
-        ratio = ratio_of_logs(turn.logs)
-        return Verdict(
-            decision.word,
-            ratio,
-            threshold,
-            launches.seconds,
-            "cpu",
-            turn.logs,
-            launches.thrown_away,
-            signs_only=not turn.strays_are_rare,
-        )
+            verdict = launches.verdict(decision, "cpu", not turn.strays_are_rare)
+            turn.logs = verdict.logs
+        return verdict
 
     def _call_once(self, given: str, on: Callable[..., object]) -> None:
         """Call the given version in the process that is copied, as the answer was when it was checked: what a
