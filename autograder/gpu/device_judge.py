@@ -54,7 +54,6 @@ from ..sandbox.wire.messages import (
     Hello,
     RaceCall,
     RaceInputs,
-    RaceReady,
     Raised,
     TensorNode,
     Value,
@@ -243,7 +242,7 @@ class _Side:
     def _await_ready(self) -> _Side:
         """Wait until the cells have run, and stop it."""
         with self._told():
-            self._reply(RaceReady, START_SECONDS)
+            self._reply(Hello, START_SECONDS)
         self._signal(signal.SIGSTOP)
         return self
 
@@ -252,7 +251,7 @@ class _Side:
         if _flush_seconds(self.device) > SLOWER * self.alone:
             raise Restless(self)
 
-    def run(self, block: Sequence[_GivenInputs], keep: bool, again: bool) -> Done:
+    def run(self, block: Sequence[_GivenInputs], keep: bool = False, again: bool = False) -> Done:
         """Do these calls, one after the other; and what the same takes without the work, in seconds.
 
         Of the given version only: the answer's process could make what is taken off as long as it likes.
@@ -262,7 +261,7 @@ class _Side:
         with self._told():
             for given in block:
                 self._send(RaceInputs(given.tensors, given.inputs.places(), keep=False, again=False))
-                self._reply(RaceReady, CALL_SECONDS)
+                self._reply(Hello, CALL_SECONDS)
                 results.append(self._call(given))
                 if self.name == "slow":
                     ways.append(self._call(given, work=False).seconds)

@@ -95,7 +95,7 @@ class Connection:
         members = linux.with_descendants(self.first)
         if len(members) > linux.PROCESSES:
             self.end_all(f"it started more than {linux.PROCESSES} processes")
-        if linux.count_threads(members) > linux.THREADS:
+        if sum(map(linux.threads, members)) > linux.THREADS:
             self.end_all(f"it started more than {linux.THREADS} threads")
         if linux.count_sockets(self.first) > linux.SOCKETS:
             self.end_all(f"it opened more than {linux.SOCKETS} sockets")

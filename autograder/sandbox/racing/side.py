@@ -25,7 +25,7 @@ from ..walls import linux
 from ..wire import decode
 from ..wire.channel import Gone, Malformed, TooLate
 from ..wire.encode import Inputs
-from ..wire.messages import Found, PrepareRace, RaceCall, RaceInputs, RaceReady, Raised, Value
+from ..wire.messages import Found, Hello, PrepareRace, RaceCall, RaceInputs, Raised, Value
 from ..wire.shared_memory import SharedMemory
 
 CALL_SECONDS = 10.0
@@ -94,7 +94,7 @@ class Side(Protocol):
     name: str
 
     def reserve(self, block: Sequence[Any]) -> None: ...
-    def run(self, block: Sequence[Any], keep: bool, again: bool) -> Done: ...
+    def run(self, block: Sequence[Any], keep: bool = False, again: bool = False) -> Done: ...
     def refuse(self) -> NoReturn: ...
     def kill(self) -> None: ...
     def await_end(self) -> None: ...
@@ -175,7 +175,7 @@ class ForkedSide:
             prepare = PrepareRace(self._function)
             seconds = self._time.of_step(self._call_seconds)
             self._copy.channel.send(prepare, files=[self._inputs.file], seconds=seconds)
-            self._copy.reply(RaceReady, seconds)
+            self._copy.reply(Hello, seconds)
         try:
             self._memory = decode.ProcessMemory(self._copy.pid)
         except OSError:
@@ -207,7 +207,7 @@ class ForkedSide:
                 message = RaceInputs(given.tensors, places, kept, again and timed)
                 self._copy.channel.send(message, seconds=seconds)
                 self._copy.channel.spin(SPIN_SECONDS)  # while it waits for us, others work on its core
-                self._copy.reply(RaceReady, seconds)
+                self._copy.reply(Hello, seconds)
                 began, wall = self._own_seconds_asleep(start), time.monotonic()
                 given.inputs.fill(self._inputs)
                 self._copy.channel.send(RaceCall(given.nodes, work), seconds=seconds)

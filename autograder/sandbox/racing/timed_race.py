@@ -14,7 +14,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 
 from ...judging.calls import describe_error
 from ...measuring.decide import decide
@@ -23,7 +22,7 @@ from ..answers.answer_handle import AnswerHandle
 from ..answers.answer_link import AnswerEnded, AnswerLink, TimeLeft
 from ..walls import linux
 from ..wire.encode import Inputs
-from ..wire.messages import Call, Raised, Returned, Target
+from ..wire.messages import Call, Go, Raised, Returned, Target
 from .launches import Launches
 from .side import forked, told
 
@@ -32,20 +31,12 @@ from .side import forked, told
 ERRORS = {"now": 8.4e-4, "again": 1.6e-4}
 
 
-@dataclass
-class Turn:
-    """These cores are ours for one race; ``logs`` are the log-ratios of its launches."""
-
-    cores: list[int]
-    strays_are_rare: bool
-    logs: list[float] = field(default_factory=list)
-
-
 class TimedRace:
     """Races of one submission.
 
     ``given`` gives the process that ran the given cells only, and ``given_name`` the name that a function
-    has there, or None; ``timing`` has cores; ``error`` bounds the probability of each kind of wrong verdict.
+    has there, or None; ``timing`` has cores for one race, and a list for the log-ratios of its launches;
+    ``error`` bounds the probability of each kind of wrong verdict.
     """
 
     def __init__(
@@ -54,7 +45,7 @@ class TimedRace:
         given: Callable[[], AnswerHandle],
         given_name: Callable[[object], str | None],
         time_left: TimeLeft,
-        timing: Callable[[], AbstractContextManager[Turn]],
+        timing: Callable[[], AbstractContextManager[tuple[Go, list[float]]]],
         error: float,
     ) -> None:
         self._answer, self._given, self._given_name = answer, given, given_name
@@ -81,7 +72,7 @@ class TimedRace:
         if target.name is None or target.of is not None:
             raise TypeError("a race needs a function that the answer defines, not an object's method.")
         processes = {"slow": (given, self._given()), "fast": (target.name, self._answer)}
-        with self._timing() as turn, linux.first_kept_free(turn.cores) as core:
+        with self._timing() as (go, logs), linux.first_kept_free(go.cores) as core:
             for name, (_, process) in processes.items():
                 with told(name):
                     process.use(self._time.of_cell)
@@ -91,9 +82,9 @@ class TimedRace:
                 forked(processes, core, self._time), on, threshold, tolerance, self._time, shares
             )
             launches.plan()
-            decision = decide(launches.ratios(), self._error, strays_are_rare=turn.strays_are_rare)
-            verdict = launches.verdict(decision, "cpu", not turn.strays_are_rare)
-            turn.logs = verdict.logs
+            decision = decide(launches.ratios(), self._error, strays_are_rare=go.strays_are_rare)
+            verdict = launches.verdict(decision, "cpu", not go.strays_are_rare)
+            logs += verdict.logs
         return verdict
 
     def _call_once(self, given: str, on: Callable[..., object]) -> None:

@@ -220,11 +220,6 @@ def count_sockets(pid: int) -> int:
     return 0
 
 
-def count_threads(pids: list[int]) -> int:
-    """How many threads these processes have together."""
-    return sum(map(threads, pids))
-
-
 def threads(pid: int) -> int:
     """How many threads a process has; 0 when it is gone."""
     with suppress(OSError):
