@@ -158,7 +158,7 @@ class ForkedSide:
         while not self._others_are_stopped() and left():
             pass
         # Processes that were there before, and do nothing, cost nothing.
-        self._at_rest = {pid: _cpu_seconds_of(pid) for pid in self._stopped if pid not in self._own}
+        self._at_rest = {pid: linux.cpu_seconds(pid) for pid in self._stopped if pid not in self._own}
         self._newest = self._copy.newest_process()
         self._inputs: SharedMemory | None = None
         self._memory: decode.ProcessMemory | None = None
@@ -313,7 +313,7 @@ class ForkedSide:
 
     def _own_seconds(self) -> float:
         """CPU seconds of the process that does the calls so far. It is stopped, or waits."""
-        return _cpu_seconds_of(self._copy.pid)
+        return linux.cpu_seconds(self._copy.pid)
 
     def _of_all(self) -> dict[int, float]:
         """CPU seconds so far of each process in its namespaces. Refuses the race where one should not be."""
@@ -326,12 +326,12 @@ class ForkedSide:
                 raise AnswerError(
                     "failed", "not timed, because your code keeps another process running beside the calls."
                 )
-            found[pid] = _cpu_seconds_of(pid)
+            found[pid] = linux.cpu_seconds(pid)
         return found
 
     def _rests(self, pid: int) -> bool:
         """Whether a process was there before the launch, and has done nothing since but stop."""
-        return pid in self._at_rest and _cpu_seconds_of(pid) - self._at_rest[pid] < STOPPING_SECONDS
+        return pid in self._at_rest and linux.cpu_seconds(pid) - self._at_rest[pid] < STOPPING_SECONDS
 
     def kill(self) -> None:
         """Have it ended, on any core, and let the others in its namespaces go on."""
@@ -359,13 +359,6 @@ class ForkedSide:
 def without(seconds: float, way: float) -> float:
     """What a call took without the way to and from its process."""
     return seconds - min(way, MOST_WAY * seconds)
-
-
-def _cpu_seconds_of(pid: int) -> float:
-    """CPU seconds of a process so far; 0 when it is gone."""
-    with suppress(OSError):
-        return linux.cpu_seconds(pid)
-    return 0.0
 
 
 def _more(before: Mapping[int, float], after: Mapping[int, float], but: int = 0) -> float:
