@@ -42,7 +42,7 @@ from autograder.sandbox.wire.encode import Inputs
 
 TRAPS = Path(__file__).resolve().parent / "adversaries" / "traps.py"
 REPLIES = messages.Returned | messages.Raised | messages.Found | messages.Function
-REPLIES |= messages.Missing | messages.CellShown | messages.Hello | messages.RaceReady
+REPLIES |= messages.Missing | messages.CellShown | messages.Hello
 LOG = logging.getLogger("fuzzing")
 LOG.setLevel(logging.CRITICAL + 1)
 

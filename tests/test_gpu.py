@@ -14,7 +14,7 @@ from autograder.__main__ import main as command
 from autograder.authoring import records
 from autograder.files import write_whole
 from autograder.gpu import device_judge, device_memory, smoke
-from autograder.gpu.command import (
+from autograder.gpu.gpu_run import (
     JUDGES,
     Run,
     _all_items,
@@ -160,7 +160,7 @@ def test_whatever_breaks_in_one_item_the_rest_goes_on(
     _do(run, "judge", _all_items(run, "judge"))
     assert [bool(found["errors"]) for found in run.kept("judge").values()] == [True, True, False, False]
     assert "RuntimeError: CUDA error: unspecified launch failure" in capsys.readouterr().out
-    monkeypatch.setattr("autograder.gpu.command.provenance", lambda device: 1 / 0)
+    monkeypatch.setattr("autograder.gpu.gpu_run.provenance", lambda device: 1 / 0)
     assert _facts("cuda")["name"] == "cuda"
     # Nor does a whole step end the run.
     monkeypatch.setattr("autograder.gpu.speed_judge._BUSY", "raise SystemExit")
@@ -172,7 +172,7 @@ def test_whatever_breaks_in_one_item_the_rest_goes_on(
 
 
 def test_an_item_that_hangs_costs_minutes_and_not_all(course: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("autograder.gpu.command.MOST_SECONDS", 0.1)
+    monkeypatch.setattr("autograder.gpu.gpu_run.MOST_SECONDS", 0.1)
     found = _one(run_of(course, tmp_path, "NVIDIA H100"), "limits", "rates")
     assert found and found["errors"][0]["error"] == "it took more than 0 s"
 
@@ -192,7 +192,7 @@ def test_what_hangs_or_fails_in_the_smoke_test_is_told(
     _do(run, "smoke", ["kernel"])
     assert "this hinders all that is on the device: it took more than 0 s" in capsys.readouterr().out
     monkeypatch.setattr(smoke, "SECONDS", 60)
-    monkeypatch.setattr("autograder.gpu.command.smoke.CHECKS", {"nonsense": (None, "nothing")})
+    monkeypatch.setattr("autograder.gpu.gpu_run.smoke.CHECKS", {"nonsense": (None, "nothing")})
     _do(run, "smoke", ["nonsense"])
     assert "this hinders nothing: TypeError" in capsys.readouterr().out
 

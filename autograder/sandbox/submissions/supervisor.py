@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
 from typing import IO, Any, Literal
@@ -79,13 +79,6 @@ class Executed:
     noise: dict[str, Any] | None = None
     sandboxed: bool = False
     sources: dict[int, str] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Executed:
-        return cls(**data)
 
     def merged(self, later: Executed) -> Executed:
         """This pass with the tests that a later pass ran."""

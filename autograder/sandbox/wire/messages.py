@@ -230,7 +230,7 @@ Shown: TypeAlias = Stream | Display | ErrorShown
 
 
 class Hello(Message, frozen=True):
-    """The process is ready."""
+    """The process is ready: when it begins, and for the next step of a race."""
 
 
 class CellShown(Message, frozen=True):
@@ -303,10 +303,6 @@ class Raised(Message, frozen=True):
     told: Words
     by_torch: bool
     said: Said = Said()
-
-
-class RaceReady(Message, frozen=True):
-    """The race may begin."""
 
 
 # Between the supervisor, the fork server and the judge.
