@@ -26,10 +26,6 @@ from ..wire.messages import Call, Go, Raised, Returned, Target
 from .launches import Launches
 from .side import forked, told
 
-# A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided
-# is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
-ERRORS = {"now": 8.4e-4, "again": 1.6e-4}
-
 
 class TimedRace:
     """Races of one submission.

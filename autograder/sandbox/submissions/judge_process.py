@@ -22,7 +22,7 @@ from ...roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, defined_names
 from ..answers.answer_handle import AnswerHandle, Ended
 from ..answers.answer_link import AnswerLink, TimeLeft, TimeUp
 from ..answers.cells import CellShell
-from ..racing.timed_race import ERRORS, TimedRace
+from ..racing.timed_race import TimedRace
 from ..wire import decode
 from ..wire.channel import Channel, TooLate
 from ..wire.messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming, parse
@@ -63,7 +63,7 @@ class JudgeProcess:
             if not shutil.which("g++"):
                 self._remarks += _remark(NO_COMPILER)
         races = TimedRace(
-            self._answer, self._given_process, self._name_of, self._time, self._timing, ERRORS[work.races]
+            self._answer, self._given_process, self._name_of, self._time, self._timing, work.error
         )
         self._names = Names(self._link, races, released_names(work.cells))
         self._shell: CellShell = CellShell.instance()
