@@ -45,10 +45,7 @@ class TimeLeft:
     """
 
     def __init__(self, seconds: float) -> None:
-        # All processes of a submission come from the fork server, as this one does.
-        self.core_time = CoreTime(
-            lambda: [pid for pid in linux.with_descendants(os.getppid()) if not linux.gives_way(pid)]
-        )
+        self.core_time = CoreTime(_processes_of_the_submission)
         self._submission = Countdown(seconds, self.core_time)
         self._cell = Countdown(seconds, self.core_time)
 
@@ -86,6 +83,12 @@ class TimeLeft:
     def put_off_cell(self, seconds: float) -> None:
         """So long was spent on what is not the cell's own work, but the submission's."""
         self._cell.put_off(seconds)
+
+
+def _processes_of_the_submission() -> list[int]:
+    """All that come from the fork server, as this one does, but not what this one keeps a core awake with."""
+    own = linux.children(os.getpid())
+    return [pid for pid in linux.with_descendants(os.getppid()) if pid not in own]
 
 
 class AnswerLink:

@@ -60,6 +60,7 @@ class Launches:
         self._restless = 0  # launches
         self._undisturbed = Undisturbed(0.0)
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
+        self.given_seconds: list[float] = []  # per call, a launch each
 
     def plan(self) -> None:
         """What ``_plan`` does, once more where the machine worked beside it."""
@@ -250,4 +251,5 @@ class Launches:
         taken = {name: [pair[name] for pair in launch] for name in SIDES}
         for name in SIDES:
             self.seconds[name] += taken[name]
+        self.given_seconds.append(median(taken["slow"]))
         return math.exp(median(log_ratios(taken["slow"], taken["fast"]))) / self._threshold

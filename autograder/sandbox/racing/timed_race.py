@@ -11,6 +11,7 @@ once, early or late.
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -31,8 +32,9 @@ class TimedRace:
     """Races of one submission.
 
     ``given`` gives the process that ran the given cells only, and ``given_name`` the name that a function
-    has there, or None; ``timing`` has cores for one race, and a list for the log-ratios of its launches;
-    ``error`` bounds the probability of each kind of wrong verdict.
+    has there, or None; ``timing`` has cores for one race, and a list for what the given version took there
+    (nothing of an answer may change how others are judged); ``error`` bounds the probability of each kind of
+    wrong verdict.
     """
 
     def __init__(
@@ -79,9 +81,8 @@ class TimedRace:
             )
             launches.plan()
             decision = decide(launches.ratios(), self._error, strays_are_rare=go.strays_are_rare)
-            verdict = launches.verdict(decision, "cpu", not go.strays_are_rare)
-            logs += verdict.logs
-        return verdict
+            logs += map(math.log, launches.given_seconds)
+            return launches.verdict(decision, "cpu", not go.strays_are_rare)
 
     def _call_once(self, given: str, on: Callable[..., object]) -> None:
         """Call the given version in the process that is copied, as the answer was when it was checked: what a

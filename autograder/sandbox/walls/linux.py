@@ -302,14 +302,6 @@ def _spin(core: int) -> NoReturn:
         os._exit(1)
 
 
-def gives_way(pid: int) -> bool:
-    """Whether a process runs only when no other wants its core; it waits for one all the time."""
-    try:
-        return os.sched_getscheduler(pid) == os.SCHED_IDLE
-    except OSError:
-        return False
-
-
 def _mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     encoded = [text if text is None else text.encode() for text in (source, target, kind)]
     _check(_libc.mount(*encoded, ctypes.c_ulong(flags), None if data is None else data.encode()), target)

@@ -44,8 +44,8 @@ getrusage=98/165 getsid=124/156 gettid=186/178 getuid=102/174 ioprio_get=252/31 
 kill=62/129 pidfd_open=434/434 pidfd_send_signal=424/424 prlimit64=302/261 restart_syscall=219/128
 rseq=334/293 sched_get_priority_max=146/125 sched_get_priority_min=147/126 sched_getaffinity=204/123
 sched_getattr=315/275 sched_getparam=143/121 sched_getscheduler=145/120 sched_rr_get_interval=148/127
-sched_setaffinity=203/122 sched_setattr=314/274 sched_setparam=142/118 sched_setscheduler=144/119
-sched_yield=24/124 set_robust_list=273/99 set_tid_address=218/96 setfsgid=123/152 setfsuid=122/151
+sched_setaffinity=203/122 sched_yield=24/124 set_robust_list=273/99 set_tid_address=218/96
+setfsgid=123/152 setfsuid=122/151
 setgid=106/144 setgroups=116/159 setpgid=109/154 setpriority=141/140 setregid=114/143 setresgid=119/149
 setresuid=117/147 setreuid=113/145 setrlimit=160/164 setsid=112/157 setuid=105/146 sysinfo=99/179
 tgkill=234/131 times=100/153 tkill=200/130 uname=63/160 vfork=58 wait4=61/260 waitid=247/95

@@ -398,7 +398,7 @@ class Go(Message, frozen=True):
 
 
 class TimingDone(Message, frozen=True):
-    """Others may use the cores; ``logs`` are the log-ratios of the race's launches."""
+    """Others may use the cores; ``logs`` are those of the seconds that given calls took, a launch each."""
 
     logs: list[float]
 
