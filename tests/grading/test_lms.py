@@ -267,17 +267,27 @@ def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCou
         info = tarfile.TarInfo("zeros")
         info.size = 201_000_000
         inner.addfile(info, io.BytesIO(bytes(info.size)))
+    linked = io.BytesIO()
+    with tarfile.open(fileobj=linked, mode="w:gz") as inner:
+        for name, target in (("a", "b"), ("b", "a")):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.LNKTYPE, target
+            inner.addfile(link)
+    many = zipped(*((f"{number}.txt", b"") for number in range(1001)))
     uploads = [
         ("AnswerProcess Zero", "work.zip", zipped((FILE, b"zero"))[:40]),
         ("Ada Lovelace", "work.zip", zipped(("zeros", bytes(201_000_000)))),
         ("Ada Lovelace", "more.tar.gz", packed.getvalue()),
+        ("Ada Lovelace", "links.tar.gz", linked.getvalue()),
+        ("Ada Lovelace", "many.zip", many),
         ("O'Brien Flann", FILE, b"flann"),
     ]
     platforms.archive_of_moodle(archive(course), uploads)
     said = collect(course, "MoodleArchive")
     assert collected(course) == {"o'brien": {FILE: b"flann"}}
-    assert said.count("cannot be unpacked and is left out") == 3
+    assert said.count("cannot be unpacked and is left out") == 5
     assert said.count("it would take more than 200 MB") == 2
+    assert "'a' is a link or a device" in said and "it has more than 1,000 files" in said
     assert not list(course.folder.rglob("zeros"))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tarfile
 import unicodedata
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -23,12 +22,12 @@ from traitlets import Unicode
 from ...nbgrader_plugin.submissions import SECRET, TIMESTAMP
 from .grade_files import names_in, read_canvas
 from .grades import ExportError
+from .unpack import unpack
 
 # What a browser, or Canvas for a second upload, adds to a notebook's name.
 COPY = re.compile(r"(?: ?\(\d+\)|-\d+)(?=\.ipynb$)")
 # Moodle leaves these out of file names.
 LEFT_OUT = re.compile(r"[\x00-\x1f&<>\"`|':\\/,]")
-MOST_BYTES = 200_000_000  # in one archive that a student handed in
 
 
 class Extractor(ExtractorPlugin):
@@ -54,9 +53,7 @@ class Extractor(ExtractorPlugin):
                 self.parent.fail("%s cannot be unpacked. Download it once more. (%s)", path, error)
         for path in [path for path in _files(unpacked) if path.suffix in self.zip_ext]:
             try:
-                if _bytes_in(path) > MOST_BYTES:
-                    raise ValueError(f"it would take more than {MOST_BYTES // 10**6} MB")
-                unzip(str(path), str(path.parent), zip_ext=self.zip_ext, create_own_folder=True)
+                unpack(path, path.parent / path.name.removesuffix(path.suffix).removesuffix(".tar"))
             except Exception as error:  # a student wrote it, so it can be anything
                 self.log.error("%s cannot be unpacked and is left out: %s.", path, str(error).rstrip("."))
 
@@ -180,20 +177,6 @@ def _begins_at_its_first_byte(archive: Path) -> bool:
         return True
     with zipfile.ZipFile(archive) as content:
         return min((one.header_offset for one in content.infolist()), default=0) == 0
-
-
-def _bytes_in(archive: Path) -> int:
-    """What it would take on the disk, or something above ``MOST_BYTES``; nothing is unpacked for that."""
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as content:
-            return sum(one.file_size for one in content.infolist())
-    total = 0
-    with tarfile.open(archive) as content:
-        for one in content:  # which reads on behind the data of each
-            total += one.size
-            if total > MOST_BYTES:
-                break
-    return total
 
 
 def words_of(name: str) -> tuple[str, ...]:

@@ -1,0 +1,68 @@
+"""Unpacks an archive that a student handed in, in a process of its own that has little time and memory."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+MOST_BYTES, MOST_MEMBERS = 200_000_000, 1_000
+MOST_MEMORY, MOST_SECONDS = 1 << 30, 60.0  # bytes of address space
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Put an archive's files into a new folder. Raises ValueError, with the reason, where that may not be."""
+    command = [sys.executable, "-I", __file__, str(archive), str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise ValueError(f"that takes more than {MOST_SECONDS:g} s") from None
+    if done.returncode:
+        raise ValueError((done.stderr.strip().splitlines() or ["no reason given"])[-1])
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Look at all that is in it before anything is written."""
+    total = 0
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as content:
+            files = content.infolist()
+            _refuse_much(len(files), sum(one.file_size for one in files))
+            content.extractall(folder)  # which keeps within the folder, and makes no links
+        return
+    with tarfile.open(archive) as packed:
+        members = []
+        for one in packed:
+            members.append(one)
+            total += one.size
+            _refuse_much(len(members), total)
+            if not (one.isreg() or one.isdir()) or not (folder / one.name).resolve().is_relative_to(folder):
+                raise ValueError(f"{one.name!r} is a link or a device, or leads out of the folder")
+        for one in members:
+            place = folder / one.name
+            (place if one.isdir() else place.parent).mkdir(parents=True, exist_ok=True)
+            if (data := packed.extractfile(one)) is not None:
+                with data, place.open("wb") as file:
+                    shutil.copyfileobj(data, file)
+
+
+def _refuse_much(members: int, total: int) -> None:
+    if members > MOST_MEMBERS:
+        raise ValueError(f"it has more than {MOST_MEMBERS:,} files")
+    if total > MOST_BYTES:
+        raise ValueError(f"it would take more than {MOST_BYTES // 10**6} MB")
+
+
+if __name__ == "__main__":
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    try:
+        _unpack(Path(sys.argv[1]), Path(sys.argv[2]).resolve())
+    except Exception as error:  # a student wrote it, so it can be anything
+        sys.exit(" ".join(f"{error}".split()) or type(error).__name__)
