@@ -223,6 +223,10 @@ def test_only_code_is_shown_and_only_if_that_is_allowed() -> None:
         "# you may show this\ndef f(x)": "",
         "x = '# you may show this'": "",
         "# you may show this\ndef f():\n    'all'": "def f():\n    pass",
+        # What Python reads and does not write again, or the other way round.
+        f"# you may show this\nx = 0x{'f' * 5000}": "",
+        f"# you may show this\nx = 1{' + 1' * 20_000}": "",
+        "# you may show this\nx = '\ud800'": "",
     }.items():
         assert may_be_shown(source) == code
 

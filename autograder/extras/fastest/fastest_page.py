@@ -95,13 +95,21 @@ def races_of(results: ClassResults, answers: dict[str, dict[str, str]]) -> list[
 
 
 def may_be_shown(source: str) -> str:
-    """The code of an answer without remarks and docstrings, if its author allows it; otherwise nothing."""
+    """The code of an answer without remarks and docstrings, if its author allows it; otherwise nothing.
+
+    Nor of one that Python reads and does not write again: numbers of 5,000 digits, sums of 5,000 parts.
+    """
     if not MAY_BE_SHOWN.search(source):
         return ""
     try:
-        tree = ast.parse(source)
-    except SyntaxError:
+        code = _without_remarks(ast.parse(source))
+        ast.parse(code)
+        return code
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
+
+
+def _without_remarks(tree: ast.Module) -> str:
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Module)):
             node.body = [
