@@ -59,9 +59,9 @@ class Property:
 WHOLE, HANDED_IN = build(TRAPS), build(TRAPS)
 for one in HANDED_IN.cells:
     remove_hidden_tests(one)
-LOCKED = [cell for cell in WHOLE.cells if "nbgrader" in cell.metadata]
+KNOWN = [cell for cell in WHOLE.cells if "nbgrader" in cell.metadata]
 # As the gradebook would give them.
-ORIGINALS = {cell.metadata.nbgrader.grade_id: Original(cell, cell.source) for cell in LOCKED}
+ORIGINALS = {cell.metadata.nbgrader.grade_id: Original(cell, cell.source) for cell in KNOWN}
 
 
 def is_graded(content: bytes) -> None:
