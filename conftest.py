@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import forked_kernels
 import needed
 import pytest
 
@@ -88,9 +89,11 @@ def place(test: str) -> int:
     return next((number for number, name in enumerate(LONGEST) if test.startswith(name)), len(LONGEST))
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(tryfirst=True)  # before nbval starts a kernel
 def pytest_runtest_setup(item: pytest.Item) -> None:
     needed.guard(item)
+    if ON_LINUX:
+        forked_kernels.use(item.path.suffix == ".ipynb")
 
 
 @pytest.hookimpl(optionalhook=True)
