@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from nbgrader.api import Gradebook
 from nbgrader.apps import AutogradeApp
@@ -30,10 +30,9 @@ from ..nbgrader_plugin.patches import autograded_folder, owner
 from ..nbgrader_plugin.restore import original_cells
 from ..nbgrader_plugin.submissions import notes_of, only_one
 from ..nbgrader_plugin.versions import version_of_files, version_of_tests
-from ..sandbox import Executed
 from ..show import did_you_mean
 from .gradebook import GradingError, OpenGradebook
-from .grader import Grader, Prepared, SubmissionError
+from .grader import Grader, Prepared, Ran, SubmissionError
 
 SETTINGS = "nbgrader_config.py"
 # What no other submission would survive either.
@@ -60,9 +59,6 @@ class Submission:
     student: str
     folder: Path
     notebooks: tuple[Path, ...]
-
-
-Opened = TypeVar("Opened", bound="Course")
 
 
 class Course:
@@ -92,7 +88,7 @@ class Course:
         except LateTableError as error:
             raise GradingError(str(error)) from None
 
-    def __enter__(self: Opened) -> Opened:
+    def __enter__(self) -> Course:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -216,19 +212,18 @@ class Course:
         Raises SubmissionError if that fails for this submission, GradingError if it would for all, and
         GradebookAway if that may pass.
         """
-        names = self.versions
+        known = self.versions
         with self.explained(submission.student):
-            return [self.grader.read(path) for path in submission.notebooks if path.stem in names]
+            return [self.grader.read(path) for path in submission.notebooks if path.stem in known]
 
-    def save(self, student: str, ran: Iterable[tuple[Prepared, Executed | None]]) -> None:
+    def save(self, student: str, ran: Ran) -> None:
         """Let nbgrader grade one student's submission, whose cells were run before.
 
         Raises SubmissionError if this submission cannot be graded, GradingError if none can, and
         GradebookAway if that may pass.
         """
-        by_path = {prepared.path: (prepared, executed) for prepared, executed in ran}
         with self.explained(student):
-            self.grader.grade(student, by_path, self.gradebook.commit)
+            self.grader.grade(student, ran, self.gradebook.commit)
 
     @contextmanager
     def explained(self, student: str) -> Iterator[None]:

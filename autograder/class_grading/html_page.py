@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from ..files import write_whole
 from ..show import INK, table_html
 from .course import Course
 from .gradebook import GradingError
+from .status import length
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,12 +36,9 @@ def render(template: Path, **values: object) -> str:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals |= {"ink": INK, "pale": PALE, "table": _table}
+    table = lambda heads, rows, numeric=(): Markup(table_html(heads, rows, numeric=numeric))
+    environment.globals |= {"ink": INK, "pale": PALE, "table": table, "as_length": length}
     return environment.get_template(template.name).render(**values)
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Collection[int] = ()) -> Markup:
-    return Markup(table_html(heads, rows, numeric=numeric))
 
 
 def write_page(path: Path, html: str) -> None:
@@ -87,9 +85,8 @@ def picture_of(figure: Figure, alternative: str) -> Markup:
     import matplotlib
 
     image = io.BytesIO()
-    with matplotlib.rc_context(
-        {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "report"}
-    ):
+    how = {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "report"}
+    with matplotlib.rc_context(how):
         figure.savefig(image, format="svg", metadata={"Date": None})
     data = base64.b64encode(image.getvalue()).decode()
     return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(alternative, data)

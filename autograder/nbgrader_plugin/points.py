@@ -13,7 +13,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
-from nbgrader.api import BaseCell, Comment, Grade, Gradebook, SubmittedNotebook
+from nbgrader.api import Assignment, BaseCell, Comment, Grade, Gradebook, SubmittedNotebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 
@@ -137,9 +137,16 @@ def by_cell(
     return {name: entry for name, entry in query}
 
 
+def exercise_of_each(assignment: Assignment) -> dict[str, str]:
+    """The exercise of each test cell of an assignment; a test of none stands for itself."""
+    answers = [cell.name for notebook in assignment.notebooks for cell in notebook.solution_cells]
+    tests = [cell.name for notebook in assignment.notebooks for cell in notebook.grade_cells]
+    return {test: exercise_of(test, answers) or test for test in tests}
+
+
 def outcomes(cell: NotebookNode) -> list[dict[str, Any]]:
     """The data of the outcome cards that a cell displayed, in their order."""
-    shown = [output.get("data", {}).get(MIME) for output in cell.outputs]
+    shown = [output.get("data", {}).get(MIME) for output in cell.get("outputs", ())]
     return [data for data in shown if isinstance(data, dict)]
 
 
