@@ -16,7 +16,7 @@ from autograder.class_grading.class_commands import report
 from autograder.class_grading.class_report import page_of as page
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Job
-from autograder.class_grading.results import ClassResults, Graded, Verdict, Lap, read_results
+from autograder.class_grading.results import ClassResults, Graded, Lap, Verdict, read_results
 from autograder.extras import fastest, term
 from autograder.extras.fastest.fastest_page import may_be_shown
 from autograder.extras.term.term_pages import too_hard_or_easy
