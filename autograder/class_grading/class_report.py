@@ -20,7 +20,6 @@ from ..show import GUESS, HERE, INK, RECORDED
 from .course import Course
 from .html_page import PALE, figure_of, picture_of, render
 from .results import ClassResults, Lap, read_graded
-from .status import length
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,7 @@ def page_of(results: ClassResults) -> str:
     """The page about results that were read."""
     points, most = [graded.points for graded in results.graded], sum(results.most.values())
     spreads = exercise_spreads(results)
-    tests = [name for exercise in results.exercises for name in results.tests_of(exercise)]
-    kinds = {"students' cells": "cells", "tests": "tests", "races": "races", "all together": "total"}
-    spent = {title: results.seconds(kind) for title, kind in kinds.items()}
+    tests = [name for names in results.tests.values() for name in names]
     return render(
         Path(__file__).with_suffix(".html.j2"),
         results=results,
@@ -61,12 +58,8 @@ def page_of(results: ClassResults) -> str:
         ],
         points=points_picture(points, most),
         exercises=exercises_picture(spreads),
-        numbers=[
-            [spread.exercise, f"{spread.mean:.2f} of {spread.most:g}", *map(str, spread.counts)]
-            for spread in spreads
-        ],
+        spreads=spreads,
         races=[race for race in (race_of(results, name) for name in tests) if race[1]],
-        times=[[title, length(sum_), f"{sum_ / len(points):.1f} s"] for title, sum_ in spent.items()],
         sentences=[self_check(results), sandbox_sentence(results)],
     )
 
@@ -74,12 +67,10 @@ def page_of(results: ClassResults) -> str:
 def exercise_spreads(results: ClassResults) -> list[Spread]:
     """The points of each exercise that has tests."""
     found = []
-    for exercise in results.exercises:
-        if names := results.tests_of(exercise):
-            most = sum(results.most[name] for name in names)
-            got = [graded.sum_of(names) for graded in results.graded]
-            full, none = sum(points >= most - 1e-9 for points in got), sum(points <= 0 for points in got)
-            found.append(Spread(exercise, most, mean(got), (full, len(got) - full - none, none)))
+    for exercise, names in results.tests.items():
+        most, got = results.most_of(names), [graded.sum_of(names) for graded in results.graded]
+        full, none = sum(points >= most - 1e-9 for points in got), sum(points <= 0 for points in got)
+        found.append(Spread(exercise, most, mean(got), (full, len(got) - full - none, none)))
     return found
 
 

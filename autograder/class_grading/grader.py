@@ -99,7 +99,7 @@ class Grader(Autograde):
         finally:
             self.coursedir.student_id = "*"
 
-    def _graded(self, prepared: Prepared, executed: Executed | None) -> tuple[str, dict[str, Any]]:
+    def _graded(self, prepared: Prepared, executed: Executed | None) -> tuple[Any, dict[str, Any]]:
         """A notebook as text after all steps of grading, and what nbgrader notes about it."""
         if _state(prepared.path) != prepared.state:
             raise SubmissionError(

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..files import write_whole
-from ..show import INK, table_html
+from ..show import INK
 from .course import Course
 from .gradebook import GradingError
 from .status import length
@@ -36,8 +36,7 @@ def render(template: Path, **values: object) -> str:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    table = lambda heads, rows, numeric=(): Markup(table_html(heads, rows, numeric=numeric))
-    environment.globals |= {"ink": INK, "pale": PALE, "table": table, "as_length": length}
+    environment.globals |= {"ink": INK, "pale": PALE, "as_length": length}
     return environment.get_template(template.name).render(**values)
 
 
@@ -85,8 +84,9 @@ def picture_of(figure: Figure, alternative: str) -> Markup:
     import matplotlib
 
     image = io.BytesIO()
-    how = {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "report"}
-    with matplotlib.rc_context(how):
+    with matplotlib.rc_context(
+        {"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "report"}
+    ):
         figure.savefig(image, format="svg", metadata={"Date": None})
     data = base64.b64encode(image.getvalue()).decode()
     return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(alternative, data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -100,9 +100,17 @@ class ClassResults:
     outdated: dict[str, str] = field(default_factory=dict)
     disputes: list[dict[str, Any]] = field(default_factory=list)
 
-    def tests_of(self, exercise: str) -> list[str]:
-        """The names of the test cells of an exercise."""
-        return [name for name in self.most if (exercise_of(name, self.exercises) or name) == exercise]
+    @property
+    def tests(self) -> dict[str, list[str]]:
+        """The exercises that have test cells, with the names of these."""
+        found: dict[str, list[str]] = {exercise: [] for exercise in self.exercises}
+        for name in self.most:
+            found.setdefault(exercise_of(name, self.exercises) or name, []).append(name)
+        return {exercise: names for exercise, names in found.items() if names}
+
+    def most_of(self, tests: Iterable[str]) -> float:
+        """The most points that there are in these tests."""
+        return sum(self.most[name] for name in tests)
 
     def seconds(self, kind: str) -> float:
         """What was spent on all, of one kind: cells, tests, races, or the total."""
@@ -164,7 +172,6 @@ def read_results(course: Course) -> ClassResults:
                         outdated[student] = why
                     continue
             missing[student] = run.get("failed", {}).get(student) or run.get("stopped") or "Not graded yet."
-    exercises += [name for name in most if not exercise_of(name, exercises)]
     return ClassResults(course.assignment, most, exercises, graded, missing, run, outdated, course.disputes())
 
 

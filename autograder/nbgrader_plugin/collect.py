@@ -83,7 +83,10 @@ class Collect(ExchangeCollect):
         for name in os.listdir(self.inbound_path) if self.only is None else self.only:
             if record := self._record(name):
                 found[record["username"]].append(record)
-        due = self._duedate() if self.before_duedate else None
+        due = None
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook, suppress(MissingEntry):
+            if self.before_duedate:
+                due = gradebook.find_assignment(self.coursedir.assignment_id).duedate
         self.src_records = []
         for records in found.values():
             punctual = [record for record in records if due and record["timestamp"] <= due]
@@ -149,11 +152,6 @@ class Collect(ExchangeCollect):
                         "not taken. If accounts have other names than students, set "
                         "c.ExchangeCollect.check_owner = False."
                     )
-        return None
-
-    def _duedate(self) -> datetime | None:
-        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook, suppress(MissingEntry):
-            return gradebook.find_assignment(self.coursedir.assignment_id).duedate
         return None
 
 

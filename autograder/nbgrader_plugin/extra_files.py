@@ -19,13 +19,16 @@ COMPILED = {".pyc", ".so"}  # modules that nobody can look into
 def extra_files(folder: Path) -> dict[str, bytes | None]:
     """What the regular files in a submission's folder hold, by their paths in it.
 
-    Notebooks, hidden files and Python's caches are passed over, links refused. Of more than ``MOST_FILES``
-    or ``MOST_BYTES`` the smallest are taken, and None stands for what the others hold.
+    Notebooks, hidden files and Python's caches are passed over. None stands for what is not taken: links,
+    compiled modules, and of more than ``MOST_FILES`` or ``MOST_BYTES`` all but the smallest.
     """
     found: dict[str, bytes | None] = {}
     room = MOST_BYTES
     for size, path in sorted(_files(folder)):
-        content = _content(path, room) if size <= room and len(found) < MOST_FILES else None
+        content = None
+        if size <= room and len(found) < MOST_FILES and path.suffix not in COMPILED:
+            with suppress(NotPlain, OSError):
+                content = read_plain(path, room)
         found[path.relative_to(folder).as_posix()] = content
         room -= len(content or b"")
     return found
@@ -52,13 +55,3 @@ def _is_taken(name: str) -> bool:
     if name.startswith(".") or name.endswith(".ipynb") or name in PASSED_OVER:
         return False
     return name.isprintable()  # a name that is no text has surrogates, which are not
-
-
-def _content(path: Path, most: int) -> bytes | None:
-    """What a file holds; None where it is not taken: a link, a compiled module, more than ``most`` bytes."""
-    if path.suffix in COMPILED:
-        return None
-    try:
-        return read_plain(path, most)
-    except (NotPlain, OSError):
-        return None

@@ -76,25 +76,22 @@ def read_table(path: Path) -> LateTable:
         return LateTable({})
     except (OSError, UnicodeDecodeError) as error:
         raise LateTableError(f"{path} cannot be read: {error}") from None
-    # Lines that begin with # are remarks.
-    numbered = [
-        (number, line)
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip(" ,;\t") and not line.lstrip().startswith("#")
-    ]
-    if not numbered:
-        return LateTable({})
-    delimiter = ";" if ";" in numbered[0][1] else ","
-    first, *rows = csv.reader((line for _, line in numbered), delimiter=delimiter)
-    header = [name.strip().lower() for name in first]
-    wanted = ["assignment", "student", *FIGURES]
-    unknown = [f"has a column {name!r}" for name in header if name not in wanted]
-    if unknown or header[:2] != wanted[:2]:
-        what = [*unknown, "begins otherwise"][0]
-        raise LateTableError(f"{path} {what}; its columns are {', '.join(wanted)}.")
     lines: dict[tuple[str, str], dict[str, float]] = {}
-    for (number, _), row in zip(numbered[1:], rows, strict=True):
-        given = dict(zip(header, (cell.strip() for cell in row), strict=False))
+    wanted, header, delimiter = ["assignment", "student", *FIGURES], list[str](), ","
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip(" ,;\t") or line.lstrip().startswith("#"):  # a remark
+            continue
+        if not header and ";" in line:
+            delimiter = ";"
+        row = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
+        if not header:
+            header = [name.lower() for name in row]
+            unknown = [f"has a column {name!r}" for name in header if name not in wanted]
+            if unknown or header[:2] != wanted[:2]:
+                what = [*unknown, "begins otherwise"][0]
+                raise LateTableError(f"{path} {what}; its columns are {', '.join(wanted)}.")
+            continue
+        given = dict(zip(header, row, strict=False))
         key = given.get("assignment") or ALL, given.get("student") or ALL
         where = f"{path}, line {number}"
         if key in lines:

@@ -205,11 +205,9 @@ def unfinished(folder: Path, notebooks: Iterable[str]) -> bool:
 
 def notes_of(path: Path) -> dict[str, Any]:
     """What grading noted about the notebook at ``path``; nothing where it cannot be read."""
-    try:
-        notes = json.loads(path.read_text(encoding="utf-8"))["metadata"].get("autograder")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
-    return notes if isinstance(notes, dict) else {}
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return dict(json.loads(path.read_text(encoding="utf-8"))["metadata"]["autograder"])
+    return {}
 
 
 @contextmanager

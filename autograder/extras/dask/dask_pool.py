@@ -183,8 +183,8 @@ class DaskPool(Pool):
             if self._client is not lost:
                 return
             self.trouble = (
-                f"waiting: the Dask scheduler {self.name} is gone. Start it and its workers, and grading goes "
-                "on."
+                f"waiting: the Dask scheduler {self.name} is gone. Start it and its workers, and grading "
+                "goes on."
             )
             self.stop()
             until = monotonic() + LOST_SECONDS

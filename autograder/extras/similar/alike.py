@@ -241,9 +241,5 @@ def page(course: Course) -> str:
         common=COMMON,
         few=FEW,
         found=found,
-        rows=[
-            [*pair.students, f"{pair.share:.0%}", ", ".join(part.exercise for part in pair.parts)]
-            for pair in found.pairs
-        ],
         left_out=handed_in.left_out,
     )
