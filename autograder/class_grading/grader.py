@@ -24,6 +24,7 @@ from ..nbgrader_plugin.execute import RunEveryCell, put_outputs
 from ..nbgrader_plugin.patches import autograded_folder
 from ..nbgrader_plugin.points import SaveVerdicts
 from ..nbgrader_plugin.submissions import init_notebooks, problem_of, read_or_explain
+from ..nbgrader_plugin.versions import version_of_files
 from ..sandbox import Executed
 
 
@@ -33,15 +34,11 @@ class SubmissionError(Exception):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A submitted notebook with its cells put in order, and what nbgrader notes about whose it is.
-
-    ``state`` tells whether the file is still the one that was read.
-    """
+    """A submitted notebook with its cells put in order, and what nbgrader notes about whose it is."""
 
     path: Path
     notebook: NotebookNode
     resources: dict[str, Any]
-    state: tuple[int, ...] | None
 
 
 Ran = Iterable[tuple[Prepared, Executed | None]]  # with what running it gave; None: there was nothing to run
@@ -63,12 +60,11 @@ class Grader(Autograde):
 
     def read(self, path: Path) -> Prepared:
         """The notebook at ``path``, or a page that says why there is none, with its cells in order."""
-        state = _state(path)
         resources = self.init_single_notebook_resources(str(path))
         notebook = read_or_explain(path, self.log)
         # The notebook itself: an exporter's own method of this name gives it as text.
         notebook, resources = Exporter.from_notebook_node(self.reader, notebook, resources)
-        return Prepared(path, notebook, resources, state)
+        return Prepared(path, notebook, resources)
 
     def grade(self, student: str, ran: Ran, commit: Callable[[], None]) -> None:
         """Grade one student's submission, graded before or not, by the steps of nbgrader's own methods.
@@ -101,7 +97,7 @@ class Grader(Autograde):
 
     def _graded(self, prepared: Prepared, executed: Executed | None) -> tuple[Any, dict[str, Any]]:
         """A notebook as text after all steps of grading, and what nbgrader notes about it."""
-        if _state(prepared.path) != prepared.state:
+        if version_of_files(prepared.path) != prepared.notebook.metadata.autograder.submitted:
             raise SubmissionError(
                 f"{prepared.path.name} was handed in again while it was graded. The same command grades it."
             )
@@ -142,12 +138,3 @@ class Grader(Autograde):
         if executed:
             put_outputs(nb, executed, self.log)
         return nb, resources
-
-
-def _state(path: Path) -> tuple[int, ...] | None:
-    """What changes when a file is replaced; nothing where there is no file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
