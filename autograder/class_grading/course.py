@@ -73,8 +73,9 @@ class Course:
         self.directory = (app := _load(db_url)).coursedir
         self.directory.assignment_id = assignment
         self.root = Path(self.directory.root)
-        self.log = self._note(".log")
-        _log_to(self.log, app.log)
+        self.log = self._note(".log")  # nbgrader's errors, with their tracebacks
+        for source in (app.log, app_log, logging.getLogger("sqlalchemy")):
+            source.handlers, source.propagate = [_Log(self.log, delay=True)], False
         try:
             read_table(self.root / TABLE)  # or everybody would be refused, one by one
             self.grader = Grader(coursedir=self.directory, parent=app)
@@ -330,10 +331,3 @@ class _Log(logging.FileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:
         pass
-
-
-def _log_to(path: Path, log: logging.Logger) -> None:
-    """Send nbgrader's errors, with their tracebacks, to a file."""
-    file = _Log(path, delay=True)
-    for source in (log, app_log, logging.getLogger("sqlalchemy")):
-        source.handlers, source.propagate = [file], False

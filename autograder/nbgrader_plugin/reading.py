@@ -145,7 +145,8 @@ def notebook_of(text: str, name: str) -> NotebookNode:
             f"The file {quoted(name)} has too many parts. Clear its outputs and save it again."
         )
     try:
-        data = json.loads(text, parse_int=_number)
+        # Python refuses whole numbers of thousands of digits, and nobody needs them.
+        data = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= MOST_DIGITS else 0)
         if isinstance(data, dict) and data.get("nbformat") == 3:
             data = _from_3(data)
         found = msgspec.convert(data, _Notebook)
@@ -179,11 +180,6 @@ def _from_3(notebook: dict[str, Any]) -> dict[str, Any]:
         cell["cell_type"] = kinds.get(cell["cell_type"], cell["cell_type"])
         cell["source"] = cell.get("input", cell.get("source"))
     return {"nbformat": 4, "cells": cells}
-
-
-def _number(digits: str) -> int:
-    """A whole number. Python refuses those of thousands of digits, and nobody needs them."""
-    return int(digits) if len(digits) <= MOST_DIGITS else 0
 
 
 def _fresh(cell: _Cell) -> NotebookNode:

@@ -137,18 +137,17 @@ class DaskPool(Pool):
     def _try(self, number: int, cells: list[PlannedCell], settings: dict, not_on: str | None) -> dict | None:
         """What a worker gave, another than ``not_on`` if there is any; None where it was lost on the way."""
         client, ended = self._client, Event()
-        only = self._workers() - {not_on} if not_on else set()
+        others = sorted(self._workers() - {not_on}) if not_on else []
         if client.status != "running":
             self._come_back(client)
             return None
         future = client.submit(
-            attempt, self._run, cells, settings, self._topic, number, pure=False, workers=sorted(only) or None
-        )
+            attempt, self._run, cells, settings, self._topic, number,
+            pure=False, workers=others or None, allow_other_workers=bool(others),  # or it may wait for ever
+        )  # fmt: skip
         future.add_done_callback(lambda _: ended.set())
         try:
             while client.status == "running" and not ended.wait(LOOK_SECONDS):
-                if only and not only & (self._workers() or only):  # it would wait for ever
-                    return None
                 self._require_workers()
             if client.status != "running" or future.cancelled():  # all are, when the scheduler is gone
                 self._come_back(client)
