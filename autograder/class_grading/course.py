@@ -24,8 +24,8 @@ from tornado.log import app_log
 from traitlets import TraitError
 
 from ..files import write_whole
+from ..nbgrader_plugin.entries import TABLE, LateTableError, read_table
 from ..nbgrader_plugin.execute import RunEveryCell
-from ..nbgrader_plugin.late_work import TABLE, LateTableError, read_table
 from ..nbgrader_plugin.patches import autograded_folder, owner
 from ..nbgrader_plugin.restore import original_cells
 from ..nbgrader_plugin.submissions import notes_of, only_one

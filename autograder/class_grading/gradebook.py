@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 import nbgrader
 from nbgrader.api import Base
 from sqlalchemy import Connection, create_engine, inspect, text
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
 from ..command_line import CommandError
@@ -54,7 +54,14 @@ class OpenGradebook:
     """One connection to the gradebook. Raises GradingError where there is none to be had."""
 
     def __init__(self, db_url: str, *, write: bool = True) -> None:
-        self.url = _parse(db_url)
+        try:
+            self.url = make_url(db_url)
+            self.url.get_dialect()
+        except (ArgumentError, NoSuchModuleError):
+            raise GradingError(
+                f"CourseDirectory.db_url is {db_url!r}, which is no address of a database. "
+                "Write it like sqlite:////course/gradebook.db or postgresql+psycopg://user:password@host/name."
+            ) from None
         self.name = self.url.render_as_string(hide_password=True)
         kind, file = self.url.get_backend_name(), (self.url.database or "").removeprefix("file:")
         if kind == "sqlite" and not os.path.exists(file.partition("?")[0]):
@@ -151,14 +158,3 @@ class OpenGradebook:
             self.connection.close()
         self.engine.dispose()
 
-
-def _parse(db_url: str) -> URL:
-    try:
-        url = make_url(db_url)
-        url.get_dialect()
-        return url
-    except (ArgumentError, NoSuchModuleError):
-        raise GradingError(
-            f"CourseDirectory.db_url is {db_url!r}, which is no address of a database. "
-            "Write it like sqlite:////course/gradebook.db or postgresql+psycopg://user:password@host/name."
-        ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nbformat.v4 import new_notebook
 from nbgrader.preprocessors import AssignLatePenalties
 
-from ..nbgrader_plugin.late_work import TABLE, read_table
+from ..nbgrader_plugin.entries import TABLE, read_table
 from .course import Course
 from .gradebook import GradingError
 

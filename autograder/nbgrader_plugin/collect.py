@@ -188,7 +188,11 @@ def copy_plain_files(source: Path, target: Path, most: int) -> None:
             return
         if len(here.relative_to(target).parts) >= MOST_DEPTH:
             folders.clear()
-        for _, name in sorted((_size(name, descriptor), name) for name in names):
+        sizes = []
+        for name in names:
+            with suppress(OSError):  # it has just gone
+                sizes.append((os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_size, name))
+        for _, name in sorted(sizes):
             try:
                 content = read_plain(name, most, descriptor)
                 here.mkdir(exist_ok=True)
@@ -199,9 +203,3 @@ def copy_plain_files(source: Path, target: Path, most: int) -> None:
             else:
                 most -= len(content)
 
-
-def _size(name: str, folder: int) -> int:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
-    except OSError:  # it has just gone
-        return 0

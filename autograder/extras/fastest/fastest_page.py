@@ -22,7 +22,7 @@ from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render
 from ...class_grading.results import ClassResults, read_graded
 from ...measuring.units import times
-from ...nbgrader_plugin.late_work import TABLE, read_table
+from ...nbgrader_plugin.entries import TABLE, read_table
 from ...roles import solution_cells
 
 BEST = 3

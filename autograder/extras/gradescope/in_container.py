@@ -7,12 +7,9 @@ in November 2026:
 - ``setup.sh`` runs once, as root, when the image is made. ``run_autograder`` runs as root for each
   submission, in a container of its own. The archive is in /autograder/source, what was handed in is in
   /autograder/submission.
-- At the end, /autograder/results/results.json must be there, also where grading failed. It has ``score`` or
-  ``tests``. A test has ``name``, ``number`` (as in "1.1"), ``score``, ``max_score``, ``tags``, ``output`` and
-  its ``output_format`` ("text": nothing in it is taken for HTML), ``visibility`` and ``extra_data``; the
-  whole has ``output``, ``output_format``, ``execution_time`` in seconds, ``visibility``,
-  ``stdout_visibility`` and ``extra_data``. A visibility is "hidden", "after_due_date", "after_published" or
-  "visible".
+- At the end, /autograder/results/results.json must be there, also where grading failed, with a ``score`` or
+  ``tests``. A visibility is "hidden", "after_due_date", "after_published" or "visible"; in an output of the
+  format "text" nothing is taken for HTML.
 - One hidden test keeps students from seeing their sum. So what is for instructors alone is printed: they see
   it, and students do not where ``stdout_visibility`` is "hidden".
 - A container has half a core, 768 MB and ten minutes, unless the assignment's settings say more.

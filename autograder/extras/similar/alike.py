@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from ...class_grading.course import Course, SubmissionError
 from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render
-from ...nbgrader_plugin.extra_files import extra_files
 from ...nbgrader_plugin.patches import remove_hidden_tests
+from ...nbgrader_plugin.reading import extra_files
 from ...nbgrader_plugin.restore import original_cells
 from ...nbgrader_plugin.submissions import problem_of
 from ...roles import parsed, solution_cells

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import cache
 from time import monotonic, sleep
 from typing import TextIO
 
@@ -56,6 +57,7 @@ class Watcher:
     stop_if_asked: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
+        self._warn_once = cache(self._warn)
         self.intake = Intake(self.course, self._warn_once)
         self._pool: Pool | None = None
         self._file = QueueFile(self.course.root)
@@ -64,7 +66,6 @@ class Watcher:
         self._owe_again = 0.0  # when pages are handed back that could not be
         # Whom another watcher left when it was stopped: perhaps they are graded.
         self._left = [one for one in self._file.found if self.release and one.stage in ("waiting", "grading")]
-        self._said: set[str] = set()
         self._trouble: object = None  # its kind
         self._other = False
 
@@ -280,11 +281,6 @@ class Watcher:
 
     def _warn(self, text: str) -> None:
         self._say(text, sys.stderr)
-
-    def _warn_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self._warn(text)
 
 
 def now() -> str:
