@@ -157,4 +157,3 @@ class OpenGradebook:
         with suppress(DBAPIError):  # it may be lost already
             self.connection.close()
         self.engine.dispose()
-

@@ -202,4 +202,3 @@ def copy_plain_files(source: Path, target: Path, most: int) -> None:
                     raise
             else:
                 most -= len(content)
-
