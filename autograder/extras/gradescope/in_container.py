@@ -136,7 +136,7 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
             "tags": [exercise],
             "score": round(test.points, 4),
             "max_score": results.most[test.name],
-            "output": shown[test.name] + (f"\n{NOT_FINAL}" if test.outcome == "undecided" else ""),
+            "output": shown.get(test.name, "") + (f"\n{NOT_FINAL}" if test.outcome == "undecided" else ""),
             "output_format": "text",
             "visibility": "visible",
         }
