@@ -7,7 +7,7 @@ import io
 import textwrap
 import unicodedata
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -116,26 +116,11 @@ def table_markdown(header: Sequence[str], rows: Rows) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
-def table_html(header: Sequence[str], rows: Rows, caption: str = "", numeric: Collection[int] = ()) -> str:
-    """The same table as HTML, with a caption and column headers that a screen reader can use.
-
-    The columns at the places in ``numeric`` stand to the right.
-    """
-    style = [
-        "text-align:right;white-space:nowrap" if place in numeric else "text-align:left"
-        for place in range(len(header))
-    ]
-    head = "".join(
-        f'<th scope="col" style="{style[place]}">{escape(cell)}</th>' for place, cell in enumerate(header)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="{style[place]}">{escape(cell).replace(chr(10), "<br>")}</td>'
-            for place, cell in enumerate(row)
-        )
-        + "</tr>"
-        for row in rows
-    )
+def table_html(header: Sequence[str], rows: Rows, caption: str = "") -> str:
+    """The same table as HTML, with a caption and column headers that a screen reader can use."""
+    left = 'style="text-align:left"'
+    head = "".join(f'<th scope="col" {left}>{escape(cell)}</th>' for cell in header)
+    lines = [[escape(cell).replace("\n", "<br>") for cell in row] for row in rows]
+    body = "".join(f"<tr>{''.join(f'<td {left}>{cell}</td>' for cell in row)}</tr>" for row in lines)
     top = f'<caption style="text-align:left;font-weight:bold">{escape(caption)}</caption>' if caption else ""
     return f"<table>{top}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -10,8 +10,14 @@ from bad_inputs import TIMES
 from nbgrader.coursedir import CourseDirectory
 
 from autograder.nbgrader_plugin import reading
-from autograder.nbgrader_plugin.extra_files import MOST_BYTES, MOST_ENTRIES, MOST_FILES, extra_files
-from autograder.nbgrader_plugin.reading import TooLarge, read_plain
+from autograder.nbgrader_plugin.reading import (
+    MOST_ENTRIES,
+    MOST_EXTRA,
+    MOST_FILES,
+    TooLarge,
+    extra_files,
+    read_plain,
+)
 from autograder.nbgrader_plugin.submissions import problem_of, read_or_explain, timestamp_of
 
 
@@ -76,7 +82,7 @@ def test_links_and_what_is_no_file_are_not(tmp_path: Path) -> None:
 
 
 def test_of_too_many_or_too_large_files_the_small_ones_are_taken(tmp_path: Path) -> None:
-    (tmp_path / "large.bin").write_bytes(bytes(MOST_BYTES))
+    (tmp_path / "large.bin").write_bytes(bytes(MOST_EXTRA))
     (tmp_path / "small.py").write_text("x")
     found = extra_files(tmp_path)
     assert (found["small.py"], found["large.bin"]) == (b"x", None)

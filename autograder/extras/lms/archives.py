@@ -21,8 +21,7 @@ from nbgrader.utils import unzip
 from traitlets import Unicode
 
 from ...nbgrader_plugin.submissions import SECRET, TIMESTAMP
-from .grade_files import names_in, read_canvas
-from .grades import ExportError
+from .grades import ExportError, names_in, read_canvas
 
 # What a browser, or Canvas for a second upload, adds to a notebook's name.
 COPY = re.compile(r"(?: ?\(\d+\)|-\d+)(?=\.ipynb$)")
@@ -49,16 +48,19 @@ class Extractor(ExtractorPlugin):
             try:
                 if not _begins_at_its_first_byte(path):
                     raise ValueError("its end is missing")
-                unzip(str(path), str(place), zip_ext=self.zip_ext, create_own_folder=True)
+                self._unpack(path, place)
             except Exception as error:
                 self.parent.fail("%s cannot be unpacked. Download it once more. (%s)", path, error)
         for path in [path for path in _files(unpacked) if path.suffix in self.zip_ext]:
             try:
                 if _bytes_in(path) > MOST_BYTES:
                     raise ValueError(f"it would take more than {MOST_BYTES // 10**6} MB")
-                unzip(str(path), str(path.parent), zip_ext=self.zip_ext, create_own_folder=True)
+                self._unpack(path, path.parent)
             except Exception as error:  # a student wrote it, so it can be anything
                 self.log.error("%s cannot be unpacked and is left out: %s.", path, str(error).rstrip("."))
+
+    def _unpack(self, path: Path, place: Path) -> None:
+        unzip(str(path), str(place), zip_ext=self.zip_ext, create_own_folder=True)
 
 
 class Archive(FileNameCollectorPlugin):
@@ -148,15 +150,11 @@ class CanvasArchive(Archive):
     @cached_property
     def _by_number(self) -> dict[str, str]:
         ids = {student.casefold(): student for student in self._students()}
-        found = {}
         try:
-            rows = read_canvas(Path(self.file))
+            rows = [(row["ID"].strip(), names_in(row)) for row in read_canvas(Path(self.file))]
         except ExportError as error:
             self.parent.fail("%s", error)
-        for row in rows:
-            if student := next((ids[name] for name in names_in(row) if name in ids), None):
-                found[row["ID"].strip()] = student
-        return found
+        return {number: ids[name] for number, names in rows for name in reversed(names) if name in ids}
 
     def student(self, who: str) -> str | None:
         if student := self._by_number.get(who):
