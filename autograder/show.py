@@ -9,7 +9,7 @@ import unicodedata
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,12 +25,7 @@ def show(text: str, html: str, data: dict[str, object] | None = None) -> None:
 
     ``data`` are further entries of the MIME bundle.
     """
-    if not in_notebook():
-        print(text)
-        return
-    from IPython.display import display
-
-    display({"text/plain": text, "text/html": html, **(data or {})}, raw=True)
+    _display(text, {"text/html": html, **(data or {})})
 
 
 def picture(figure: Figure, alternative: str) -> None:
@@ -49,12 +44,16 @@ def picture_html(figure: Figure, alternative: str) -> str:
 
 def show_markdown(text: str) -> None:
     """Display Markdown in a notebook; print it anywhere else."""
+    _display(text, {"text/markdown": text})
+
+
+def _display(text: str, others: dict[str, Any]) -> None:
     if not in_notebook():
         print(text)
         return
     from IPython.display import display
 
-    display({"text/plain": text, "text/markdown": text}, raw=True)
+    display({"text/plain": text, **others}, raw=True)
 
 
 def in_notebook() -> bool:
@@ -121,21 +120,14 @@ def table_html(header: Sequence[str], rows: Rows, caption: str = "", numeric: Co
 
     The columns at the places in ``numeric`` stand to the right.
     """
-    style = [
-        "text-align:right;white-space:nowrap" if place in numeric else "text-align:left"
-        for place in range(len(header))
-    ]
-    head = "".join(
-        f'<th scope="col" style="{style[place]}">{escape(cell)}</th>' for place, cell in enumerate(header)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="{style[place]}">{escape(cell).replace(chr(10), "<br>")}</td>'
-            for place, cell in enumerate(row)
-        )
-        + "</tr>"
-        for row in rows
-    )
+
+    def line(tag: str, cells: Sequence[str], scope: str = "") -> str:
+        told = []
+        for place, cell in enumerate(cells):
+            style = "text-align:right;white-space:nowrap" if place in numeric else "text-align:left"
+            told.append(f'<{tag}{scope} style="{style}">{escape(cell).replace(chr(10), "<br>")}</{tag}>')
+        return f"<tr>{''.join(told)}</tr>"
+
+    head, body = line("th", header, ' scope="col"'), "".join(line("td", row) for row in rows)
     top = f'<caption style="text-align:left;font-weight:bold">{escape(caption)}</caption>' if caption else ""
-    return f"<table>{top}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table>{top}<thead>{head}</thead><tbody>{body}</tbody></table>"

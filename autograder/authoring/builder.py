@@ -52,7 +52,7 @@ _ABSOLUTE = re.compile(
 # What the head of an exercise notebook says of all of it.
 _SUM = re.compile(r"\b(\d+(?:\.\d+)?) points, about \d+ minutes\b")
 # A picture within HTML: its letters mean nothing, and there are very many of them.
-_PICTURE = re.compile(r'(src="data:[^"]*")')
+PICTURE = re.compile(r'(src="data:[^"]*")')
 
 
 def build(source: Path) -> NotebookNode:
@@ -182,9 +182,9 @@ def tidy_outputs(notebook: NotebookNode, root: Path) -> None:
     Raises BuildError when an absolute path is left.
     """
     for cell in notebook.cells:
-        for holder, key in _texts(cell):
+        for holder, key in texts(cell):
             cell_name = "&lt;cell&gt;" if key == "text/html" else "<cell>"
-            parts = _PICTURE.split(holder[key])
+            parts = PICTURE.split(holder[key])
             for place in range(0, len(parts), 2):  # between the pictures
                 text = re.sub(r"[^\s\"'<>]*ipykernel_\d+/\d+\.py", cell_name, parts[place])
                 text = re.sub(r"/[^\s\"'<>]*/site-packages/", "", text)
@@ -197,11 +197,6 @@ def tidy_outputs(notebook: NotebookNode, root: Path) -> None:
 def absolute_paths(text: str) -> list[str]:
     """What looks like a path of one particular machine in an output's text."""
     return _ABSOLUTE.findall(text)
-
-
-def output_texts(cell: NotebookNode) -> list[str]:
-    """The texts in a cell's outputs: streams and text-like displays, without pictures."""
-    return ["".join(_PICTURE.split(holder[key])[::2]) for holder, key in _texts(cell)]
 
 
 def release(sources: Iterable[Path], root: Path) -> tuple[dict[str, dict[Path, bytes]], str]:
@@ -363,7 +358,8 @@ def line_that_raised(traceback: str) -> tuple[str, str] | None:
     return (found[1], found[2].strip()) if found else None
 
 
-def _texts(cell: NotebookNode) -> Iterator[tuple[dict, str]]:
+def texts(cell: NotebookNode) -> Iterator[tuple[dict, str]]:
+    """Where the texts of a cell's outputs are: what holds each, and by which key."""
     for output in cell.get("outputs", ()):
         if output.output_type == "stream":
             yield output, "text"
@@ -392,11 +388,10 @@ def _files(folder: Path) -> dict[Path, bytes]:
 
 def _write_folder(folder: Path, files: dict[Path, bytes]) -> None:
     """Make `folder` hold exactly `files`, touching only what differs."""
-    for path in _files(folder):
-        if path not in files:
-            (folder / path).unlink()
+    there = _files(folder)
+    for path in there.keys() - files.keys():
+        (folder / path).unlink()
     for path, content in files.items():
-        target = folder / path
-        if not target.is_file() or target.read_bytes() != content:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+        if there.get(path) != content:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
