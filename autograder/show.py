@@ -9,6 +9,7 @@ import unicodedata
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -101,9 +102,8 @@ def table_text(header: Sequence[str], rows: Rows, width: int = 60) -> str:
     widths = [max(len(part) for row in folded for part in row[i]) for i in range(len(header))]
     lines = []
     for number, row in enumerate(folded):
-        for i in range(max(len(cell) for cell in row)):
-            parts = [(cell[i] if i < len(cell) else "").ljust(w) for cell, w in zip(row, widths, strict=True)]
-            lines.append("  ".join(parts).rstrip())
+        for parts in zip_longest(*row, fillvalue=""):
+            lines.append("  ".join(map(str.ljust, parts, widths)).rstrip())
         if number == 0:
             lines.append("  ".join("-" * w for w in widths))
     return "\n".join(lines)

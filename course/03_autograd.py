@@ -75,9 +75,9 @@ compare(
 
 # %% [markdown]
 # **Why.** Finite differences call the function 301 times. Autograd calls it once and walks back through it once.
-# The number of operations in the backward pass depends on the function, not on how many inputs it has. And autograd is more
-# exact: it differentiates each operation by its formula, while finite differences subtract two numbers that are almost
-# equal. The exact derivative here is `cos(x) * x + sin(x)`.
+# The number of operations in the backward pass depends on the function, not on how many inputs it has. And autograd is
+# more exact: it differentiates each operation by its formula, while finite differences subtract two numbers that are
+# almost equal. The exact derivative here is `cos(x) * x + sin(x)`.
 
 # %%
 for count in (10, 300):
@@ -230,8 +230,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Most of the time goes into matrix products. Forward there are 3. In the backward pass, each layer needs two: the
-# gradient of its weight is `input.T @ slopes`, that of its input is `slopes @ weight.T`, where `slopes` is what
+# **Why.** Most of the time goes into matrix products. Forward there are 3. In the backward pass, each layer needs two:
+# the gradient of its weight is `input.T @ slopes`, that of its input is `slopes @ weight.T`, where `slopes` is what
 # arrives from above. The first layer's input needs none, so there are 5. Together 8 against 3: about 2.7 times the work.
 # The rest (`relu` and its derivative, new memory) comes on top. On an H200 the ratio is 6: these products are short
 # there, and you pay for calls, of which the backward pass has more. The last three lines below check the first of these
@@ -252,7 +252,8 @@ assert torch.allclose(of_first, x.T @ slopes, atol=1e-6)
 # %% [markdown]
 # The middle line is worth remembering. Autograd goes back only as far as something requires a gradient. If you
 # train the last layer of a large model, switch it off for the others (`parameter.requires_grad_(False)`): one product on
-# the backward pass instead of five, and one gradient to hold instead of three. (Further freezes the first layer instead.)
+# the backward pass instead of five, and one gradient to hold instead of three. (Further freezes the first layer
+# instead.)
 
 # %% [markdown]
 # ## 4. Calling `backward()` again

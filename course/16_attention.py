@@ -411,9 +411,9 @@ behaviour(
 # ### A row without anybody
 #
 # What is a mean of nothing? The softmax of `-inf` alone is 0 / 0. PyTorch's tutorial says that the result "will be 0", in
-# the function and in the layer, if that does not take its *shortcut for inference*, the *fast path*. (In evaluation and without
-# gradients, the layer may run as one operation of its own.) `sdpa_kernel` demands one of the function's implementations (section 7):
-# `FLASH_ATTENTION`, on a CPU its own fused kernel, or `MATH`, the plain formula.
+# the function and in the layer, if that does not take its *shortcut for inference*, the *fast path*. (In evaluation and
+# without gradients, the layer may run as one operation of its own.) `sdpa_kernel` demands one of the function's
+# implementations (section 7): `FLASH_ATTENTION`, on a CPU its own fused kernel, or `MATH`, the plain formula.
 
 # %%
 nobody = torch.tensor([[False], [True]]).repeat(1, 6)  # all of the second text is filling
@@ -461,8 +461,8 @@ for need_weights in (False, True):
     print(f"need_weights={need_weights}: {broken:.0%} of the gradient is NaN")
 
 # %% [markdown]
-# The backward pass multiplies the second text's gradient, 0, with its weights, NaN: that is NaN, and is added to the gradient
-# of a layer that both texts share. Before torch 2.5 the function gave NaN, too ([says the
+# The backward pass multiplies the second text's gradient, 0, with its weights, NaN: that is NaN, and is added to the
+# gradient of a layer that both texts share. Before torch 2.5 the function gave NaN, too ([says the
 # tutorial](https://docs.pytorch.org/tutorials/intermediate/transformer_building_blocks.html)), and you have just seen what
 # the layer's shortcut gives. So rest on none of it. Let every query see something (a filled place may look at anything),
 # and overwrite its result with `masked_fill`. (A product with 0 would keep a NaN.)
@@ -856,10 +856,10 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Both sides have the same four products; the table is the difference: written, kept for the backward pass, and its
-# mean over the heads returned. The products grow with the number of positions, attention with its square. Its share says
-# in how much of the step there is something to gain. In short texts it is hardly anything, and the call may lose a little.
-# (On an H200 all four steps took about 1.5 ms: nearly all of it is launches, probably.)
+# **Why.** Both sides have the same four products; the table is the difference: written, kept for the backward pass, and
+# its mean over the heads returned. The products grow with the number of positions, attention with its square. Its share
+# says in how much of the step there is something to gain. In short texts it is hardly anything, and the call may lose a
+# little. (On an H200 all four steps took about 1.5 ms: nearly all of it is launches, probably.)
 
 # %%
 for length, count in ((1024, 1), (32, 32)):
@@ -874,13 +874,13 @@ for length, count in ((1024, 1), (32, 32)):
 # %% [markdown]
 # ## Further
 #
-# You can skip this part: the exercises do not need it. It times the backward pass and the layers that unpad by themselves,
-# and counts memory on a GPU.
+# You can skip this part: the exercises do not need it. It times the backward pass and the layers that unpad by
+# themselves, and counts memory on a GPU.
 #
 # ### Forward and back
 #
-# 8 heads, 512 positions, with gradients. The call computes the weights a second time in the backward pass. How many times as
-# fast is it all the same?
+# 8 heads, 512 positions, with gradients. The call computes the weights a second time in the backward pass. How many
+# times as fast is it all the same?
 
 # %%
 guess = ...

@@ -764,8 +764,8 @@ print("a decision by a value:              ", refusal(lambda: fresh(lambda x: x 
 # `torch.where`. "Dynamic shapes are prohibited": a last, smaller batch needs its own graph, or padding, or runs without
 # one. Results are read, or cloned, before the next replay.
 #
-# A whole training step can be captured, since a backward pass and an optimiser are operations, too. Twenty batches, and SGD
-# with momentum: one step is recorded, the first or the second, and those after it are replays.
+# A whole training step can be captured, since a backward pass and an optimiser are operations, too. Twenty batches, and
+# SGD with momentum: one step is recorded, the first or the second, and those after it are replays.
 
 
 # %%
