@@ -11,7 +11,7 @@ from .command_line import PROGRAM, Command, extra, reported
 
 # Command -> the module that has it (as ``main``, if no other name is given), and what it does.
 COMMANDS = {
-    "race": ("judge.command", "judge whether a function is right and fast enough"),
+    "race": ("judge.race_command", "judge whether a function is right and fast enough"),
     "notebooks": ("authoring.course_commands:notebooks", "build the notebooks from the percent scripts"),
     "record": ("authoring.course_commands:record", "record this machine's timings"),
     "new-chapter": ("authoring.new_chapter", "start a chapter with its exercises"),
@@ -25,7 +25,7 @@ COMMANDS = {
     "similar": ("extras.similar", "write a page about answers that look alike"),
     "fastest": ("extras.fastest", "write a page about the fastest answers"),
     "gradescope": ("extras.gradescope", "make an archive that grades on Gradescope"),
-    "gpu": ("gpu.command", "measure all that waits for a GPU, on one"),
+    "gpu": ("gpu.gpu_run", "measure all that waits for a GPU, on one"),
     "gpu-wheels": ("gpu.wheels", "collect what a machine with a GPU may lack"),
 }
 

@@ -48,7 +48,7 @@ from autograder.measuring.device import provenance
 from autograder.measuring.duel import fresh_inputs, interleave
 from autograder.sandbox import PlannedCell, Sandbox
 from autograder.sandbox.racing.launches import MOST_LAUNCHES
-from autograder.sandbox.racing.timed_race import ERRORS
+from autograder.sandbox.submissions.supervisor import ERRORS
 from autograder.sandbox.walls import linux
 from autograder.sandbox.wire.messages import Role
 

@@ -21,7 +21,7 @@ from statistics import median
 
 from autograder.measuring.decide import decide
 from autograder.sandbox.racing.launches import MOST_LAUNCHES, PAIRS
-from autograder.sandbox.racing.timed_race import ERRORS
+from autograder.sandbox.submissions.supervisor import ERRORS
 
 OUTPUT = Path(__file__).resolve().parents[1] / "data" / "side_by_side.json"
 RATIOS = (0.8, 0.9, 1.1, 1.25)  # true, over the one asked for

@@ -27,7 +27,6 @@ from ..sandbox.wire.messages import (
     Message,
     RaceCall,
     RaceInputs,
-    RaceReady,
     TensorNode,
     Value,
     parse,
@@ -116,7 +115,7 @@ class _Answer:
                 if isinstance(request, RaceInputs):
                     self._arguments = _ArgumentsOnDevice(self._inputs, request.places)
                     self._arguments.ready = [self._arguments.value(node) for node in request.tensors]
-                    self._channel.send(RaceReady())
+                    self._channel.send(Hello())
                 else:
                     self._channel.send(Found(self._call(request)))
             except Gone:
@@ -163,7 +162,7 @@ def _launch(channel: Channel, begin: Begin, files: Sequence[int], device: str) -
     with suppress(Gone):
         try:
             answer = _Answer(channel, begin, files, device)
-            channel.send(RaceReady())
+            channel.send(Hello())
         except BaseException as error:
             channel.send(raised(error))
             return

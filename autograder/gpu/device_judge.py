@@ -10,7 +10,7 @@ Inputs are handed over one call at a time, so nothing is gained by computing sev
 does nothing takes that way is measured beside the others, and taken off; it also bounds what can be gained by
 a faster reply, so it must be small beside the given version: short calls are not judged.
 
-The unit of evidence is the launch, as on the CPU (``sandbox.racing.timed_race``): fresh processes, which turn
+The unit of evidence is the launch, as on the CPU (``sandbox.racing.launches``): fresh processes, which turn
 about, and one ratio.
 """
 
@@ -19,7 +19,6 @@ from __future__ import annotations
 import glob
 import math
 import os
-import random
 import secrets
 import shutil
 import signal
@@ -32,19 +31,22 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar, Union
+from typing import NoReturn, TypeVar, Union
 
 import torch
 
 from ..judging.calls import AnswerError
-from ..judging.values import change_tensors, difference
+from ..judging.values import change_tensors
 from ..measuring.clocks import flush_cache, threads
 from ..measuring.decide import decide
-from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, log_ratios, ratio_of_logs
+from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs
+from ..sandbox.answers.answer_link import TimeLeft
+from ..sandbox.racing.launches import Launches
+from ..sandbox.racing.side import Done, GivenInputs, Restless, Result
+from ..sandbox.racing.undisturbed import SIDES, Launch
 from ..sandbox.walls import linux
 from ..sandbox.wire import decode
 from ..sandbox.wire.channel import Channel, Gone, Malformed, TooLate, pair
-from ..sandbox.wire.encode import Inputs
 from ..sandbox.wire.messages import (
     ArrayNode,
     CollectionNode,
@@ -52,7 +54,6 @@ from ..sandbox.wire.messages import (
     Hello,
     RaceCall,
     RaceInputs,
-    RaceReady,
     Raised,
     TensorNode,
     Value,
@@ -64,8 +65,7 @@ from .answer_on_device import SPIN_SECONDS, Begin, synchronize
 ERROR = 1e-3  # the probability of each kind of wrong verdict, at most
 MOST_BYTES = 128 << 20  # of inputs, and of results
 PICKS = 256  # values of a result that stop the clock
-PAIRS = 3  # of a launch
-FIRST_CALLS = 5  # of a launch, which are not timed
+FIRST_CALLS = 4  # of a launch, after its first one, which are not timed either
 BLOCK_SECONDS = 0.02  # of the given version's calls, at least
 FEWEST_CALLS, MOST_CALLS = 3, 30
 MOST_LAUNCHES = 40
@@ -74,8 +74,6 @@ START_SECONDS, CALL_SECONDS = 120.0, 10.0
 FEWEST_TIMES = 10
 SHORTEST = 1e-6  # seconds that count for a call at least
 SLOWER, LOOKS, FEW = 1.5, 5, 3  # what shows work beside the calls; looks at it; launches that may show it
-
-SIDES = ("slow", "fast")  # the given version, and the answer
 
 M = TypeVar("M")
 
@@ -108,42 +106,17 @@ def judge_on_device(
         works, apart = {"slow": given, "fast": answer}, isolation(device)
         sides = {name: stack.enter_context(_Side(name, works[name], device, apart)) for name in SIDES}
         launches = _Launches(sides, on, threshold, tolerance, device)
-        decision = decide(launches.ratios(), ERROR)
-    logs = [math.log(ratio * threshold) for ratio in decision.ratios]
-    return Verdict(
-        decision.word,
-        ratio_of_logs(logs),
-        threshold,
-        launches.seconds,
-        "wall",
-        logs,
-        launches.restless,
-        signs_only=True,
-    )
+        launches.plan()
+        return launches.verdict(decide(launches.ratios(), ERROR), "wall", signs_only=True)
 
 
-class _Restless(Exception):
-    """Something worked on the device beside the calls."""
-
-
-@dataclass
-class _Result:
-    value: Any
-    seconds: float
-    changed_input: bool
-
-
-class _GivenInputs:
+class _GivenInputs(GivenInputs):
     """The inputs of one call: on the device, ready to be copied to either side."""
 
     def __init__(self, values: tuple, device: str) -> None:
-        tensors: list[Value] = []
-        values = change_tensors(
-            values, lambda tensor: tensor.detach().cpu().requires_grad_(tensor.requires_grad)
+        super().__init__(
+            change_tensors(values, lambda tensor: tensor.detach().cpu().requires_grad_(tensor.requires_grad))
         )
-        self.inputs = Inputs(ready=tensors)
-        self.nodes = [self.inputs.node(value) for value in values]
-        self.tensors = tensors
         if self.inputs.size > MOST_BYTES:
             raise ValueError(f"the inputs of a call have more than {MOST_BYTES >> 20} MiB.")
         flat = torch.zeros(self.inputs.size, dtype=torch.uint8)
@@ -154,8 +127,10 @@ class _GivenInputs:
         self.bytes = flat.to(device)
 
 
-class _Launches:
-    """Launches of both sides; ``seconds`` per call of each, a figure a pair. ``restless`` do not count."""
+class _Launches(Launches):
+    """Launches on a device. How many calls make a block is found in the first one, while it warms up."""
+
+    few_restless = FEW
 
     def __init__(
         self,
@@ -165,88 +140,49 @@ class _Launches:
         tolerance: float | None,
         device: str,
     ) -> None:
-        self._sides, self._on, self._threshold = sides, on, threshold
-        self._tolerance, self._device = tolerance, device
-        self._calls = 0
-        self.restless = 0
-        self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
+        super().__init__(
+            {name: side.begin for name, side in sides.items()}, on, threshold, tolerance, TimeLeft(math.inf)
+        )
+        self._both, self._device, self.most_launches = sides.values(), device, MOST_LAUNCHES
+        self._first_calls = dict.fromkeys(SIDES, FIRST_CALLS)
 
-    def ratios(self) -> Iterator[float]:
-        """For each launch how many times as fast the answer is, over the threshold."""
-        first, second = self._inputs(), self._inputs()
-        if torch.equal(first.bytes, second.bytes):
-            raise ValueError("`on` makes the same inputs each time: an answer could keep its results.")
-        for _ in range(MOST_LAUNCHES):
-            try:
-                pairs = self._launch()
-            except _Restless:
-                self.restless += 1
-                if self.restless > FEW:
-                    why = "not timed, because something works on the device beside the calls."
-                    raise AnswerError("failed", why) from None
-                continue
-            finally:
-                for side in self._sides.values():
-                    side.end()
-            for name in SIDES:
-                self.seconds[name] += [pair[name] for pair in pairs]
-            logs = log_ratios([pair["slow"] for pair in pairs], [pair["fast"] for pair in pairs])
-            yield math.exp(median(logs)) / self._threshold
+    def plan(self) -> None:
+        self._two_inputs()
 
-    def _launch(self) -> list[dict[str, float]]:
-        """Seconds per call of each side, for each pair of blocks."""
+    def _may_begin(self) -> bool:
         alone = _flush_seconds(self._device)
-
-        def quiet() -> None:
-            if _flush_seconds(self._device) > SLOWER * alone:
-                raise _Restless
-
-        for side in self._shuffled():
-            side.begin()
-        for side in self._sides.values():
-            side.await_ready()
-        pairs = []
-        for warm_up in (True,) + (False,) * PAIRS:
-            inputs = [self._inputs() for _ in range(FIRST_CALLS if warm_up else 1 + self._calls)]
-            done: dict[str, list[_Result]] = {}
-            for side in self._shuffled():
-                quiet()
-                done[side.name], idle = side.run(inputs)
-                if side.name == "slow":
-                    waited = idle
-            quiet()
-            self._compare(done)
-            if warm_up:
-                if not self._calls:
-                    self._plan(min(result.seconds for result in done["slow"]), min(waited))
-                continue
-            taken = {name: median(result.seconds for result in done[name][1:]) for name in SIDES}
-            pairs.append({name: max(taken[name] - median(waited[1:]), SHORTEST) for name in SIDES})
-        return pairs
-
-    def _plan(self, seconds: float, idle: float) -> None:
-        """How many calls make a block. Raises DuelError where a call is too short."""
-        work = seconds - idle
-        if work < FEWEST_TIMES * idle:
-            raise DuelError(
-                f"'slow' takes {1e6 * max(work, 0):.0f} µs a call, too little to be judged here: "
-                f"{1e6 * FEWEST_TIMES * idle:.0f} µs are needed. Take larger inputs."
-            )
-        self._calls = min(MOST_CALLS, max(FEWEST_CALLS, math.ceil(BLOCK_SECONDS / work)))
-
-    def _shuffled(self) -> list[_Side]:
-        return random.SystemRandom().sample(list(self._sides.values()), len(SIDES))
+        for side in self._both:
+            side.alone = alone
+        return True
 
     def _inputs(self) -> _GivenInputs:
         return _GivenInputs(fresh_inputs(self._on, secrets.randbits(63), self._device), self._device)
 
-    def _compare(self, done: Mapping[str, Sequence[_Result]]) -> None:
-        """Raise AnswerError where a result, or what became of an input, is not as the given version's."""
-        for got, expected in zip(done["fast"], done["slow"], strict=True):
-            if found := difference(got.value, expected.value, None, self._tolerance):
-                raise AnswerError("failed", f"a result was wrong while it was timed: {found}")
-            if got.changed_input and not expected.changed_input:
-                raise AnswerError("failed", "a call changed its input, which must be left alone.")
+    def _warmed_up(self, done: Mapping[str, Done]) -> dict[str, int]:
+        """Raises DuelError where a call is too short."""
+        if not self._calls:
+            idle = min(done["slow"].ways)
+            work = min(result.seconds for result in done["slow"].results) - idle
+            if work < FEWEST_TIMES * idle:
+                raise DuelError(
+                    f"'slow' takes {1e6 * max(work, 0):.0f} µs a call, too little to be judged here: "
+                    f"{1e6 * FEWEST_TIMES * idle:.0f} µs are needed. Take larger inputs."
+                )
+            calls = min(MOST_CALLS, max(FEWEST_CALLS, math.ceil(BLOCK_SECONDS / work)))
+            self._calls = dict.fromkeys(SIDES, calls)
+        return self._calls
+
+    def _per_call(self, done: Mapping[str, Done], calls: Mapping[str, int]) -> dict[str, float]:
+        """Seconds per call of each side, without what the given version's calls take without their work."""
+        idle = median(done["slow"].ways[1:])
+        taken = {name: median(result.seconds for result in done[name].results[1:]) for name in SIDES}
+        return {name: max(taken[name] - idle, SHORTEST) for name in SIDES}
+
+    def _counting(self, launch: Launch) -> Iterator[Launch]:
+        return iter([launch])
+
+    def _settled(self, pairs: Sequence[Mapping[str, float]]) -> bool:
+        return False
 
 
 @dataclass
@@ -257,6 +193,7 @@ class _Side:
     work: Work
     device: str
     started_with: Sequence[str]
+    alone: float = field(default=math.inf, init=False)  # seconds for the device's cache, with nobody there
     _channel: Channel | None = field(default=None, init=False)
     _used: int = field(default=0, init=False)  # bytes of the memory for results, at most so far
 
@@ -285,14 +222,14 @@ class _Side:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
+        self.kill()
         self._control.close()
         self._process.kill()
         linux.kill(self._first)
         self._process.wait()
         self._memory.close()
 
-    def begin(self) -> None:
+    def begin(self, left: object) -> Callable[[], _Side]:
         """Start a fresh process, which runs the cells."""
         self._signal(signal.SIGCONT)
         self._channel, other = pair()
@@ -300,31 +237,42 @@ class _Side:
         with other, self._told():
             files = [other.fileno(), *self._memory.files]
             self._control.send(begin, files=files, seconds=START_SECONDS)
+        return self._await_ready
 
-    def await_ready(self) -> None:
+    def _await_ready(self) -> _Side:
         """Wait until the cells have run, and stop it."""
         with self._told():
-            self._reply(RaceReady, START_SECONDS)
+            self._reply(Hello, START_SECONDS)
         self._signal(signal.SIGSTOP)
+        return self
 
-    def run(self, inputs: Sequence[_GivenInputs]) -> tuple[list[_Result], list[float]]:
+    def reserve(self, block: Sequence[_GivenInputs]) -> None:
+        """The memory is there. Raises Restless where something works on the device."""
+        if _flush_seconds(self.device) > SLOWER * self.alone:
+            raise Restless(self)
+
+    def run(self, block: Sequence[_GivenInputs], keep: bool = False, again: bool = False) -> Done:
         """Do these calls, one after the other; and what the same takes without the work, in seconds.
 
         Of the given version only: the answer's process could make what is taken off as long as it likes.
         """
-        results, idle = [], []
+        results, ways = [], []
         self._signal(signal.SIGCONT)
         with self._told():
-            for given in inputs:
+            for given in block:
                 self._send(RaceInputs(given.tensors, given.inputs.places(), keep=False, again=False))
-                self._reply(RaceReady, CALL_SECONDS)
+                self._reply(Hello, CALL_SECONDS)
                 results.append(self._call(given))
                 if self.name == "slow":
-                    idle.append(self._call(given, work=False).seconds)
+                    ways.append(self._call(given, work=False).seconds)
         self._signal(signal.SIGSTOP)
-        return results, idle
+        self.reserve(block)
+        return Done(results, ways)
 
-    def _call(self, given: _GivenInputs, work: bool = True) -> _Result:
+    def refuse(self) -> NoReturn:
+        raise AnswerError("failed", "not timed, because something works on the device beside the calls.")
+
+    def _call(self, given: _GivenInputs, work: bool = True) -> Result:
         """One call. Nobody knows its inputs before the clock runs, nor which values stop it."""
         room = self._inputs[: len(given.bytes)]
         self._results[: self._used].view(torch.int64).fill_(secrets.randbits(63))
@@ -351,7 +299,8 @@ class _Side:
         memory = bytearray(whole.numpy().tobytes())
         where = "cpu" if self.device == "cpu" else str(self._results.device)
         value = decode.Reader(memory, given.inputs.storages, decode.opaque, where).value(reply.value)
-        return _Result(value, seconds, not torch.equal(room, given.bytes))
+        changed = not torch.equal(room, given.bytes)
+        return Result(reply.value, value, end, False, changed, seconds)
 
     @property
     def _open(self) -> Channel:
@@ -370,13 +319,16 @@ class _Side:
             raise DuelError(f"{self.name!r} raised {reply.told}")
         return reply
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """End the launch, with all that it started."""
         if self._channel:
             self._channel.close()
             self._channel = None
         for pid in linux.with_descendants(self._first)[1:]:
             linux.kill(pid)
+
+    def await_end(self) -> None:
+        """The next launch begins with that."""
 
     def _signal(self, number: int) -> None:
         """Let the launch and all that it started go on, or stop them."""
@@ -420,8 +372,7 @@ def isolation(device: str) -> list[str]:
             if Path(folder).is_relative_to("/tmp") and Path(folder).is_dir():
                 line += ["--ro-bind", folder, folder]
         with suppress(DuelError), _Side("trial", Work(["trial = None"], "trial"), device, line) as side:
-            side.begin()
-            side.await_ready()
+            side.begin(None)()
             return line
     return []
 

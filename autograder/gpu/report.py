@@ -14,7 +14,7 @@ OTHERS = ("undecided", "refused")
 
 
 def report(found: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any], device: str) -> str:
-    """The page. ``found``: step -> item -> what ``command`` keeps of it; ``facts``: provenance."""
+    """The page. ``found``: step -> item -> what ``gpu_run`` keeps of it; ``facts``: provenance."""
     about = (f"{name} {value}" for name, value in facts.items() if name not in ("kind", "name"))
     lines = [f"# {facts['name']}", "", ", ".join(about), ""]
     lines += _errors(found)

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable
 
-from .sources import SourceError, Task, running, source_of
+from .function_files import SourceError, Task, running, source_of
 from .verdict import OWN_CODE, Verdict
 
 SECONDS = 120.0

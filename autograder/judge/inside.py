@@ -13,7 +13,7 @@ from ..judging.race import expect_right
 from ..measuring.duel import DuelError, fresh_inputs
 from ..measuring.selfcheck import TooNoisy
 from ..show import show
-from .sources import SourceError, check_inputs
+from .function_files import SourceError, check_inputs
 
 Function = Callable[..., object]
 

@@ -16,10 +16,10 @@ from ..roles import PROCESS_ENDED, TIMED_OUT
 from ..sandbox import PlannedCell, Sandbox, SandboxError
 from ..sandbox.walls import proof
 from ..sandbox.wire.messages import Role
-from .sources import Source, Task, load, with_device
+from .function_files import Source, Task, load, with_device
 from .verdict import OWN_CODE, Verdict
 
-LOAD = "from autograder.judge.sources import load, with_device\n"
+LOAD = "from autograder.judge.function_files import load, with_device\n"
 
 
 def judge_sandboxed(task: Task, verdict: Verdict) -> Verdict:

@@ -26,7 +26,7 @@ from ..judging.values import change_of_inputs, difference
 from ..measuring import duel
 from ..measuring.clocks import calibrate, default_clock, present, run_block, threads
 from ..measuring.decide import decide
-from .sources import Source, SourceError, Task, check_inputs, load, with_device
+from .function_files import Source, SourceError, Task, check_inputs, load, with_device
 from .verdict import ERROR, Verdict
 
 PAIRS = 5  # of a launch, after one that warms up

@@ -27,16 +27,8 @@ STYLES = {
 
 
 @dataclass(frozen=True)
-class Bar:
-    """One bar of the picture under a race: a name and the seconds per call."""
-
-    name: str
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Outcome:
-    """What a test cell found: the value of ``check`` and ``race``.
+    """What a test cell found: the value of ``check`` and ``race``. ``bars`` are seconds per call, by name.
 
     Its ``repr`` is the points as a number, which is how nbgrader reads partial credit from a cell's result.
     Characters that do not show, or that change how others show, become escapes: a card may quote an answer.
@@ -47,7 +39,7 @@ class Outcome:
     max_points: float
     summary: str
     details: Sequence[str] = ()
-    bars: Sequence[Bar] = ()
+    bars: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -67,13 +59,10 @@ class Outcome:
         sign = STYLES[self.word][0]
         lines = [f"{sign} {self.word}: {self.summary} ({self.points:g} of {self.max_points:g} points)"]
         lines += [f"  {line}" for detail in self.details for line in detail.split("\n")]
-        longest = max((bar.seconds for bar in self.bars), default=1)
-        width = max((len(bar.name) for bar in self.bars), default=0)
-        lines += [
-            f"  {bar.name.ljust(width)}  {block} {as_time(bar.seconds)}"
-            for bar in self.bars
-            for block in ["█" * max(1, round(40 * bar.seconds / longest))]
-        ]
+        longest, width = max(self.bars.values(), default=1), max(map(len, self.bars), default=0)
+        for name, seconds in self.bars.items():
+            block = "█" * max(1, round(40 * seconds / longest))
+            lines.append(f"  {name.ljust(width)}  {block} {as_time(seconds)}")
         return "\n".join(lines)
 
     def html(self) -> str:
@@ -93,14 +82,14 @@ class Outcome:
     def _bars_html(self) -> str:
         if not self.bars:
             return ""
-        longest = max(bar.seconds for bar in self.bars)
+        longest = max(self.bars.values())
         rows = "".join(
             f'<tr style="background:transparent">'
-            f'<td style="text-align:right;color:inherit;padding:1px 8px">{escape(bar.name)}</td>'
+            f'<td style="text-align:right;color:inherit;padding:1px 8px">{escape(name)}</td>'
             f'<td style="width:24em;text-align:left"><div style="height:0.9em;background:#0072B2;'
-            f'width:{max(0.5, 100 * bar.seconds / longest):.1f}%"></div></td>'
-            f'<td style="text-align:left;color:inherit;padding:1px 8px">{as_time(bar.seconds)}</td></tr>'
-            for bar in self.bars
+            f'width:{max(0.5, 100 * seconds / longest):.1f}%"></div></td>'
+            f'<td style="text-align:left;color:inherit;padding:1px 8px">{as_time(seconds)}</td></tr>'
+            for name, seconds in self.bars.items()
         )
         return f'<table aria-label="time per call" style="margin:6px 0;border:0">{rows}</table>'
 

@@ -20,7 +20,7 @@ from ..measuring.selfcheck import TooNoisy
 from ..measuring.units import counted, size, times
 from .answer import Answer, AnswerHere
 from .calls import AnswerError, call, describe_error, found_wrong, refuse_nonsense, stopped_gpu
-from .outcome import Bar, Outcome, notes, partial_points
+from .outcome import Outcome, notes, partial_points
 from .values import change_of_inputs, change_tensors, difference, precise, tensors
 
 # So often an answer is called before it is timed: what its first calls do, such as compile, is no part of the
@@ -234,7 +234,11 @@ def _judge(laps: list[_Lap], points: float, remarks: list[str], tip: Callable[[_
             for lap in laps
         ]
     }
-    bars = [bar for lap in laps for bar in _bars(lap, f"{lap.device}: " if len(laps) > 1 else "")]
+    bars = {
+        f"{lap.device}: {name}" if len(laps) > 1 else name: seconds
+        for lap in laps
+        for name, seconds in _bars(lap).items()
+    }
     return Outcome(word, earned, points, "; ".join(map(_sentence, laps)), [*details, *remarks], bars, facts)
 
 
@@ -247,14 +251,11 @@ def _how_partial(laps: list[_Lap], earned: float, points: float) -> str:
     return partial_points(earned, points, "1×", times(lap.verdict.threshold)) + shown
 
 
-def _bars(lap: _Lap, prefix: str) -> list[Bar]:
+def _bars(lap: _Lap) -> dict[str, float]:
+    """Seconds per call, by name."""
     given, yours = (median(lap.verdict.seconds[name]) for name in ("slow", "fast"))
-    bars = [
-        Bar(f"{prefix}given", given),
-        Bar(f"{prefix}asked for", given / lap.verdict.threshold),
-        Bar(f"{prefix}yours", yours),
-    ]
-    return [*bars, Bar(f"{prefix}limit of this machine", lap.least)] if lap.least else bars
+    bars = {"given": given, "asked for": given / lap.verdict.threshold, "yours": yours}
+    return bars | {"limit of this machine": lap.least} if lap.least else bars
 
 
 def _sentence(lap: _Lap) -> str:

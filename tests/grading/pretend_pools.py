@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import ClassVar
@@ -87,7 +88,7 @@ def pretend(
             new_output("display_data", {"text/plain": word, MIME: data}),
             new_output("execute_result", {"text/plain": str(points)}, execution_count=1),
         ]
-    return done.to_dict()
+    return asdict(done)
 
 
 def pretend_slowly(cells: list[PlannedCell], **settings: object) -> dict:
@@ -119,7 +120,7 @@ class Pretending:
     warning = notice = refusal = None
 
     def run(self, cells: list[PlannedCell], **settings: object) -> Executed:
-        return Executed.from_dict(pretend_slowly(cells, **settings))
+        return Executed(**pretend_slowly(cells, **settings))
 
     def begin(self) -> None:
         pass
@@ -152,7 +153,7 @@ class Instant:
         student = job.submission.student
         self.log.append((settings["races"], student))
         undecided = [name for _, name in self.log].count(student) <= self.undecided
-        done = Executed.from_dict(pretend(cells, undecided=undecided, **settings))
+        done = Executed(**pretend(cells, undecided=undecided, **settings))
         self.change(student, done)
         self.jobs.append((job, "it broke" if student in self.broken else done))
 

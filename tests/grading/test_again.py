@@ -35,7 +35,7 @@ class Pretended(Pretending):
         self.ran.append((races, [cell.grade_id for cell in cells if cell.index in only]))
         data = pretend(cells, races=races, only=only, undecided=self.undecided)
         data["events"] = [{"cell": "square_check", "what": "Tried \x1b[1mthis\x1b[0m."}]
-        return Executed.from_dict(data)
+        return Executed(**data)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ class Eventful(Instant):
 
     def start(self, job: Job, cells: list[dict], **settings: object) -> None:
         student = job.submission.student
-        done = Executed.from_dict(pretend(cells, undecided=student == "bo", **settings))
+        done = Executed(**pretend(cells, undecided=student == "bo", **settings))
         if student == "ada":
             done.events = [{"cell": "double_check", "what": "Tried <b>this</b>."}]
         done.noise = {"setting": "launches", "spread": 0.1, "bias": 0.0, "samples": 8, "when": "today"}

@@ -10,7 +10,7 @@ import torch
 from programs import python, run
 from repository import ROOT
 
-from autograder.judge import command, judge, sources, trusted
+from autograder.judge import function_files, judge, race_command, trusted
 
 OLD = """
 import torch
@@ -75,8 +75,8 @@ def test_a_function_from_a_prompt_is_refused(files):
 
 def test_a_function_is_found_by_the_name_that_it_has_in_its_file():
     here = Path(__file__).resolve()
-    assert sources.source_of(at_top_level, "it") == sources.Source(here, "at_top_level")
-    assert sources.source_of(f"{here}:inside", "it") == sources.Source(here, "inside")
+    assert function_files.source_of(at_top_level, "it") == function_files.Source(here, "at_top_level")
+    assert function_files.source_of(f"{here}:inside", "it") == function_files.Source(here, "inside")
 
 
 @pytest.mark.parametrize(
@@ -93,24 +93,24 @@ def test_a_function_is_found_by_the_name_that_it_has_in_its_file():
     ],
 )
 def test_a_file_that_cannot_be_run_again(text, sentence, tmp_path):
-    with pytest.raises(sources.SourceError) as raised:
-        sources.load(str(tmp_path / "mine.py"), "sums", text)
+    with pytest.raises(function_files.SourceError) as raised:
+        function_files.load(str(tmp_path / "mine.py"), "sums", text)
     assert str(raised.value).startswith(sentence)
 
 
 def test_inputs_are_the_generators_alone():
     def made(function):
-        return lambda seed: sources.with_device(function)(torch.Generator().manual_seed(seed), "cpu")
+        return lambda seed: function_files.with_device(function)(torch.Generator().manual_seed(seed), "cpu")
 
     good = (
         lambda generator: torch.rand(2, generator=generator),
         lambda g, device: torch.rand(2, generator=g),
     )
     for one in good:
-        sources.check_inputs(made(one), made(one))
+        function_files.check_inputs(made(one), made(one))
     for wrong, said in ((lambda g: torch.rand(2), "other values"), (lambda g: torch.ones(2), "same values")):
-        with pytest.raises(sources.SourceError, match=said):
-            sources.check_inputs(made(wrong), made(wrong))
+        with pytest.raises(function_files.SourceError, match=said):
+            function_files.check_inputs(made(wrong), made(wrong))
 
 
 # The command.
@@ -118,7 +118,7 @@ def test_inputs_are_the_generators_alone():
 
 def status(arguments: list[str]) -> object:
     try:
-        return command.main(arguments)
+        return race_command.main(arguments)
     except SystemExit as error:  # of argparse
         return error.code
 
@@ -188,7 +188,7 @@ def test_what_is_said_after_one_launch(answer, inputs, status, sentence, files, 
         inputs,
         "--trusted",
     ]
-    ended = command.main(line)
+    ended = race_command.main(line)
     said = capsys.readouterr()
     assert ended == status and sentence in (said.err if status == 4 else said.out)
 
@@ -197,7 +197,7 @@ def test_what_is_said_after_one_launch(answer, inputs, status, sentence, files, 
 @pytest.mark.parametrize("at_least, word", [(1.5, "faster"), (1000, "slower")])
 def test_a_verdict_without_a_sandbox(at_least, word, files, capsys):
     line = ["new.py", "old.py", "--at-least", str(at_least), "--function", "sums", "--trusted", "--json"]
-    assert command.main(line) == (0 if word == "faster" else 1)
+    assert race_command.main(line) == (0 if word == "faster" else 1)
     found = json.loads(capsys.readouterr().out)
     assert (found["word"], found["answer"], found["given"]) == (word, "new.py:sums", "old.py:sums")
     assert 1.5 < found["interval"][0] <= found["ratio"] <= found["interval"][1] < 1000

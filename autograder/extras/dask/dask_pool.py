@@ -58,7 +58,7 @@ def warning_of(unconfined: bool, dask_worker: Worker) -> str | None:
 
 def run_cells(cells: list[PlannedCell], *, unconfined: bool, **settings: Any) -> dict:
     """On a worker: run a notebook's cells in the worker's Sandbox. It may be one that came late."""
-    return sandbox_of(get_worker(), unconfined).run(cells, **settings).to_dict()
+    return asdict(sandbox_of(get_worker(), unconfined).run(cells, **settings))
 
 
 def attempt(
@@ -152,7 +152,7 @@ class DaskPool:
                 self._submit(number, not_on=done["worker"])
                 continue
             del self._tasks[number]
-            return task.job, done.get("failed") or Executed.from_dict(done["executed"])
+            return task.job, done.get("failed") or Executed(**done["executed"])
 
     def _connect(self) -> Client:
         """A client that hears what is done."""

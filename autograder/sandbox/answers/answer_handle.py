@@ -95,7 +95,7 @@ class Connection:
         members = linux.with_descendants(self.first)
         if len(members) > linux.PROCESSES:
             self.end_all(f"it started more than {linux.PROCESSES} processes")
-        if linux.count_threads(members) > linux.THREADS:
+        if sum(map(linux.threads, members)) > linux.THREADS:
             self.end_all(f"it started more than {linux.THREADS} threads")
         if linux.count_sockets(self.first) > linux.SOCKETS:
             self.end_all(f"it opened more than {linux.SOCKETS} sockets")
@@ -214,15 +214,15 @@ class AnswerHandle:
             kill(reply.pid)
             raise Ended("its process could not be started") from None
 
-    def start_copy(self, left: Callable[[], float]) -> Callable[[], Connection]:
-        """Start a process in the state after the last cell; gives what waits for it.
+    def start_copy(self, made: Callable[[Connection], M], left: Callable[[], float]) -> Callable[[], M]:
+        """Start a process in the state after the last cell; gives what waits for what is ``made`` of it.
 
         Both raise Ended; TooLate where a fresh process is needed, and the time is not enough for it.
         """
         original = self.use(left)
         if linux.threads(original.pid) != 1:
             fresh = self._fresh(left)
-            return lambda: fresh
+            return lambda: made(fresh)
         channel, other = pair()
         try:
             with other:
@@ -230,12 +230,13 @@ class AnswerHandle:
         except (Gone, TooLate):
             raise Ended("its process was gone") from None
 
-        def wait() -> Connection:
+        def wait() -> M:
             try:
-                return Connection(channel, original.first, original.to_first, self.suspicious, left)
+                copy = Connection(channel, original.first, original.to_first, self.suspicious, left)
             except (Gone, TooLate, Malformed):
                 self.end()
                 raise Ended("its process could not be copied") from None
+            return made(copy)
 
         return wait
 

@@ -228,7 +228,7 @@ class AnswerProcess:
             # Where the free memory lies is the same in all copies of a process. Arrays that stay move it.
             sizes = [random.SystemRandom().randrange(1 << power) for power in range(6, 23)]
             self.moving = [torch.empty(size, dtype=torch.uint8) for size in sizes]
-        self.channel.send(messages.RaceReady())
+        self.channel.send(messages.Hello())
 
     def on_race_inputs(self, request: messages.RaceInputs, frame: Frame) -> None:
         """Make the inputs of a call ready, whose values are not there yet."""
@@ -240,7 +240,7 @@ class AnswerProcess:
         if request.again and self.last is not None:
             with suppress(Exception):
                 self.function(*self.last)  # so that the caches hold its code
-        self.channel.send(messages.RaceReady())
+        self.channel.send(messages.Hello())
 
     def on_race_call(self, request: messages.RaceCall, frame: Frame) -> None:
         """Do one call. Its result stays where it is, for the judge to read, until the next one."""

@@ -1,4 +1,4 @@
-"""Launches of a race: fresh copies of both sides take turns, and give one ratio."""
+"""Launches of a race: fresh processes of both sides take turns, and give one ratio."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any
 
 from ...judging.calls import AnswerError
 from ...judging.values import difference
 from ...measuring.clocks import BLOCK_SECONDS, READINGS, BlockSearch
-from ...measuring.decide import count_alike
-from ...measuring.duel import fresh_inputs, log_ratios
-from ..answers.answer_handle import AnswerHandle, Connection
+from ...measuring.decide import Decision, count_alike
+from ...measuring.duel import DuelError, Verdict, fresh_inputs, log_ratios, ratio_of_logs
 from ..answers.answer_link import TimeLeft
-from .side import Done, GivenInputs, Restless, Side, told, without
+from .side import Done, GivenInputs, Restless, Side, Start, told, without
 from .undisturbed import FEW, SIDES, Launch, Undisturbed
 
 PAIRS = 3  # at most, of a launch
@@ -39,24 +37,25 @@ _DRAWN = random.SystemRandom()
 class Launches:
     """Launches of both sides, one after the other; ``seconds`` per call of each side, a figure a pair.
 
-    ``processes`` has for each side the name of its function, and the process to copy. On the core ``core``
-    (None: any). ``shares``: an answer's result may share memory with its input.
+    ``starts`` start a side each. ``shares``: an answer's result may share memory with its input. Below
+    ``ratios`` is what differs for processes that are not forked: a subclass has it (``gpu.device_judge``).
     """
+
+    most_launches, few_restless = MOST_LAUNCHES, FEW
 
     def __init__(
         self,
-        processes: Mapping[str, tuple[str, AnswerHandle]],
+        starts: Mapping[str, Start],
         on: Callable[..., object],
         threshold: float,
         tolerance: float | None,
         time_left: TimeLeft,
-        core: int | None,
         shares: bool = False,
     ) -> None:
-        self._shares = shares
-        self._processes, self._on, self._threshold, self._tolerance = processes, on, threshold, tolerance
-        self._time, self._core = time_left, core
+        self._starts, self._on, self._threshold, self._tolerance = starts, on, threshold, tolerance
+        self._time, self._shares = time_left, shares
         self._calls: dict[str, int] = {}
+        self._first_calls: dict[str, int] = {}
         self._again = dict.fromkeys(SIDES, True)  # short calls follow one of the same kind
         self._restless = 0  # launches
         self._undisturbed = Undisturbed(0.0)
@@ -76,15 +75,11 @@ class Launches:
         what inputs and results may take. Raises ValueError where the inputs are always the same.
         """
         start = time.process_time()
-        first, second = self._inputs(), self._inputs()
+        inputs, other = self._two_inputs()
         making = (time.process_time() - start) / 2
-        if difference(first, second) is None:
-            raise ValueError("`on` makes the same inputs each time: an answer could keep its results.")
         with told("slow"):
-            copy = self._processes["slow"][1].start_copy(self._time.of_step(COPY_SECONDS))
-        slow = self._side("slow", copy)
+            slow = self._starts["slow"](self._time.of_step(COPY_SECONDS))()
         try:
-            inputs, other = GivenInputs(second), GivenInputs(first)
             slow.reserve([inputs, other])
             done = slow.run([inputs, inputs])
             most = min(
@@ -112,35 +107,36 @@ class Launches:
         self._undisturbed = Undisturbed(seconds / search.calls)
         enough = math.ceil(BLOCK_SECONDS * self._threshold * search.calls / seconds)
         self._calls = {"slow": search.calls, "fast": max(search.calls, min(most, enough))}
+        self._first_calls = {name: min(calls, FIRST_CALLS) for name, calls in self._calls.items()}
 
     def ratios(self) -> Iterator[float]:
         """For each launch how many times as fast the answer is, over the threshold. After ``plan``."""
         ending: list[Side] = []
         try:
-            for _ in range(MOST_LAUNCHES):
-                if not self._time.of_cell():
+            for _ in range(self.most_launches):
+                if not self._may_begin():
                     break
                 sides: list[Side] = []
                 pairs: list[dict[str, float]] = []
                 start = time.monotonic()
                 try:
                     # Both at once, while the last ones end: that takes longer than all that is timed.
-                    copies = []
+                    waiting = []
                     for name in _DRAWN.sample(SIDES, 2):
                         with told(name):
                             left = self._time.of_step(COPY_SECONDS)
-                            copies.append((name, self._processes[name][1].start_copy(left)))
+                            waiting.append((name, self._starts[name](left)))
                     for side in ending:
                         side.await_end()
-                    for name, copy in copies:
-                        sides.append(self._side(name, copy))
+                    for name, wait in waiting:
+                        with told(name):
+                            sides.append(wait())
                     self._time.put_off_cell(time.monotonic() - start)  # some copies run all cells again
-                    calls = {name: min(self._calls[name], FIRST_CALLS) for name in SIDES}
-                    before = GivenInputs(self._inputs())
+                    calls, before = self._first_calls, self._inputs()
                     for warm_up in (True,) + (False,) * PAIRS:
                         new = range(1, 1 + calls["fast"])
                         # What is not timed may be known.
-                        inputs = [before, *(GivenInputs(self._inputs()) for _ in new)]
+                        inputs = [before, *(self._inputs() for _ in new)]
                         before = inputs[-1]
                         part = [0, *_DRAWN.sample(new, calls["slow"])]
                         done: dict[str, Done] = {}
@@ -150,37 +146,54 @@ class Launches:
                             done[side.name] = side.run(block, warm_up, self._again[side.name])
                         self._compare(done["fast"], done["slow"], part)
                         if warm_up:
-                            self._again["fast"] = done["fast"].work / calls["fast"] < SHORT
-                            calls = self._calls | {"fast": self._enough(done["fast"])}
+                            calls = self._warmed_up(done)
                             continue
                         pairs.append(self._per_call(done, calls))
                         if len(pairs) == 2 and self._settled(pairs):
                             break  # a third could not change what the median of three says
                 except Restless as found:
                     self._restless += 1
-                    if self._restless > FEW:
+                    if self._restless > self.few_restless:
                         found.side.refuse()
                     continue
                 finally:
                     ending = sides
                     for side in ending:
                         side.kill()
-                yield from map(self._ratio, self._undisturbed.take(pairs))
+                yield from map(self._ratio, self._counting(pairs))
             yield from map(self._ratio, self._undisturbed.rest())
         finally:
             for side in ending:
                 side.await_end()
+
+    def verdict(self, decision: Decision, clock: str, signs_only: bool) -> Verdict:
+        """What was decided from these launches. Raises DuelError where there was no time for one."""
+        if not decision.ratios:
+            raise DuelError("there was no time left for this race.")
+        logs = [math.log(ratio * self._threshold) for ratio in decision.ratios]
+        ratio, thrown_away = ratio_of_logs(logs), self.thrown_away
+        return Verdict(
+            decision.word, ratio, self._threshold, self.seconds, clock, logs, thrown_away, signs_only
+        )
 
     @property
     def thrown_away(self) -> int:
         """Launches that do not count, because something made a side slow, or a side did not rest."""
         return self._undisturbed.thrown_away + self._restless
 
-    def _side(self, name: str, copy: Callable[[], Connection]) -> Side:
-        return Side(name, *self._processes[name], copy, self._core, self._time)
+    def _may_begin(self) -> bool:
+        """Whether there is time for a launch."""
+        return self._time.of_cell() > 0
 
-    def _inputs(self) -> tuple[Any, ...]:
-        return fresh_inputs(self._on, secrets.randbits(63), "cpu")
+    def _inputs(self) -> GivenInputs:
+        return GivenInputs(fresh_inputs(self._on, secrets.randbits(63), "cpu"))
+
+    def _two_inputs(self) -> tuple[GivenInputs, GivenInputs]:
+        """The inputs of two calls. Raises ValueError where they are the same."""
+        first, second = self._inputs(), self._inputs()
+        if difference(first.values, second.values) is None:
+            raise ValueError("`on` makes the same inputs each time: an answer could keep its results.")
+        return first, second
 
     def _compare(self, fast: Done, slow: Done, part: Sequence[int]) -> None:
         """Raise AnswerError where the answer's results, or what else it did, are not as the given version's.
@@ -200,11 +213,13 @@ class Launches:
         if fast.changed and not slow.changed:
             raise AnswerError("failed", "a call changed the result of the one before.")
 
-    def _enough(self, first: Done) -> int:
-        """Calls for a block of an answer, after its ``first``: a slow one needs no more than the given."""
+    def _warmed_up(self, done: Mapping[str, Done]) -> dict[str, int]:
+        """Calls for the blocks of a launch, after its first ones: a slow answer needs no more than given."""
+        first = done["fast"]
+        self._again["fast"] = first.work / (len(first.results) - 1) < SHORT
         least = min(result.seconds for result in first.results[1:]) * first.work / first.seconds
         enough = math.ceil(1.25 * BLOCK_SECONDS / max(least, 1e-9))
-        return max(self._calls["slow"], min(enough, self._calls["fast"]))
+        return self._calls | {"fast": max(self._calls["slow"], min(enough, self._calls["fast"]))}
 
     def _per_call(self, done: Mapping[str, Done], calls: Mapping[str, int]) -> dict[str, float]:
         """Seconds per call of each side, without the way to and from its process.
@@ -221,6 +236,10 @@ class Launches:
         for took in (ready, ways):
             per_call["fast"] += max(0.0, took["fast"] - MUCH * took["slow"] - MUCH_SECONDS)
         return {name: max(seconds, 1e-9) for name, seconds in per_call.items()}
+
+    def _counting(self, launch: Launch) -> Iterator[Launch]:
+        """Those launches that count now that this one is there. Raises TooNoisy."""
+        return self._undisturbed.take(launch)
 
     def _settled(self, pairs: Sequence[Mapping[str, float]]) -> bool:
         one, other = (pair["slow"] / pair["fast"] / self._threshold for pair in pairs)

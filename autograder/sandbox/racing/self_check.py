@@ -17,6 +17,8 @@ from ..walls import linux
 from ..wire.channel import Channel
 from ..wire.messages import MachineChecked
 from .launches import Launches
+from .side import forked
+from .undisturbed import SIDES
 
 LAUNCHES = 8
 SECONDS = 60.0
@@ -47,17 +49,17 @@ def check_machine(forkserver: Channel, cores: list[int]) -> MachineChecked:
 def _ratios(forkserver: Channel, cores: list[int]) -> list[float]:
     """Log-ratios of identical functions, one a launch."""
     time_left = TimeLeft(SECONDS)
-    processes = [AnswerHandle(forkserver, [], "selfcheck") for _ in range(2)]
+    processes = {name: AnswerHandle(forkserver, [], "selfcheck") for name in SIDES}
     try:
-        for process in processes:
+        for process in processes.values():
             process.run(_CELL, time_left.of_cell)
         with linux.first_kept_free(cores) as core:
-            sides = {"slow": ("work", processes[0]), "fast": ("work", processes[1])}
-            launches = Launches(sides, _matrix, 1.0, None, time_left, core)
+            sides = {name: ("work", process) for name, process in processes.items()}
+            launches = Launches(forked(sides, core, time_left), _matrix, 1.0, None, time_left)
             launches.plan()
             return [math.log(ratio) for ratio in itertools.islice(launches.ratios(), LAUNCHES)]
     finally:
-        for process in processes:
+        for process in processes.values():
             process.end()
 
 

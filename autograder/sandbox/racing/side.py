@@ -1,4 +1,7 @@
-"""One side of a race: a process that is copied, runs blocks of calls, and whose clock is the kernel's."""
+"""A side of a race; and the side that grades: a copy of a process, whose clock is the kernel's.
+
+``gpu.device_judge`` has the other kind of side, processes on a device.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
-from typing import Any
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 from ...judging.calls import AnswerError
 from ...judging.values import difference
@@ -21,14 +25,14 @@ from ..walls import linux
 from ..wire import decode
 from ..wire.channel import Gone, Malformed, TooLate
 from ..wire.encode import Inputs
-from ..wire.messages import Found, PrepareRace, RaceCall, RaceInputs, RaceReady, Raised, Value
+from ..wire.messages import Found, Hello, PrepareRace, RaceCall, RaceInputs, Raised, Value
 from ..wire.shared_memory import SharedMemory
 
 CALL_SECONDS = 10.0
 STOPPING_SECONDS = 1e-3  # that a process may take from where it counts as stopped; it is charged for them
 WAITS, FEW_WAITS = 2, 3  # in each call a side waits to get ready, and for its inputs; and now and then
 SPIN_SECONDS, ASLEEP_SECONDS = 1e-2, 1e-3  # that the judge waits for a side without giving up its own core
-WAYS = 6  # calls of a block without their work
+WAYS = 3  # calls of a block without their work
 MOST_WAY = 0.7  # of what a call took; more is not taken off for the way to and from its process
 
 
@@ -36,7 +40,7 @@ class GivenInputs:
     """The inputs of one call, ready to be given to either side."""
 
     def __init__(self, values: tuple[Any, ...]) -> None:
-        self._values = values  # the memory that is compared with what a side has left of it
+        self.values = values  # the memory that is compared with what a side has left of it
         self.tensors: list[Value] = []
         self.inputs = Inputs(ready=self.tensors)
         self.nodes = [self.inputs.node(value) for value in values]
@@ -62,16 +66,21 @@ class Result:
 
 @dataclass
 class Done:
-    """Calls that were done: CPU seconds of all but the first, and for getting ready; the results of all.
+    """Calls that were done: the results of all; CPU seconds of all but the first, and for getting ready.
 
-    ``way`` is what as many calls took without their work. ``changed``: a result was changed by a later call.
+    ``ways`` are what calls took without their work. ``changed``: a result was changed by a later call.
     """
 
-    seconds: float
-    way: float
-    ready: float
     results: list[Result]
-    changed: bool
+    ways: list[float]
+    seconds: float = 0.0
+    ready: float = 0.0
+    changed: bool = False
+
+    @property
+    def way(self) -> float:
+        """What as many calls as are timed took without their work."""
+        return (len(self.results) - 1) * median(self.ways or [0.0])
 
     @property
     def work(self) -> float:
@@ -79,10 +88,26 @@ class Done:
         return without(self.seconds, self.way)
 
 
+class Side(Protocol):
+    """One side of a race for one launch; what its methods do, ``ForkedSide`` says."""
+
+    name: str
+
+    def reserve(self, block: Sequence[Any]) -> None: ...
+    def run(self, block: Sequence[Any], keep: bool = False, again: bool = False) -> Done: ...
+    def refuse(self) -> NoReturn: ...
+    def kill(self) -> None: ...
+    def await_end(self) -> None: ...
+
+
+# Starts a side, within the time that is left; gives what waits for it. Both raise DuelError, Ended, TooLate.
+Start: TypeAlias = Callable[[Callable[[], float]], Callable[[], Side]]
+
+
 class Restless(AnswerError):
     """A side took CPU time while it was stopped: it goes on by itself, or the machine was stopped just then.
 
-    The launch does not count. More than ``FEW`` in a race are no accident.
+    The launch does not count. More than a few in a race are no accident.
     """
 
     def __init__(self, side: Side) -> None:
@@ -90,22 +115,31 @@ class Restless(AnswerError):
         self.side = side
 
 
-class Side:
-    """One side of a race for one launch: ``copy`` waits for its process, in which ``function`` is called."""
+def forked(
+    processes: Mapping[str, tuple[str, AnswerHandle]], core: int | None, time_left: TimeLeft
+) -> dict[str, Start]:
+    """Both sides, forked from these processes, where these functions are called, on ``core`` (None: any)."""
+    return {
+        name: partial(process.start_copy, partial(ForkedSide, name, function, process, core, time_left))
+        for name, (function, process) in processes.items()
+    }
+
+
+class ForkedSide:
+    """A side that is forked: ``copy`` is the copy of a ``process``, in which ``function`` is called."""
 
     def __init__(
         self,
         name: str,
         function: str,
         process: AnswerHandle,
-        copy: Callable[[], Connection],
         core: int | None,
         time_left: TimeLeft,
+        copy: Connection,
     ) -> None:
         self.name, self._function, self._process, self._time = name, function, process, time_left
+        self._copy = copy
         self._call_seconds = min(CALL_SECONDS, time_left.whole_cell)
-        with told(name):
-            self._copy = copy()
         original = process.connection
         if original is None:
             raise DuelError(f"{name!r} ended its process.")
@@ -124,7 +158,7 @@ class Side:
         while not self._others_are_stopped() and left():
             pass
         # Processes that were there before, and do nothing, cost nothing.
-        self._at_rest = {pid: _cpu_seconds_of(pid) for pid in self._stopped if pid not in self._own}
+        self._at_rest = {pid: linux.cpu_seconds(pid) for pid in self._stopped if pid not in self._own}
         self._newest = self._copy.newest_process()
         self._inputs: SharedMemory | None = None
         self._memory: decode.ProcessMemory | None = None
@@ -141,7 +175,7 @@ class Side:
             prepare = PrepareRace(self._function)
             seconds = self._time.of_step(self._call_seconds)
             self._copy.channel.send(prepare, files=[self._inputs.file], seconds=seconds)
-            self._copy.reply(RaceReady, seconds)
+            self._copy.reply(Hello, seconds)
         try:
             self._memory = decode.ProcessMemory(self._copy.pid)
         except OSError:
@@ -173,7 +207,7 @@ class Side:
                 message = RaceInputs(given.tensors, places, kept, again and timed)
                 self._copy.channel.send(message, seconds=seconds)
                 self._copy.channel.spin(SPIN_SECONDS)  # while it waits for us, others work on its core
-                self._copy.reply(RaceReady, seconds)
+                self._copy.reply(Hello, seconds)
                 began, wall = self._own_seconds_asleep(start), time.monotonic()
                 given.inputs.fill(self._inputs)
                 self._copy.channel.send(RaceCall(given.nodes, work), seconds=seconds)
@@ -196,13 +230,7 @@ class Side:
         if waits > WAITS * (len(results) + len(ways)) + FEW_WAITS or self._is_new():
             took = max(took, wall)  # it waited, or somebody else worked: then the time that passed counts
         ready = sum(result.ready for result in results[1:])
-        return Done(
-            took + beside,
-            (len(results) - 1) * median(ways or [0.0]),
-            ready,
-            results,
-            keep and any(map(self._was_changed, results)),
-        )
+        return Done(results, ways, took + beside, ready, keep and any(map(self._was_changed, results)))
 
     def _own_seconds_asleep(self, before: float) -> float:
         """Its CPU seconds when it has gone to sleep: the kernel counts what it took since ``before`` then."""
@@ -241,7 +269,7 @@ class Side:
         before, self._newest = self._newest, self._copy.newest_process()
         return self._newest != before
 
-    def refuse(self) -> None:
+    def refuse(self) -> NoReturn:
         """Raise AnswerError, and have somebody look at it."""
         self._process.suspicious.append("In a race, another process of the answer worked beside the calls.")
         raise AnswerError("failed", "not timed, because another process worked beside the calls.")
@@ -268,9 +296,6 @@ class Side:
             raise DuelError(why) from None
         except (Ended, Gone) as error:
             raise DuelError(f"{self.name!r} ended its process{f': {error}' if str(error) else ''}.") from None
-        except Malformed as error:
-            self._process.suspicious.append(f"The answer's process sent {error}.")
-            raise DuelError(f"{self.name!r} sent {error}.") from None
         self._signal(signal.SIGSTOP)
         left = self._time.of_step(self._call_seconds)
         while set(states := linux.states(self._copy.pid)) - set("TZX"):
@@ -288,7 +313,7 @@ class Side:
 
     def _own_seconds(self) -> float:
         """CPU seconds of the process that does the calls so far. It is stopped, or waits."""
-        return _cpu_seconds_of(self._copy.pid)
+        return linux.cpu_seconds(self._copy.pid)
 
     def _of_all(self) -> dict[int, float]:
         """CPU seconds so far of each process in its namespaces. Refuses the race where one should not be."""
@@ -301,12 +326,12 @@ class Side:
                 raise AnswerError(
                     "failed", "not timed, because your code keeps another process running beside the calls."
                 )
-            found[pid] = _cpu_seconds_of(pid)
+            found[pid] = linux.cpu_seconds(pid)
         return found
 
     def _rests(self, pid: int) -> bool:
         """Whether a process was there before the launch, and has done nothing since but stop."""
-        return pid in self._at_rest and _cpu_seconds_of(pid) - self._at_rest[pid] < STOPPING_SECONDS
+        return pid in self._at_rest and linux.cpu_seconds(pid) - self._at_rest[pid] < STOPPING_SECONDS
 
     def kill(self) -> None:
         """Have it ended, on any core, and let the others in its namespaces go on."""
@@ -334,13 +359,6 @@ class Side:
 def without(seconds: float, way: float) -> float:
     """What a call took without the way to and from its process."""
     return seconds - min(way, MOST_WAY * seconds)
-
-
-def _cpu_seconds_of(pid: int) -> float:
-    """CPU seconds of a process so far; 0 when it is gone."""
-    with suppress(OSError):
-        return linux.cpu_seconds(pid)
-    return 0.0
 
 
 def _more(before: Mapping[int, float], after: Mapping[int, float], but: int = 0) -> float:

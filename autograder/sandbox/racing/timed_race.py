@@ -11,42 +11,28 @@ once, early or late.
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 
 from ...judging.calls import describe_error
 from ...measuring.decide import decide
-from ...measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs, ratio_of_logs
+from ...measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs
 from ..answers.answer_handle import AnswerHandle
 from ..answers.answer_link import AnswerEnded, AnswerLink, TimeLeft
 from ..walls import linux
 from ..wire.encode import Inputs
-from ..wire.messages import Call, Raised, Returned, Target
+from ..wire.messages import Call, Go, Raised, Returned, Target
 from .launches import Launches
-from .side import told
-
-# A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided
-# is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
-ERRORS = {"now": 8.4e-4, "again": 1.6e-4}
-
-
-@dataclass
-class Turn:
-    """These cores are ours for one race; ``logs`` are the log-ratios of its launches."""
-
-    cores: list[int]
-    strays_are_rare: bool
-    logs: list[float] = field(default_factory=list)
+from .side import forked, told
 
 
 class TimedRace:
     """Races of one submission.
 
     ``given`` gives the process that ran the given cells only, and ``given_name`` the name that a function
-    has there, or None; ``timing`` has cores; ``error`` bounds the probability of each kind of wrong verdict.
+    has there, or None; ``timing`` has cores for one race, and a list for the log-ratios of its launches;
+    ``error`` bounds the probability of each kind of wrong verdict.
     """
 
     def __init__(
@@ -55,7 +41,7 @@ class TimedRace:
         given: Callable[[], AnswerHandle],
         given_name: Callable[[object], str | None],
         time_left: TimeLeft,
-        timing: Callable[[], AbstractContextManager[Turn]],
+        timing: Callable[[], AbstractContextManager[tuple[Go, list[float]]]],
         error: float,
     ) -> None:
         self._answer, self._given, self._given_name = answer, given, given_name
@@ -82,29 +68,20 @@ class TimedRace:
         if target.name is None or target.of is not None:
             raise TypeError("a race needs a function that the answer defines, not an object's method.")
         processes = {"slow": (given, self._given()), "fast": (target.name, self._answer)}
-        with self._timing() as turn, linux.first_kept_free(turn.cores) as core:
-            for name, side in processes.items():
+        with self._timing() as (go, logs), linux.first_kept_free(go.cores) as core:
+            for name, (_, process) in processes.items():
                 with told(name):
-                    side[1].use(self._time.of_cell)
+                    process.use(self._time.of_cell)
             shares = target.name in self._answer.shares  # when it was checked
             self._call_once(given, on)
-            launches = Launches(processes, on, threshold, tolerance, self._time, core, shares)
+            launches = Launches(
+                forked(processes, core, self._time), on, threshold, tolerance, self._time, shares
+            )
             launches.plan()
-            decision = decide(launches.ratios(), self._error, strays_are_rare=turn.strays_are_rare)
-            turn.logs = [math.log(ratio * threshold) for ratio in decision.ratios]
-        if not turn.logs:
-            raise DuelError("there was no time left for this race.")
-        ratio = ratio_of_logs(turn.logs)
-        return Verdict(
-            decision.word,
-            ratio,
-            threshold,
-            launches.seconds,
-            "cpu",
-            turn.logs,
-            launches.thrown_away,
-            signs_only=not turn.strays_are_rare,
-        )
+            decision = decide(launches.ratios(), self._error, strays_are_rare=go.strays_are_rare)
+            verdict = launches.verdict(decision, "cpu", not go.strays_are_rare)
+            logs += verdict.logs
+        return verdict
 
     def _call_once(self, given: str, on: Callable[..., object]) -> None:
         """Call the given version in the process that is copied, as the answer was when it was checked: what a

@@ -22,7 +22,7 @@ from ...roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, defined_names
 from ..answers.answer_handle import AnswerHandle, Ended
 from ..answers.answer_link import AnswerLink, TimeLeft, TimeUp
 from ..answers.cells import CellShell
-from ..racing.timed_race import ERRORS, TimedRace, Turn
+from ..racing.timed_race import TimedRace
 from ..wire import decode
 from ..wire.channel import Channel, TooLate
 from ..wire.messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming, parse
@@ -63,7 +63,7 @@ class JudgeProcess:
             if not shutil.which("g++"):
                 self._remarks += _remark(NO_COMPILER)
         races = TimedRace(
-            self._answer, self._given_process, self._name_of, self._time, self._timing, ERRORS[work.races]
+            self._answer, self._given_process, self._name_of, self._time, self._timing, work.error
         )
         self._names = Names(self._link, races, released_names(work.cells))
         self._shell: CellShell = CellShell.instance()
@@ -185,18 +185,18 @@ class JudgeProcess:
         return self._given
 
     @contextmanager
-    def _timing(self) -> Iterator[Turn]:
+    def _timing(self) -> Iterator[tuple[Go, list[float]]]:
         """Have cores for a race. Raises TooNoisy where the machine cannot judge."""
         go = self._wait_for(WantTiming())
-        start, turn = time.monotonic(), Turn(go.cores, go.strays_are_rare)
+        start, logs = time.monotonic(), list[float]()
         try:
             if go.noisy:
                 raise TooNoisy(go.noisy)
             self._time.allow(self._work.cell_seconds)
-            yield turn
+            yield go, logs
         finally:
             self._seconds["races"] += time.monotonic() - start
-            self._wait_for(TimingDone(turn.logs))
+            self._wait_for(TimingDone(logs))
 
     def _wait_for(self, what: WantTiming | TimingDone) -> Go:
         """Say what is wanted, and wait for it: that is not this submission's time."""

@@ -220,11 +220,6 @@ def count_sockets(pid: int) -> int:
     return 0
 
 
-def count_threads(pids: list[int]) -> int:
-    """How many threads these processes have together."""
-    return sum(map(threads, pids))
-
-
 def threads(pid: int) -> int:
     """How many threads a process has; 0 when it is gone."""
     with suppress(OSError):
@@ -250,8 +245,10 @@ def send_signal(pid: int, number: int) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """The CPU time of a process so far, as the kernel counts it. Raises OSError when it is gone."""
-    return time.clock_gettime(~pid << 3 | 2)
+    """The CPU time of a process so far, as the kernel counts it; 0 when it is gone."""
+    with suppress(OSError):
+        return time.clock_gettime(~pid << 3 | 2)
+    return 0.0
 
 
 def make_safe_to_fork() -> None:

@@ -230,7 +230,7 @@ Shown: TypeAlias = Stream | Display | ErrorShown
 
 
 class Hello(Message, frozen=True):
-    """The process is ready."""
+    """The process is ready: when it begins, and for the next step of a race."""
 
 
 class CellShown(Message, frozen=True):
@@ -305,10 +305,6 @@ class Raised(Message, frozen=True):
     said: Said = Said()
 
 
-class RaceReady(Message, frozen=True):
-    """The race may begin."""
-
-
 # Between the supervisor, the fork server and the judge.
 
 
@@ -354,13 +350,13 @@ class PlannedCell(Struct, frozen=True, forbid_unknown_fields=True):
 class RunNotebook(Message, frozen=True):
     """Run a notebook's cells, and of the tests only those in ``only``, if given.
 
-    ``races``: "now", or "again" (for those that noise left undecided before). ``files`` are those beside the
-    notebook, by their paths; None: there is one, but it is left out.
+    ``error`` bounds the probability of each kind of wrong verdict. ``files`` are those beside the notebook,
+    by their paths; None: there is one, but it is left out.
     """
 
     cells: list[PlannedCell]
     only: list[int] | None
-    races: Literal["now", "again"]
+    error: float
     assignment: str
     files: dict[str, bytes | None]
     cell_seconds: float

@@ -231,7 +231,7 @@ def _one(run: Run, step: str, item: str) -> Found | None:
             for error in found["errors"]:
                 error["line"] = f"this hinders {smoke.CHECKS[item][1]}"
         elif step == "limits":
-            found = _in_process(run, most, "limits", run.device)
+            found = _in_process(run, most, "data_sheets", run.device)
         else:
             words = str(run.root / item), f"{most:.0f}"  # the second of a cell: so it is told which
             found = _in_process(run, most + 10, "kernel", *words, **_settings(run, step, item))

@@ -38,7 +38,7 @@ def main(
     json: bool,
 ) -> int:
     from .api import judge
-    from .sources import SourceError
+    from .function_files import SourceError
 
     try:
         name = function or _in_both(new, old, inputs)
@@ -74,7 +74,7 @@ def _in_both(new: str, old: str, inputs: str) -> str:
 
 
 def _functions(path: str) -> set[str]:
-    from .sources import Source
+    from .function_files import Source
 
     try:
         body = ast.parse(Source(Path(path), "").text).body
