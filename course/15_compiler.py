@@ -260,7 +260,7 @@ assert again == {name: int(name != "other values") for name in others}
 
 # %% [markdown]
 # Everything but the values. The recorded line was right for one kind of tensor, and the code that is made of it knows
-# type, strides and whether there is a way back.
+# type, strides and whether there is a backward pass.
 #
 # ### Who recorded it again?
 #
@@ -540,7 +540,8 @@ else:
 # %% [markdown]
 # **Why.** The first call records, writes C++, and waits for the C++ compiler. Some of it is done once in a program:
 # loading torch's compiler, and trying out what your C++ compiler and processor can do. So another function in the same
-# program pays less. And who trains pays twice: the way back is another program, compiled at the first `.backward()`.
+# program pays less. And who trains pays twice: the backward pass is another program, compiled at the first
+# `.backward()`.
 #
 # The compiled code stays in a folder. A program that is started again loads torch's compiler and records, and finds the
 # rest there. (Ours is a new folder, deleted at the end. Yours is `TORCHINDUCTOR_CACHE_DIR`, or one of your name among

@@ -18,10 +18,15 @@ from ..measuring.units import times
 from ..show import in_notebook, picture, show_markdown, table_markdown
 from . import recordings
 from .claims import CLAIMS, SOURCES, ScoreError
-from .evidence import MIME, Advice, Code, Evidence, Score, decides, holds, judge, span
+from .evidence import MIME, Advice, Code, Evidence, decides, holds, judge, span
 from .scripts import Cell, comparisons
 
 COURSE = Path(__file__).resolve().parents[2] / "course"
+MAKERS = {"articles": "article", "documentation": "documentation"}
+# Claims by who makes them.
+MADE_BY = {
+    makers: [claim for claim in CLAIMS if SOURCES[claim[0]].kind == kind] for makers, kind in MAKERS.items()
+}
 BEGIN, END = "<!-- claims: built by make notebooks -->", "<!-- end of claims -->"
 
 
@@ -79,11 +84,6 @@ def _told(notebook: Path) -> Iterator[Evidence]:
                 yield Evidence.from_dict(told | {"chapter": notebook.stem})
 
 
-def verdict_of(claim: str, found: Sequence[Evidence]) -> Score:
-    """The verdicts on a claim, from what was recorded. Raises ScoreError where its cells disagree."""
-    return judge(claim, [one for one in found if not one.here])
-
-
 def scoreboard(part: str | None = None) -> None:
     """Show the score of all claims with a chart; or of one part ("A" to "F") with every finding."""
     found = findings(here=recordings.kept_here())
@@ -115,7 +115,7 @@ def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
     for claim in claims:
         says, words, link = CLAIMS[claim].says, CLAIMS[claim].words, CLAIMS[claim].link
         quoted = "" if not words else f" [“{words}”]({link})" if link else f" “{words}”"
-        verdict = verdict_of(claim, found)
+        verdict = judge(claim, found)
         told = f"**{verdict.word}** {verdict.rule}".rstrip()
         if verdict.code:
             runs = "" if verdict.code is Code.RUNS else "is "
@@ -159,23 +159,14 @@ def _timed(found: Sequence[Evidence]) -> dict[str, list[Evidence]]:
 
 def summary(found: Sequence[Evidence]) -> str:
     """How many claims have which verdict, and what the verdicts rest on."""
-    verdicts = {claim: verdict_of(claim, found) for claim in CLAIMS}
+    verdicts = {claim: judge(claim, found) for claim in CLAIMS}
     kinds = _counted(kind for verdict in verdicts.values() for kind in verdict.rests_on)
     lacking = not any(one.on == "cuda" and not one.here for one in found)
     said = ["No GPU was measured yet, so what is about GPUs is not decided."] if lacking else []
-    for makers, claims in _by_kind().items():
+    for makers, claims in MADE_BY.items():
         words = _counted(verdicts[claim].word for claim in claims)
         said.append(f"{len(claims)} claims of the {makers}: {words}.")
     return " ".join([*said, f"They rest on {kinds} (some on more than one)."])
-
-
-def _by_kind() -> dict[str, list[str]]:
-    """Claims by who makes them: "articles" and "documentation"."""
-    kinds = {"articles": "article", "documentation": "documentation"}
-    return {
-        makers: [claim for claim in CLAIMS if SOURCES[claim[0]].kind == kind]
-        for makers, kind in kinds.items()
-    }
 
 
 def _counted(words: Iterable[str]) -> str:
@@ -191,19 +182,14 @@ def with_scores(readme: str, found: Sequence[Evidence]) -> str:
     if not (mark and end):
         raise ScoreError(f"the README lacks {BEGIN!r} or {END!r}.")
     parts = [summary(found), "The figures are on [their page](course/claims.ipynb).", ""]
-    for makers, claims in _by_kind().items():
+    for makers, claims in MADE_BY.items():
         parts += [f"### From the {makers}", ""]
         groups: dict[Advice, list[tuple[str, ...]]] = {word: [] for word in Advice}
         for claim in claims:
-            verdict = verdict_of(claim, found)
+            verdict = judge(claim, found)
             code = f" Its code: {verdict.code}." if verdict.code not in (None, Code.RUNS) else ""
-            row = (
-                claim,
-                CLAIMS[claim].says,
-                f"{verdict.rule}{code}".strip(),
-                _links(claim, found, "course/"),
-            )
-            groups[verdict.word].append(row)
+            rule, links = f"{verdict.rule}{code}".strip(), _links(claim, found, "course/")
+            groups[verdict.word].append((claim, CLAIMS[claim].says, rule, links))
         for word, rows in groups.items():
             if rows:
                 parts += [f"**{word[0].upper()}{word[1:]}** ({len(rows)})", ""]

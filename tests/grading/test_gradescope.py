@@ -24,13 +24,12 @@ from pretend_pools import Instant
 from repository import ROOT, copy_files
 
 from autograder.__main__ import main
-from autograder.authoring.bundle import course_files
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import grade
 from autograder.class_grading.results import read_results
 from autograder.extras.gradescope import in_container
-from autograder.extras.gradescope.archive import CONTENTS
+from autograder.extras.gradescope.archive import CONTENTS, course_files
 from autograder.extras.gradescope.in_container import NOT_FINAL
 from autograder.sandbox import Executed
 

@@ -119,7 +119,7 @@ def findings() -> list[Evidence]:
 
 def test_every_claim_has_a_cell_and_at_most_six_that_need_a_gpu_lack_a_rule(findings) -> None:
     assert {one.claim for one in findings} == set(CLAIMS)
-    without = [claim for claim in CLAIMS if not scoreboard.verdict_of(claim, findings).rule]
+    without = [claim for claim in CLAIMS if not judge(claim, findings).rule]
     assert all(CLAIMS[claim].device == "cuda" for claim in without) and len(without) <= 6, without
 
 
