@@ -28,7 +28,7 @@ def published(claim: str, guess: object = None) -> None:
     ``guess`` is how many times faster the reader thinks that most are; while it is ``...``, all is folded.
     """
     found, (word, why), need = published_on(claim), decide(claim), CLAIMS[claim].at_least
-    lines = [f"What others published on {claim}: {word}. {why}", "No figure of this course is in it."]
+    lines = [f"What others published on {claim} ({word}): {why}", "No figure of this course is in it."]
     counted = ratios(one for one in found if not one.aside)
     number, said = ratio_guessed(guess)
     if number and counted:
