@@ -31,11 +31,8 @@ def test_scripts_notebooks_and_exercises_belong_together():
 
 
 def test_notebooks_are_current():
-    stale = [
-        path.name
-        for path in COURSE + SOLUTIONS
-        if builder.inputs(notebook(path)) != builder.inputs(built(path))
-    ]
+    sources = COURSE + SOLUTIONS
+    stale = [path.name for path in sources if builder.inputs(notebook(path)) != builder.inputs(built(path))]
     assert stale == [], "run `make notebooks`"
 
 
