@@ -13,7 +13,7 @@
 # - write a training step with `torch.amp.autocast` and, where it is needed, `torch.amp.GradScaler`,
 # - find out whether two bytes pay on the machine that you have.
 #
-# **Time:** 50 minutes to read and run; 10 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU if any.
+# **Time:** 50 minutes to read and run; 15 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *B7* "mixed precision takes less memory and is faster"; in *Further* *E3* "channels_last with
 # mixed precision is 8 % to 35 % faster".

@@ -14,7 +14,7 @@
 # - say after how many calls the first one is paid back,
 # - say no to the compiler where it gains nothing.
 #
-# **Time:** 50 minutes to read and run; 15 more for the part *Further*, which can be skipped. **Needs:** CPU; a C++
+# **Time:** 55 minutes to read and run; 15 more for the part *Further*, which can be skipped. **Needs:** CPU; a C++
 # compiler from section 4 on; GPU if any. Section 8 of [chapter 13](13_cpu.ipynb) has a first look at `torch.compile`;
 # you need not have read it.
 #
