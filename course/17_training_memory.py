@@ -938,9 +938,12 @@ for pinned in (False, True):
 #
 # A GPU has one band more: memory that PyTorch has taken from the driver and cannot use, because the free pieces lie apart.
 # It is a part of `memory_reserved() - memory_allocated()`, and grows where sizes change from step to step. The
-# documentation on *expandable segments*: "This process does not create as many slivers of unusable memory" (*F24*).
+# documentation on *expandable segments*: "This process does not create as many slivers of unusable memory" (*F24*). The
+# picture shows [what others published](../docs/published.md): memory reserved without, over memory reserved with them.
 
 # %%
+from autograder import published
+
 documented(
     "F24",
     "Expandable segments (PYTORCH_ALLOC_CONF) grow in place, so fewer pieces are left over.",
@@ -951,6 +954,7 @@ if torch.cuda.is_available():
     fewer("F24", "bytes reserved after growing tensors", without=before, following=after)
 else:
     print("No GPU here: the CPU's allocator has no such segments.")
+published("F24")
 
 # %% [markdown]
 # ### A hook that keeps too much

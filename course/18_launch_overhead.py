@@ -876,6 +876,19 @@ compare(
 # You can skip this part: the exercises do not need it. It asks what `inference_mode` saves, what `vmap` does with an
 # operation that it does not know, and how much memory it needs.
 #
+# ### What others found with CUDA graphs
+#
+# [What others published](../docs/published.md) on *F25*, from a kernel alone to whole trainings:
+
+# %%
+from autograder import published
+
+published("F25")
+
+# %% [markdown]
+# Crosses are kernels that take much longer than a launch. (Hollow: the answers of a language model were kept in another way,
+# too, so nobody knows which of the two helped.)
+#
 # ### `inference_mode`
 #
 # Section 2 counted what autograd adds. `no_grad` takes away its graph; `inference_mode` takes away more: tensors made

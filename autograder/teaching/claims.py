@@ -74,15 +74,15 @@ def read(path: Path) -> tuple[dict[str, Source], dict[str, Claim]]:
         raise ScoreError(f"{path.name}: {error}") from None
     if set(content) != {"sources", "claims"}:
         raise ScoreError(f"{path.name}: it has {', '.join(content)}, and not sources and claims.")
-    sources = {name: _made(Source, name, given, path) for name, given in content["sources"].items()}
-    claims = {name: _made(Claim, name, given, path) for name, given in content["claims"].items()}
+    sources = {name: made(Source, name, given, path) for name, given in content["sources"].items()}
+    claims = {name: made(Claim, name, given, path) for name, given in content["claims"].items()}
     for name in claims:
         if name[0] not in sources:
             raise ScoreError(f"{path.name}, {name}: there is no source {name[0]!r}.")
     return sources, claims
 
 
-def _made(kind: type[Made], name: str, given: dict[str, Any], path: Path) -> Made:
+def made(kind: type[Made], name: str, given: dict[str, Any], path: Path) -> Made:
     """A source or a claim, of what its table in the file says."""
     try:
         made = kind(**given)

@@ -19,6 +19,7 @@ from ..show import in_notebook, picture, show_markdown, table_markdown
 from . import recordings
 from .claims import CLAIMS, SOURCES, ScoreError
 from .evidence import MIME, Advice, Code, Evidence, decides, holds, judge, span
+from .published import PUBLISHED, decide, in_words, published_on
 from .scripts import Cell, comparisons
 
 COURSE = Path(__file__).resolve().parents[2] / "course"
@@ -104,12 +105,14 @@ def scoreboard(part: str | None = None) -> None:
     for claim in claims:
         sentences = [f"- {_sentence(one)}" for one in found if one.claim == claim]
         lines += [f"**{claim}** {CLAIMS[claim].says}", "", *sentences, ""]
-    show_markdown("\n".join([*lines, "</details>"]))
+    lines += ["</details>", "", "<details><summary>Every published figure</summary>", ""]
+    lines += [in_words(name) for name, one in PUBLISHED.items() if set(one.claim.split()) & set(claims)]
+    show_markdown("\n".join([*lines, "", "</details>"]))
 
 
 def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
-    """Claims of one kind of source: what it says, both verdicts with the rule, and what this machine found
-    where it has run the chapters, as a Markdown table.
+    """Claims of one kind of source: what it says, both verdicts with the rule, what this machine found where
+    it has run the chapters, and what others published, as a Markdown table.
     """
     header, rows = ["claim", f"what the {SOURCES[claims[0][0]].kind} says", "what we found"], []
     for claim in claims:
@@ -125,7 +128,16 @@ def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
         header.append("this machine")
         for row in rows:
             row.append(span(one for one in found if one.claim == row[0] and one.here))
+    if any(map(published_on, claims)):
+        header.append("what others published")
+        for row in rows:
+            row.append(_as_published(row[0]))
     return table_markdown(header, rows)
+
+
+def _as_published(claim: str) -> str:
+    """The word on a claim by what is published, with the figures behind it; nothing where nothing is."""
+    return "**{}** {}".format(*decide(claim)) if published_on(claim) else ""
 
 
 def _links(claim: str, found: Sequence[Evidence], folder: str) -> str:
@@ -188,6 +200,8 @@ def with_scores(readme: str, found: Sequence[Evidence]) -> str:
         for claim in claims:
             verdict = judge(claim, found)
             code = f" Its code: {verdict.code}." if verdict.code not in (None, Code.RUNS) else ""
+            if verdict.word is Advice.NEEDS_A_GPU and published_on(claim):
+                code += f" Published by others: {_as_published(claim)}"
             rule, links = f"{verdict.rule}{code}".strip(), _links(claim, found, "course/")
             groups[verdict.word].append((claim, CLAIMS[claim].says, rule, links))
         for word, rows in groups.items():
