@@ -219,7 +219,7 @@ def _rests_on(found: Sequence[Published], counted: Sequence[Published]) -> str:
     numbers["their own"] = sum(sources.values())
     if any(one.when for one in counted):
         numbers["on neither side"] = len(ratios(one for one in counted if not (one.when or one.unless)))
-    reasons = Counter(one.aside for one in found if one.aside for _ in one.points or [None])
+    reasons = Counter(one.aside for one in found for _ in range(len(one.points) or 1) if one.aside)
     said = f"Behind it: {_listed(numbers)}." if counted else "No figure counts."
     return f"{said} Aside: {_listed(reasons)}." if reasons else said
 
