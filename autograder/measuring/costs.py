@@ -276,4 +276,4 @@ def _fills(name: str, args: tuple[Any, ...]) -> bool:
     """
     if not name.startswith("aten.index_put") or len(_direct(args[1:2])) != 1:
         return False
-    return args[2].numel() == 1 and args[2].device.type == "cpu"
+    return bool(args[2].numel() == 1 and args[2].device.type == "cpu")
