@@ -250,10 +250,9 @@ slopes, of_first = torch.autograd.grad(output.square().mean(), (output, first))
 assert torch.allclose(of_first, x.T @ slopes, atol=1e-6)
 
 # %% [markdown]
-# The middle line is worth remembering. Autograd goes back only as far as something requires a gradient. If you
-# train the last layer of a large model, switch it off for the others (`parameter.requires_grad_(False)`): one product in
-# the backward pass instead of five, and one gradient to hold instead of three. (Further freezes the first layer
-# instead.)
+# The middle line is worth remembering. Autograd goes back only as far as something requires a gradient. If you train
+# the last layer of a large model, switch it off for the others (`parameter.requires_grad_(False)`): one product in the
+# backward pass instead of five, and one gradient to hold instead of three. (Further freezes the first layer instead.)
 
 # %% [markdown]
 # ## 4. Calling `backward()` again

@@ -699,8 +699,7 @@ assert same_as_whole(labels, share_of_all) and same_as_whole(some, share_of_all)
 # What autograd keeps goes through your hands, if you like: `saved_tensors_hooks(pack, unpack)` calls `pack` for each
 # tensor that it wants to keep, keeps what that returns, and gives it to `unpack` in the backward pass. So activations
 # can be kept in 16 bits, while everything is *computed* in 32. (Weights are kept for the backward pass, too. They are
-# there anyway; a copy of them would be a loss. And why `detach()`? Without it a result could hold itself: *Further*
-# shows that.)
+# there anyway; a copy would be a loss. And why `detach()`? Without it a result could hold itself: see *Further*.)
 
 
 # %%
