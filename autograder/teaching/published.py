@@ -75,7 +75,7 @@ class Published:
         """Its ratios; none where it has no figure."""
         if self.table:
             return _pairs(self.table, self.kind, self.rows, self.better == "less")
-        device = re.sub(r"NVIDIA |GeForce |Tesla |(-SXM|-PCIE| ?\d+ ?GB| ?[,;(/]).*", "", self.device)
+        device = re.sub(r"NVIDIA |GeForce |Tesla |(-SXM|-PCIE|[- ]\d+ ?GB| ?[,;(/]).*", "", self.device)
         row = f"{device}, {self.date[:4] if self.date else 'no date'}"
         return [Point(self.ratio, row, self.compares)] if self.ratio else []
 
