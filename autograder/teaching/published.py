@@ -139,22 +139,26 @@ def _wrong(one: Published, reasons: Iterable[str]) -> Iterable[str]:
         yield "a source without a licence is not quoted."
 
 
-ASIDE, PUBLISHED = read(FOLDER / "figures.toml")
+@cache
+def collection() -> tuple[dict[str, str], dict[str, Published]]:
+    """What ``read`` gives of the course's own file, which lies where no submission's code can see it."""
+    return read(FOLDER / "figures.toml")
 
 
 def published_on(claim: str) -> list[Published]:
     """What is published on a claim, in the order of the file."""
-    return [one for one in PUBLISHED.values() if claim in one.claim.split()]
+    return [one for one in collection()[1].values() if claim in one.claim.split()]
 
 
 def in_words(name: str) -> str:
     """One of them as a line of Markdown, with its source."""
-    one = PUBLISHED[name]
+    reasons, there = collection()
+    one = there[name]
     sides = f"{one.before:,.7g} → {one.after:,.7g} {one.unit}" if one.before and one.after else ""
     ends = " to ".join(times(ratio) for ratio in (one.ratio, one.ratio_most) if ratio)
     ratio = f"**{ends}**" if ends else f"{len(one.points):,} pairs" if one.table else ""
     side = f"when {one.when}" if one.when else f"not when {one.unless}" if one.unless else ""
-    side = f"aside ({one.aside}: {ASIDE[one.aside]})" if one.aside else side
+    side = f"aside ({one.aside}: {reasons[one.aside]})" if one.aside else side
     source = f"[{one.title}]({one.address}){' (their own)' if one.own else ''}"
     facts = (sides, ratio, "" if one.table else one.device, one.software, one.date, source, side)
     said = f"- **{name}** {one.compares}: {one.without} → {one.following}: {'; '.join(filter(None, facts))}."

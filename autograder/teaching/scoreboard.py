@@ -19,7 +19,7 @@ from ..show import in_notebook, picture, show_markdown, table_markdown
 from . import recordings
 from .claims import CLAIMS, SOURCES, ScoreError
 from .evidence import MIME, Advice, Code, Evidence, decides, holds, judge, span
-from .published import PUBLISHED, decide, in_words, published_on
+from .published import collection, decide, in_words, published_on
 from .scripts import Cell, comparisons
 
 COURSE = Path(__file__).resolve().parents[2] / "course"
@@ -106,7 +106,7 @@ def scoreboard(part: str | None = None) -> None:
         sentences = [f"- {_sentence(one)}" for one in found if one.claim == claim]
         lines += [f"**{claim}** {CLAIMS[claim].says}", "", *sentences, ""]
     lines += ["</details>", "", "<details><summary>Every published figure</summary>", ""]
-    lines += [in_words(name) for name, one in PUBLISHED.items() if set(one.claim.split()) & set(claims)]
+    lines += [in_words(name) for name, one in collection()[1].items() if set(one.claim.split()) & set(claims)]
     show_markdown("\n".join([*lines, "", "</details>"]))
 
 

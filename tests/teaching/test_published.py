@@ -10,8 +10,9 @@ from repository import ROOT
 from autograder.teaching import published as module
 from autograder.teaching import published_picture, scoreboard
 from autograder.teaching.claims import CLAIMS, ScoreError
-from autograder.teaching.published import ASIDE, PUBLISHED, Published, decide, published_on, read
+from autograder.teaching.published import Published, collection, decide, published_on, read
 
+ASIDE, PUBLISHED = collection()
 FIGURE = {
     "claim": "A5",
     "compares": "a step",
@@ -102,7 +103,7 @@ def some(*ratios: float, source: int = 0, **sides: object) -> list[Published]:
 
 def test_verdicts_on_made_up_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     def word(*found: list[Published]) -> str:
-        monkeypatch.setattr(module, "PUBLISHED", dict(enumerate(chain(*found))))
+        monkeypatch.setattr(module, "collection", lambda: (ASIDE, dict(enumerate(chain(*found)))))
         return decide("A5")[0]
 
     other = {"source": 1}
