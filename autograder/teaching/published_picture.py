@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ..measuring.units import times
 from ..show import INK, in_notebook, picture_html, show
-from .chart import empty, finish, mark_guess
 from .claims import CLAIMS
 from .guess import LATER, folded, ratio_guessed
 from .published import Point, Published, decide, gains, published_on, ratios
@@ -66,6 +65,8 @@ def draw_published(rows: Rows, need: float, guess: float | None) -> Figure:
     Where there are many, the median of a row is drawn, and the extremes of what counts are named.
     """
     from matplotlib.ticker import LogLocator
+
+    from .chart import empty, finish, mark_guess
 
     many = sum(map(len, rows.values())) > 2 * MANY
     figure, axes = empty(1.4 + (0.36 if many else 0.27) * len(rows))
