@@ -19,6 +19,8 @@ _HOMES = {
     "fewer": "teaching.verdicts",
     "guessed": "teaching.guess",
     "picture": "show",
+    "published": "teaching.published_picture",
+    "published_figures": "teaching.published",
     "race": "judging.race",
     "scoreboard": "teaching.scoreboard",
     "verdicts": "teaching.verdicts",

@@ -14,7 +14,7 @@ COMMANDS = {
     "race": ("judge.race_command", "judge whether a function is right and fast enough"),
     "notebooks": ("authoring.course_commands:notebooks", "build the notebooks from the percent scripts"),
     "record": ("authoring.course_commands:record", "record this machine's timings"),
-    "new-chapter": ("authoring.course_commands:new_chapter", "start a chapter with its exercises"),
+    "new-chapter": ("authoring.new_chapter", "start a chapter with its exercises"),
     "rehearsal": ("authoring.rehearsal", "grade a pretend class with nbgrader's commands"),
     "grade": ("class_grading.class_commands:grade", "grade a class, in parallel"),
     "again": ("class_grading.class_commands:again", "judge one exercise again, after a dispute"),

@@ -9,6 +9,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
@@ -51,6 +52,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(self.misused, f"{self.prog}: error: {message}\n")
 
 
+@dataclass(frozen=True)
 class Command:
     """A function that is called with the words that were typed, and gives the exit status.
 
@@ -60,25 +62,15 @@ class Command:
     they say something else.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., int | None],
-        name: str,
-        about: str,
-        options: Sequence[Option],
-        stopped: str,
-        failed: int | None,
-    ) -> None:
-        self._function, self._stopped, self._failed = function, stopped, failed
-        self.parser = _Parser(prog=f"{PROGRAM} {name}", description=about)
-        self.parser.misused = failed or 2
-        for names, settings in options:
-            self.parser.add_argument(*names, **settings)
+    function: Callable[..., int | None]
+    parser: _Parser
+    stopped: str
+    failed: int | None
 
     def __call__(self, argv: Sequence[str] | None = None) -> int:
         options = vars(self.parser.parse_args(argv))
         try:
-            return reported(lambda: self._function(**options), self._stopped, self._failed or 1)
+            return reported(lambda: self.function(**options), self.stopped, self.failed or 1)
         except Misuse as error:
             self.parser.error(str(error))
 
@@ -87,7 +79,11 @@ def command(
     name: str, about: str, *options: Option, stopped: str = "Stopped.", failed: int | None = None
 ) -> Callable[[Callable[..., int | None]], Command]:
     """Makes a command of a function; ``about`` is what its ``--help`` says of it."""
-    return lambda function: Command(function, name, about, options, stopped, failed)
+    parser = _Parser(prog=f"{PROGRAM} {name}", description=about)
+    parser.misused = failed or 2
+    for names, settings in options:
+        parser.add_argument(*names, **settings)
+    return lambda function: Command(function, parser, stopped, failed)
 
 
 def reported(act: Callable[[], int | None], stopped: str = "Stopped.", failed: int = 1) -> int:
@@ -116,6 +112,5 @@ def extra(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name not in ("autograder.extras", module):
             raise
-        raise CommandError(
-            f"{name} was left out of this installation: there is no autograder/extras/{name}."
-        ) from None
+        why = f"{name} was left out of this installation: there is no autograder/extras/{name}."
+        raise CommandError(why) from None

@@ -77,10 +77,13 @@ def parsed(source: str) -> ast.Module | None:
 @lru_cache(maxsize=1000)
 def calls_race(source: str) -> bool:
     """Whether a cell's code calls ``race``."""
-    return any(
-        isinstance(node, ast.Call) and getattr(node.func, "id", None) == "race"
-        for node in ast.walk(python_in(source)[0])
-    )
+    return bool(calls_of(python_in(source)[0], "race"))
+
+
+def calls_of(code: ast.AST | None, *names: str) -> list[ast.Call]:
+    """The calls of functions with these names in a piece of code, if there is any."""
+    calls = (node for node in (ast.walk(code) if code else ()) if isinstance(node, ast.Call))
+    return [call for call in calls if getattr(call.func, "id", None) in names]
 
 
 def nbgrader_data(cell: NotebookNode) -> dict:

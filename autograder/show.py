@@ -7,9 +7,10 @@ import io
 import textwrap
 import unicodedata
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,12 +26,7 @@ def show(text: str, html: str, data: dict[str, object] | None = None) -> None:
 
     ``data`` are further entries of the MIME bundle.
     """
-    if not in_notebook():
-        print(text)
-        return
-    from IPython.display import display
-
-    display({"text/plain": text, "text/html": html, **(data or {})}, raw=True)
+    _display(text, {"text/html": html, **(data or {})})
 
 
 def picture(figure: Figure, alternative: str) -> None:
@@ -49,12 +45,16 @@ def picture_html(figure: Figure, alternative: str) -> str:
 
 def show_markdown(text: str) -> None:
     """Display Markdown in a notebook; print it anywhere else."""
+    _display(text, {"text/markdown": text})
+
+
+def _display(text: str, others: dict[str, Any]) -> None:
     if not in_notebook():
         print(text)
         return
     from IPython.display import display
 
-    display({"text/plain": text, "text/markdown": text}, raw=True)
+    display({"text/plain": text, **others}, raw=True)
 
 
 def in_notebook() -> bool:
@@ -102,9 +102,8 @@ def table_text(header: Sequence[str], rows: Rows, width: int = 60) -> str:
     widths = [max(len(part) for row in folded for part in row[i]) for i in range(len(header))]
     lines = []
     for number, row in enumerate(folded):
-        for i in range(max(len(cell) for cell in row)):
-            parts = [(cell[i] if i < len(cell) else "").ljust(w) for cell, w in zip(row, widths, strict=True)]
-            lines.append("  ".join(parts).rstrip())
+        for parts in zip_longest(*row, fillvalue=""):
+            lines.append("  ".join(map(str.ljust, parts, widths)).rstrip())
         if number == 0:
             lines.append("  ".join("-" * w for w in widths))
     return "\n".join(lines)
@@ -116,26 +115,11 @@ def table_markdown(header: Sequence[str], rows: Rows) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
-def table_html(header: Sequence[str], rows: Rows, caption: str = "", numeric: Collection[int] = ()) -> str:
-    """The same table as HTML, with a caption and column headers that a screen reader can use.
-
-    The columns at the places in ``numeric`` stand to the right.
-    """
-    style = [
-        "text-align:right;white-space:nowrap" if place in numeric else "text-align:left"
-        for place in range(len(header))
-    ]
-    head = "".join(
-        f'<th scope="col" style="{style[place]}">{escape(cell)}</th>' for place, cell in enumerate(header)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="{style[place]}">{escape(cell).replace(chr(10), "<br>")}</td>'
-            for place, cell in enumerate(row)
-        )
-        + "</tr>"
-        for row in rows
-    )
+def table_html(header: Sequence[str], rows: Rows, caption: str = "") -> str:
+    """The same table as HTML, with a caption and column headers that a screen reader can use."""
+    left = 'style="text-align:left"'
+    head = "".join(f'<th scope="col" {left}>{escape(cell)}</th>' for cell in header)
+    lines = [[escape(cell).replace("\n", "<br>") for cell in row] for row in rows]
+    body = "".join(f"<tr>{''.join(f'<td {left}>{cell}</td>' for cell in row)}</tr>" for row in lines)
     top = f'<caption style="text-align:left;font-weight:bold">{escape(caption)}</caption>' if caption else ""
     return f"<table>{top}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

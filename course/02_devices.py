@@ -878,12 +878,15 @@ compare(
 # ### Round trips, and journeys not worth making
 #
 # A step of a program works on 100,000 numbers, which are on the device. Before it, they go down to the CPU and up
-# again, because some function in between wanted to see them there. How many times as fast is it to stay?
+# again, because some function in between wanted to see them there. How many times as fast is it to stay? (Below the
+# table: what others published on *A2*. [The rules](../docs/published.md) say what counts.)
 
 # %%
 guess = ...
 
 # %%
+from autograder import published
+
 compare(
     "a power of 100,000 numbers, after a round trip or without",
     {
@@ -894,10 +897,14 @@ compare(
     guess=guess,
     claim="A2",
 )
+published("A2", guess)
 
 # %% [markdown]
 # On the CPU, a round trip is free: `.cpu()` and `.to` find nothing to do. On a GPU it is two transfers of
 # 400 kB, and Python waits for the first of them before it can launch anything else.
+#
+# The two published figures that count are far apart: one program drew its random numbers on the CPU, the other had them
+# in NumPy already. The hollow one has a clock that did not wait for the GPU.
 #
 # Now the opposite question. The data is on the CPU, and the result is wanted there. Is a GPU worth the trip?
 # The work is one addition for every number. How many times as fast is there and back?

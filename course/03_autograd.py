@@ -75,9 +75,9 @@ compare(
 
 # %% [markdown]
 # **Why.** Finite differences call the function 301 times. Autograd calls it once and walks back through it once.
-# The number of operations in the way back depends on the function, not on how many inputs it has. And autograd is more
-# exact: it differentiates each operation by its formula, while finite differences subtract two numbers that are almost
-# equal. The exact derivative here is `cos(x) * x + sin(x)`.
+# The number of operations in the backward pass depends on the function, not on how many inputs it has. And autograd is
+# more exact: it differentiates each operation by its formula, while finite differences subtract two numbers that are
+# almost equal. The exact derivative here is `cos(x) * x + sin(x)`.
 
 # %%
 for count in (10, 300):
@@ -121,7 +121,7 @@ behaviour(
 # %% [markdown]
 # ### What a node keeps
 #
-# Many derivatives need numbers from the way forward: that of `square` is `2 * input`, that of `tanh` is `1 - result²`,
+# Many derivatives need numbers from the forward pass: that of `square` is `2 * input`, that of `tanh` is `1 - result²`,
 # and that of a product with a weight needs the other factor. So a node keeps tensors. Here is the graph of a model with
 # two layers, and all that it keeps.
 
@@ -146,7 +146,7 @@ picture(
 # %% [markdown]
 # - `hidden` is kept once, and two nodes need it. `product` and `squares` are not kept: no derivative needs them.
 # - `mean` keeps no tensor. It needs to know how many numbers there were, and no more.
-# - Nobody keeps `first` for the way back. It would be needed for the slopes of `x`, and `x` requires none.
+# - Nobody keeps `first` for the backward pass. It would be needed for the slopes of `x`, and `x` requires none.
 #
 # So recording costs what the boxes marked "new" hold (orange; grey was there before and costs nothing). They can be
 # freed only when the graph is: by `backward()`, or when nobody holds its result any more. The picture asked each node:
@@ -184,7 +184,7 @@ article_code("B1", "torch.mm with a tensor of one dimension", lambda: torch.mm(m
 print("matrix @ vector:", (matrix @ vector).tolist(), "gradient:", vector.grad.tolist())
 
 # %% [markdown]
-# ## 3. What does the way back cost?
+# ## 3. What does the backward pass cost?
 #
 # Three layers of 512 × 512, a batch of 128. Three functions: one computes the loss and the gradients of all three
 # weights, one the loss and the gradient of the last weight, one the loss alone. How many times as fast as the first is
@@ -230,11 +230,11 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Most of the time goes into matrix products. Forward there are 3. On the way back, each layer needs two: the
-# gradient of its weight is `input.T @ slopes`, that of its input is `slopes @ weight.T`, where `slopes` is what
+# **Why.** Most of the time goes into matrix products. Forward there are 3. In the backward pass, each layer needs two:
+# the gradient of its weight is `input.T @ slopes`, that of its input is `slopes @ weight.T`, where `slopes` is what
 # arrives from above. The first layer's input needs none, so there are 5. Together 8 against 3: about 2.7 times the work.
 # The rest (`relu` and its derivative, new memory) comes on top. On an H200 the ratio is 6: these products are short
-# there, and you pay for calls, of which the way back has more. The last three lines below check the first of these
+# there, and you pay for calls, of which the backward pass has more. The last three lines below check the first of these
 # formulas on section 2's layer.
 
 # %%
@@ -250,9 +250,9 @@ slopes, of_first = torch.autograd.grad(output.square().mean(), (output, first))
 assert torch.allclose(of_first, x.T @ slopes, atol=1e-6)
 
 # %% [markdown]
-# The middle line is worth remembering. Autograd goes back only as far as something requires a gradient. If you
-# train the last layer of a large model, switch it off for the others (`parameter.requires_grad_(False)`): one product on
-# the way back instead of five, and one gradient to hold instead of three. (Further freezes the first layer instead.)
+# The middle line is worth remembering. Autograd goes back only as far as something requires a gradient. If you train
+# the last layer of a large model, switch it off for the others (`parameter.requires_grad_(False)`): one product in the
+# backward pass instead of five, and one gradient to hold instead of three. (Further freezes the first layer instead.)
 
 # %% [markdown]
 # ## 4. Calling `backward()` again
@@ -656,7 +656,7 @@ compare(
 #
 # ### `inference_mode`
 #
-# `inference_mode` leaves out more of the bookkeeping. The price: autograd cannot keep its results for a way back.
+# `inference_mode` leaves out more of the bookkeeping. The price: autograd cannot keep its results for a backward pass.
 
 # %%
 weight = torch.ones(2, requires_grad=True)
@@ -914,7 +914,7 @@ assert costs(all_but_first, *three_layers(torch.Generator(), "cpu")).operations[
 
 # %% [markdown]
 # Two products of eight are saved: the gradient of the first weight, and that of the second layer's input, which nobody
-# needs any more. But the way back still goes through all the layers after it.
+# needs any more. But the backward pass still goes through all the layers after it.
 
 # %% [markdown]
 # ### A batch in parts: time
@@ -1218,8 +1218,8 @@ assert torch.allclose(row_by_row(x, first, second), jacrev(two_layers)(x, first,
 #
 # | you want | use | because |
 # |---|---|---|
-# | a gradient | autograd, not finite differences | one way back, however many inputs |
-# | gradients of some layers | `requires_grad` only for those, the last ones | the way back stops early |
+# | a gradient | autograd, not finite differences | one backward pass, however many inputs |
+# | gradients of some layers | `requires_grad` only for those, the last ones | the backward pass stops early |
 # | a batch too large for the memory | parts, `backward()` after each | `.grad` adds up; saves memory, not time |
 # | training that does not fit | `checkpoint_sequential(…, use_reentrant=False)` | what is inside a segment is computed again, not kept |
 # | one decision | `if` | what is not chosen is not computed; one sync on a GPU |

@@ -38,7 +38,7 @@ import torch.nn.functional as F
 from parts.convolving import Convolving
 from torch.utils.data import DataLoader, TensorDataset
 
-from autograder import behaviour, compare, documented, guessed, verdicts
+from autograder import behaviour, compare, documented, guessed, published, verdicts
 
 gpu = torch.cuda.is_available()
 REPRODUCIBILITY = "https://docs.pytorch.org/docs/stable/notes/randomness.html"
@@ -85,12 +85,13 @@ compare(
     claim="D1",
     when="the layer is an ordinary convolution",
 )
+published("D1", guess)
 
 # %% [markdown]
 # A convolution of 4 pictures is 116 million multiplications and as many additions. (A GPU gets 256 pictures: 4 take it
 # less time than the switch takes Python.) A library can arrange them so that a number that was loaded is used many
 # times. The claim is about cuDNN, so only the row of a GPU counts for it, where there is one; on the CPU you see what
-# oneDNN is worth.
+# oneDNN is worth. Below it stands [what others published](../docs/published.md) on the claim.
 #
 # What about something that has hardly any arithmetic, such as max-pooling? How many times as fast is it with the
 # library? (1: no difference.)
@@ -865,11 +866,14 @@ compare(
     only="cuda",
     clock="wall",
 )
+published("A5", guess)
 for process in settings.values():
     process.close()
 
 # %% [markdown]
 # On an H200 the searched plan is no faster, 0.92×. (Each process searches once, so this is the result of one search.)
+# Others found more: most who trained networks gained, and those who made one picture at a time did not. Their GPUs and
+# their cuDNN are older, and what they timed are whole programs with many convolutions.
 #
 # And in `float16`, with a larger kernel?
 
@@ -920,6 +924,7 @@ compare(
     clock="wall",
     only="cuda",
 )
+published("D3", guess)
 
 # %% [markdown]
 # ### The price of repeating
@@ -966,6 +971,7 @@ compare(
     claim="D4",
     only="cuda",
 )
+published("D4", guess)
 
 # %% [markdown]
 # On an H200 the interval holds 1: no price shows. (Its time is probably mostly launches, which would hide a small one.)

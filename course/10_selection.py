@@ -429,7 +429,7 @@ def leaking_root(x):
 guessed(guess, f"values    {leaking_root(x).tolist()}", f"gradients {leaked.tolist()}")
 
 # %% [markdown]
-# **Why.** On the way back, `where` sends 0 to the branch that was not chosen. That is right. Then the chain
+# **Why.** In the backward pass, `where` sends 0 to the branch that was not chosen. That is right. Then the chain
 # rule multiplies this 0 by the derivative of the root at 0, which is infinite. And 0 times infinity is NaN.
 # `where` hides a bad *value*; it cannot hide a bad *derivative*. A weight with a NaN gradient is NaN itself
 # after the next step.

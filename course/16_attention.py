@@ -172,7 +172,7 @@ picture(*draw_growth(lengths, peaks))
 #
 # ### Training
 #
-# The way back needs the weights again. By hand, autograd keeps their table (chapter 03). What does the call keep?
+# The backward pass needs the weights again. By hand, autograd keeps their table (chapter 03). What does the call keep?
 
 
 # %%
@@ -196,7 +196,7 @@ scores = torch.randn(4, 8)
 assert torch.allclose((scores - scores.logsumexp(-1, keepdim=True)).exp(), scores.softmax(-1))
 
 # %% [markdown]
-# Its result, and one number for each query: the logarithm of the sum under its softmax. With it, the way back can
+# Its result, and one number for each query: the logarithm of the sum under its softmax. With it, the backward pass can
 # compute any weight again from its query and its key: `exp(score - that number)` (the last line checks it). So the table
 # exists at no time. (The part Further times it.)
 
@@ -375,7 +375,7 @@ else:
 # %% [markdown]
 # ## 5. Padding
 #
-# Texts of different lengths share a tensor: short ones are filled up, and a mask tells the filling apart. What does
+# Texts of different lengths share a tensor: short ones are padded, and a mask tells the padding apart. What does
 # `True` mean in it?
 #
 # - in `nn.MultiheadAttention`'s `key_padding_mask`: **leave this key out**,
@@ -406,14 +406,14 @@ behaviour(
 )
 
 # %% [markdown]
-# The wrong one computes without complaint. The first text has no filling, so its mask says that *nobody* takes part.
+# The wrong one computes without complaint. The first text has no padding, so its mask says that *nobody* takes part.
 #
 # ### A row without anybody
 #
 # What is a mean of nothing? The softmax of `-inf` alone is 0 / 0. PyTorch's tutorial says that the result "will be 0", in
-# the function and in the layer, if that does not take its *shortcut for inference*. (In evaluation and without gradients,
-# the layer may run as one operation of its own.) `sdpa_kernel` demands one of the function's implementations (section 7):
-# `FLASH_ATTENTION`, on a CPU its own fused kernel, or `MATH`, the plain formula.
+# the function and in the layer, if that does not take its *shortcut for inference*, the *fast path*. (In evaluation and
+# without gradients, the layer may run as one operation of its own.) `sdpa_kernel` demands one of the function's
+# implementations (section 7): `FLASH_ATTENTION`, on a CPU its own fused kernel, or `MATH`, the plain formula.
 
 # %%
 nobody = torch.tensor([[False], [True]]).repeat(1, 6)  # all of the second text is filling
@@ -461,16 +461,16 @@ for need_weights in (False, True):
     print(f"need_weights={need_weights}: {broken:.0%} of the gradient is NaN")
 
 # %% [markdown]
-# The way back multiplies the second text's gradient, 0, with its weights, NaN: that is NaN, and is added to the gradient
-# of a layer that both texts share. Before torch 2.5 the function gave NaN, too ([says the
+# The backward pass multiplies the second text's gradient, 0, with its weights, NaN: that is NaN, and is added to the
+# gradient of a layer that both texts share. Before torch 2.5 the function gave NaN, too ([says the
 # tutorial](https://docs.pytorch.org/tutorials/intermediate/transformer_building_blocks.html)), and you have just seen what
 # the layer's shortcut gives. So rest on none of it. Let every query see something (a filled place may look at anything),
 # and overwrite its result with `masked_fill`. (A product with 0 would keep a NaN.)
 #
-# ### What the filling costs
+# ### What the padding costs
 #
-# 16 texts: one of 512 positions, the others of 32 to 60. A tensor for all of them is mostly filling. The mask tells the
-# call what is filling. How many times as fast is it to take the texts one by one?
+# 16 texts: one of 512 positions, the others of 32 to 60. A tensor for all of them is mostly padding. The mask tells the
+# call what is padding. How many times as fast is it to take the texts one by one?
 
 # %%
 guess = ...
@@ -856,10 +856,10 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Both sides have the same four products; the table is the difference: written, kept for the way back, and its
-# mean over the heads returned. The products grow with the number of positions, attention with its square. Its share says
-# in how much of the step there is something to gain. In short texts it is hardly anything, and the call may lose a little.
-# (On an H200 all four steps took about 1.5 ms: nearly all of it is launches, probably.)
+# **Why.** Both sides have the same four products; the table is the difference: written, kept for the backward pass, and
+# its mean over the heads returned. The products grow with the number of positions, attention with its square. Its share
+# says in how much of the step there is something to gain. In short texts it is hardly anything, and the call may lose a
+# little. (On an H200 all four steps took about 1.5 ms: nearly all of it is launches, probably.)
 
 # %%
 for length, count in ((1024, 1), (32, 32)):
@@ -874,13 +874,13 @@ for length, count in ((1024, 1), (32, 32)):
 # %% [markdown]
 # ## Further
 #
-# You can skip this part: the exercises do not need it. It times the way back and the layers that unpad by themselves,
-# and counts memory on a GPU.
+# You can skip this part: the exercises do not need it. It times the backward pass and the layers that unpad by
+# themselves, and counts memory on a GPU.
 #
 # ### Forward and back
 #
-# 8 heads, 512 positions, with gradients. The call computes the weights a second time on the way back. How many times as
-# fast is it all the same?
+# 8 heads, 512 positions, with gradients. The call computes the weights a second time in the backward pass. How many
+# times as fast is it all the same?
 
 # %%
 guess = ...
@@ -977,7 +977,7 @@ compare(
 
 # %% [markdown]
 # **Why.** Packed, the linear layers gain, too: they see only the rows that exist. But only the shortcut for inference
-# (section 5) packs. It needs, among other things, evaluation mode, no gradients, and the filling at the end; without
+# (section 5) packs. It needs, among other things, evaluation mode, no gradients, and the padding at the end; without
 # these three the flag gains nothing, and says nothing. (Compare the two baselines, too: a shortcut that does not pack
 # may even lose.) On an H200 nested tensors lost both times: 1.3 ms against 0.60 where they packed, 1.9 against 1.7
 # where they did not. And nested tensors are "in prototype stage", warns torch itself (we have switched that off). For

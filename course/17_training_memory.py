@@ -11,7 +11,7 @@
 # **You will be able to**
 # - say what fills the memory, weights, gradients, the optimiser's state or activations, and in which moment,
 # - choose the remedy that works on just that part, and foretell what it saves,
-# - keep less for the way back: compute it again, keep half of its bits, or never make the table,
+# - keep less for the backward pass: compute it again, keep half of its bits, or never make the table,
 # - tell where a famous remedy saves nothing, or makes it worse.
 #
 # **Time:** 45 minutes to read and run; 10 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU if
@@ -49,9 +49,9 @@ print("devices here:", *devices())
 # ## 1. Where are the bytes?
 #
 # A training step holds four things: the **weights**, their **gradients**, the **optimiser's state** (Adam keeps two
-# averages for each weight), and the **activations**: what the graph keeps of the way forward for the way back. Here is a
-# model of eight blocks, such as transformers have between their attention layers: a norm, a layer to four times the
-# width, GELU, and back.
+# averages for each weight), and the **activations**: what the graph keeps of the forward pass for the backward pass.
+# Here is a model of eight blocks, such as transformers have between their attention layers: a norm, a layer to four
+# times the width, GELU, and back.
 
 
 # %%
@@ -481,17 +481,17 @@ assert costs(named_scores, *inputs, delete=True).peak_bytes == unnamed
 
 # %% [markdown]
 # Autograd does not need the scores any more: it keeps their logarithmic softmax. The name keeps them all the same, until
-# after the way back. `del scores` before it helps, too.
+# after the backward pass. `del scores` before it helps, too.
 #
 # ## 5. Activations: compute again
 #
-# A **checkpoint** keeps what goes into a function, and throws away what is inside. On the way back the function is
+# A **checkpoint** keeps what goes into a function, and throws away what is inside. In the backward pass the function is
 # computed once more. [Chapter 03](03_autograd.ipynb) cuts a model into segments with it. What to put into a checkpoint?
 # The Tuning Guide: "The example target layers are activation functions (e.g. `ReLU`, `Sigmoid`, `Tanh`)" (*F17*). They
 # are cheap to compute again, after all.
 #
-# A chain of 16 times layer and activation, 256 rows, and the way forward only. How many times as much memory does it need
-# when each activation function is checkpointed? (Below 1 is less.)
+# A chain of 16 times layer and activation, 256 rows, and the forward pass only. How many times as much memory does it
+# need when each activation function is checkpointed? (Below 1 is less.)
 
 # %%
 guess = ...
@@ -697,9 +697,9 @@ assert same_as_whole(labels, share_of_all) and same_as_whole(some, share_of_all)
 # ## 6. Activations: keep fewer bits
 #
 # What autograd keeps goes through your hands, if you like: `saved_tensors_hooks(pack, unpack)` calls `pack` for each
-# tensor that it wants to keep, keeps what that returns, and gives it to `unpack` on the way back. So activations can be kept
-# in 16 bits, while everything is *computed* in 32. (Weights are kept for the way back, too. They are there anyway; a
-# copy of them would be a loss. And why `detach()`? Without it a result could hold itself: *Further* shows that.)
+# tensor that it wants to keep, keeps what that returns, and gives it to `unpack` in the backward pass. So activations
+# can be kept in 16 bits, while everything is *computed* in 32. (Weights are kept for the backward pass, too. They are
+# there anyway; a copy would be a loss. And why `detach()`? Without it a result could hold itself: see *Further*.)
 
 
 # %%
@@ -780,11 +780,11 @@ assert error < 0.02
 #
 # Back to the vocabulary. Section 4 counted three tables of scores without a name: the logarithmic softmax, the gradient
 # with respect to it, and the gradient with respect to the scores. For 50,000 words and 8,192 rows each would have 1.6 GB.
-# But the rows do not know of each other. So send them in chunks: one chunk's scores, its loss, and its way back.
+# But the rows do not know of each other. So send them in chunks: one chunk's scores, its loss, and its backward pass.
 #
-# There are two ways. `recomputed` puts a checkpoint around each chunk: its scores are made again on the way back. In
-# `at_once`, each chunk goes forward *and* back before the next one, as the parts of a batch do. How many times as fast
-# as the whole is `at_once`?
+# There are two ways. `recomputed` puts a checkpoint around each chunk: its scores are made again in the backward pass.
+# In `at_once`, each chunk goes forward *and* back before the next one, as the parts of a batch do. How many times as
+# fast as the whole is `at_once`?
 
 # %%
 guess = ...
@@ -937,9 +937,12 @@ for pinned in (False, True):
 #
 # A GPU has one band more: memory that PyTorch has taken from the driver and cannot use, because the free pieces lie apart.
 # It is a part of `memory_reserved() - memory_allocated()`, and grows where sizes change from step to step. The
-# documentation on *expandable segments*: "This process does not create as many slivers of unusable memory" (*F24*).
+# documentation on *expandable segments*: "This process does not create as many slivers of unusable memory" (*F24*). The
+# picture shows [what others published](../docs/published.md): memory reserved without, over memory reserved with them.
 
 # %%
+from autograder import published
+
 documented(
     "F24",
     "Expandable segments (PYTORCH_ALLOC_CONF) grow in place, so fewer pieces are left over.",
@@ -950,6 +953,7 @@ if torch.cuda.is_available():
     fewer("F24", "bytes reserved after growing tensors", without=before, following=after)
 else:
     print("No GPU here: the CPU's allocator has no such segments.")
+published("F24")
 
 # %% [markdown]
 # ### A hook that keeps too much

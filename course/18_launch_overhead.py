@@ -361,7 +361,7 @@ for name, step in steps(16, 262_144).items():
 
 # %% [markdown]
 # Which one do you get if you say nothing? The same page: "So when applicable, we default to foreach over for-loop."
-# Applicable means, it goes on, that there is one, that you gave no other wish, "and all tensors are native". It also
+# Applicable means, it goes on, that there is one, that you asked for no other, "and all tensors are native". It also
 # speaks of "the generally fastest implementation for the current device". What RMSprop does on a CPU, and what its
 # docstring says:
 
@@ -764,8 +764,8 @@ print("a decision by a value:              ", refusal(lambda: fresh(lambda x: x 
 # `torch.where`. "Dynamic shapes are prohibited": a last, smaller batch needs its own graph, or padding, or runs without
 # one. Results are read, or cloned, before the next replay.
 #
-# A whole training step can be captured, since a way back and an optimiser are operations, too. Twenty batches, and SGD
-# with momentum: one step is recorded, the first or the second, and those after it are replays.
+# A whole training step can be captured, since a backward pass and an optimiser are operations, too. Twenty batches, and
+# SGD with momentum: one step is recorded, the first or the second, and those after it are replays.
 
 
 # %%
@@ -876,6 +876,19 @@ compare(
 # You can skip this part: the exercises do not need it. It asks what `inference_mode` saves, what `vmap` does with an
 # operation that it does not know, and how much memory it needs.
 #
+# ### What others found with CUDA graphs
+#
+# [What others published](../docs/published.md) on *F25*, from a kernel alone to whole trainings:
+
+# %%
+from autograder import published
+
+published("F25")
+
+# %% [markdown]
+# Crosses are kernels that take much longer than a launch. (Hollow: the answers of a language model were kept in another way,
+# too, so nobody knows which of the two helped.)
+#
 # ### `inference_mode`
 #
 # Section 2 counted what autograd adds. `no_grad` takes away its graph; `inference_mode` takes away more: tensors made
@@ -958,7 +971,7 @@ for name, views in {"made in it": views_under, "made outside": outer_views_under
 
 # %% [markdown]
 # That is a gain where there are hardly any operations but such views. A model of layers does not notice. And "free" has
-# a price: what is made in it cannot be kept for a way back. `clone()` mends that, with a copy (chapter 03).
+# a price: what is made in it cannot be kept for a backward pass. `clone()` mends that, with a copy (chapter 03).
 #
 # ### An operation without a rule
 #

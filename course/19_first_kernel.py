@@ -874,8 +874,23 @@ if triton or interpreted:
 # %% [markdown]
 # ## Further
 #
-# You can skip this part. It is about the compiler's time, for those who write C++ that knows tensors, and about
-# the interpreter.
+# You can skip this part. It is about what others measured, about the compiler's time, for those who write C++ that knows
+# tensors, and about the interpreter.
+#
+# ### Triton's own figures
+#
+# Triton's pages print a table of this softmax, made anew with each build. Here are rows of eleven widths from three builds,
+# with two figures of other kernels (hollow; [the rules](../docs/published.md)):
+
+# %%
+from autograder import published, published_figures
+
+published("F40")
+published_figures("F40-06", "F40-09")
+
+# %% [markdown]
+# The text beside these tables says that Triton is noticeably faster. The two lines are the same width in two builds, with
+# other versions of PyTorch and Triton: the sign changes.
 #
 # ### The official way, and its price
 #

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ import nbformat
 import numpy as np
 import torch
 from hypothesis import strategies as st
-from nbformat import NotebookNode
 from torch.utils._pytree import tree_leaves
 
 from autograder.authoring.builder import build
@@ -58,37 +56,22 @@ class Property:
 # A submitted file.
 
 
-@cache
-def notebook() -> NotebookNode:
-    """A notebook with answers, as it is handed in."""
-    handed_in = build(TRAPS)
-    for cell in handed_in.cells:
-        remove_hidden_tests(cell)
-    return handed_in
-
-
-@cache
-def originals() -> dict[str, Original]:
-    """Its cells, as the gradebook would give them."""
-    return {
-        cell.metadata.nbgrader.grade_id: Original(cell, cell.source)
-        for cell in build(TRAPS).cells
-        if "nbgrader" in cell.metadata
-    }
-
-
-@cache
-def file() -> Path:
-    """A file to write submissions to."""
-    return Path(tempfile.mkdtemp(prefix="fuzzing-")) / "traps.ipynb"
+WHOLE, HANDED_IN = build(TRAPS), build(TRAPS)
+for one in HANDED_IN.cells:
+    remove_hidden_tests(one)
+KNOWN = [cell for cell in WHOLE.cells if "nbgrader" in cell.metadata]
+# As the gradebook would give them.
+ORIGINALS = {cell.metadata.nbgrader.grade_id: Original(cell, cell.source) for cell in KNOWN}
 
 
 def is_graded(content: bytes) -> None:
     """A file with any content becomes a notebook with the tests' cells, or a page that says why not."""
-    file().write_bytes(content)
-    read = read_or_explain(file(), LOG)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "traps.ipynb")
+        file.write_bytes(content)
+        read = read_or_explain(file, LOG)
     nbformat.validate(read)
-    restore(read, originals())
+    restore(read, ORIGINALS)
     cells = [] if problem_of(read) else plan(read)
     msgspec.msgpack.encode(cells)
     for cell in cells:
@@ -96,7 +79,7 @@ def is_graded(content: bytes) -> None:
             unusual_words(cell.source)
     put_outputs(read, Executed(sources={cell.index: cell.source for cell in cells}), LOG)
     read, _ = ReadVerdicts().preprocess(read, {})
-    assert sum(map(is_test, read.cells)) == sum(map(is_test, notebook().cells))
+    assert sum(map(is_test, read.cells)) == sum(map(is_test, HANDED_IN.cells))
     assert all("0.0" in str(cell.outputs[-1]) for cell in filter(is_test, read.cells))
     read, _ = HideTests().preprocess(read, {})
     assert "secret_cases" not in nbformat.writes(read).encode().decode()
@@ -124,7 +107,7 @@ def places(value: Any, way: tuple = ()) -> Iterator[tuple]:
 @st.composite
 def notebooks(draw: st.DrawFn) -> bytes:
     """A submission with odd values anywhere, and then with damage to its bytes."""
-    data = json.loads(json.dumps(notebook()))
+    data = json.loads(json.dumps(HANDED_IN))
     for _ in range(draw(st.integers(0, 4))):
         ways = list(places(data))
         if not ways:

@@ -8,8 +8,11 @@ not at what these do inside. Kernels, streams and times are not pretended.
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,6 +23,7 @@ from unittest.mock import patch
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 KIND = "cuda"  # or "mps", while that is pretended
@@ -119,10 +123,11 @@ def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -
         result = func(*tree_map(_to_cpu, args), **tree_map(_to_cpu, kwargs))
     if any(result is leaf for leaf in leaves) and name not in ("cpu", "to"):
         return result  # it worked in place
-    if not any(isinstance(leaf, Tensor) for leaf in tree_leaves(result)):
+    made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+    if not made:
         return result
     on_gpu = asked == KIND or (asked is None and bool(there))
-    if on_gpu and KIND == "mps" and any(leaf.dtype in WIDE for leaf in tree_leaves(result) if _is(leaf)):
+    if on_gpu and KIND == "mps" and any(leaf.dtype in WIDE for leaf in made):
         lacks = "the MPS framework doesn't support float64. Please use float32 instead."
         raise TypeError(f"Cannot convert a MPS Tensor to float64 dtype as {lacks}")
     return tree_map(_outer if on_gpu else _inner, result)
@@ -161,10 +166,6 @@ def _to_tf32(leaf: Any) -> Any:
         return leaf
     rounded = (leaf.detach().view(torch.int32) + (1 << 12) >> 13 << 13).view(torch.float32)
     return leaf + (rounded - leaf).detach()
-
-
-def _is(leaf: Any) -> bool:
-    return isinstance(leaf, Tensor)
 
 
 def _outer(leaf: Any) -> Any:
@@ -315,3 +316,36 @@ def pretended_gpu(kind: str = "cuda") -> Iterator[Pretended]:
             stack.enter_context(patch(name, value))
         stack.enter_context(torch.backends.cudnn.flags(enabled=True, allow_tf32=True))
         yield stack.enter_context(Pretended())
+
+
+# Types that an operation takes on a CPU and not on a GPU, by PyTorch's own list. Importing it changes torch's
+# settings, so another process does. Whether bfloat16 is there is asked of a device, so nothing is said of it.
+LACKING = """
+import json, sys, types, unittest
+sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))
+from torch.testing._internal.common_methods_invocations import op_db
+
+here, there = {}, {}
+for one in op_db:
+    here.setdefault(one.aten_name, set()).update(map(str, one.dtypes))
+    there.setdefault(one.aten_name, {"torch.bfloat16"}).update(map(str, one.dtypesIfCUDA))
+print(json.dumps({name: sorted(types - there[name]) for name, types in here.items()}))
+"""
+
+
+@cache
+def lacking() -> dict[str, list[str]]:
+    """Operation -> the types that it lacks on a GPU."""
+    done = subprocess.run([sys.executable, "-c", LACKING], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+class CudaTypes(TorchDispatchMode):
+    """While it lasts, an operation that no GPU does for its first tensor's type raises, as there."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__.removesuffix("_")
+        first = next((one for one in args if isinstance(one, torch.Tensor)), None)
+        if first is not None and str(first.dtype) in lacking().get(name, ()):
+            raise NotImplementedError(f'"{name}_cuda" not implemented for {first.dtype}')
+        return func(*args, **(kwargs or {}))

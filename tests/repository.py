@@ -32,6 +32,11 @@ def built(source: Path) -> nbformat.NotebookNode:
     return builder.build(source)
 
 
+def output_texts(cell: nbformat.NotebookNode) -> list[str]:
+    """The texts in a cell's outputs: streams and text-like displays, without pictures."""
+    return ["".join(builder.PICTURE.split(holder[key])[::2]) for holder, key in builder.texts(cell)]
+
+
 def all_files() -> list[str]:
     """The names of the files that are in git, or could be."""
     if not (ROOT / ".git").exists():

@@ -1,21 +1,38 @@
 """How the package is built, beside the contracts in pyproject.toml, which `make check` looks at."""
 
 import graphlib
+import inspect
+import json
+import math
 import re
 
 import grimp
+import pytest
+import yaml
 from programs import python
 from repository import ROOT
+from test_pace import LINES, WORDS
+
+from autograder.gpu import device_judge
+from autograder.measuring.clocks import BLOCK_SECONDS
+from autograder.measuring.decide import FAR, RARE, SAME, Strays, decide
+from autograder.sandbox.answers import answer_handle
+from autograder.sandbox.racing import launches, side, undisturbed
+from autograder.sandbox.submissions.supervisor import ERRORS
 
 MOST_FILES, MOST_ARROWS = 14, 40  # of a package
 
 
-def test_no_module_imports_itself_in_a_circle() -> None:
+def test_no_module_imports_itself_in_a_circle_and_no_room_is_too_full() -> None:
     """Not through the ``__init__`` of a package either, where import-linter does not look."""
     graph = grimp.build_graph("autograder", cache_dir=None)
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     assert imports["autograder.sandbox"] >= {"autograder.sandbox.submissions.supervisor"}
     assert list(graphlib.TopologicalSorter(imports).static_order())
+    for room in (module for module in graph.modules if graph.find_children(module)):
+        files = {file for file in graph.find_children(room) if not graph.find_children(file)}
+        arrows = sum(len(imports[file] & files) for file in files)
+        assert len(files) <= MOST_FILES and arrows <= MOST_ARROWS, (room, len(files), arrows)
 
 
 def test_the_page_on_the_architecture_names_files_that_are_there() -> None:
@@ -44,11 +61,158 @@ def test_the_instructors_process_does_without_torch() -> None:
     assert (done.returncode, done.stdout) == (0, "set()\n"), done.stderr
 
 
-def test_no_room_is_too_full() -> None:
-    graph = grimp.build_graph("autograder", cache_dir=None)
-    for room in (module for module in graph.modules if graph.find_children(module)):
-        files = {file for file in graph.find_children(room) if not graph.find_children(file)}
-        arrows = [
-            one for one in files for other in graph.find_modules_directly_imported_by(one) if other in files
-        ]
-        assert len(files) <= MOST_FILES and len(arrows) <= MOST_ARROWS, (room, len(files), len(arrows))
+# Every number on the page and in the glossary, as the code or the data has it.
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+NUMBER = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+]  # fmt: skip
+
+
+def listed(items: list[str]) -> str:
+    *most, last = items
+    return f"{', '.join(most)} and {last}"
+
+
+def published(name: str) -> dict:
+    return json.loads((ROOT / "data" / name).read_text(encoding="utf-8"))
+
+
+def of_reading() -> list[str]:
+    """How long the page takes, and the code that a test cell's way names."""
+    way = PAGE.partition("## A test cell's way\n")[2].partition("\n[Functions")[0]
+    names = {name.rpartition("/")[2] for name in re.findall(r"`([\w/]+\.py)`", way)} - {"NN_topic.py"}
+    files = [path for path in (ROOT / "autograder").rglob("*.py") if path.name in names]
+    assert len(files) == len(names)
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+    about = round(lines, -3)
+    assert about == pytest.approx(lines, rel=0.15)
+    (depth,) = re.findall(r"assert most <= (\d)", (ROOT / "tests/grading/test_isolated.py").read_text())
+    return [
+        f"This page takes {5 * math.ceil(len(PAGE.split()) / WORDS / 5)} minutes",
+        f"in {len(files)} files with {about:,} lines, which take {about / LINES / 60:g} hours",
+        f"it is {NUMBER[int(depth)]} calls at most",
+    ]
+
+
+def of_judges() -> list[str]:
+    now, again = ERRORS["now"], ERRORS["again"]
+    equal, clear = (len(decide([2.0] * 99, now, strays_are_rare=rare).ratios) for rare in (False, True))
+    assert len(decide([2.0] * 99, device_judge.ERROR).ratios) == equal
+    watched = inspect.signature(Strays).parameters["kept"].default
+    return [
+        f"within {100 * (SAME - 1):.0f} % of the ratio asked for",
+        "reaches 1 / `error`",
+        f"the error of 1 in {1 / (now + again):,.0f} for each kind of wrong verdict",
+        f"({now * 1e3:g} and {again * 1e3:g} of it)",
+        f"Then {NUMBER[equal]} equal signs are enough",
+        f"ends after {NUMBER[clear]} launches",
+        f"by more than a factor of {FAR:g}, with a probability of at most {RARE:g} each",
+        f"over the last {watched} launches",
+        f"whose calls take less than {1e3 * launches.SHORT:g} ms",
+        f"up to {NUMBER[side.WAYS]} calls do all but the work",
+        f"at most {100 * side.MOST_WAY:g} % of what was read",
+        f"takes more than {FAR:g} times as long as before the launches",
+        f"takes {FAR:g} times as long as in its best launch",
+        f"no more than {NUMBER[undisturbed.FEW]} more of these",
+    ]
+
+
+def of_the_judge_on_a_gpu() -> list[str]:
+    cheats = yaml.safe_load((ROOT / "tests/adversaries/on_a_device.yaml").read_text(encoding="utf-8"))
+    equal = len(decide([2.0] * 99, device_judge.ERROR).ratios)
+    return [
+        f"draws {device_judge.PICKS} places",
+        f"must take {NUMBER[device_judge.FEWEST_TIMES]} times as long",
+        f"lasts {1e3 * device_judge.BLOCK_SECONDS:g} ms, if {device_judge.MOST_CALLS} calls take as long",
+        f"takes {device_judge.SLOWER:g} times as long as before the launch",
+        f"{NUMBER[equal].capitalize()} launches of equal sign decide",
+        f"has {len(cheats)} cheats",
+    ]
+
+
+def of_the_published_table() -> list[str]:
+    judged = published("judge.json")
+    rows, same = judged["rows"], judged["same"]
+    least, most = min(row["least"] for row in same), max(row["most"] for row in same)
+    ratios = listed([f"{ratio:g}" for ratio in sorted({row["ratio"] for row in rows})])
+    return [
+        f"work of {NUMBER[len({row['work'] for row in rows})]} kinds, at {ratios} times the ratio asked for",
+        f"code of {NUMBER[len(same)]} kinds, which came out {least:.2f} to {most:.2f} times as fast",
+    ]
+
+
+def of_an_h200() -> list[str]:
+    """From its report: races, wrong, undecided, refused and seconds of each judge, by load and ratio."""
+    report = (ROOT / "data/gpu/nvidia-h200.md").read_text(encoding="utf-8")
+    line = re.compile(r"(?m)^\| (quiet|busy) \| ([\d.]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| ([\d.]+) \|$")
+    notebook, apart = (
+        {(load, ratio): [float(figure) for figure in figures] for load, ratio, *figures in line.findall(part)}
+        for part in report.partition("## The judge of a notebook")[2].split("## The judge outside")
+    )
+    quiet = {ratio: figures for (load, ratio), figures in notebook.items() if load == "quiet"}
+    busy = {ratio: figures for (load, ratio), figures in notebook.items() if load == "busy"}
+    races, wrong, *_ = busy.pop("0.9")
+    assert all(figures[1:4] == [0, 0, 0] for figures in (*quiet.values(), *busy.values()))
+    assert [sum(figures[place] for figures in apart.values()) for place in (0, 2, 3)] == [2, 1, 1]
+    of_quiet, of_busy = (f"{sum(each[0] for each in group.values()):g}" for group in (quiet, busy))
+    return [
+        f"left the other undecided after {max(figures[4] for figures in apart.values()):g} s",
+        f"ran {sum(figures[0] for figures in notebook.values()):g} races there",
+        f"{of_quiet} of {of_quiet}, at {listed([*quiet])} times the ratio asked for",
+        f"{of_busy} of {of_busy} at {listed([*busy])}, and at 0.9",
+        f"**{NUMBER[int(wrong)]} of {NUMBER[int(races)]} were wrong, for the answer**",
+        f"says nothing within {100 - 100 * min(map(float, quiet)):g} % of the ratio",
+    ]
+
+
+def of_short_answers() -> list[str]:
+    """``benchmarks/short_answers.py`` measures them; where its figures are kept, these are theirs."""
+    quiet, busy = {20: 0.5, 60: 0.8, 200: 0.85}, {20: 0.33, 60: 0.4}
+    if (ROOT / "data/short_answers.json").is_file():
+        rows = published("short_answers.json")["answers"]
+        for load, said in (("quiet", quiet), ("busy", busy)):
+            shares = {row["microseconds"]: row["share"] for row in rows if row["load"] == load}
+            assert {length: shares[length] for length in said} == pytest.approx(said, abs=0.15)
+    return [
+        "About 20 µs are left",
+        f"an answer of 20 µs comes out {quiet[20]:g} times as fast as in a notebook's race",
+        f"one of 60 µs {quiet[60]:g} times, one of 200 µs {quiet[200]:g} times",
+        f"beside six busy processes one of 20 µs {busy[20]:g} times, one of 60 µs {busy[60]:g} times",
+    ]
+
+
+def of_the_sandbox() -> list[str]:
+    assert answer_handle._WATCH_SECONDS == 1 / 4
+    return ["memory may be over its limit for a quarter of a second"]
+
+
+HELD = [
+    of_reading, of_judges, of_the_judge_on_a_gpu, of_the_published_table, of_an_h200, of_short_answers,
+    of_the_sandbox,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("figures", HELD)
+def test_the_page_says_what_is_so(figures) -> None:
+    text = " ".join(PAGE.split())
+    assert [words for words in figures() if words not in text] == []
+
+
+def test_no_other_sentence_of_the_page_has_a_number() -> None:
+    text = " ".join(re.sub(r"(?m)^\d\. |\]\([^)]*\)", " ", PAGE).split())
+    for words in (words for figures in HELD for words in figures()):
+        text = text.replace(words, "")
+    text = re.sub(r"`[^`]*`|H200|L2", "", text)
+    assert re.findall(rf".{{,40}}\b(?:[\d.]*[1-9]|(?:{'|'.join(NUMBER[3:])})\b).{{,20}}", text) == []
+
+
+def test_the_glossary_is_short_and_has_the_same_numbers() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    assert 20 <= text.count("\n| ") - 1 <= 40
+    assert f"as take {1e3 * BLOCK_SECONDS:g} ms or more" in text
+    assert f"off by more than a factor of {FAR:g} |" in text
+    assert f"within {100 * (SAME - 1):.0f} % of the ratio" in text
+    assert launches.PAIRS == 3 and "two that count, or three where the third can change" in text
+    for page in ("index.md", "CONTRIBUTING.md", "docs/architecture.md"):
+        assert "glossary.md" in (ROOT / page).read_text(encoding="utf-8"), page

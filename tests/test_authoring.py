@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import jupytext
 import nbformat
 import pytest
-from repository import ROOT
+from repository import ROOT, output_texts
 
 from autograder.__main__ import main
 from autograder.authoring import builder
@@ -25,7 +25,7 @@ def test_pictures_within_html_are_left_as_they_are(tmp_path):
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", outputs=[output])])
     builder.tidy_outputs(made, tmp_path)
     assert made.cells[0].outputs[0].data["text/html"] == f"<details>{picture}course</details>"
-    assert builder.output_texts(made.cells[0]) == ["<details><img >course</details>"]
+    assert output_texts(made.cells[0]) == ["<details><img >course</details>"]
 
 
 SOLUTION = """\
@@ -388,7 +388,7 @@ def test_a_cell_that_raises_stops_its_notebook_and_outputs_hold_no_folders_of_th
 
     script.write_text("# %%\nimport os, warnings\nprint(os.getcwd())\nwarnings.warn('careful')\n")
     assert builder.make_notebooks(course, ["01"]) == 0
-    shown = "".join(builder.output_texts(read(course / "course/01_one.ipynb").cells[1]))
+    shown = "".join(output_texts(read(course / "course/01_one.ipynb").cells[1]))
     assert shown.startswith("course\n<cell>:3: UserWarning: careful\n")
 
     script.write_text("# %%\nprint('see /home/ada/notes.txt')\n")

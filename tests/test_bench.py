@@ -1,10 +1,15 @@
-"""The figures that are published: they keep the promises."""
+"""The figures that are published: they keep the promises, and pages say what was measured."""
 
 import json
+import re
+import runpy
 
+import pytest
+from programs import printed
 from repository import CHAPTERS, ROOT
 
 OURS = "the judge that grades"
+TIMES = runpy.run_path(str(ROOT / "benchmarks" / "times.py"))
 
 
 def published(name):
@@ -78,3 +83,18 @@ def test_the_published_figures_for_a_class_keep_the_promises():
     assert watched["an_hour"] >= 300
     assert watched["graded"] == watched["handed_back"] == watched["submissions"] >= 60
     assert watched["longest_s"] <= 60
+
+
+@pytest.mark.parametrize("page", TIMES["SAID"])
+def test_a_page_says_how_long_the_commands_take(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert TIMES["rewritten"](page, text, published("times")["words"]) == text, "run benchmarks/times.py"
+
+
+def test_the_words_are_those_of_the_figures_and_help_says_them_too():
+    times = published("times")
+    assert TIMES["words"](times["figures"]) == times["words"]
+    assert times["figures"].keys() <= TIMES["MOST"].keys()
+    said = printed("make", "help", cwd=ROOT)
+    for name in ("check", "test"):
+        assert re.search(rf"^make {name} .*\({times['words'][name]}\)$", said, re.MULTILINE)

@@ -14,15 +14,7 @@ from autograder.__main__ import main as command
 from autograder.authoring import records
 from autograder.files import write_whole
 from autograder.gpu import device_judge, device_memory, smoke
-from autograder.gpu.gpu_run import (
-    JUDGES,
-    Run,
-    _all_items,
-    _do,
-    _facts,
-    _one,
-    main,
-)
+from autograder.gpu.gpu_run import JUDGES, Run, _all_items, _do, _facts, _one, main
 from autograder.judging.calls import AnswerError
 from autograder.measuring.duel import DuelError
 
@@ -147,9 +139,7 @@ def test_a_race_that_is_refused_is_an_outcome(course: Path, tmp_path: Path, monk
     assert "| quiet | 1.25 | 2 | 2 | 0 | 0 |" in page
 
 
-def test_whatever_breaks_in_one_item_the_rest_goes_on(
-    course: Path, tmp_path: Path, monkeypatch, capsys
-) -> None:
+def test_whatever_breaks_in_an_item_the_rest_goes_on(course, tmp_path: Path, monkeypatch, capsys) -> None:
     def breaks(device: str, ratio: float) -> str:
         if ratio < 1:
             raise RuntimeError("CUDA error: unspecified launch failure")
@@ -184,9 +174,7 @@ def test_a_device_for_one_process_alone_is_told(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_what_hangs_or_fails_in_the_smoke_test_is_told(
-    course: Path, tmp_path: Path, monkeypatch, capsys
-) -> None:
+def test_what_hangs_or_fails_in_the_smoke_test_is_told(course, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(smoke, "SECONDS", 0.1)
     run = run_of(course, tmp_path, "NVIDIA H100")
     _do(run, "smoke", ["kernel"])
@@ -198,9 +186,8 @@ def test_what_hangs_or_fails_in_the_smoke_test_is_told(
 
 
 def test_a_damaged_archive_is_told(course: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    run_of(course, tmp_path, "NVIDIA H100").keep(
-        "judge", "1.1 race 0", {"errors": [], "word": "slower", "seconds": 1}
-    )
+    found = {"errors": [], "word": "slower", "seconds": 1}
+    run_of(course, tmp_path, "NVIDIA H100").keep("judge", "1.1 race 0", found)
     whole = (tmp_path / "out" / "gpu.tar.gz").read_bytes()
     shutil.rmtree(course / "build" / "gpu")
     for damaged in (b"", whole[: len(whole) // 2], whole[:60] + b"x" * 60 + whole[120:]):

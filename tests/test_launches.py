@@ -1,17 +1,9 @@
 """What every race asks for on a GPU can be reached there, as far as counting tells without one."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from repository import ROOT, SOLUTIONS, built
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensorMode,
-)
-from torch.utils._pytree import tree_map_only
 
 import autograder
 from autograder.authoring.builder import code_cells
@@ -37,21 +29,6 @@ def seconds(cost: Costs, bandwidth: float) -> float:
     return launched + cost.bytes / bandwidth
 
 
-def run(source: Path, check: Any, race: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a solution's cells with these in the place of ``check`` and ``race``."""
-    monkeypatch.chdir(source.parent)
-    monkeypatch.setattr(autograder, "check", check)
-    monkeypatch.setattr(autograder, "race", race)
-    names: dict[str, Any] = {}
-    for cell in code_cells(built(source)):
-        if not is_colab_cell(cell) and not cell.id.startswith("recordings"):
-            exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
-
-
-def nothing(*args: object, **rest: object) -> None:
-    pass
-
-
 @pytest.mark.slow
 def test_ratios_asked_for_on_a_gpu_can_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[tuple[str, str, float, float]] = []
@@ -63,8 +40,14 @@ def test_ratios_asked_for_on_a_gpu_can_be_reached(monkeypatch: pytest.MonkeyPatc
             ratio = min(seconds(given, bytes) / seconds(answer, bytes) for bytes in BANDWIDTHS)
             found.append((source.stem[:2], function.__name__, at_least["cuda"], ratio))
 
+    monkeypatch.setattr(autograder, "check", lambda *_, **__: None)
+    monkeypatch.setattr(autograder, "race", race)
     for source in SOLUTIONS:
-        run(source, nothing, race, monkeypatch)
+        monkeypatch.chdir(source.parent)
+        names: dict[str, Any] = {}
+        for cell in code_cells(built(source)):
+            if not is_colab_cell(cell) and not cell.id.startswith("recordings"):
+                exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
     narrow = [
         f"{chapter} {name}: {times(asked)} asked for, {times(predicted)} predicted"
         for chapter, name, asked, predicted in found
@@ -74,34 +57,3 @@ def test_ratios_asked_for_on_a_gpu_can_be_reached(monkeypatch: pytest.MonkeyPatc
     rows = [(chapter, f"`{name}`", times(asked), times(ratio)) for chapter, name, asked, ratio in found]
     table = table_markdown(("chapter", "race", "asked for", "predicted"), rows)
     assert table in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), f"It should hold:\n\n{table}"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(torch.version.cuda is None, reason="this torch knows no CUDA device at all")
-def test_answers_that_may_not_wait_need_no_number_from_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fake tensors have no numbers: whatever asks for one raises, in whichever operation."""
-    waits, tried = [], 0
-
-    def check(
-        function: Any, *, like: Any, on: Any, raises: Any = None, at_most: Any = None, **_: Any
-    ) -> None:
-        nonlocal tried
-        if raises or (at_most or {}).get("syncs") != 0 or function.__name__ == "step_or_shapes":
-            return  # the last one is a given version that waits
-        for case in [on] if callable(on) else on:
-            given = fresh_inputs(case, 1, "cpu")
-            with FakeTensorMode() as fake:
-                given = tree_map_only(torch.Tensor, lambda one: fake.from_tensor(one).to("cuda"), given)
-                try:
-                    function(*given)
-                    tried += 1
-                except (DataDependentOutputException, DynamicOutputShapeException) as error:
-                    waits.append(f"{source.stem}, {function.__name__} of {case.__name__}: {error}")
-                except RuntimeError as error:
-                    if "PrimaryContext" not in str(error):  # a backward pass asks the driver
-                        raise
-
-    for source in SOLUTIONS:
-        run(source, check, nothing, monkeypatch)
-    assert waits == []
-    assert tried > 20

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from repository import CHAPTERS, COURSE, EXERCISES, ROOT, SOLUTIONS, built, notebook
+from repository import CHAPTERS, COURSE, EXERCISES, ROOT, SOLUTIONS, built, notebook, output_texts
 
 from autograder.authoring import builder
 from autograder.authoring.address import address
@@ -31,11 +31,8 @@ def test_scripts_notebooks_and_exercises_belong_together():
 
 
 def test_notebooks_are_current():
-    stale = [
-        path.name
-        for path in COURSE + SOLUTIONS
-        if builder.inputs(notebook(path)) != builder.inputs(built(path))
-    ]
+    sources = COURSE + SOLUTIONS
+    stale = [path.name for path in sources if builder.inputs(notebook(path)) != builder.inputs(built(path))]
     assert stale == [], "run `make notebooks`"
 
 
@@ -54,7 +51,7 @@ def test_chapters_were_run_from_top_to_bottom_and_show_no_errors_and_no_folders_
     wrong = []
     for source in COURSE:
         for number, cell in enumerate(builder.code_cells(notebook(source)), 1):
-            where, texts = f"{source.stem}: {cell.id}", builder.output_texts(cell)
+            where, texts = f"{source.stem}: {cell.id}", output_texts(cell)
             mine = [path for path in (str(ROOT), str(Path.home()), sys.prefix) if len(path) > 1]
             wrong += [f"{where} was run out of order"] * (cell.execution_count != number)
             wrong += [f"{where} raised" for output in cell.outputs if output.output_type == "error"]

@@ -9,8 +9,7 @@ from typing import Any
 import pretend_cuda
 import pytest
 import torch
-from cuda_types import CudaTypes
-from pretend_cuda import Pretended, pretended_gpu
+from pretend_cuda import CudaTypes, Pretended, pretended_gpu
 from repository import COURSE, SOLUTIONS, built
 from torch.utils._pytree import tree_leaves
 

@@ -18,6 +18,12 @@ DEVICE = {
     "kind": "cuda", "name": "NVIDIA L4", "cores": 8, "system": "Linux x86_64", "python": "3.12.4",
     "torch": "2.11.0+cu128", "date": "2026-11-01", "cuda": "12.8", "cudnn": 91002, "driver": "570.86.15",
 }  # fmt: skip
+# On a GPU these take longer than what is around a kernel: 30 µs for a launch and a switch of cuDNN's.
+KERNELS = (
+    "a 3 × 3 convolution without and with the library",
+    "max-pooling with the library switched off and on",
+    "kernel: softmax of 32,768 rows in Triton",
+)
 TITLE = "cuDNN with fixed shapes: chosen by rule or by search"
 TWO = {"rule": [2e-3] * 9, "search": [1e-3] * 9}
 TIMING = {"claim": "A5", "clock": "cuda", "limit": None, "seconds": TWO}
@@ -32,6 +38,9 @@ def test_what_is_published_is_plausible_and_the_page_lists_it() -> None:
     found = {name: records.problems(content, KNOWN) for name, content in contents.items()}
     assert {name: problems for name, problems in found.items() if problems} == {}
     assert records.problems(record(), KNOWN) == []
+    of_gpus = [content["timings"] for content in contents.values() if content["device"]["kind"] == "cuda"]
+    taken = [timings[title]["seconds"].values() for timings in of_gpus for title in KERNELS]
+    assert taken and min(min(seconds) for sides in taken for seconds in sides) > 30e-6
     written = (ROOT / "data/timings/README.md").read_text(encoding="utf-8")
     assert written == records.list_of_records(ROOT / "data/timings", ROOT / "course"), "run `make notebooks`"
     assert written.count("](") == len(FILES)

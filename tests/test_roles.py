@@ -48,10 +48,13 @@ WORDS = {
 }
 
 
-def test_ways_to_change_what_is_counted_are_found() -> None:
+def test_ways_to_change_what_is_counted_or_said_of_shared_memory_are_found() -> None:
     assert {source: ways_inside(source) for source in WAYS} == WAYS
     harmless = [source for source, signs in WAYS.items() if not signs]
     assert not any(map(words_of_sharing, harmless))
+    imports = "from autograder.sandbox.wire import encode as e\nimport mmap"
+    assert words_of_sharing(imports) == {"autograder.sandbox.wire.encode", "mmap"}
+    assert words_of_sharing("student.Results._alias = f") == {"Results", "_alias"}
 
 
 def test_words_that_are_nobodys_business_are_found_and_no_others() -> None:
@@ -86,9 +89,3 @@ def test_many_threads_may_look_at_code(monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(unusual_words, [f"ctypes.a(b{number})" for number in range(20)]))
     assert found == [["ctypes"]] * 20
-
-
-def test_what_could_change_what_is_said_of_shared_memory() -> None:
-    imports = "from autograder.sandbox.wire import encode as e\nimport mmap"
-    assert words_of_sharing(imports) == {"autograder.sandbox.wire.encode", "mmap"}
-    assert words_of_sharing("student.Results._alias = f") == {"Results", "_alias"}

@@ -96,18 +96,14 @@ def answers_to(assignment: str, root: Path = Path()) -> Answers:
     Raises ValueError where the answers and the assignment's source disagree on exercises or test cells.
     """
     source = build(root / "solutions" / assignment / f"{assignment}.py")
-    full = points_of(source)
-    solutions = solution_cells(source)
+    full, solutions = points_of(source), solution_cells(source)
     answers: Answers = {}
     for exercise, cell in solutions.items():
-        most: Mapping[str, Worth] = {
-            test: Worth(points, points)
-            for test, points in full.items()
-            if exercise_of(test, solutions) == exercise
-        }
+        tests = [test for test in full if exercise_of(test, solutions) == exercise]
+        most: Mapping[str, Worth] = {test: Worth(full[test], full[test]) for test in tests}
         answers[exercise] = {
             "solution": KnownAnswer(exercise, "solution", cell.source, most),
-            "unattempted": KnownAnswer(exercise, "unattempted", None, dict.fromkeys(most, Worth(0, 0))),
+            "unattempted": KnownAnswer(exercise, "unattempted", None, dict.fromkeys(tests, Worth(0, 0))),
         }
     path = root / "tests" / "answers" / f"{assignment}.py"
     for answer in read_answers(path):
@@ -142,8 +138,5 @@ def submission(release: NotebookNode, answers: Answers, kinds: Mapping[str, str]
 
 def expected_points(answers: Answers, kinds: Mapping[str, str]) -> dict[str, Worth]:
     """The points that each test cell must give for such a submission."""
-    return {
-        test: points
-        for exercise, kind in kinds.items()
-        for test, points in answers[exercise][kind].points.items()
-    }
+    chosen = (answers[exercise][kind].points for exercise, kind in kinds.items())
+    return {test: points for of_one in chosen for test, points in of_one.items()}

@@ -52,7 +52,7 @@ _ABSOLUTE = re.compile(
 # What the head of an exercise notebook says of all of it.
 _SUM = re.compile(r"\b(\d+(?:\.\d+)?) points, about \d+ minutes\b")
 # A picture within HTML: its letters mean nothing, and there are very many of them.
-_PICTURE = re.compile(r'(src="data:[^"]*")')
+PICTURE = re.compile(r'(src="data:[^"]*")')
 
 
 def build(source: Path) -> NotebookNode:
@@ -73,7 +73,7 @@ def build(source: Path) -> NotebookNode:
         try:
             apply_header(cell)
         except ValueError as error:
-            raise BuildError(f"{source.name}: {_where(notebook, position)}: {error}") from None
+            raise BuildError(f"{source.name}: {_where(cell)}: {error}") from None
     if place := _place_of_readers(source):
         notebook.cells.insert(0, colab_cell(address(find_root(source.parent)), place))
     ids = [cell.id for cell in notebook.cells]
@@ -99,7 +99,7 @@ def _place_of_readers(source: Path) -> str | None:
 
 
 def inputs(notebook: NotebookNode) -> NotebookNode:
-    """All of a notebook except what running it adds (outputs and execution counts)."""
+    """All of a notebook but what running it adds: outputs and execution counts."""
     bare = deepcopy(notebook)
     for cell in code_cells(bare):
         cell.outputs, cell.execution_count = [], None
@@ -116,9 +116,8 @@ def keep_outputs(fresh: NotebookNode, notebook: Path, root: Path) -> bool:
 
     Gives whether that could be done. Text, metadata and the cell for Google Colab may differ.
     """
-    if not notebook.is_file():
-        return False
-    ran, runs = code_cells(nbformat.read(notebook, as_version=4)), code_cells(fresh)
+    ran = code_cells(nbformat.read(notebook, as_version=4)) if notebook.is_file() else []
+    runs = code_cells(fresh)
     before, now = ([cell.source for cell in cells if not is_colab_cell(cell)] for cells in (ran, runs))
     from_top_to_bottom = [cell.execution_count for cell in ran] == list(range(1, len(runs) + 1))
     raised = any(output.output_type == "error" for cell in ran for output in cell.outputs)
@@ -146,12 +145,7 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    current = None
-
-    def remember(cell: NotebookNode, cell_index: int) -> None:
-        nonlocal current
-        current = cell_index
-
+    started: list[NotebookNode] = []
     client = NotebookClient(
         notebook,
         timeout=SECONDS_A_CELL,
@@ -161,7 +155,7 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
         record_timing=False,
         store_widget_state=False,
         coalesce_streams=True,
-        on_cell_start=remember,
+        on_cell_start=lambda cell, cell_index: started.append(cell),
         extra_arguments=["--log-level=ERROR"],  # not the kernel's warning about local, unencrypted sockets
     )
     with tempfile.TemporaryDirectory() as settings:
@@ -173,12 +167,12 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
             client.execute(env=env)
         except CellExecutionError as error:
             line = line_that_raised(error.traceback)
-            where = f"{_where(notebook, current)}{f', line {line[1]!r}' if line else ''}"
+            where = f"{_where(started[-1])}{f', line {line[1]!r}' if line else ''}"
             raise BuildError(f"{where}: {error.ename}: {error.evalue}") from None
-        except CellTimeoutError:
-            raise BuildError(f"{_where(notebook, current)}: more than {SECONDS_A_CELL} s") from None
-        except DeadKernelError:
-            raise BuildError(f"{_where(notebook, current)}: the kernel died") from None
+        except (CellTimeoutError, DeadKernelError) as error:
+            slow = isinstance(error, CellTimeoutError)
+            why = f"more than {SECONDS_A_CELL} s" if slow else "the kernel died"
+            raise BuildError(f"{_where(started[-1])}: {why}") from None
     notebook.metadata = NotebookNode(kernelspec=KERNEL, language_info=LANGUAGE)
 
 
@@ -187,27 +181,22 @@ def tidy_outputs(notebook: NotebookNode, root: Path) -> None:
 
     Raises BuildError when an absolute path is left.
     """
-    for position, cell in enumerate(notebook.cells):
-        for holder, key in _texts(cell):
+    for cell in notebook.cells:
+        for holder, key in texts(cell):
             cell_name = "&lt;cell&gt;" if key == "text/html" else "<cell>"
-            parts = _PICTURE.split(holder[key])
+            parts = PICTURE.split(holder[key])
             for place in range(0, len(parts), 2):  # between the pictures
                 text = re.sub(r"[^\s\"'<>]*ipykernel_\d+/\d+\.py", cell_name, parts[place])
                 text = re.sub(r"/[^\s\"'<>]*/site-packages/", "", text)
                 parts[place] = text.replace(f"{root}{os.sep}", "")
                 for path in absolute_paths(parts[place]):
-                    raise BuildError(f"{_where(notebook, position)}: its output has an absolute path, {path}")
+                    raise BuildError(f"{_where(cell)}: its output has an absolute path, {path}")
             holder[key] = "".join(parts)
 
 
 def absolute_paths(text: str) -> list[str]:
     """What looks like a path of one particular machine in an output's text."""
     return _ABSOLUTE.findall(text)
-
-
-def output_texts(cell: NotebookNode) -> list[str]:
-    """The texts in a cell's outputs: streams and text-like displays, without pictures."""
-    return ["".join(_PICTURE.split(holder[key])[::2]) for holder, key in _texts(cell)]
 
 
 def release(sources: Iterable[Path], root: Path) -> tuple[dict[str, dict[Path, bytes]], str]:
@@ -254,7 +243,7 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
         if source in fresh and not is_current(target := source.with_suffix(".ipynb"), fresh[source]):
             with _told(target.relative_to(root), failed):
                 nbformat.write(fresh[source], target)
-    before = _stamps(root / "exercises")
+    before = _files(root / "exercises")
     if built := [source for source in solutions if source in fresh]:
         with _told(Path("exercises"), failed):
             released, log = release(built, root)
@@ -262,7 +251,7 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
                 _write_folder(root / "exercises" / name, released[name])
             if nothing := [name for name, files in released.items() if not files]:
                 raise BuildError(f"nbgrader made nothing of {', '.join(nothing)}:\n{log}")
-    asked, changed = everything or bool(names), before != _stamps(root / "exercises")
+    asked, changed = everything or bool(names), before != _files(root / "exercises")
     for source in chapters:
         target, stale = source.with_suffix(".ipynb"), changed and source.stem in PAGES
         if source not in fresh or (is_current(target, fresh[source]) and not asked and not stale):
@@ -304,14 +293,14 @@ def record(root: Path, names: Iterable[str] = ()) -> int:
     """
     timings = root / "data" / "timings"
     timings.mkdir(parents=True, exist_ok=True)
-    before = _stamps(timings)
+    before = _files(timings)
     failed: list[Path] = []
     for source in _selected(root, list(names))[0]:
         notebook = build(source)
         if any(not is_colab_cell(cell) for cell in code_cells(notebook)):
             with _told(source.relative_to(root), failed):
                 execute(notebook, source.parent, {"AUTOGRADER_RECORD": str(timings)})
-    written = [path for path, stamp in _stamps(timings).items() if before.get(path) != stamp]
+    written = [timings / name for name, content in _files(timings).items() if before.get(name) != content]
     for path in written:
         print(f"wrote {path.relative_to(root)}")
         for problem in records.shortcomings(path, root / "course"):
@@ -349,23 +338,16 @@ def _selected(root: Path, names: list[str]) -> tuple[list[Path], list[Path]]:
     one without names.
     """
     chapters, solutions = chapter_sources(root), solution_sources(root)
-    if not names:
-        return chapters, solutions
     for name in names:
         if not any(path.stem.startswith(name) for path in chapters + solutions):
             known = ", ".join(sorted({path.stem for path in chapters + solutions}))
             raise BuildError(f"no chapter is called {name!r}; there are: {known}")
-    wanted = (*names, *PAGES)
-    return (
-        [path for path in chapters if path.stem.startswith(wanted)],
-        [path for path in solutions if path.stem.startswith(wanted)],
-    )
+    wanted = (*names, *PAGES) if names else ""
+    chosen = lambda paths: [path for path in paths if path.stem.startswith(wanted)]
+    return chosen(chapters), chosen(solutions)
 
 
-def _where(notebook: NotebookNode, position: int | None) -> str:
-    if position is None:
-        return "before the first cell"
-    cell = notebook.cells[position]
+def _where(cell: NotebookNode) -> str:
     first = next((line for line in cell.source.splitlines() if line.strip()), "")
     return f"cell {cell.id} ({first.strip()[:60]!r})"
 
@@ -376,13 +358,13 @@ def line_that_raised(traceback: str) -> tuple[str, str] | None:
     return (found[1], found[2].strip()) if found else None
 
 
-def _texts(cell: NotebookNode) -> Iterator[tuple[dict, str]]:
+def texts(cell: NotebookNode) -> Iterator[tuple[dict, str]]:
+    """Where the texts of a cell's outputs are: what holds each, and by which key."""
     for output in cell.get("outputs", ()):
         if output.output_type == "stream":
             yield output, "text"
         for kind, value in output.get("data", {}).items():
-            is_text = isinstance(value, str) and (kind.startswith("text/") or kind == "image/svg+xml")
-            if is_text:
+            if isinstance(value, str) and (kind.startswith("text/") or kind == "image/svg+xml"):
                 yield output.data, kind
 
 
@@ -400,22 +382,16 @@ def _generate_assignments(course: Path) -> str:
 
 
 def _files(folder: Path) -> dict[Path, bytes]:
-    return {
-        path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
-    }
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder): path.read_bytes() for path in files}
 
 
 def _write_folder(folder: Path, files: dict[Path, bytes]) -> None:
     """Make `folder` hold exactly `files`, touching only what differs."""
-    for path in _files(folder):
-        if path not in files:
-            (folder / path).unlink()
+    there = _files(folder)
+    for path in there.keys() - files.keys():
+        (folder / path).unlink()
     for path, content in files.items():
-        target = folder / path
-        if not target.is_file() or target.read_bytes() != content:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-
-
-def _stamps(folder: Path) -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*")) if path.is_file()}
+        if there.get(path) != content:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)

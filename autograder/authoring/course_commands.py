@@ -1,4 +1,4 @@
-"""The commands that make the course: ``notebooks``, ``record``, ``new-chapter``."""
+"""The commands that build notebooks and record timings: ``notebooks``, ``record``."""
 
 from __future__ import annotations
 
@@ -37,19 +37,3 @@ def record(names: list[str], check: Path | None) -> int:
         raise CommandError("\nerror: ".join(f"{check}: {problem}" for problem in found))
     print(f"{check} is whole and plausible")
     return 0
-
-
-@command(
-    "new-chapter",
-    "Write the scripts of a small, complete chapter, for its author to replace the contents.",
-    option("name", metavar="NAME", help="two digits and lower-case words, as in 20_topic"),
-)
-def new_chapter(name: str) -> None:
-    from . import builder
-    from .new_chapter import new_chapter
-
-    root = builder.find_root()
-    for path in new_chapter(root, name):
-        print(f"wrote {path.relative_to(root)}")
-    print("It is a whole chapter. `make notebooks` builds it, `make check` tests it.")
-    print("Now replace its contents: CONTRIBUTING.md tells how, in ten steps.")

@@ -18,6 +18,8 @@ import re
 
 from nbformat import NotebookNode
 
+from ..roles import calls_of, parsed
+
 ROLES = {
     "given": {"grade": False, "locked": True, "solution": False, "task": False},
     "answer": {"grade": False, "locked": False, "solution": True, "task": False},
@@ -38,10 +40,10 @@ def apply_header(cell: NotebookNode) -> None:
     if "nbgrader" in metadata:
         raise ValueError('its header must say id="…" role="…" in place of nbgrader\'s own metadata')
     name, role, points = (metadata.pop(key, None) for key in ("id", "role", "points"))
-    code = _code(cell.source) if cell.cell_type == "code" else ast.Module([], [])
-    gives_points = bool(_points_words(code))
+    code = parsed(cell.source if cell.cell_type == "code" else "") or ast.Module([], [])
+    calls = _giving_points(code)
     if name is role is points is None:
-        if gives_points:
+        if calls:
             raise ValueError('its code gives points, but its header has no role="test"')
         return
     if role not in list(ROLES):
@@ -52,10 +54,10 @@ def apply_header(cell: NotebookNode) -> None:
         raise ValueError("it is text, and only code has a role")
     metadata.nbgrader = NotebookNode(grade_id=name, schema_version=3, **ROLES[role])
     if role == "test":
-        if gives_points and points is not None:
+        if calls and points is not None:
             raise ValueError("both its code and its header have points=")
-        metadata.nbgrader.points = _points(code) if gives_points else _number(points)
-    elif gives_points or points is not None:
+        metadata.nbgrader.points = _number(_points(calls, code.body[-1]) if calls else points)
+    elif calls or points is not None:
         raise ValueError(f"only a test gives points, and its role is {role}")
 
 
@@ -79,42 +81,26 @@ def _lighter_cell(cell: str) -> str:
     for role, flags in ROLES.items():
         if flags.items() <= data.items():
             words = {"id": data.get("grade_id"), "role": role}
-            if role == "test" and not _points_words(_code(code)):
+            if role == "test" and not _giving_points(parsed(code)):
                 words["points"] = data.get("points")
             light = "".join(f" {key}={json.dumps(value)}" for key, value in words.items())
             return header[: found.start()] + light + header[found.end() :] + newline + code
     return cell
 
 
-def _code(source: str) -> ast.Module:
-    """A cell's code; nothing where IPython's own commands keep it from being Python."""
-    try:
-        return ast.parse(source)
-    except SyntaxError:
-        return ast.Module([], [])
+def _giving_points(code: ast.Module | None) -> dict[ast.Call, ast.expr]:
+    """The calls of check and race with points=, and what they say; none where the code is no Python."""
+    calls = calls_of(code, "check", "race")
+    return {call: word.value for call in calls for word in call.keywords if word.arg == "points"}
 
 
-def _points_words(code: ast.Module) -> list[ast.keyword]:
-    """The points=… in all calls of check and race."""
-    return [
-        word
-        for node in ast.walk(code)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in {"check", "race"}
-        for word in node.keywords
-        if word.arg == "points"
-    ]
-
-
-def _points(code: ast.Module) -> int | float:
+def _points(calls: dict[ast.Call, ast.expr], last: ast.stmt) -> object:
     """The points= of the check or race with which a test cell ends."""
-    first, *more = _points_words(code)
-    last = code.body[-1]
-    if more or not (
-        isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and first in last.value.keywords
-    ):
-        # nbgrader reads what a cell is worth from the value of its last line.
+    # nbgrader reads what a cell is worth from the value of its last line.
+    if not (isinstance(last, ast.Expr) and [last.value] == list(calls)):
         raise ValueError("it must have one check or race with points=, as its last line")
-    return _number(first.value.value if isinstance(first.value, ast.Constant) else ast.unparse(first.value))
+    (points,) = calls.values()
+    return points.value if isinstance(points, ast.Constant) else ast.unparse(points)
 
 
 def _number(points: object) -> int | float:

@@ -5,19 +5,32 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .builder import BuildError
+from ..command_line import command, option
+from .sources import BuildError, find_root
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).resolve().parents[2] / "examples" / "chapter"
 END_OF_MAP = "    }\n)"
 NAME = re.compile(r"(\d\d)_([a-z][a-z0-9]*(?:_[a-z0-9]+)*)")
+
+
+@command(
+    "new-chapter",
+    "Write the scripts of a small, complete chapter, for its author to replace the contents.",
+    option("name", metavar="NAME", help="two digits and lower-case words, as in 20_topic"),
+)
+def main(name: str) -> None:
+    root = find_root()
+    for path in new_chapter(root, name):
+        print(f"wrote {path.relative_to(root)}")
+    print("It is a whole chapter. `make notebooks` builds it, `make check` tests it.")
+    print("Now replace its contents: CONTRIBUTING.md tells how, in ten steps.")
 
 
 def new_chapter(root: Path, name: str) -> list[Path]:
     """Write the three scripts of a chapter called `name`, as in 20_topic, and its line on the front page.
 
-    Gives their paths.
-    What they hold builds, runs and passes all tests as it is, for its author to replace.
-    Raises BuildError for a name of another form, and where its number or its topic is taken.
+    Gives their paths. What they hold builds, runs and passes all tests as it is. Raises BuildError for a name
+    of another form, and where its number or its topic is taken.
     """
     if not (words := NAME.fullmatch(name)):
         raise BuildError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -80,24 +81,15 @@ def _problems_of_timing(timing: Any) -> Iterator[str]:
         yield f"{len(rounds)} variants of at least {min(rounds, default=0)} rounds, not 2 of {LEAST_ROUNDS}"
     elif not all(0 < value < LONGEST for value in everything):
         yield f"a call took {min(everything):.3g} to {max(everything):.3g} s"
-    elif (ratio := _largest_ratio(seconds)) > LARGEST_RATIO:
+    elif (ratio := max(medians := [*map(median, seconds.values())]) / min(medians)) > LARGEST_RATIO:
         yield f"one variant is {ratio:,.0f} times as fast as another"
 
 
-def _largest_ratio(seconds: Mapping[str, list[float]]) -> float:
-    medians = [median(values) for values in seconds.values()]
-    return max(medians) / min(medians)
-
-
-def missing(content: Mapping[str, Any], known: Sequence[Cell]) -> dict[str, int]:
+def missing(content: Mapping[str, Any], known: Sequence[Cell]) -> Counter[str]:
     """Chapter -> how many comparisons a record lacks, of those that its kind of device always makes."""
-    kind, titles = content["device"]["kind"], list(content["timings"])
-    found: dict[str, int] = {}
-    for one in known:
-        wanted = one.only in (None, kind) and not one.sometimes
-        if wanted and not any(one.is_called(title) for title in titles):
-            found[one.chapter] = found.get(one.chapter, 0) + 1
-    return found
+    kind = content["device"]["kind"]
+    always = (one for one in known if one.only in (None, kind) and not one.sometimes)
+    return Counter(one.chapter for one in always if not any(map(one.is_called, content["timings"])))
 
 
 def shortcomings(path: Path, course: Path) -> list[str]:
@@ -107,9 +99,7 @@ def shortcomings(path: Path, course: Path) -> list[str]:
     except (OSError, ValueError) as error:
         return [f"it cannot be read: {error}"]
     known = comparisons(course)
-    if found := problems(content, known):
-        return found
-    return [
+    return problems(content, known) or [
         f"{chapter}: {number} comparisons are missing; make record ARGS={chapter[:2]} adds them"
         for chapter, number in missing(content, known).items()
     ]

@@ -38,11 +38,13 @@ def main(students: int, assignment: str, scratch: Path | None) -> int:
     source = root / "solutions" / assignment / f"{assignment}.py"
     if not source.exists():
         raise BuildError(f"there is no assignment {assignment}: {source} does not exist")
-    folder = new_folder(scratch)
-    answers = answers_to(assignment, root)
-    mixes = {student: mix(answers, number) for number, student in enumerate(names(students))}
-    print(f"Rehearsal of {assignment} with {len(mixes)} students in {folder}", flush=True)
+    folder = scratch or Path(tempfile.mkdtemp(prefix="rehearsal-"), "course")
+    folder.mkdir(parents=True)
     course = ScratchCourse(folder, root)
+    answers = answers_to(assignment, root)
+    names = [*NAMES, *(f"student{number}" for number in range(len(NAMES) + 1, students + 1))]
+    mixes = {student: mix(answers, number) for number, student in enumerate(names[:students])}
+    print(f"Rehearsal of {assignment} with {len(mixes)} students in {course.folder}", flush=True)
     course.add_assignment(source)
     try:
         run(course, assignment, answers, mixes)
@@ -53,24 +55,9 @@ def main(students: int, assignment: str, scratch: Path | None) -> int:
     print("\nPoints, and the kind of answer:\n")
     print(table_text(["", *answers, "total"], rows))
     print(f"\nOne student's page: {course.page(next(iter(mixes)), assignment)}")
-    print(f"All other files:    {folder}\n")
+    print(f"All other files:    {course.folder}\n")
     print("All points are as expected." if right else "Some points are not as expected.")
     return 0 if right else 1
-
-
-def new_folder(wish: Path | None) -> Path:
-    """A new, empty folder: the one asked for, or a temporary one.
-
-    Raises OSError if it cannot be made or exists.
-    """
-    folder = wish or Path(tempfile.mkdtemp(prefix="rehearsal-"), "course")
-    folder.mkdir(parents=True)
-    return folder.resolve()
-
-
-def names(number: int) -> list[str]:
-    """So many names of students."""
-    return [NAMES[i] if i < len(NAMES) else f"student{i + 1}" for i in range(number)]
 
 
 def mix(answers: Answers, number: int) -> dict[str, str]:
@@ -82,10 +69,7 @@ def mix(answers: Answers, number: int) -> dict[str, str]:
 
 
 def run(course: ScratchCourse, assignment: str, answers: Answers, mixes: dict[str, dict[str, str]]) -> None:
-    """Take the class through nbgrader, step by step.
-
-    Raises CommandFailed with the command that failed.
-    """
+    """Take the class through nbgrader, step by step. Raises CommandFailed with the command that failed."""
     first, *others = mixes
     with step("generate_assignment: make the students' version"):
         course.nbgrader("generate_assignment", assignment)

@@ -55,17 +55,11 @@ class ScratchCourse:
         return source.stem
 
     def nbgrader(self, *arguments: str) -> str:
-        """Run one nbgrader command here; gives what it printed.
-
-        Raises CommandFailed if it fails.
-        """
+        """Run one nbgrader command here; gives what it printed. Raises CommandFailed if it fails."""
         return self._run("nbgrader", *arguments, stderr=subprocess.STDOUT)
 
     def grade(self, assignment: str, *options: str) -> None:
-        """Grade a class with the course's own command; its progress stays in sight.
-
-        Raises CommandFailed if it fails.
-        """
+        """Grade a class with the course's own command; its progress stays in sight. Raises CommandFailed."""
         self._run("autograder", "grade", assignment, *options)
 
     def _run(self, *words: str, stderr: int | None = None) -> str:

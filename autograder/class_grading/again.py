@@ -6,17 +6,16 @@ beside the new one, the other exercises keep their points, and what was decided 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 
 import nbformat
-from nbformat import NotebookNode
 from nbgrader.api import Grade, Gradebook
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import determine_grade
 
 from ..files import write_whole
-from ..nbgrader_plugin.points import by_cell, outcomes, save_grade
+from ..nbgrader_plugin.points import by_cell, exercise_of_each, save_grade
 from ..nbgrader_plugin.submissions import problem_of
 from ..roles import exercise_of, nbgrader_data
 from ..sandbox import Executed
@@ -26,11 +25,11 @@ from .engine import Job, cells_of, run_all
 from .gradebook import GradingError
 from .grader import Prepared
 from .pool import Pool
-from .results import Verdict
+from .results import Verdict, verdict_of
 from .status import Status
 
 
-@dataclass(frozen=True)
+@dataclass
 class JudgedTwice:
     """Both verdicts of a test, the points that somebody gave in their place, and which of these counts."""
 
@@ -65,22 +64,24 @@ def judge_again(
         old = {nbgrader_data(cell).get("grade_id"): cell for cell in notebook.cells}
         of_student = gradebook.find_submission_notebook(prepared.path.stem, course.assignment, student)
         grades = by_cell(gradebook, Grade, of_student)
-        both = _which_count(
-            [
-                JudgedTwice(
-                    name,
-                    _verdict(old[name], grades[name].auto_score),
-                    _verdict(cell, determine_grade(cell)[0]),
-                    grades[name].manual_score,
-                )
-                for name, cell in cells.items()
-            ],
-            keep,
-        )
-        changed = [one.test for one in both if one.counts == "now"]
-        for name in changed:
-            save_grade(cells[name], grades[name], course.grader.log)
-            old[name].outputs = cells[name].outputs
+        both = [
+            JudgedTwice(
+                name,
+                verdict_of(old[name], grades[name].auto_score),
+                verdict_of(cell, determine_grade(cell)[0]),
+                grades[name].manual_score,
+            )
+            for name, cell in cells.items()
+        ]
+        better = sum(one.now.points - one.before.points for one in both if one.by_hand is None) > 0
+        for one in both:
+            if one.by_hand is not None:
+                one.counts = f"{one.by_hand:g} points, by hand"
+            elif keep == "new" or (keep == "better" and better):
+                one.counts = "now"
+                save_grade(cells[one.test], grades[one.test], course.grader.log)
+                old[one.test].outputs = cells[one.test].outputs
+        changed = any(one.counts == "now" for one in both)
         gradebook.db.commit()  # which is the gradebook's to end
         if changed:
             AssignLatePenalties(parent=course.grader).preprocess(notebook, prepared.resources)
@@ -96,7 +97,7 @@ def judge_again(
     lines = [f"{student}, {exercise}:", table_text(("Test", "Before", "Now", "What counts"), table, width=32)]
     for event in executed.events:
         lines.append(visible(f"suspicious: {event['cell'] or 'the notebook'}: {event['what']}"))
-    return "\n".join([*lines, ""]), bool(changed)
+    return "\n".join([*lines, ""]), changed
 
 
 def _run(
@@ -118,29 +119,11 @@ def _run(
     raise SubmissionError(f"it has no test of {exercise}")
 
 
-def _verdict(cell: NotebookNode, points: float | None) -> Verdict:
-    """What a test cell says: the first of its cards that did not pass, or else the first one."""
-    cards = outcomes(cell)
-    card = next((card for card in cards if card.get("outcome") != "passed"), (cards or [{}])[0])
-    return Verdict(points or 0.0, str(card.get("outcome", "")), str(card.get("message", "")))
-
-
-def _which_count(tests: list[JudgedTwice], keep: str | None) -> list[JudgedTwice]:
-    """These, each with the verdict that counts."""
-    open_ = [one for one in tests if one.by_hand is None]
-    better = sum(one.now.points for one in open_) > sum(one.before.points for one in open_)
-    new = "now" if keep == "new" or (keep == "better" and better) else "before"
-    by_hand = "{:g} points, by hand"
-    return [replace(one, counts=new if one.by_hand is None else by_hand.format(one.by_hand)) for one in tests]
-
-
 def known_exercise(course: Course, name: str) -> str:
     """The same name, if the assignment has tests of such an exercise. Raises GradingError if it has none."""
     with course.opened() as gradebook:
-        notebooks = gradebook.find_assignment(course.assignment).notebooks
-        answers = [cell.name for notebook in notebooks for cell in notebook.solution_cells]
-        tests = [cell.name for notebook in notebooks for cell in notebook.grade_cells]
-    there = list(dict.fromkeys(exercise_of(test, answers) or test for test in tests))
+        exercises = exercise_of_each(gradebook.find_assignment(course.assignment))
+    there = list(dict.fromkeys(exercises.values()))
     if name in there:
         return name
     # Perhaps a test was named in place of its exercise.

@@ -6,11 +6,10 @@ This module works out what the page shows; ``class_report.html.j2`` says how.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -20,8 +19,7 @@ from ..measuring.units import times
 from ..show import GUESS, HERE, INK, RECORDED
 from .course import Course
 from .html_page import PALE, figure_of, picture_of, render
-from .results import ClassResults, GradedTest, Lap, read_graded
-from .status import length
+from .results import ClassResults, Lap, read_graded
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ def page_of(results: ClassResults) -> str:
     """The page about results that were read."""
     points, most = [graded.points for graded in results.graded], sum(results.most.values())
     spreads = exercise_spreads(results)
-    tests = [name for exercise in results.exercises for name in results.tests_of(exercise)]
+    tests = [name for names in results.tests.values() for name in names]
     return render(
         Path(__file__).with_suffix(".html.j2"),
         results=results,
@@ -60,72 +58,40 @@ def page_of(results: ClassResults) -> str:
         ],
         points=points_picture(points, most),
         exercises=exercises_picture(spreads),
-        numbers=[
-            [spread.exercise, f"{spread.mean:.2f} of {spread.most:g}", *map(str, spread.counts)]
-            for spread in spreads
-        ],
-        races=[race for name in tests if (race := race_of(results, name))],
-        times=time_rows(results),
-        sentences=[*last_run(results), self_check(results), sandbox_sentence(results)],
+        spreads=spreads,
+        races=[race for race in (race_of(results, name) for name in tests) if race[1]],
+        sentences=[self_check(results), sandbox_sentence(results)],
     )
 
 
 def exercise_spreads(results: ClassResults) -> list[Spread]:
     """The points of each exercise that has tests."""
     found = []
-    for exercise in results.exercises:
-        if names := results.tests_of(exercise):
-            most = sum(results.most[name] for name in names)
-            got = [graded.sum_of(names) for graded in results.graded]
-            full, none = sum(points >= most - 1e-9 for points in got), sum(points <= 0 for points in got)
-            found.append(Spread(exercise, most, mean(got), (full, len(got) - full - none, none)))
+    for exercise, names in results.tests.items():
+        most, got = results.most_of(names), [graded.sum_of(names) for graded in results.graded]
+        full, none = sum(points >= most - 1e-9 for points in got), sum(points <= 0 for points in got)
+        found.append(Spread(exercise, most, mean(got), (full, len(got) - full - none, none)))
     return found
 
 
-def race_of(results: ClassResults, name: str) -> tuple[str, list[tuple[str, Markup]], str] | None:
-    """A race: its name, a sentence and a picture for each device, and how many were not timed.
-
-    Nothing where nobody was.
-    """
+def race_of(results: ClassResults, name: str) -> tuple[str, list[tuple[str, Markup]], str]:
+    """A race: its name, a sentence and a picture for each device, and how many were not timed."""
     tests = [test for graded in results.graded for test in graded.tests if test.name == name]
-    laps = [lap for test in tests for lap in test.laps]
-    if not laps:
-        return None
-    devices = dict.fromkeys(lap.device for lap in laps)
-    shown = [on_device(name, [lap for lap in laps if lap.device == device]) for device in devices]
-    return name, shown, not_timed(tests)
-
-
-def on_device(name: str, laps: Sequence[Lap]) -> tuple[str, Markup]:
-    """What was measured in one race on the device of these ``laps``."""
-    required = laps[0].required
-    reached = sum(lap.ratio >= required for lap in laps)
-    text = (
-        f"On {laps[0].device}, {reached} of {len(laps)} timed answers measured {times(required)} (asked "
-        f"for) or more; median {times(median(lap.ratio for lap in laps))}."
-    )
-    return text, race_picture(laps, f"{name}: {text}")
-
-
-def not_timed(tests: Sequence[GradedTest]) -> str:
-    """How many answers a race did not time, or left undecided."""
+    devices: dict[str, list[Lap]] = {}
+    for lap in (lap for test in tests for lap in test.laps):
+        devices.setdefault(lap.device, []).append(lap)
+    shown = []
+    for device, laps in devices.items():
+        required = laps[0].required
+        reached = sum(lap.ratio >= required for lap in laps)
+        text = (
+            f"On {device}, {reached} of {len(laps)} timed answers measured {times(required)} (asked for) or "
+            f"more; median {times(median(lap.ratio for lap in laps))}."
+        )
+        shown.append((text, race_picture(laps, f"{name}: {text}")))
     undecided = sum(test.outcome == "undecided" for test in tests)
-    rest = [f"{len(tests) - sum(bool(test.laps) for test in tests)} answers were not timed"]
-    rest += [f"{undecided} undecided"] if undecided else []
-    return f"{'; '.join(rest)}."
-
-
-def time_rows(results: ClassResults) -> list[list[str]]:
-    """What the time was spent on, altogether and for each submission."""
-    names = {"cells": "students' cells", "tests": "tests", "races": "races", "total": "all together"}
-    spent = {title: results.seconds(name) for name, title in names.items()}
-    return [[title, length(sum_), f"{sum_ / len(results.graded):.1f} s"] for title, sum_ in spent.items()]
-
-
-def last_run(results: ClassResults) -> list[str]:
-    """What the last run did, if it left a record."""
-    seconds, graded = results.run.get("seconds"), len(results.run.get("graded", ()))
-    return [] if seconds is None else [f"The last run graded {graded} submissions in {length(seconds)}."]
+    rest = f"{sum(not test.laps for test in tests)} answers were not timed"
+    return name, shown, f"{rest}; {undecided} undecided." if undecided else f"{rest}."
 
 
 def sandbox_sentence(results: ClassResults) -> str:
@@ -152,21 +118,16 @@ def self_check(results: ClassResults) -> str:
     worst = max(checks, key=lambda found: found["spread"] + abs(found["bias"]))
     low, high = (math.exp(worst["bias"] + sign * worst["spread"]) for sign in (-1, 1))
     often = "once" if len(checks) == 1 else f"{len(checks)} times"
-    return (
+    found = (
         f"The machine checked itself {often}: the same function against itself came out between "
-        f"{low:.2f}× and {high:.2f}× at worst ({worst['when']}). {uneven(noise)}".rstrip()
+        f"{low:.2f}× and {high:.2f}× at worst ({worst['when']})."
     )
-
-
-def uneven(noise: Sequence[Mapping[str, Any]]) -> str:
-    """Whether launches were off so often that a race could not end early."""
-    found = [float(one["strays"]) for one in noise if one.get("signs_only")]
-    if not found:
-        return ""
-    return (
-        f"In {len(found)} of {len(noise)} notebooks with races, launches were off by more than {times(FAR)} "
-        f"so often (up to {100 * max(found):.0f} % of them) that only their signs counted."
-    )
+    if uneven := [float(one["strays"]) for one in noise if one.get("signs_only")]:
+        found += (
+            f" In {len(uneven)} of {len(noise)} notebooks with races, launches were off by more than "
+            f"{times(FAR)} so often (up to {100 * max(uneven):.0f} % of them) that only their signs counted."
+        )
+    return found
 
 
 def points_picture(points: Sequence[float], most: float) -> Markup:

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from nbgrader.api import Gradebook
 from nbgrader.apps import AutogradeApp
@@ -24,16 +24,15 @@ from tornado.log import app_log
 from traitlets import TraitError
 
 from ..files import write_whole
+from ..nbgrader_plugin.entries import TABLE, LateTableError, read_table
 from ..nbgrader_plugin.execute import RunEveryCell
-from ..nbgrader_plugin.late_work import TABLE, LateTableError, read_table
 from ..nbgrader_plugin.patches import autograded_folder, owner
 from ..nbgrader_plugin.restore import original_cells
 from ..nbgrader_plugin.submissions import notes_of, only_one
 from ..nbgrader_plugin.versions import version_of_files, version_of_tests
-from ..sandbox import Executed
 from ..show import did_you_mean
 from .gradebook import GradingError, OpenGradebook
-from .grader import Grader, Prepared, SubmissionError
+from .grader import Grader, Prepared, Ran, SubmissionError
 
 SETTINGS = "nbgrader_config.py"
 # What no other submission would survive either.
@@ -62,9 +61,6 @@ class Submission:
     notebooks: tuple[Path, ...]
 
 
-Opened = TypeVar("Opened", bound="Course")
-
-
 class Course:
     """nbgrader's settings in the current folder, read the way nbgrader reads them.
 
@@ -77,8 +73,9 @@ class Course:
         self.directory = (app := _load(db_url)).coursedir
         self.directory.assignment_id = assignment
         self.root = Path(self.directory.root)
-        self.log = self._note(".log")
-        _log_to(self.log, app.log)
+        self.log = self._note(".log")  # nbgrader's errors, with their tracebacks
+        for source in (app.log, app_log, logging.getLogger("sqlalchemy")):
+            source.handlers, source.propagate = [_Log(self.log, delay=True)], False
         try:
             read_table(self.root / TABLE)  # or everybody would be refused, one by one
             self.grader = Grader(coursedir=self.directory, parent=app)
@@ -92,7 +89,7 @@ class Course:
         except LateTableError as error:
             raise GradingError(str(error)) from None
 
-    def __enter__(self: Opened) -> Opened:
+    def __enter__(self) -> Course:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -216,19 +213,18 @@ class Course:
         Raises SubmissionError if that fails for this submission, GradingError if it would for all, and
         GradebookAway if that may pass.
         """
-        names = self.versions
+        known = self.versions
         with self.explained(submission.student):
-            return [self.grader.read(path) for path in submission.notebooks if path.stem in names]
+            return [self.grader.read(path) for path in submission.notebooks if path.stem in known]
 
-    def save(self, student: str, ran: Iterable[tuple[Prepared, Executed | None]]) -> None:
+    def save(self, student: str, ran: Ran) -> None:
         """Let nbgrader grade one student's submission, whose cells were run before.
 
         Raises SubmissionError if this submission cannot be graded, GradingError if none can, and
         GradebookAway if that may pass.
         """
-        by_path = {prepared.path: (prepared, executed) for prepared, executed in ran}
         with self.explained(student):
-            self.grader.grade(student, by_path, self.gradebook.commit)
+            self.grader.grade(student, ran, self.gradebook.commit)
 
     @contextmanager
     def explained(self, student: str) -> Iterator[None]:
@@ -335,10 +331,3 @@ class _Log(logging.FileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:
         pass
-
-
-def _log_to(path: Path, log: logging.Logger) -> None:
-    """Send nbgrader's errors, with their tracebacks, to a file."""
-    file = _Log(path, delay=True)
-    for source in (log, app_log, logging.getLogger("sqlalchemy")):
-        source.handlers, source.propagate = [file], False

@@ -15,7 +15,7 @@ from statistics import fmean
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from ..nbgrader_plugin.extra_files import extra_files
+from ..nbgrader_plugin.reading import extra_files
 from ..nbgrader_plugin.submissions import problem_of
 from ..sandbox import Executed, PlannedCell, plan
 from ..show import did_you_mean, first_of

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from enum import Enum
 
 import nbgrader
 from nbgrader.api import Base
 from sqlalchemy import Connection, create_engine, inspect, text
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
 from ..command_line import CommandError
@@ -33,33 +32,21 @@ class GradebookAway(GradingError):
     """The gradebook cannot be used now, which may pass."""
 
 
-class Trouble(Enum):
-    """What may be wrong with a database, and what to do."""
-
-    FULL = "Make room on its disk."
-    RIGHTS = "Give this account the right to write to it."
-    BUSY = "Wait until the other program that writes to it is done."
-    AWAY = "See that the database runs and that CourseDirectory.db_url is right."
-
-
-# How SQLite's names of errors begin, and PostgreSQL's numbers.
+# What to do about what may be wrong with a database.
+FULL = "Make room on its disk."
+RIGHTS = "Give this account the right to write to it."
+BUSY = "Wait until the other program that writes to it is done."
+AWAY = "See that the database runs and that CourseDirectory.db_url is right."
+# What SQLite says (its errors have no names in Python 3.10), and PostgreSQL's numbers.
 TROUBLES = {
-    "SQLITE_FULL": Trouble.FULL,
-    "SQLITE_IOERR": Trouble.FULL,
-    "53100": Trouble.FULL,
-    "SQLITE_READONLY": Trouble.RIGHTS,
-    "SQLITE_PERM": Trouble.RIGHTS,
-    "42501": Trouble.RIGHTS,
-    "25006": Trouble.RIGHTS,
-    "SQLITE_BUSY": Trouble.BUSY,
-    "SQLITE_LOCKED": Trouble.BUSY,
-}
-# Python 3.10 has no names of SQLite's errors, but what sqlite3_errstr() says.
-NAMES = {
-    "database or disk is full": "SQLITE_FULL",
-    "disk I/O error": "SQLITE_IOERR",
-    "attempt to write a readonly database": "SQLITE_READONLY",
-    "database is locked": "SQLITE_BUSY",
+    "disk is full": FULL,
+    "disk I/O error": FULL,
+    "53100": FULL,
+    "readonly database": RIGHTS,
+    "permission denied": RIGHTS,
+    "42501": RIGHTS,
+    "25006": RIGHTS,
+    "is locked": BUSY,
 }
 
 
@@ -67,18 +54,24 @@ class OpenGradebook:
     """One connection to the gradebook. Raises GradingError where there is none to be had."""
 
     def __init__(self, db_url: str, *, write: bool = True) -> None:
-        self.url = _parse(db_url)
+        try:
+            self.url = make_url(db_url)
+            self.url.get_dialect()
+        except (ArgumentError, NoSuchModuleError):
+            raise GradingError(
+                f"CourseDirectory.db_url is {db_url!r}, which is no address of a database. "
+                "Write it like sqlite:////course/gradebook.db or postgresql+psycopg://user:password@host/name."
+            ) from None
         self.name = self.url.render_as_string(hide_password=True)
-        if self.url.get_backend_name() == "sqlite" and not _sqlite_exists(self.url):
+        kind, file = self.url.get_backend_name(), (self.url.database or "").removeprefix("file:")
+        if kind == "sqlite" and not os.path.exists(file.partition("?")[0]):
             raise GradingError(
                 f"There is no gradebook at {self.url.database}. Run `nbgrader generate_assignment` for the "
                 "assignment first, or set CourseDirectory.db_url in nbgrader_config.py."
             )
-        waits = self.url.get_backend_name() == "postgresql"
+        limits = {"connect_timeout": DATABASE_SECONDS} if kind == "postgresql" else {}
         try:
-            self.engine = create_engine(
-                self.url, connect_args={"connect_timeout": DATABASE_SECONDS} if waits else {}
-            )
+            self.engine = create_engine(self.url, connect_args=limits)
             self.connection: Connection = self.engine.connect()
             self._check_version()
             if write:
@@ -137,7 +130,6 @@ class OpenGradebook:
 
         Nothing is kept before ``commit`` is called; what was not committed at the end is undone.
         """
-
         try:
             self.connection.begin()
             with sharing(self.connection):
@@ -153,37 +145,15 @@ class OpenGradebook:
 
     def trouble(self, error: DBAPIError) -> GradingError:
         """What a database's error means for the instructor: a GradebookAway where to wait may help."""
-        lines = [line.strip() for line in str(error.orig or error).splitlines() if line.strip()]
-        reason = lines[0] if lines else type(error).__name__
-        code = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "sqlite_errorname", None)
-        code = code or NAMES.get(reason, "")
-        what = next((what for start, what in TROUBLES.items() if code.startswith(start)), Trouble.AWAY)
-        passes = isinstance(error, (OperationalError, InterfaceError)) and what in (
-            Trouble.BUSY,
-            Trouble.AWAY,
-        )
+        reason = (str(error.orig or error).strip().splitlines() or [type(error).__name__])[0]
+        code = getattr(error.orig, "sqlstate", None)
+        what = next((what for sign, what in TROUBLES.items() if sign == code or sign in reason), AWAY)
+        passes = isinstance(error, (OperationalError, InterfaceError)) and what in (BUSY, AWAY)
         return (GradebookAway if passes else GradingError)(
-            f"The gradebook {self.name} cannot be used: {reason.rstrip('.')}. {what.value}", again=True
+            f"The gradebook {self.name} cannot be used: {reason.rstrip('.')}. {what}", again=True
         )
 
     def close(self) -> None:
         with suppress(DBAPIError):  # it may be lost already
             self.connection.close()
         self.engine.dispose()
-
-
-def _parse(db_url: str) -> URL:
-    try:
-        url = make_url(db_url)
-        url.get_dialect()
-        return url
-    except (ArgumentError, NoSuchModuleError):
-        raise GradingError(
-            f"CourseDirectory.db_url is {db_url!r}, which is no address of a database. "
-            "Write it like sqlite:////course/gradebook.db or postgresql+psycopg://user:password@host/name."
-        ) from None
-
-
-def _sqlite_exists(url: URL) -> bool:
-    path = (url.database or "").removeprefix("file:").partition("?")[0]
-    return bool(path) and os.path.exists(path)

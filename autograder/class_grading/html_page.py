@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..files import write_whole
-from ..show import INK, table_html
+from ..show import INK
 from .course import Course
 from .gradebook import GradingError
+from .status import length
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,12 +36,8 @@ def render(template: Path, **values: object) -> str:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals |= {"ink": INK, "pale": PALE, "table": _table}
+    environment.globals |= {"ink": INK, "pale": PALE, "as_length": length}
     return environment.get_template(template.name).render(**values)
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Collection[int] = ()) -> Markup:
-    return Markup(table_html(heads, rows, numeric=numeric))
 
 
 def write_page(path: Path, html: str) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from msgspec import ValidationError, convert
+from nbformat import NotebookNode
 from nbgrader.api import MissingEntry, SubmittedAssignment
 
-from ..judging.outcome import MIME
-from ..roles import exercise_of
+from ..nbgrader_plugin.points import outcomes
+from ..roles import exercise_of, nbgrader_data
 from ..show import visible
 from .course import Course, Reason
 from .gradebook import GradingError
@@ -34,22 +36,16 @@ class Lap:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a test said about an answer: its points, and the words of its card."""
+    """What a test said about an answer: its points, the words of its card, and what a race measured."""
 
     points: float
     outcome: str
     message: str
+    name: str = ""  # of the test
+    laps: list[Lap] = field(default_factory=list)
 
     def __str__(self) -> str:
         return visible(f"{self.points:g} points, {self.outcome}: {self.message}")
-
-
-@dataclass(frozen=True)
-class GradedTest(Verdict):
-    """One test cell of one student, and what its race measured."""
-
-    name: str
-    laps: list[Lap] = field(default_factory=list)
 
 
 @dataclass
@@ -58,7 +54,7 @@ class Graded:
 
     student: str
     points: float  # before ``penalty`` is taken off
-    tests: list[GradedTest] = field(default_factory=list)
+    tests: list[Verdict] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     noise: list[dict[str, Any]] = field(default_factory=list)
@@ -104,9 +100,17 @@ class ClassResults:
     outdated: dict[str, str] = field(default_factory=dict)
     disputes: list[dict[str, Any]] = field(default_factory=list)
 
-    def tests_of(self, exercise: str) -> list[str]:
-        """The names of the test cells of an exercise."""
-        return [name for name in self.most if (exercise_of(name, self.exercises) or name) == exercise]
+    @property
+    def tests(self) -> dict[str, list[str]]:
+        """The exercises that have test cells, with the names of these."""
+        found: dict[str, list[str]] = {exercise: [] for exercise in self.exercises}
+        for name in self.most:
+            found.setdefault(exercise_of(name, self.exercises) or name, []).append(name)
+        return {exercise: names for exercise, names in found.items() if names}
+
+    def most_of(self, tests: Iterable[str]) -> float:
+        """The most points that there are in these tests."""
+        return sum(self.most[name] for name in tests)
 
     def seconds(self, kind: str) -> float:
         """What was spent on all, of one kind: cells, tests, races, or the total."""
@@ -168,24 +172,31 @@ def read_results(course: Course) -> ClassResults:
                         outdated[student] = why
                     continue
             missing[student] = run.get("failed", {}).get(student) or run.get("stopped") or "Not graded yet."
-    exercises += [name for name in most if not exercise_of(name, exercises)]
     return ClassResults(course.assignment, most, exercises, graded, missing, run, outdated, course.disputes())
+
+
+def verdict_of(cell: NotebookNode, points: float | None) -> Verdict:
+    """What a test cell says: the first of its cards that did not pass, or else the first one."""
+    cards = outcomes(cell) or [{}]
+    card = next((card for card in cards if card.get("outcome") != "passed"), cards[0])
+    laps = [lap for data in card.get("laps") or [] if (lap := _lap(data))]
+    words = str(card.get("outcome", "")), str(card.get("message", ""))
+    return Verdict(points or 0.0, *words, nbgrader_data(cell)["grade_id"], laps)
 
 
 def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
     """One student's grade, with what the autograded notebooks say about it."""
     grades = {grade.name: grade for book in found.notebooks for grade in book.grades}
-    result = Graded(student, found.score)
-    result.penalty = found.late_submission_penalty or 0.0
-    result.hours_late = found.total_seconds_late / 3600
+    penalty, late = found.late_submission_penalty or 0.0, found.total_seconds_late / 3600
+    result = Graded(student, found.score, penalty=penalty, hours_late=late)
     for name, grade in grades.items():
         if (by_hand := grade.manual_score) is not None:
             by_test = "none" if grade.auto_score is None else f"{grade.auto_score:g}"
             more = "the test gives more by now" if (grade.auto_score or 0) > by_hand else ""
             result.decided.append((name, f"{by_hand:g}", by_test, more))
     for path in sorted(folder.glob("*.ipynb")):
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        notes = notebook["metadata"].get("autograder", {})
+        notebook = nbformat.from_dict(json.loads(path.read_text(encoding="utf-8")))  # without looking it over
+        notes = notebook.metadata.get("autograder", {})
         result.events += notes.get("events") or []
         for name, seconds in (notes.get("seconds") or {}).items():
             result.seconds[name] = result.seconds.get(name, 0) + seconds
@@ -193,14 +204,9 @@ def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
         result.sandboxed += [bool(notes["sandboxed"])] if "sandboxed" in notes else []
         result.unreadable += [(str(notes["problem"]),)] if notes.get("problem") else []
         result.put_back += [(str(remark),) for remark in notes.get("put_back") or []]
-        for cell in notebook["cells"]:
-            name = cell["metadata"].get("nbgrader", {}).get("grade_id")
-            if name in grades:
-                cards = (output.get("data", {}).get(MIME) for output in cell.get("outputs", []))
-                card = next((card for card in cards if isinstance(card, dict)), {})
-                laps = [lap for data in card.get("laps") or [] if (lap := _lap(data))]
-                word, message = str(card.get("outcome", "")), str(card.get("message", ""))
-                result.tests.append(GradedTest(grades[name].score or 0.0, word, message, name, laps))
+        for cell in notebook.cells:
+            if (name := nbgrader_data(cell).get("grade_id")) in grades:
+                result.tests.append(verdict_of(cell, grades[name].score))
     return result
 
 

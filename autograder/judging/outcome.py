@@ -93,20 +93,24 @@ class Outcome:
         )
         return f'<table aria-label="time per call" style="margin:6px 0;border:0">{rows}</table>'
 
-    def show(self) -> Outcome:
-        """Display the card (or print it where there is no notebook) and give the outcome itself.
-
-        In an exercise's notebook, a passed test is kept as the reader's progress.
-        """
-        progress.note_outcome(self.word)
-        data = {
+    @property
+    def data(self) -> dict[str, object]:
+        """What the card says, for programs."""
+        return {
             "outcome": self.word,
             "points": self.points,
             "max_points": self.max_points,
             "message": self.summary,
             **self.facts,
         }
-        show(self.text(), self.html(), {MIME: data})
+
+    def show(self) -> Outcome:
+        """Display the card (or print it where there is no notebook) and give the outcome itself.
+
+        In an exercise's notebook, a passed test is kept as the reader's progress.
+        """
+        progress.note_outcome(self.word)
+        show(self.text(), self.html(), {MIME: self.data})
         return self
 
 

@@ -5,13 +5,12 @@ It is one small file on this machine, which its owner may read and delete. Nothi
 
 from __future__ import annotations
 
-import ast
 import json
 from datetime import date
 from pathlib import Path
 
 from ..measuring import store
-from ..roles import exercise_of
+from ..roles import calls_of, exercise_of, parsed
 
 NAME = "progress"
 DONE = {"passed", "not available"}
@@ -66,14 +65,7 @@ def exercises_in(notebook: Path) -> dict[str, dict[str, str]]:
 
 def tests_in(source: str) -> int:
     """How many calls of ``check`` and ``race`` a cell has."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return 0
-    return sum(
-        isinstance(node, ast.Call) and getattr(node.func, "id", None) in {"check", "race"}
-        for node in ast.walk(tree)
-    )
+    return len(calls_of(parsed(source), "check", "race"))
 
 
 def _keep(folder: Path, source: str) -> None:

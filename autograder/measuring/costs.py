@@ -187,7 +187,9 @@ class _Counter(_Mode):
             self.costs.copies += 1
             crosses = len({tensor.device for tensor in (*given, *made)}) > 1
             self.costs.transfers += crosses
-            self.costs.syncs += crosses and not _non_blocking(kind.name, args, kwargs)
+            # ``copy_`` takes it as its third argument.
+            third = kind.name == "aten.copy_" and len(args) > 2 and args[2]
+            self.costs.syncs += crosses and not kwargs.get("non_blocking", third)
         elif kind.may_wait:
             self.costs.syncs += _waits(kind.name, args, kwargs)
         return result
@@ -267,17 +269,11 @@ def _direct(values: Iterable[object]) -> list[torch.Tensor]:
     return found
 
 
-def _non_blocking(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a copy lets the host go on; ``copy_`` takes it as its third argument."""
-    return bool(kwargs.get("non_blocking", name == "aten.copy_" and len(args) > 2 and args[2]))
-
-
 def _fills(name: str, args: tuple[Any, ...]) -> bool:
     """Whether one number is written where a mask is true: torch does not look for the places, but fills.
 
     Source: canDispatchToMaskedFill in ATen/native/TensorAdvancedIndexing.cpp.
     """
-    if not name.startswith("aten.index_put"):
+    if not name.startswith("aten.index_put") or len(_direct(args[1:2])) != 1:
         return False
-    value = args[2]
-    return len(_direct(args[1:2])) == 1 and value.numel() == 1 and value.device.type == "cpu"
+    return bool(args[2].numel() == 1 and args[2].device.type == "cpu")

@@ -104,11 +104,10 @@ def duel_here(
     for budget in (seconds, 3 * seconds):
         samples = interleave(sides, inputs, device=device, seconds=budget)
         ratio = samples.ratio("slow", "fast")
-        word: Word = (
-            "faster" if ratio.low >= threshold else "slower" if ratio.high < threshold else "undecided"
-        )
-        if word != "undecided":
+        word: Word = "faster" if ratio.low >= threshold else "slower"
+        if ratio.low >= threshold or ratio.high < threshold:
             break
+        word = "undecided"
     taken = {name: samples.seconds(name) for name in sides}
     return Verdict(word, ratio, threshold, taken, samples.clock, log_ratios(taken["slow"], taken["fast"]))
 
@@ -196,9 +195,8 @@ def _calls(
         once = run_block(function, given, 1, device).wall
         if once <= LONGEST_CALL:
             return calibrate(function, given, device, clock)
-    raise DuelError(
-        f"{name!r} takes {once:.1f} s for one call; at most {LONGEST_CALL:g} s can be timed here."
-    )
+    most = f"at most {LONGEST_CALL:g} s can be timed here"
+    raise DuelError(f"{name!r} takes {once:.1f} s for one call; {most}.")
 
 
 def fresh_inputs(inputs: Callable[[torch.Generator, str], object], seed: int, device: str) -> tuple[Any, ...]:

@@ -66,10 +66,8 @@ def settle(setting: str, ratios: Callable[[], list[float]]) -> Noise:
         store.write(f"selfcheck {setting}", asdict(noise))
         if not noise.too_much:
             return noise
-    raise TooNoisy(
-        f"this machine is too noisy to judge speed just now: {noise}. "
-        "Close other programs, or wait, and try again."
-    )
+    said = f"this machine is too noisy to judge speed just now: {noise}."
+    raise TooNoisy(f"{said} Close other programs, or wait, and try again.")
 
 
 def _inputs(generator: torch.Generator, device: str) -> torch.Tensor:

@@ -62,7 +62,7 @@ def configure(c: Any) -> None:
         "autograder.nbgrader_plugin.points.SaveVerdicts",  # for SaveAutoGrades
         "nbgrader.preprocessors.AssignLatePenalties",
     ]
-    c.AssignLatePenalties.plugin_class = "autograder.nbgrader_plugin.late_work.TableOfLateWork"
+    c.AssignLatePenalties.plugin_class = "autograder.nbgrader_plugin.entries.TableOfLateWork"
     if find_spec("autograder.extras.lms"):
         c.ZipCollectApp.extractor_plugin = "autograder.extras.lms.archives.Extractor"
     c.HTMLExporter.filters.update({"highlight_code": "autograder.nbgrader_plugin.feedback.Highlight"})

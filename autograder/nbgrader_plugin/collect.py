@@ -83,7 +83,10 @@ class Collect(ExchangeCollect):
         for name in os.listdir(self.inbound_path) if self.only is None else self.only:
             if record := self._record(name):
                 found[record["username"]].append(record)
-        due = self._duedate() if self.before_duedate else None
+        due = None
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook, suppress(MissingEntry):
+            if self.before_duedate:
+                due = gradebook.find_assignment(self.coursedir.assignment_id).duedate
         self.src_records = []
         for records in found.values():
             punctual = [record for record in records if due and record["timestamp"] <= due]
@@ -151,11 +154,6 @@ class Collect(ExchangeCollect):
                     )
         return None
 
-    def _duedate(self) -> datetime | None:
-        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook, suppress(MissingEntry):
-            return gradebook.find_assignment(self.coursedir.assignment_id).duedate
-        return None
-
 
 @contextmanager
 def changed_settings(directory: CourseDirectory, **values: Any) -> Iterator[None]:
@@ -190,7 +188,11 @@ def copy_plain_files(source: Path, target: Path, most: int) -> None:
             return
         if len(here.relative_to(target).parts) >= MOST_DEPTH:
             folders.clear()
-        for _, name in sorted((_size(name, descriptor), name) for name in names):
+        sizes = []
+        for name in names:
+            with suppress(OSError):  # it has just gone
+                sizes.append((os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_size, name))
+        for _, name in sorted(sizes):
             try:
                 content = read_plain(name, most, descriptor)
                 here.mkdir(exist_ok=True)
@@ -200,10 +202,3 @@ def copy_plain_files(source: Path, target: Path, most: int) -> None:
                     raise
             else:
                 most -= len(content)
-
-
-def _size(name: str, folder: int) -> int:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
-    except OSError:  # it has just gone
-        return 0

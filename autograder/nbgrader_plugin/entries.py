@@ -1,19 +1,136 @@
-"""Due dates and tables of students, as people write them."""
+"""What people enter: what late work costs, due dates, and tables of students.
+
+``late.csv`` has the columns ``assignment``, ``student``, ``extension_days``, ``grace_hours``,
+``percent_a_day`` and ``most_percent``. A star stands for all. For each figure the line that says most about a
+student counts: one for this student and assignment before one for the student, before one for the assignment,
+before one for all; an empty field leaves it to the others.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 import re
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 
+from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.utils import gettz, parse_utc
+from traitlets import Unicode
 
 from ..files import read_csv
 
-THREE_WORDS = re.compile(r"\s*(\S+\s+\S+)\s+(\S+)\s*")
+TABLE = "late.csv"
+ALL = "*"
+DAY, HOUR = 86_400.0, 3_600.0
+THREE_WORDS = re.compile(r"\s*(\S+\s+\S+)\s+(\S+)\s*")  # of a date
 OFFSET = re.compile(r"[+-]\d\d:?\d\d")
+
+
+class LateTableError(Exception):
+    """The table cannot be used; the message names the line and says why."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What lateness costs: ``percent_a_day`` of the points for each day begun, and ``most_percent`` at most.
+
+    Days count from the due date, or from the end of the extension. Up to ``grace_hours`` after it cost
+    nothing.
+    """
+
+    extension_days: float = 0.0
+    grace_hours: float = 0.0
+    percent_a_day: float = 0.0
+    most_percent: float = 100.0
+
+    def penalty(self, points: float, seconds_late: float) -> float:
+        """The points that are taken off."""
+        late = seconds_late - self.extension_days * DAY
+        if late <= self.grace_hours * HOUR or late <= 0:
+            return 0.0
+        return points * min(self.percent_a_day * math.ceil(late / DAY), self.most_percent) / 100
+
+
+FIGURES = [field.name for field in fields(Rule)]
+
+
+@dataclass(frozen=True)
+class LateTable:
+    """The lines of the table: (assignment, student) -> figure -> value."""
+
+    lines: dict[tuple[str, str], dict[str, float]]
+
+    def rule(self, assignment: str, student: str) -> Rule:
+        """What counts for a student in an assignment."""
+        rule = Rule()
+        for key in ((ALL, ALL), (assignment, ALL), (ALL, student), (assignment, student)):
+            rule = replace(rule, **self.lines.get(key, {}))
+        return rule
+
+    def longest_extension(self, assignment: str) -> float:
+        """The most days that anybody has after the due date of an assignment."""
+        students = {student for _, student in self.lines} | {ALL}
+        return max(self.rule(assignment, student).extension_days for student in students)
+
+
+def read_table(path: Path) -> LateTable:
+    """The table in a file; without lines where there is no such file. Raises LateTableError."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return LateTable({})
+    except (OSError, UnicodeDecodeError) as error:
+        raise LateTableError(f"{path} cannot be read: {error}") from None
+    lines: dict[tuple[str, str], dict[str, float]] = {}
+    wanted, header, delimiter = ["assignment", "student", *FIGURES], list[str](), ","
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip(" ,;\t") or line.lstrip().startswith("#"):  # a remark
+            continue
+        if not header and ";" in line:
+            delimiter = ";"
+        row = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
+        if not header:
+            header = [name.lower() for name in row]
+            unknown = [f"has a column {name!r}" for name in header if name not in wanted]
+            if unknown or header[:2] != wanted[:2]:
+                what = [*unknown, "begins otherwise"][0]
+                raise LateTableError(f"{path} {what}; its columns are {', '.join(wanted)}.")
+            continue
+        given = dict(zip(header, row, strict=False))
+        key = given.get("assignment") or ALL, given.get("student") or ALL
+        where = f"{path}, line {number}"
+        if key in lines:
+            raise LateTableError(f"{where}: there is a line for {' and '.join(key)} already.")
+        lines[key] = {name: _figure(given[name], f"{where}: {name}") for name in FIGURES if given.get(name)}
+    return LateTable(lines)
+
+
+def _figure(text: str, where: str) -> float:
+    try:
+        value = float(text.replace(",", ".").removesuffix("%"))
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise LateTableError(f"{where} is {text!r}; it must be a number, 0 or more.")
+    return value
+
+
+class TableOfLateWork(LateSubmissionPlugin):
+    """nbgrader's plug-in for late work: as the table says; without one, as ``penalty_method`` says."""
+
+    table = Unicode(TABLE, help="the file, from the course's folder").tag(config=True)
+
+    def late_submission_penalty(
+        self, student_id: str, score: float, total_seconds_late: float
+    ) -> float | None:
+        """The points taken off a notebook. Raises LateTableError."""
+        found = read_table(Path(self.table))
+        if not found.lines:
+            return super().late_submission_penalty(student_id, score, total_seconds_late)
+        return found.rule(self.parent.assignment_id, student_id).penalty(score, total_seconds_late)
 
 
 def utc(date: datetime | str | None) -> datetime | None:

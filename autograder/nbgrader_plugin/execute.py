@@ -16,9 +16,9 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Float, Integer
 
 from ..roles import NOT_RUN
-from ..sandbox import Executed, PlannedCell, Sandbox, plan
-from .extra_files import extra_files
+from ..sandbox import Executed, Sandbox, plan
 from .patches import submitted_folder
+from .reading import extra_files
 from .submissions import init_notebooks, problem_of
 
 
@@ -36,17 +36,22 @@ class RunEveryCell(NbGraderPreprocessor):
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        if not problem_of(nb):
-            assignment = resources.get("nbgrader", {}).get("assignment", "")
-            put_outputs(nb, self.run(plan(nb), assignment, self.files(resources)), self.log)
-        return nb, resources
-
-    def files(self, resources: dict[str, Any]) -> dict[str, bytes | None]:
-        """The files that the student handed in beside the notebook; none where no converter runs this."""
+        if problem_of(nb):
+            return nb, resources
         names, converter = resources.get("nbgrader"), getattr(self.parent, "parent", None)
-        if not names or converter is None:
-            return {}
-        return extra_files(submitted_folder(converter, names["assignment"], names["student"]))
+        assignment, files = "", {}
+        if names and converter:
+            assignment = names["assignment"]
+            files = extra_files(submitted_folder(converter, assignment, names["student"]))
+        box = shared_sandbox(self.without_sandbox)
+        run = partial(box.run, plan(nb), assignment=assignment, files=files, **self.limits())
+        executed = run(races="now")
+        if box.warning:
+            self.log.warning("%s", box.warning)
+        if executed.undecided:  # a race that noise left so gets a second try
+            executed = executed.merged(run(races="again", only=executed.undecided))
+        put_outputs(nb, executed, self.log)
+        return nb, resources
 
     def limits(self) -> dict[str, Any]:
         """The limits that the course's settings set, as ``Sandbox.run`` takes them."""
@@ -55,15 +60,6 @@ class RunEveryCell(NbGraderPreprocessor):
             "notebook_seconds": self.notebook_timeout,
             "most_restarts": self.max_restarts,
         }
-
-    def run(self, cells: list[PlannedCell], assignment: str, files: dict[str, bytes | None]) -> Executed:
-        """Run the cells now; a race that noise left undecided gets a second try."""
-        box = shared_sandbox(self.without_sandbox)
-        run = partial(box.run, cells, assignment=assignment, files=files, **self.limits())
-        first = run(races="now")
-        if box.warning:
-            self.log.warning("%s", box.warning)
-        return first.merged(run(races="again", only=first.undecided)) if first.undecided else first
 
 
 def list_where_cells_may_run(self: Autograde) -> None:

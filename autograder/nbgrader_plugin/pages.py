@@ -20,7 +20,6 @@ from . import patches
 from .markdown import TooMuch, as_written, safe_card, safe_html, safe_markdown, text_size
 from .points import as_text
 
-VERDICT = "Result of the test"
 OF_A_TEST = {"error": "Error while the test ran", "execute_result": "Points"}
 MOST_MARKDOWN = 100_000  # characters in all cells of a page; the rest is shown as it was written
 BASE64 = re.compile(r"[A-Za-z0-9+/=\s]+")
@@ -54,7 +53,6 @@ class SubmissionPage(HTMLExporter):
         # A cell is HTML already; a comment is Markdown.
         yield "markdown2html", lambda text: text if isinstance(text, Markup) else safe_markdown(text)
         yield "strip_files_prefix", lambda html: html  # no link leads to a file
-        yield "label", _label
         yield "by_exercise", by_exercise
 
     def from_notebook_node(
@@ -132,31 +130,26 @@ def harmless(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode,
 
 
 def _plain(output: NotebookNode, test: bool) -> NotebookNode | None:
-    """An output with nothing but what a page may show; None where that is nothing."""
-    made = NotebookNode(output_type=output.output_type)
+    """An output with nothing but what a page may show; None where that is nothing.
+
+    ``label``: what the box around it says that it is.
+    """
+    made = NotebookNode(output_type=output.output_type, metadata=NotebookNode(), label="Output of this cell")
+    if test:
+        made.label = OF_A_TEST.get(output.output_type, "Printed while the test ran")
     if output.output_type == "stream":
         made.update(name="stderr" if output.name == "stderr" else "stdout", text=as_text(output.text))
         return made
     if output.output_type == "error":
         made.update(ename="", evalue="", traceback=list(map(str, output.traceback)))
         return made
-    made.metadata = NotebookNode(verdict=test and isinstance(output.data.get(MIME), dict))
-    if made.metadata.verdict:
+    made.execution_count = None
+    if test and isinstance(output.data.get(MIME), dict):
+        made.update(label="Result of the test", verdict=True)
         made.data = NotebookNode({"text/html": str(safe_card(as_text(output.data.get("text/html", ""))))})
     else:
         made.data = _shown(output.data)
-    if output.output_type == "execute_result":
-        made.execution_count = None
     return made if made.data else None
-
-
-def _label(output: NotebookNode, cell: NotebookNode) -> str:
-    """What the box around an output says that it is."""
-    if not is_test(cell):
-        return "Output of this cell"
-    if output.get("metadata", {}).get("verdict"):
-        return VERDICT
-    return OF_A_TEST.get(output.output_type, "Printed while the test ran")
 
 
 def _shown(data: Mapping[str, Any]) -> NotebookNode:

@@ -59,8 +59,6 @@ PRIVATE: dict[type, tuple[str, ...]] = {
     FormgraderHandler: ("get",),
     SubmissionFilesHandler: ("get",),
 }
-COPY_FILES = BaseConverter.init_assignment
-ENTER = {kind: kind.start for kind in (dbapp.DbAssignmentAddApp, dbapp.DbGenericImportApp)}
 ARGUMENTS = ["self", "db_url", "course_id", "authenticator"]  # of Gradebook
 # What the formgrader's own pages have in attributes such as onclick.
 CLICKS = (
@@ -110,10 +108,13 @@ def replace(
     submission, ``timestamp_of`` says when it was handed in. ``date`` reads dates for the gradebook, ``table``
     the files of `nbgrader db … import`: where they raise a ValueError, the command ends with its sentence.
     """
+    if Autograde.init_notebooks is list_notebooks:  # the course's settings, which call this, are read again
+        return
+    copy_all = BaseConverter.init_assignment
 
     def copy(self: BaseConverter, assignment_id: str, student_id: str) -> None:
         # nbgrader copies all files, whatever they are. Its other converters go on doing so.
-        (copy_files if isinstance(self, Autograde) else COPY_FILES)(self, assignment_id, student_id)
+        (copy_files if isinstance(self, Autograde) else copy_all)(self, assignment_id, student_id)
 
     def telling(start: Callable[[dbapp.DbBaseApp], None]) -> Callable[[dbapp.DbBaseApp], None]:
         def enter(self: dbapp.DbBaseApp) -> None:
@@ -129,8 +130,8 @@ def replace(
     CourseDirectory.get_existing_timestamp = timestamp_of
     utils.parse_utc = date
     dbapp.open = lambda path, _mode: io.StringIO(table(path))
-    for kind, start in ENTER.items():
-        kind.start = telling(start)
+    for kind in (dbapp.DbAssignmentAddApp, dbapp.DbGenericImportApp):
+        kind.start = telling(kind.start)
 
 
 class _Templates(FileSystemLoader):

@@ -13,7 +13,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
-from nbgrader.api import BaseCell, Comment, Grade, Gradebook, SubmittedNotebook
+from nbgrader.api import Assignment, BaseCell, Comment, Grade, Gradebook, SubmittedNotebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 
@@ -44,24 +44,25 @@ class ReadVerdicts(NbGraderPreprocessor):
             exercise = exercise_of(data.grade_id, exercises) or data.grade_id
             outcome, message = self.objection(cell, results, answers.get(exercise), problem_of(nb))
             if message:
-                self.log.debug("Cell %s counts 0: %s", data.grade_id, message)
-                cell.outputs.insert(0, card(outcome, message, data.points))
-                results = [nothing(cell)]
-            cell.outputs.append(results[-1])
+                self.count_nothing(cell, outcome, message)
+            else:
+                cell.outputs.append(results[-1])
             if not found_right(cell):
                 wrong.setdefault(exercise, data.grade_id)
         for cell in filter(is_test, nb.cells):
             test = wrong.get(exercise_of(cell.metadata.nbgrader.grade_id, exercises) or "")
-            if test and timed(cell):
-                self.count_nothing(cell, test)
+            if test and _points(cell) > 0 and any("laps" in data for data in outcomes(cell)):  # it is a race
+                message = f"This counts 0, because the test `{test}` did not find the answer right."
+                cell.outputs = [output for output in cell.outputs[:-1] if MIME not in output.get("data", {})]
+                self.count_nothing(cell, "failed", f"{message} Mend that first.")
         return nb, resources
 
-    def count_nothing(self, cell: NotebookNode, test: str) -> None:
-        """Take the points for its speed from an answer that a test did not find right."""
-        message = f"This counts 0, because the test `{test}` did not find the answer right. Mend that first."
-        self.log.debug("Cell %s: %s", cell.metadata.nbgrader.grade_id, message)
-        others = [output for output in cell.outputs[:-1] if MIME not in output.get("data", {})]
-        cell.outputs = [card("failed", message, cell.metadata.nbgrader.points), *others, nothing(cell)]
+    def count_nothing(self, cell: NotebookNode, outcome: str, message: str) -> None:
+        """Give a test cell 0 points, with a card before its outputs that says why."""
+        data = cell.metadata.nbgrader
+        self.log.debug("Cell %s counts 0: %s", data.grade_id, message)
+        nothing = new_output("execute_result", {"text/plain": "0.0"}, execution_count=cell.execution_count)
+        cell.outputs = [card(outcome, message, data.points), *cell.outputs, nothing]
 
     def objection(
         self,
@@ -110,15 +111,13 @@ class SaveVerdicts(NbGraderPreprocessor):
                 if is_grade(cell):
                     save_grade(cell, grades[cell.metadata.nbgrader.grade_id], self.log)
                 if is_solution(cell) or is_task(cell):
-                    self._save_comment(cell, comments[cell.metadata.nbgrader.grade_id])
+                    data = cell.metadata.nbgrader
+                    unchanged = data.get("checksum") == compute_checksum(cell) and not is_task(cell)
+                    comments[data.grade_id].auto_comment = "No response." if unchanged else None
             gradebook.db.commit()
         finished = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         nb.metadata.setdefault("autograder", NotebookNode())["finished"] = finished
         return nb, resources
-
-    def _save_comment(self, cell: NotebookNode, comment: Comment) -> None:
-        unchanged = cell.metadata.nbgrader.get("checksum") == compute_checksum(cell) and not is_task(cell)
-        comment.auto_comment = "No response." if unchanged else None
 
 
 def save_grade(cell: NotebookNode, grade: Grade, log: logging.Logger) -> None:
@@ -137,15 +136,17 @@ def by_cell(
     return {name: entry for name, entry in query}
 
 
+def exercise_of_each(assignment: Assignment) -> dict[str, str]:
+    """The exercise of each test cell of an assignment; a test of none stands for itself."""
+    answers = [cell.name for notebook in assignment.notebooks for cell in notebook.solution_cells]
+    tests = [cell.name for notebook in assignment.notebooks for cell in notebook.grade_cells]
+    return {test: exercise_of(test, answers) or test for test in tests}
+
+
 def outcomes(cell: NotebookNode) -> list[dict[str, Any]]:
     """The data of the outcome cards that a cell displayed, in their order."""
-    shown = [output.get("data", {}).get(MIME) for output in cell.outputs]
+    shown = [output.get("data", {}).get(MIME) for output in cell.get("outputs", ())]
     return [data for data in shown if isinstance(data, dict)]
-
-
-def timed(cell: NotebookNode) -> bool:
-    """Whether the cell gives points for a race."""
-    return _points(cell) > 0 and any("laps" in data for data in outcomes(cell))
 
 
 def found_right(cell: NotebookNode) -> bool:
@@ -162,16 +163,11 @@ def _points(cell: NotebookNode) -> float:
     return float(as_text(cell.outputs[-1].data["text/plain"]))
 
 
-def nothing(cell: NotebookNode) -> NotebookNode:
-    """The result of a test cell that counts 0."""
-    return new_output("execute_result", {"text/plain": "0.0"}, execution_count=cell.execution_count)
-
-
 def card(word: str, message: str, max_points: float) -> NotebookNode:
     """An outcome card with 0 points, in the form that ``check`` displays."""
-    outcome = Outcome(word, 0, max_points, message)
-    data = {"outcome": word, "points": 0, "max_points": max_points, "message": outcome.summary}
-    return new_output("display_data", {"text/plain": outcome.text(), "text/html": outcome.html(), MIME: data})
+    shown = Outcome(word, 0, max_points, message)
+    data = {"text/plain": shown.text(), "text/html": shown.html(), MIME: shown.data}
+    return new_output("display_data", data)
 
 
 def error_message(error: NotebookNode, answer: NotebookNode | None) -> str:

@@ -1,4 +1,4 @@
-"""The one place where a submitted file is read: only a plain file, and of it only what grading needs.
+"""The one place where submitted files are read: only plain files, and of them only what grading needs.
 
 Whatever the bytes are, ``read_notebook`` gives a notebook of sound cells or raises UnreadableNotebook with a
 sentence for the student. Cells get new ids and lose their outputs; of the metadata only the names of
@@ -11,6 +11,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -33,6 +34,11 @@ MOST_SOURCE = 2_000_000  # in all cells
 MOST_TEXT = 200_000  # in all that hold no code: some texts take long to be made into a page
 MOST_NAME = 200  # characters of a grade_id, or of the name of an attached picture
 MOST_DIGITS = 18  # of a whole number; no number in a notebook counts for anything but its format
+
+MOST_FILES, MOST_EXTRA = 100, 5_000_000  # files beside a notebook, and bytes of all of them
+MOST_ENTRIES = 2000  # to look at in one submission
+PASSED_OVER = {"__pycache__", "timestamp.txt"}  # that is nbgrader's
+COMPILED = {".pyc", ".so"}  # modules that nobody can look into
 
 _Name = Annotated[str, Meta(max_length=MOST_NAME)]
 _KINDS = (
@@ -145,7 +151,8 @@ def notebook_of(text: str, name: str) -> NotebookNode:
             f"The file {quoted(name)} has too many parts. Clear its outputs and save it again."
         )
     try:
-        data = json.loads(text, parse_int=_number)
+        # Python refuses whole numbers of thousands of digits, and nobody needs them.
+        data = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= MOST_DIGITS else 0)
         if isinstance(data, dict) and data.get("nbformat") == 3:
             data = _from_3(data)
         found = msgspec.convert(data, _Notebook)
@@ -179,11 +186,6 @@ def _from_3(notebook: dict[str, Any]) -> dict[str, Any]:
         cell["cell_type"] = kinds.get(cell["cell_type"], cell["cell_type"])
         cell["source"] = cell.get("input", cell.get("source"))
     return {"nbformat": 4, "cells": cells}
-
-
-def _number(digits: str) -> int:
-    """A whole number. Python refuses those of thousands of digits, and nobody needs them."""
-    return int(digits) if len(digits) <= MOST_DIGITS else 0
 
 
 def _fresh(cell: _Cell) -> NotebookNode:
@@ -242,3 +244,44 @@ def _not_json(name: str, text: str, error: json.JSONDecodeError) -> str:
     if any(mark in text for mark in ("<<<<<<<", ">>>>>>>")):
         return message + "It has merge conflict marks from Git (`<<<<<<<`). Resolve the conflict first."
     return message + "It may have been cut off or edited by hand."
+
+
+def extra_files(folder: Path) -> dict[str, bytes | None]:
+    """What the regular files in a submission's folder hold, by their paths in it.
+
+    Notebooks, hidden files and Python's caches are passed over. None stands for what is not taken: links,
+    compiled modules, and of more than ``MOST_FILES`` or ``MOST_EXTRA`` all but the smallest.
+    """
+    found: dict[str, bytes | None] = {}
+    room = MOST_EXTRA
+    for size, path in sorted(_files(folder)):
+        content = None
+        if size <= room and len(found) < MOST_FILES and path.suffix not in COMPILED:
+            with suppress(NotPlain, OSError):
+                content = read_plain(path, room)
+        found[path.relative_to(folder).as_posix()] = content
+        room -= len(content or b"")
+    return found
+
+
+def _files(folder: Path) -> Iterator[tuple[int, Path]]:
+    """The files that may be taken, with their sizes."""
+    entries = 0
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if _is_taken(name)]
+        entries += len(folders)
+        for name in names:
+            entries += 1
+            if entries > MOST_ENTRIES:
+                return
+            path = Path(place, name)
+            with suppress(OSError):  # it has just gone
+                if _is_taken(name) and stat.S_ISREG((about := path.lstat()).st_mode):
+                    yield about.st_size, path
+
+
+def _is_taken(name: str) -> bool:
+    """Whether a file or folder of this name is taken."""
+    if name.startswith(".") or name.endswith(".ipynb") or name in PASSED_OVER:
+        return False
+    return name.isprintable()  # a name that is no text has surrogates, which are not

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import takewhile
 from typing import Any
 from uuid import uuid4
@@ -89,14 +90,11 @@ class RestoreCells(NbGraderPreprocessor):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self._known: dict[tuple[str, str, str], Originals] = {}
+        self._known = cache(self.originals)
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         names = resources["nbgrader"]
-        key = (names["db_url"], names["assignment"], names["notebook"])
-        if key not in self._known:
-            self._known[key] = self.originals(*key)
-        originals = self._known[key]
+        originals = self._known(names["db_url"], names["assignment"], names["notebook"])
         remarks = restore(nb, originals)
         for remark in remarks:
             self.log.info(remark)
@@ -110,10 +108,11 @@ class RestoreCells(NbGraderPreprocessor):
         """The cells of a notebook as the gradebook keeps them."""
         with Gradebook(db_url) as gradebook:
             cells = original_cells(gradebook.find_notebook(notebook, assignment))
-        released = {name: NotebookNode(source=cell.source) for name, cell in cells.items()}
-        for cell in released.values():
-            remove_hidden_tests(cell, self)
-        return {name: Original(cell, released[name].source) for name, cell in cells.items()}
+        found = {}
+        for name, cell in cells.items():
+            remove_hidden_tests(released := NotebookNode(source=cell.source), self)
+            found[name] = Original(cell, released.source)
+        return found
 
 
 def restore(nb: NotebookNode, originals: Originals) -> list[str]:
@@ -128,9 +127,7 @@ def restore(nb: NotebookNode, originals: Originals) -> list[str]:
     remarks: list[str] = []
     in_order, moved = _that_count(nb.cells, list(originals))
     placed: dict[str, list[NotebookNode]] = {}  # a cell, after what goes along with it
-    gaps: dict[str | None, list[NotebookNode]] = {
-        None: []
-    }  # the student's cells after each that was in order
+    gaps: dict[str | None, list[NotebookNode]] = {None: []}  # the student's cells after each in order
     last, own = None, list[NotebookNode]()
     for index, cell in enumerate(nb.cells):
         name = in_order.get(index) or moved.get(index)

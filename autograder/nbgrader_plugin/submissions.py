@@ -64,19 +64,17 @@ class SubmissionExporter(NotebookExporter):
     ) -> tuple[Any, dict[str, Any]]:
         """Convert the notebook in a file to text, as nbconvert's method of this name does."""
         path = Path(filename)
-        notebook = read_or_explain(path, self.log, ours=patches.reads_its_own(self.parent))
+        own = patches.reads_its_own(self.parent)  # of which everything is kept
+        notebook = nbformat.read(path, as_version=4) if own else read_or_explain(path, self.log)
         resources = ResourcesDict() if resources is None else resources
         resources["metadata"] = {"name": path.stem, "path": str(path.parent)}
         return self.from_notebook_node(notebook, resources=resources, **kw)
 
 
-def read_or_explain(path: Path, log: logging.Logger, ours: bool = False) -> NotebookNode:
-    """The notebook at ``path``; in place of one that cannot be read, a page that says why.
-
-    It notes which version was read. ``ours``: grading itself wrote it, and everything in it is kept.
+def read_or_explain(path: Path, log: logging.Logger) -> NotebookNode:
+    """The notebook at ``path``, with a note which version was read; in place of one that cannot be read, a
+    page that says why.
     """
-    if ours:
-        return nbformat.read(path, as_version=4)
     version = version_of_files(path)  # before it is read: what comes in between is graded by the next run
     try:
         notebook = read_notebook(path)
@@ -205,11 +203,9 @@ def unfinished(folder: Path, notebooks: Iterable[str]) -> bool:
 
 def notes_of(path: Path) -> dict[str, Any]:
     """What grading noted about the notebook at ``path``; nothing where it cannot be read."""
-    try:
-        notes = json.loads(path.read_text(encoding="utf-8"))["metadata"].get("autograder")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
-    return notes if isinstance(notes, dict) else {}
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return dict(json.loads(path.read_text(encoding="utf-8"))["metadata"]["autograder"])
+    return {}
 
 
 @contextmanager

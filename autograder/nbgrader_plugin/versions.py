@@ -13,8 +13,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from ..roles import defined_names, nbgrader_data
-from .extra_files import extra_files
-from .reading import MOST_BYTES, NotPlain, read_plain
+from .reading import MOST_BYTES, NotPlain, extra_files, read_plain
 
 KEPT = ("grade", "solution", "task", "locked")  # a cell with one of these is in the gradebook
 

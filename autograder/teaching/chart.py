@@ -23,7 +23,7 @@ BESIDE: dict[str, Any] = {"textcoords": "offset points", "va": "center", "weight
 def draw(timings: Sequence[Timing], guess: float | None) -> Figure:
     """Draw how many times faster than the baseline each other variant was, on a logarithmic axis."""
     bars = [(timing, name, ratio) for timing in timings for name, ratio in timing.ratios.items()]
-    figure, axes = _empty(1.3 + 0.42 * len(bars) + (0.25 if guess else 0))
+    figure, axes = empty(1.3 + 0.42 * len(bars) + (0.25 if guess else 0))
     reach, legend = [1.0], "black line: 95 % interval"
     for y, (timing, _, ratio) in enumerate(bars):
         colour = {"here": HERE, "recorded": RECORDED}[timing.origin]
@@ -37,9 +37,7 @@ def draw(timings: Sequence[Timing], guess: float | None) -> Figure:
             legend = "black line: 95 % interval; green bar: limit of the machine"
         axes.annotate(times(ratio.median), (max(ratio.high, 1), y), (6, 0), color=INK, zorder=6, **BESIDE)
     if guess:
-        axes.axvline(guess, color=GUESS, lw=2, ls=(0, (4, 2)), zorder=4)
-        axes.plot([guess], [-0.75], marker="v", ms=9, color=GUESS, clip_on=False, zorder=5)
-        axes.annotate(f"your guess {times(guess)}", (guess, -0.75), (8, 0), color="#9C3F74", **BESIDE)
+        mark_guess(axes, guess, -0.75)
         reach.append(guess)
     axes.axvline(1, color=INK, lw=1, zorder=4)
     axes.set(xscale="log", xlim=(min(reach) / 1.4, max(max(reach) * 2.2, 2)))
@@ -47,13 +45,13 @@ def draw(timings: Sequence[Timing], guess: float | None) -> Figure:
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(reach) / min(reach) < 200 else (1,)))
     baseline = next(iter(timings[0].seconds))
     rows = [f"{name}\n{_short(timing)}" for timing, name, _ in bars]
-    _finish(axes, rows, f"times faster than “{baseline}” (logarithmic)\n{legend}")
+    finish(axes, rows, f"times faster than “{baseline}” (logarithmic)\n{legend}")
     return figure
 
 
 def draw_scores(found: Mapping[str, Sequence[Evidence]]) -> Figure:
     """Draw the ratios of each claim's comparisons, a row a claim and a colour a device."""
-    figure, axes = _empty(1.4 + 0.24 * len(found))
+    figure, axes = empty(1.4 + 0.24 * len(found))
     points: dict[str | None, list[tuple[float, int]]] = {}
     for y, row in enumerate(found.values()):
         ratios = [one.ratio.median for one in row if one.ratio]
@@ -68,17 +66,25 @@ def draw_scores(found: Mapping[str, Sequence[Evidence]]) -> Figure:
         axes.scatter(xs, ys, s=34, edgecolor=INK, linewidth=0.6, label=label, zorder=3, **style)
     axes.axvline(1, color=INK, lw=1.2)
     axes.set(xscale="log", ylim=(len(found) - 0.4, -0.6))
-    _finish(axes, found, "times faster with the advice (logarithmic); left of the line: slower")
+    finish(axes, found, "times faster with the advice (logarithmic); left of the line: slower")
     figure.legend(loc="outside upper left", ncols=2, fontsize=8, frameon=False)
     return figure
 
 
-def _empty(height: float) -> tuple[Figure, Axes]:
+def mark_guess(axes: Axes, guess: float, y: float) -> None:
+    """Draw the reader's guess, with its name at a height above the rows."""
+    axes.axvline(guess, color=GUESS, lw=2, ls=(0, (4, 2)), zorder=4)
+    axes.plot([guess], [y], marker="v", ms=9, color=GUESS, clip_on=False, zorder=5)
+    axes.annotate(f"your guess {times(guess)}", (guess, y), (8, 0), color="#9C3F74", zorder=6, **BESIDE)
+
+
+def empty(height: float) -> tuple[Figure, Axes]:
+    """A figure of this height in inches, with one pair of axes."""
     figure = Figure(figsize=(7.5, height), dpi=110, layout="constrained")
     return figure, figure.add_subplot()
 
 
-def _finish(axes: Axes, rows: Collection[str], title: str) -> None:
+def finish(axes: Axes, rows: Collection[str], title: str) -> None:
     """Name the rows and the axis of ratios, and take away what says nothing."""
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8.5)
     axes.xaxis.set_major_formatter(lambda value, _: times(value))

@@ -6,8 +6,7 @@ They stand in ``claims.toml``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -75,38 +74,27 @@ def read(path: Path) -> tuple[dict[str, Source], dict[str, Claim]]:
         raise ScoreError(f"{path.name}: {error}") from None
     if set(content) != {"sources", "claims"}:
         raise ScoreError(f"{path.name}: it has {', '.join(content)}, and not sources and claims.")
-    sources = {name: _made(Source, name, given, path) for name, given in content["sources"].items()}
-    claims = {name: _made(Claim, name, given, path) for name, given in content["claims"].items()}
+    sources = {name: made(Source, name, given, path) for name, given in content["sources"].items()}
+    claims = {name: made(Claim, name, given, path) for name, given in content["claims"].items()}
     for name in claims:
         if name[0] not in sources:
             raise ScoreError(f"{path.name}, {name}: there is no source {name[0]!r}.")
     return sources, claims
 
 
-def _made(kind: type[Made], name: str, given: dict[str, Any], path: Path) -> Made:
+def made(kind: type[Made], name: str, given: dict[str, Any], path: Path) -> Made:
     """A source or a claim, of what its table in the file says."""
-    known = {key: list(_options(of)) for key, of in get_type_hints(kind).items()}
-    for key, value in given.items():
-        if key not in known:
-            raise ScoreError(f"{path.name}, {name}: there is no {key!r}, only {', '.join(known)}.")
-        if not (value in known[key] or type(value) in known[key]):
-            may_be = ", ".join(one.__name__ if isinstance(one, type) else repr(one) for one in known[key])
+    try:
+        made = kind(**given)
+    except TypeError as error:  # a key too many, or one too few
+        raise ScoreError(f"{path.name}, {name}: {error}") from None
+    for key, of in get_type_hints(kind).items():
+        value = getattr(made, key)
+        words = [word for one in (of, *get_args(of)) if get_origin(one) is Literal for word in get_args(one)]
+        if not (value in (*words, None) if words else isinstance(value, of)):
+            may_be = ", ".join(map(repr, words)) or getattr(of, "__name__", of)
             raise ScoreError(f"{path.name}, {name}: {key} is {value!r}; it may be {may_be}.")
-    for field in fields(kind):  # type: ignore[arg-type]
-        if field.default is MISSING and field.name not in given:
-            raise ScoreError(f"{path.name}, {name}: it does not say {field.name!r}.")
-    return kind(**given)
-
-
-def _options(kind: Any) -> Iterator[object]:
-    """The values, or the types of values, that a field of this type may have in the file."""
-    if get_origin(kind) is Literal:
-        yield from get_args(kind)
-    elif kinds := get_args(kind):
-        for one in kinds:
-            yield from _options(one)
-    elif kind is not type(None):
-        yield kind
+    return made
 
 
 SOURCES, CLAIMS = read(Path(__file__).with_name("claims.toml"))

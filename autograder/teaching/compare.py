@@ -60,16 +60,20 @@ def compare(
     with the least time that the device could take (see ``measuring.limits``). Raises ValueError or TypeError
     for arguments that make no comparison.
     """
-    _refuse_nonsense(variants, inputs)
+    if len(variants) < 2:
+        raise ValueError("compare needs two callables or more: the baseline first, the advised one last.")
+    for name, function in variants.items():
+        if not callable(function):
+            raise TypeError(f"{name!r} must be a function to call, not {type(function).__name__}.")
+    if not callable(inputs):
+        raise TypeError("inputs must be a function (generator, device) -> arguments.")
     # It refuses what can decide nothing.
     asked = Evidence(claim, title, "timing", None, when, unless) if claim else None
     samples: dict[str, Samples] = {}
     timings: list[Timing] = []
     remarks: list[str] = []
     lacks: list[str] = []
-    for device in devices():
-        if only not in (None, device):
-            continue
+    for device in (device for device in devices() if only in (None, device)):
         try:
             if differ is None:
                 _require_equal_results(title, variants, inputs, device)
@@ -82,10 +86,8 @@ def compare(
                 raise
             lacks.append(f"Not measured on Apple's GPU: {lack}.")
             continue
-        least = None
-        if bytes or flops:
-            num_threads = threads or torch.get_num_threads()
-            least = limit(bytes, flops, device=device, num_threads=num_threads)
+        used = threads or torch.get_num_threads()
+        least = limit(bytes, flops, device=device, num_threads=used) if bytes or flops else None
         taken = {name: samples[device].seconds(name) for name in variants}
         timings.append(Timing("here", device_name(device), taken, least))
         if asked and decides(asked.claim, device, rocm=is_rocm()):
@@ -124,16 +126,6 @@ class Comparison:
 
     def _ipython_display_(self) -> None:
         """Nothing more: ``compare`` has shown it already."""
-
-
-def _refuse_nonsense(variants: Mapping[str, Callable], inputs: Callable) -> None:
-    if len(variants) < 2:
-        raise ValueError("compare needs two callables or more: the baseline first, the advised one last.")
-    for name, function in variants.items():
-        if not callable(function):
-            raise TypeError(f"{name!r} must be a function to call, not {type(function).__name__}.")
-    if not callable(inputs):
-        raise TypeError("inputs must be a function (generator, device) -> arguments.")
 
 
 def _require_equal_results(

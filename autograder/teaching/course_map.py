@@ -91,13 +91,9 @@ def _summary(chapters: Sequence[Chapter], counts: Sequence[int]) -> str:
     unfinished = (one for one, count in zip(chapters, counts, strict=True) if count < len(one.tests))
     first = next(unfinished, None)
     ahead = f"Next: [exercises {first.title}]({first.exercises})." if first else "That is all of them."
+    path, home = store.path_of(progress.NAME), Path.home()
+    there = f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else path
     return (
         f"**{sum(counts)} of {total} exercises passed.** {ahead}\n\n"
-        f"This is kept in `{_short(store.path_of(progress.NAME))}` on this machine, and sent nowhere. "
-        "Delete the file to start again."
+        f"This is kept in `{there}` on this machine, and sent nowhere. Delete the file to start again."
     )
-
-
-def _short(path: Path) -> str:
-    home = Path.home()
-    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)

@@ -87,15 +87,10 @@ class Evidence:
         return CLAIMS[self.claim].cost and self.ratio is not None
 
     @property
-    def code(self) -> Code:
-        """What became of the article's code, for the kind "code"."""
-        return Code.WRONG if not self.holds else Code.OUTDATED if self.outdated else Code.RUNS
-
-    @property
     def word(self) -> str:
         """What it says of the claim, or of the article's code."""
         if self.kind == "code":
-            return self.code
+            return Code.WRONG if not self.holds else Code.OUTDATED if self.outdated else Code.RUNS
         if self.holds is None:
             return Advice.UNKNOWN
         if self.is_price:
@@ -142,16 +137,17 @@ def judge(claim: str, found: Iterable[Evidence]) -> Score:
     """The verdicts on a claim, for each kind of device. Raises ScoreError where its cells contradict each
     other, but not on a GPU: the record of one that no author has may come in any day.
 
-    Documentation decides nothing about speed or memory. Where nothing was measured, it gives the rule.
+    Documentation decides nothing about speed or memory. Where nothing was measured, it gives the rule. This
+    machine's own figures decide nothing.
     """
-    mine = [one for one in found if one.claim == claim]
+    mine = [one for one in found if one.claim == claim and not one.here]
     code = [one for one in mine if one.kind == "code"]
     said = [one for one in mine if one.kind == "documentation" and CLAIMS[claim].measurable]
     advice = [one for one in mine if one.holds is not None and one not in code + said]
     word, rule = _on_each_kind(claim, advice)
     if said and not advice:
         rule = f"When {CLAIMS[claim].use}: so the documentation; there is no figure yet."
-    worst = max((one.code for one in code), key=list(Code).index, default=None)
+    worst = max((Code(one.word) for one in code), key=list(Code).index, default=None)
     return Score(word, rule, worst, tuple(dict.fromkeys(one.kind for one in advice)))
 
 
@@ -191,10 +187,8 @@ def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
     if not conditions:
         first = plain[0]
         if other := next((one for one in plain if one.holds != first.holds), None):
-            raise ScoreError(
-                f"{claim}: {first.what!r} and {other.what!r} say opposite things. Name the condition that "
-                "parts them."
-            )
+            both = f"{first.what!r} and {other.what!r}"
+            raise ScoreError(f"{claim}: {both} say opposite things. Name the condition that parts them.")
         figures = _figures(prices or plain)
         no = Advice.DOES_NOT_PAY if CLAIMS[claim].measurable else Advice.WRONG
         return Advice.HOLDS if first.holds else no, f"When {use}{figures and f': {figures}'}."
@@ -202,12 +196,11 @@ def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
     for condition in conditions:
         on = [one for one in found if one.when == condition]
         off = [one for one in found if one.unless == condition]
+        where = f"{claim}: the condition {condition!r}"
         if not (on and off):
-            raise ScoreError(f"{claim}: the condition {condition!r} has cells on one side only.")
-        if not (all(one.holds for one in on) and not any(one.holds for one in off)):
-            raise ScoreError(
-                f"{claim}: the condition {condition!r} does not part cells that hold from those that do not."
-            )
+            raise ScoreError(f"{where} has cells on one side only.")
+        if not all(one.holds for one in on) or any(one.holds for one in off):
+            raise ScoreError(f"{where} does not part cells that hold from those that do not.")
         rules.append(f"When {condition}: {_figures(on) or 'it holds'}; otherwise {span(off) or 'not'}.")
     if not all(one.holds for one in plain):
         raise ScoreError(f"{claim}: a cell without a condition does not hold: {plain[0].what!r}.")

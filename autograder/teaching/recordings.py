@@ -78,18 +78,15 @@ def add_recording(
     }
     with alone():
         kept = json.loads(path.read_text(encoding="utf-8"))["timings"] if path.exists() else {}
-        write_whole(path, _compact({"device": provenance(device), "timings": {**kept, title: taken}}))
+        text = json.dumps({"device": provenance(device), "timings": {**kept, title: taken}}, indent=1)
+        # A list of samples on one line, so that a changed figure is a changed line.
+        text = re.sub(r"\[[^][{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
+        write_whole(path, f"{text}\n")
     return path
 
 
 def _short(seconds: float) -> float:
     return float(f"{seconds:.4g}")
-
-
-def _compact(content: dict) -> str:
-    """JSON with a list of samples on one line, so that a changed figure is a changed line."""
-    text = json.dumps(content, indent=1)
-    return re.sub(r"\[[^][{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text) + "\n"
 
 
 def recordings(directory: Path | None = None) -> dict[str, list[Timing]]:

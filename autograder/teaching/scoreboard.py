@@ -18,10 +18,16 @@ from ..measuring.units import times
 from ..show import in_notebook, picture, show_markdown, table_markdown
 from . import recordings
 from .claims import CLAIMS, SOURCES, ScoreError
-from .evidence import MIME, Advice, Code, Evidence, Score, decides, holds, judge, span
+from .evidence import MIME, Advice, Code, Evidence, decides, holds, judge, span
+from .published import collection, decide, in_words, published_on
 from .scripts import Cell, comparisons
 
 COURSE = Path(__file__).resolve().parents[2] / "course"
+MAKERS = {"articles": "article", "documentation": "documentation"}
+# Claims by who makes them.
+MADE_BY = {
+    makers: [claim for claim in CLAIMS if SOURCES[claim[0]].kind == kind] for makers, kind in MAKERS.items()
+}
 BEGIN, END = "<!-- claims: built by make notebooks -->", "<!-- end of claims -->"
 
 
@@ -79,11 +85,6 @@ def _told(notebook: Path) -> Iterator[Evidence]:
                 yield Evidence.from_dict(told | {"chapter": notebook.stem})
 
 
-def verdict_of(claim: str, found: Sequence[Evidence]) -> Score:
-    """The verdicts on a claim, from what was recorded. Raises ScoreError where its cells disagree."""
-    return judge(claim, [one for one in found if not one.here])
-
-
 def scoreboard(part: str | None = None) -> None:
     """Show the score of all claims with a chart; or of one part ("A" to "F") with every finding."""
     found = findings(here=recordings.kept_here())
@@ -104,18 +105,20 @@ def scoreboard(part: str | None = None) -> None:
     for claim in claims:
         sentences = [f"- {_sentence(one)}" for one in found if one.claim == claim]
         lines += [f"**{claim}** {CLAIMS[claim].says}", "", *sentences, ""]
-    show_markdown("\n".join([*lines, "</details>"]))
+    lines += ["</details>", "", "<details><summary>Every published figure</summary>", ""]
+    lines += [in_words(name) for name, one in collection()[1].items() if set(one.claim.split()) & set(claims)]
+    show_markdown("\n".join([*lines, "", "</details>"]))
 
 
 def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
-    """Claims of one kind of source: what it says, both verdicts with the rule, and what this machine found
-    where it has run the chapters, as a Markdown table.
+    """Claims of one kind of source: what it says, both verdicts with the rule, what this machine found where
+    it has run the chapters, and what others published, as a Markdown table.
     """
     header, rows = ["claim", f"what the {SOURCES[claims[0][0]].kind} says", "what we found"], []
     for claim in claims:
         says, words, link = CLAIMS[claim].says, CLAIMS[claim].words, CLAIMS[claim].link
         quoted = "" if not words else f" [“{words}”]({link})" if link else f" “{words}”"
-        verdict = verdict_of(claim, found)
+        verdict = judge(claim, found)
         told = f"**{verdict.word}** {verdict.rule}".rstrip()
         if verdict.code:
             runs = "" if verdict.code is Code.RUNS else "is "
@@ -125,7 +128,16 @@ def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
         header.append("this machine")
         for row in rows:
             row.append(span(one for one in found if one.claim == row[0] and one.here))
+    if any(map(published_on, claims)):
+        header.append("what others published")
+        for row in rows:
+            row.append(_as_published(row[0]))
     return table_markdown(header, rows)
+
+
+def _as_published(claim: str) -> str:
+    """The word on a claim by what is published, with the figures behind it; nothing where nothing is."""
+    return "**{}** {}".format(*decide(claim)) if published_on(claim) else ""
 
 
 def _links(claim: str, found: Sequence[Evidence], folder: str) -> str:
@@ -159,23 +171,14 @@ def _timed(found: Sequence[Evidence]) -> dict[str, list[Evidence]]:
 
 def summary(found: Sequence[Evidence]) -> str:
     """How many claims have which verdict, and what the verdicts rest on."""
-    verdicts = {claim: verdict_of(claim, found) for claim in CLAIMS}
+    verdicts = {claim: judge(claim, found) for claim in CLAIMS}
     kinds = _counted(kind for verdict in verdicts.values() for kind in verdict.rests_on)
     lacking = not any(one.on == "cuda" and not one.here for one in found)
     said = ["No GPU was measured yet, so what is about GPUs is not decided."] if lacking else []
-    for makers, claims in _by_kind().items():
+    for makers, claims in MADE_BY.items():
         words = _counted(verdicts[claim].word for claim in claims)
         said.append(f"{len(claims)} claims of the {makers}: {words}.")
     return " ".join([*said, f"They rest on {kinds} (some on more than one)."])
-
-
-def _by_kind() -> dict[str, list[str]]:
-    """Claims by who makes them: "articles" and "documentation"."""
-    kinds = {"articles": "article", "documentation": "documentation"}
-    return {
-        makers: [claim for claim in CLAIMS if SOURCES[claim[0]].kind == kind]
-        for makers, kind in kinds.items()
-    }
 
 
 def _counted(words: Iterable[str]) -> str:
@@ -191,19 +194,16 @@ def with_scores(readme: str, found: Sequence[Evidence]) -> str:
     if not (mark and end):
         raise ScoreError(f"the README lacks {BEGIN!r} or {END!r}.")
     parts = [summary(found), "The figures are on [their page](course/claims.ipynb).", ""]
-    for makers, claims in _by_kind().items():
+    for makers, claims in MADE_BY.items():
         parts += [f"### From the {makers}", ""]
         groups: dict[Advice, list[tuple[str, ...]]] = {word: [] for word in Advice}
         for claim in claims:
-            verdict = verdict_of(claim, found)
+            verdict = judge(claim, found)
             code = f" Its code: {verdict.code}." if verdict.code not in (None, Code.RUNS) else ""
-            row = (
-                claim,
-                CLAIMS[claim].says,
-                f"{verdict.rule}{code}".strip(),
-                _links(claim, found, "course/"),
-            )
-            groups[verdict.word].append(row)
+            if verdict.word is Advice.NEEDS_A_GPU and published_on(claim):
+                code += f" Published by others: {_as_published(claim)}"
+            rule, links = f"{verdict.rule}{code}".strip(), _links(claim, found, "course/")
+            groups[verdict.word].append((claim, CLAIMS[claim].says, rule, links))
         for word, rows in groups.items():
             if rows:
                 parts += [f"**{word[0].upper()}{word[1:]}** ({len(rows)})", ""]

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ..roles import calls_of
+
+WORDS = ("claim", "when", "unless", "only")
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -36,21 +40,15 @@ class Cell:
 
 def comparisons(course: Path) -> list[Cell]:
     """All comparisons of the chapters in a folder, in reading order."""
-    return [cell for script in sorted(course.glob("*.py")) for cell in _comparisons_of(script)]
-
-
-def _comparisons_of(script: Path) -> list[Cell]:
-    nodes = list(ast.walk(ast.parse(script.read_text(encoding="utf-8"))))
-    within = {inner for node in nodes if isinstance(node, (ast.If, ast.For)) for inner in ast.walk(node)}
     found = []
-    for node in nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "compare":
-            named = {word.arg: word.value for word in node.keywords}
-            words = {
-                name: _text(named[name]) for name in ("claim", "when", "unless", "only") if name in named
-            }
-            found.append(Cell(script.stem, node.lineno, node in within, _text(node.args[0]), **words))
-    return sorted(found, key=lambda cell: cell.line)
+    for script in course.glob("*.py"):
+        code = ast.parse(script.read_text(encoding="utf-8"))
+        branches = [node for node in ast.walk(code) if isinstance(node, (ast.If, ast.For))]
+        within = {call for branch in branches for call in calls_of(branch, "compare")}
+        for call in calls_of(code, "compare"):
+            words = {word.arg: _text(word.value) for word in call.keywords if word.arg in WORDS}
+            found.append(Cell(script.stem, call.lineno, call in within, _text(call.args[0]), **words))
+    return sorted(found, key=lambda cell: (cell.chapter, cell.line))
 
 
 def _text(node: ast.expr) -> str:

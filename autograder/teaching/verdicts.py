@@ -105,8 +105,5 @@ def verdicts(*claims: str) -> None:
 
 
 def _with_side(found: Evidence) -> str:
-    return (
-        f"{found.word} unless {found.unless}"
-        if found.unless
-        else f"{found.word} {found.side_in_words}".rstrip()
-    )
+    side = f"unless {found.unless}" if found.unless else found.side_in_words
+    return f"{found.word} {side}".rstrip()

@@ -33,7 +33,7 @@ def name_of(node: Node) -> str:
 
 
 def kept_by(node: Node) -> dict[str, torch.Tensor]:
-    """The tensors that a node keeps for the way back, by the name of what they are to its operation."""
+    """The tensors that a node keeps for the backward pass, by the name of what they are to its operation."""
     fields = {field: getattr(node, field) for field in dir(node) if field.startswith("_saved_")}
     return {
         field.removeprefix("_saved_"): value

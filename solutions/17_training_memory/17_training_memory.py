@@ -166,8 +166,8 @@ check(
 # - returns: the last `x`, `(N, D)`. It has the right gradients with respect to `x` and `biases`: where these require
 #   one, they get it. Nobody asks for gradients of these gradients.
 # - In the test (24 biases, 63 × 500 numbers), at most 650 kB of new memory at once for all points, from the call until its
-#   result is there. So what is kept for the way back counts; what the way back itself takes is not weighed. The given
-#   version has 3.2 MB; a table of `float32` has 126 kB.
+#   result is there. So what is kept for the backward pass counts; what the backward pass itself takes is not weighed.
+#   The given version has 3.2 MB; a table of `float32` has 126 kB.
 
 
 # %% id="biased_relus_given" role="given"
@@ -315,8 +315,9 @@ def nothing_to_clip(generator, device):
 # <details><summary>Hint 2</summary>Then the factor is known, and the gradients are gone. How did the chapter bring back
 # what it had thrown away?</details>
 # <details><summary>Hint 3</summary>So there are two ways back for each batch. What is done with a gradient differs, and
-# the chapter's hook can do either. (It runs under <code>no_grad</code>.) For the second way back, go forward once more, or
-# keep the graph. Or go back by hand, once: of which two small tables is a weight's gradient the product?</details>
+# the chapter's hook can do either. (It runs under <code>no_grad</code>.) For the second backward pass, go forward once
+# more, or keep the graph. Or go back by hand, once: of which two small tables is a weight's gradient the
+# product?</details>
 # <details><summary>Hint 4</summary>You need new weights, because those that you get must stay as they are. After that, all
 # steps may write over the new ones.</details>
 
@@ -399,8 +400,8 @@ check(
 # - The model gets plain data of the shape `(rows, sizes[0])`. Layer *k* is `F.linear` with a weight and a bias that
 #   require gradients, from `sizes[k]` to `sizes[k + 1]`, followed by the function with the name `functions[k]` (`"none"`:
 #   by nothing). All have the given type.
-# - returns: an integer, the bytes that autograd keeps for the way back, once the last layer's result is there. Memory that
-#   is kept twice counts once. The data, the weights and the biases do not count: they were there before.
+# - returns: an integer, the bytes that autograd keeps for the backward pass, once the last layer's result is there.
+#   Memory that is kept twice counts once. The data, the weights and the biases do not count: they were there before.
 
 
 # %% id="kept_bytes_given" role="given"
@@ -501,7 +502,7 @@ check(kept_bytes, like=kept_bytes_slow, on=[other_models, other_models, one_laye
 race(kept_bytes, against=kept_bytes_slow, on=large_models, at_least={"cpu": 3}, points=3)
 
 # %% [markdown]
-# ## 5. A long way back
+# ## 5. A long backward pass
 #
 # *Hard, 20 minutes.* A state follows a path of 300 small steps (a differential equation, solved by its simplest method),
 # and the gradient goes back through all of them. The given version keeps two tables for each step. Write

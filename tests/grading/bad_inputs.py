@@ -114,7 +114,13 @@ WRONG: dict[str, Content] = {
     "nested": lambda release: b"[" * DEEP + b"]" * DEEP,
     "parts": lambda release: b"[" + b"[]," * 5_000_000 + b"[]]",
     "number": lambda release: b"9" * 5000,
+    "list": lambda release: b"[1, 2, 3]",
     "null": lambda release: b"null",
+    "empty": lambda release: b"",
+    "cut_off": lambda release: text(release)[:2000],
+    "conflict": lambda release: text(release).replace(b'"cells"', b'<<<<<<< HEAD\n"cells"', 1),
+    "web_page": lambda release: b"<!DOCTYPE html>\n<html><body>Sign in</body></html>",
+    "binary": lambda release: bytes(range(256)),
     "lines": lambda release: b"\n" * 20_000_000 + b"x",
     "utf_16": lambda release: text(release).decode().encode("utf-16"),
     "not_utf_8": lambda release: text(release)[:500] + b"\xff\xc0\xed\xa0\x80" + text(release)[500:],
@@ -160,6 +166,8 @@ def submission_is_a_link(path: Path, right: bytes) -> None:
 
 ROOT = os.geteuid() == 0  # nobody else can make a device, and to root nothing is forbidden
 IN_PLACE: dict[str, Place] = {
+    "missing": lambda path, right: None,
+    "renamed": lambda path, right: path.with_name("my copy.ipynb").write_bytes(right) and None,
     "folder_in_place": folder_in_place,
     "pipe_in_place": lambda path, right: os.mkfifo(path),
     "link_to_the_gradebook": lambda path, right: path.symlink_to(gradebook(path)),

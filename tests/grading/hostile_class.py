@@ -52,6 +52,7 @@ import os
 c.RunEveryCell.timeout = int(os.environ.get("CELL_SECONDS", {TIME_LIMIT}))
 c.RunEveryCell.notebook_timeout = 8 * c.RunEveryCell.timeout"""
 DYING_SECONDS = 10
+NEAR = 0.05  # points
 PR_SET_CHILD_SUBREAPER = 36  # of prctl, see its manual page
 NO_PYTHON = re.compile(r"(?m)^# IPython: ")
 HONEST = ("aa_honest", "zz_honest")  # the first and the last of every class
@@ -63,25 +64,20 @@ class Adversary:
 
     name: str
     parts: list[KnownAnswer]
-    said: dict[str, float]
-    below: dict[str, float]
+    said: dict[str, tuple[str, float]]  # test cell -> "=" or "<", and points
     suspicious: bool | None
     endless: bool
 
-    def points(self, most: dict[str, float]) -> dict[str, float]:
-        """The points that each test cell must give; ``most`` has the full points."""
-        answered = {part.exercise for part in self.parts}
-        exercises = {"total", "shift", "Batches"}
-        return {
-            test: self.said.get(test, points if exercise_of(test, exercises) in answered else 0)
-            for test, points in most.items()
-        }
-
-    def allows(self, test: str, wanted: float, got: float | None, near: float) -> bool:
-        """Whether these are the points that a test cell must give."""
-        if got is None:
-            return False
-        return got < self.below[test] if test in self.below else abs(got - wanted) <= near
+    def wrong(self, got: dict[str, float | None], most: dict[str, float]) -> dict[str, str]:
+        """The test cells that gave other points than they must; ``most`` has the full points."""
+        answered, found = {part.exercise for part in self.parts}, {}
+        for test, points in most.items():
+            its_own = points if exercise_of(test, {"total", "shift", "Batches"}) in answered else 0.0
+            sign, wanted = self.said.get(test, ("=", its_own))
+            given = got.get(test)
+            if given is None or not (given < wanted if sign == "<" else abs(given - wanted) <= NEAR):
+                found[test] = f"{given} instead of {sign} {wanted}"
+        return found
 
     def hand_in(self, course: ScratchCourse, assignment: str, release: NotebookNode, student: str) -> None:
         """Put the submission where nbgrader collects it."""
@@ -119,14 +115,12 @@ def read(path: Path) -> Adversary:
     said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     if not (line := re.search(r"(?m)^# points:(.*)$", said)):
         raise ValueError(f"{path}: the docstring needs a line '# points: …'.")
-    points = {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", line[1])}
-    below = {name: float(value) for name, value in re.findall(r"(\w+)<([\d.]+)", line[1])}
+    points = {name: (sign, float(value)) for name, sign, value in re.findall(r"(\w+)([=<])([\d.]+)", line[1])}
     suspicious = re.search(r"(?m)^# suspicious: (yes|no)$", said)
     return Adversary(
         path.stem,
         [replace(part, code=NO_PYTHON.sub("", part.code or "")) for part in read_answers(path)],
         points,
-        below,
         suspicious and suspicious[1] == "yes",
         re.search(r"(?m)^# endless$", said) is not None,
     )

@@ -44,37 +44,14 @@ def delete(notebook: NotebookNode, *grade_ids: str) -> None:
 
 def submissions(release: NotebookNode) -> dict[str, Content]:
     """What each student of the class hands in."""
-    text = nbformat.writes(answered(release))
     return {
         "right": answered(release),
         "unattempted": release,
-        "noisy": noisy(release),
         "loops": loops(release),
-        "crashes": crashes(release),
-        "quits": quits(release),
         "mistakes": mistakes(release),
-        "tampered": tampered(release),
-        "spoiled": spoiled(release),
         "curious": curious(release),
-        "cut_off": text[: len(text) // 2].encode(),
-        "empty": b"",
-        "web_page": b"<!DOCTYPE html>\n<html><body>Sign in</body></html>",
-        "conflict": text.replace('"cells"', '<<<<<<< HEAD\n"cells"', 1).encode(),
-        "list": b"[1, 2, 3]",
-        "binary": bytes(range(256)),
-        "missing": None,
-        "renamed": None,
+        "cut_off": json.dumps(answered(release))[:2000].encode(),
     }
-
-
-def noisy(release: NotebookNode) -> NotebookNode:
-    """Right answers that write to stderr in every way there is."""
-    return answered(
-        release,
-        double="import warnings\ndef double(x):\n    warnings.warn('a warning of mine')\n    return 2 * x",
-        square="import sys\ndef square(x):\n    print('a line of mine', file=sys.stderr)\n    return x * x",
-        negate="import os\ndef negate(x):\n    os.write(2, b'a line from C\\n')\n    return -x",
-    )
 
 
 def loops(release: NotebookNode) -> NotebookNode:
@@ -84,55 +61,11 @@ def loops(release: NotebookNode) -> NotebookNode:
     return answered(release, double="def double(x):\n    while True:\n        pass", square=stubborn)
 
 
-def crashes(release: NotebookNode) -> NotebookNode:
-    """Answers that end the process they run in, and a name that the fresh process must know again."""
-    notebook = answered(
-        release,
-        double="import os\ndef double(x):\n    os._exit(3)",
-        square="import ctypes\ndef square(x):\n    return ctypes.string_at(0)",
-        negate="def negate(x):\n    return minus * x",
-    )
-    notebook.cells.insert(2, new_code_cell("minus = -1"))
-    return notebook
-
-
-def quits(release: NotebookNode) -> NotebookNode:
-    """A cell outside the exercises that ends the process."""
-    notebook = answered(release)
-    notebook.cells.insert(notebook.cells.index(find(notebook, "double_check")), new_code_cell("exit()"))
-    return notebook
-
-
 def mistakes(release: NotebookNode) -> NotebookNode:
     """A syntax error, a renamed function, and no function at all."""
     wrong = {"double": "def double(x)\n    return 2 * x", "square": "def my_square(x):\n    return x * x"}
     notebook = answered(release, **wrong)
     delete(notebook, "negate")
-    return notebook
-
-
-def tampered(release: NotebookNode) -> NotebookNode:
-    """Right answers; test cells deleted with their neighbours, changed, renamed and copied."""
-    notebook = answered(release)
-    delete(notebook, "setup", "double_check", "double_hidden", "odd_silent", "odd_text", "odd_over")
-    find(notebook, "square_check").source = "1.0"
-    find(notebook, "square_hidden").metadata.nbgrader["grade_id"] = "mine"
-    notebook.cells.append(deepcopy(find(notebook, "negate")))
-    notebook.cells.append(deepcopy(find(notebook, "negate_check")))
-    find(notebook, "negate_hidden").metadata.nbgrader["points"] = 100
-    return notebook
-
-
-def spoiled(release: NotebookNode) -> NotebookNode:
-    """Right answers in a notebook with nonsense in places that nbgrader trusts."""
-    notebook = answered(release, double=RIGHT["double"] + "\n# \ud800 is no character")
-    find(notebook, "double").metadata.nbgrader["schema_version"] = 99
-    find(notebook, "square").metadata.nbgrader = {"grade_id": "square"}
-    find(notebook, "square_check").cell_type = "markdown"
-    find(notebook, "negate_check").outputs = [{"output_type": "nonsense"}]
-    find(notebook, "odd_text").metadata.nbgrader = "nonsense"
-    find(notebook, "negate_hidden").metadata["tags"] = ["skip-execution"]
-    notebook.metadata = {"kernelspec": {"name": "no-such-kernel", "display_name": "?"}, "widgets": 3}
     return notebook
 
 

@@ -21,7 +21,6 @@ from autograder.__main__ import main
 ROOT = Path(__file__).resolve().parents[2]
 ADVERSARIES = catalogue()
 CANARIES = ("exhausts_processes", "innocent_files", "page_scripts")
-NEAR = 0.05
 PAGES = [name for name in ADVERSARIES if name.startswith(("page_", "innocent_page"))]
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
@@ -87,19 +86,14 @@ def cards(aftermath: Aftermath, student: str) -> str:
 
 
 @each_class
-def test_the_command_succeeds(aftermath: Aftermath) -> None:
-    assert aftermath.failure is None
+def test_the_command_succeeds_and_leaves_nothing_behind(aftermath: Aftermath) -> None:
+    """No process that lives on, and no file that was changed."""
+    assert (aftermath.failure, aftermath.processes, aftermath.changed) == (None, [], [])
 
 
 @each
 def test_points(name: str, aftermath: Aftermath) -> None:
-    adversary = ADVERSARIES[name]
-    got = aftermath.graded.points[name]
-    wrong = {
-        test: (got.get(test), f"instead of {wanted}")
-        for test, wanted in adversary.points(aftermath.most).items()
-        if not adversary.allows(test, wanted, got.get(test), NEAR)
-    }
+    wrong = ADVERSARIES[name].wrong(aftermath.graded.points[name], aftermath.most)
     assert not wrong, cards(aftermath, name)
 
 
@@ -132,31 +126,16 @@ def test_the_honest_beside_them_get_everything(student: str, aftermath: Aftermat
     assert aftermath.graded.points[student] == aftermath.most, cards(aftermath, student)
 
 
-@each_class
-def test_no_process_lives_on(aftermath: Aftermath) -> None:
-    assert aftermath.processes == []
-
-
-@each_class
-def test_no_file_was_changed(aftermath: Aftermath) -> None:
-    assert aftermath.changed == []
-
-
 @each
-def test_no_secret_is_shown(name: str, aftermath: Aftermath) -> None:
-    graded = aftermath.graded
-    folder = graded.course.folder / "feedback" / name
-    shown = "".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
+def test_no_secret_is_shown_and_no_more_than_a_page_can_hold(name: str, aftermath: Aftermath) -> None:
     # The autograded notebooks keep the hidden tests, for the instructor.
-    shown += "".join(str(cell.get("outputs", "")) for cell in graded.autograded(name).cells)
-    assert [kind for kind, token in aftermath.secrets.items() if token in shown] == []
-
-
-@each
-def test_no_cell_shows_more_than_a_page_can_hold(name: str, aftermath: Aftermath) -> None:
     outputs = [cell.get("outputs", []) for cell in aftermath.graded.autograded(name).cells]
     assert max(map(len, outputs)) <= 1000
     assert sum(len(str(some)) for some in outputs) < 40_000_000
+    folder = aftermath.graded.course.folder / "feedback" / name
+    pages = [path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file()]
+    shown = "".join([*pages, *map(str, outputs)])
+    assert [kind for kind, token in aftermath.secrets.items() if token in shown] == []
 
 
 # What opening a page does. The names of the parameters: "feedback", or "formgrader".
@@ -201,17 +180,12 @@ both_pages = pytest.mark.parametrize("page", ["feedback", "formgrader"])
 
 @both_pages
 @of(*PAGES)
-def test_nothing_in_a_page_runs_or_loads(page: str, name: str, instructor: Instructor) -> None:
+def test_what_is_written_is_only_there_to_be_read(page: str, name: str, instructor: Instructor) -> None:
+    """Nothing runs or loads."""
     found = instructor.look(page, name)
     own = (f"{instructor.address}/formgrader/static/", f"{instructor.address}/formgrader/api/", "data:")
     assert not found.ran
     assert [one for one in found.asked if page == "feedback" or not one.startswith(own)] == []
-
-
-@both_pages
-@of(*PAGES)
-def test_what_is_written_is_only_there_to_be_read(page: str, name: str, instructor: Instructor) -> None:
-    found = instructor.look(page, name)
     kinds = {"script", "style", "svg", "math", "iframe", "object", "form", "input", "button"}
     pictures = "data:image/(png|jpeg|gif|webp);base64,"
     assert found.odd == []
@@ -250,17 +224,12 @@ def test_what_an_answer_printed_says_so(page: str, name: str, instructor: Instru
 
 
 @of("page_files")
-def test_what_was_handed_in_beside_the_notebook_is_not_served(name: str, instructor: Instructor) -> None:
-    handed_in = [path.name for path in instructor.graded.submitted(name).parent.iterdir()]
-    assert "look.html" in handed_in
+def test_what_is_handed_in_beside_the_notebook_is_not_served_or_run(name, instructor: Instructor) -> None:
+    folder = instructor.graded.submitted(name).parent
+    handed_in = {path.name for path in folder.iterdir()}
+    assert {"look.html", "nbgrader_config.py"} <= handed_in
     for file in handed_in:
         assert instructor.context.request.get(instructor.pages[name] + quote(file)).status == 404
-
-
-@of("page_files")
-def test_no_link_makes_the_formgrader_run_what_was_handed_in(name: str, instructor: Instructor) -> None:
-    folder = instructor.graded.submitted(name).parent
-    assert (folder / "nbgrader_config.py").exists()
     address = f"{instructor.address}/formgrader?path={quote(str(folder), safe='')}"
     assert instructor.context.request.get(address).status == 403
     assert list(instructor.graded.course.folder.rglob("adversary-was-here")) == []

@@ -18,6 +18,20 @@ from autograder.authoring.scratch_course import ScratchCourse
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
 STUDENTS = ("aa_right", *ODD, *ONE_LOST, *WRONG, *IN_PLACE, *BESIDE, "zz_right")
+SAID = {
+    "cut_off": "not valid JSON. The first mistake is in line",
+    "empty": "The file traps.ipynb is empty.",
+    "web_page": "It looks like a web page.",
+    "conflict": "in line 1, column 2: Expecting property name enclosed in double quotes. There stands: <<<",
+    "list": "valid JSON, but it is not a Jupyter notebook",
+    "binary": "cannot be read as text",
+    "missing": "The submission has no file traps.ipynb.",
+    "renamed": "It has my copy.ipynb. Was the notebook renamed?",
+    "pipe_in_place": "traps.ipynb is a pipe, and no file of its own.",
+    "folder_in_place": "traps.ipynb is a folder",
+    "second_name": "a file with a second name (a hard link)",
+    "link_to_the_gradebook": "a link to something else",
+}
 
 
 def grade_all(folder: Path, way: str) -> None:
@@ -73,7 +87,8 @@ def test_what_is_no_notebook_gets_0_and_a_page(graded: Graded) -> None:
         assert "This submission could not be graded" in graded.autograded(student).cells[0].source, student
         if "nbgrader generate_feedback traps" in graded.said:
             page = graded.page(student)
-            assert "This submission could not be graded" in page and "Traceback" not in page, student
+            assert "This submission could not be graded" in page and SAID.get(student, "") in page, student
+            assert "Traceback" not in page and "had been deleted" not in page, student
 
 
 def test_folders_that_no_student_can_have_are_told(graded: Graded) -> None:

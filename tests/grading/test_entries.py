@@ -14,8 +14,7 @@ from repository import ROOT
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.class_commands import late as main
 from autograder.class_grading.gradebook import GradingError
-from autograder.nbgrader_plugin.entries import utc
-from autograder.nbgrader_plugin.late_work import LateTableError, Rule, read_table
+from autograder.nbgrader_plugin.entries import LateTableError, Rule, read_table, utc
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
 # All have 16 points. Student -> when it was handed in, and the penalty by TABLE.

@@ -17,6 +17,7 @@ def run(*sources: str, **limits: float) -> list[NotebookNode]:
 
 def test_fresh_processes_are_limited() -> None:
     cells = run("import os", "os._exit(1)", "os.getpid()", "os._exit(1)", "1", max_restarts=1)
+    assert "This cell ended the Python process" in cells[1].outputs[0].evalue
     assert cells[2].outputs[0].output_type == "execute_result"  # the import ran again
     assert cells[4].outputs[0].ename == "NotRun"
     assert "started again 1 times" in cells[4].outputs[0].evalue

@@ -41,9 +41,9 @@ def without(folder: Path, extras: Iterable[str]) -> dict[str, str]:
 
 
 def modules(folder: Path) -> list[str]:
-    """All modules that are there, but for what needs a GPU's libraries, and what new chapters start from."""
+    """All modules that are there, but for what needs a GPU's libraries."""
     paths = [path.relative_to(folder) for path in sorted((folder / "autograder").rglob("*.py"))]
-    left_out = {"__main__.py", "gpu", "templates"}
+    left_out = {"__main__.py", "gpu"}
     return [
         ".".join(path.with_suffix("").parts).removesuffix(".__init__")
         for path in paths

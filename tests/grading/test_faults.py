@@ -4,18 +4,20 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
 from grading_class import STUDENTS, autograded, command, configure, grades, half_written, handed_in, scores
+from lab_server import listens
 from postgres import Postgres
 from pretend_class import FULL, find
 from pretend_pools import Pretending, after, deadly_to_all, graded, pretend_slowly, refused_by_one
@@ -71,34 +73,27 @@ class Dask:
     """A real scheduler with workers."""
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
-        self.folder, self.workers, self.file = folder, workers, folder / "scheduler.json"
+        self.folder, self.workers = folder, workers
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{self.port}"
         self.processes: list[subprocess.Popen] = []
-        self.start("0")
+        self.start()
 
-    def start(self, port: str) -> None:
-        arguments = ["--port", port, "--no-dashboard", "--scheduler-file", str(self.file)]
-        self.processes.append(self._start("scheduler", *arguments))
-        self.address = until(self._written_address, self.processes[0])
+    def start(self) -> None:
+        self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port))
+        until(lambda: listens(self.port), self.processes[0])
         for number in range(self.workers):
             self.add_worker(f"worker-{number}")
 
     def add_worker(self, name: str) -> None:
-        arguments = [self.address, "--nthreads", "1", "--no-dashboard", "--name", name]
-        self.processes.append(self._start("worker", *arguments))
+        self._start("worker", self.address, "--nthreads", "1", "--name", name)
 
-    def _written_address(self) -> str | None:
-        """What the scheduler writes when it listens; until then its file is not there, or empty."""
-        with suppress(FileNotFoundError, json.JSONDecodeError):
-            return json.loads(self.file.read_text())["address"]
-
-    def _start(self, *arguments: str) -> subprocess.Popen:
-        return subprocess.Popen(
-            [sys.executable, "-m", "dask", *arguments],
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+    def _start(self, *arguments: str) -> None:
+        words = [sys.executable, "-m", "dask", *arguments, "--no-dashboard"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        there = {"cwd": self.folder, "env": {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}}
+        self.processes.append(subprocess.Popen(words, **there, **quiet))
 
     def __enter__(self) -> "Dask":
         return self
@@ -108,12 +103,11 @@ class Dask:
             process = self.processes.pop()
             process.kill()  # the process that a worker has for its tasks sees that and ends, too
             process.wait()
-        self.file.unlink(missing_ok=True)
 
     def restart(self) -> None:
         """All of it is gone, and comes back at the same address after some seconds, while others go on."""
         self.__exit__()
-        threading.Timer(3, self.start, [self.address.rpartition(":")[2]]).start()
+        threading.Timer(3, self.start).start()
 
 
 class WithoutSandboxes(DaskPool):

@@ -24,20 +24,13 @@ from pretend_pools import Instant
 from repository import ROOT, copy_files
 
 from autograder.__main__ import main
-from autograder.authoring.bundle import course_files
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import grade
 from autograder.class_grading.results import read_results
-from autograder.extras.gradescope.archive import CONTENTS
-from autograder.extras.gradescope.in_container import (
-    FAILED,
-    NOT_FINAL,
-    REFUSED,
-    STUDENT,
-    in_their_format,
-    remarks,
-)
+from autograder.extras.gradescope import in_container
+from autograder.extras.gradescope.archive import CONTENTS, course_files
+from autograder.extras.gradescope.in_container import NOT_FINAL
 from autograder.sandbox import Executed
 
 pytestmark = pytest.mark.slow
@@ -109,11 +102,11 @@ def tries_this(student: str, done: Executed) -> None:
 
 
 def test_it_says_points_and_only_to_instructors_what_it_saw(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(a_class(tmp_path, students=(STUDENT,)).folder)
+    monkeypatch.chdir(a_class(tmp_path, students=(in_container.STUDENT,)).folder)
     with Course("traps") as opened, opened.locked():
         grade(opened, connect=Instant(undecided=2, change=tries_this))
         results = read_results(opened)
-        found, said = in_their_format(opened, results, 12.3), remarks(results)
+        found, said = in_container.in_their_format(opened, results, 12.3), in_container.remarks(results)
     jsonschema.validate(found, SCHEMA)
     tests = {test["name"]: test for test in found["tests"]}
     assert (tests["double_check"]["score"], tests["double_check"]["max_score"]) == (1, 1)
@@ -310,7 +303,8 @@ def test_what_breaks_leaves_a_sentence(archive: Path, place: Path) -> None:
     (root / "source" / "gradebook.db").write_bytes(b"no database")
     (root / "submission").mkdir()
     ran = run(root, None)
-    assert ran.results["score"] == 0 and ran.results["output"] == FAILED and "tests" not in ran.results
+    assert (ran.results["score"], ran.results["output"]) == (0, in_container.FAILED)
+    assert "tests" not in ran.results
     assert "error: " in ran.printed and "gradebook" in ran.printed
 
 
@@ -331,7 +325,8 @@ def no_namespaces(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_without_the_sandbox_it_refuses(submissions, archive: Path, place: Path, no_namespaces) -> None:
     root = unpack(archive, place / "refuses")
     ran = run(root, submissions.folder / "submitted" / "honest" / NAME, PATH=no_namespaces)
-    assert ran.results["score"] == 0 and ran.results["output"] == REFUSED and "tests" not in ran.results
+    assert (ran.results["score"], ran.results["output"]) == (0, in_container.REFUSED)
+    assert "tests" not in ran.results
     assert "No permissions to create a new namespace" in ran.printed and "--without-sandbox" in ran.printed
 
 

@@ -16,7 +16,7 @@ from autograder.class_grading.class_commands import report
 from autograder.class_grading.class_report import page_of as page
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Job
-from autograder.class_grading.results import ClassResults, Graded, GradedTest, Lap, read_results
+from autograder.class_grading.results import ClassResults, Graded, Lap, Verdict, read_results
 from autograder.extras import fastest, term
 from autograder.extras.fastest.fastest_page import may_be_shown
 from autograder.extras.term.term_pages import too_hard_or_easy
@@ -106,7 +106,7 @@ def test_nothing_in_the_page_is_taken_for_html_and_odd_figures_can_be_drawn() ->
     odd = "<b-this>&amp;"
     noise = [{"spread": 0.1, "bias": 0.0, "when": odd, "strays": 0.31, "signs_only": True}]
     laps = [Lap(odd, ratio, 2.0) for ratio in (0.01, 1.99, 2.0, 5000.0)]
-    tests = [GradedTest(1, "undecided", odd, odd, laps)]
+    tests = [Verdict(1, "undecided", odd, odd, laps)]
     events = [{"cell": odd, "what": odd}]
     one = Graded(odd, 1, tests, events, noise=noise, unreadable=[(odd,)], put_back=[(odd,)])
     one.decided = [(odd, "1", "none", "")]
@@ -273,6 +273,6 @@ def test_the_page_about_a_term_and_each_students(tmp_path: Path, monkeypatch, sa
 @pytest.mark.parametrize(("solved", "listed"), [(2, True), (4, False), (20, True), (19, False)])
 def test_an_exercise_that_nearly_nobody_or_everybody_solves_is_named(solved: int, listed: bool) -> None:
     points = {f"s{i}": float(i < solved) for i in range(20)}
-    found = [Graded(name, one, [GradedTest(one, "", "", "pad_check")]) for name, one in points.items()]
+    found = [Graded(name, one, [Verdict(one, "", "", "pad_check")]) for name, one in points.items()]
     results = ClassResults("pads", {"pad_check": 1.0}, ["pad"], found, {}, {})
     assert bool(list(too_hard_or_easy(results))) == listed

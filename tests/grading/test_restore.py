@@ -103,6 +103,9 @@ def test_cells_in_order_stay_where_they_are_and_a_changed_one_is_put_back_and_ma
     remarks = restore(nb, ORIGINALS)
     assert nb.cells[0].source == CHANGED + ORIGINALS["setup"].cell.source
     assert remarks == ["Cell setup differed from the assignment's; restoring it"]
+    nb = notebook(*NAMES[:-1])
+    restore(nb, ORIGINALS)
+    assert nb.cells[-1].source.startswith("# This cell had been deleted.")
 
 
 def test_tests_know_the_names_that_their_exercise_was_released_with() -> None:

@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -16,8 +17,8 @@ from test_report import Text
 
 from autograder.authoring.answers import answers_to
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.extras.similar import main
-from autograder.extras.similar.alike import FEW, LONGEST, MOST_PAIRS, LookAlikes, look_alikes
+from autograder.extras.similar import alike, main
+from autograder.extras.similar.alike import FEW, LONGEST, MOST_PAIRS, AlikePair, look_alikes
 from autograder.roles import solution_cells
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
@@ -59,8 +60,8 @@ def disguised(code: str) -> str:
     return re.sub(r"(?m)$", "  # all my own work", code)
 
 
-def pairs(found: LookAlikes) -> set[tuple[str, str]]:
-    return {pair.students for pair in found.pairs}
+def pairs(found: tuple[list[AlikePair], int]) -> set[tuple[str, str]]:
+    return {pair.students for pair in found[0]}
 
 
 # A class, and its page.
@@ -183,20 +184,24 @@ def test_given_code_imports_and_an_answer_as_it_was_given_are_no_sign() -> None:
     imports = "import torch\nfrom torch.nn.functional import " + ", ".join(f"name_{n}" for n in range(40))
     alike = {"ada": {"f": LONG}, "bo": {"f": disguised(LONG)}}
     assert pairs(look_alikes(alike, {}))
-    assert look_alikes(alike, {"f_given": LONG}).compared == 0
-    assert look_alikes({"ada": {"f": imports}, "bo": {"f": imports}}, {}).compared == 0
+    assert look_alikes(alike, {"f_given": LONG})[1] == 0
+    assert look_alikes({"ada": {"f": imports}, "bo": {"f": imports}}, {})[1] == 0
     words = '"""' + "Words. " * 50 + '"""'
     stub = f"def f(x):\n    {words}\n    raise NotImplementedError('Write your solution here')"
     same = {f"s{number}": {"f": stub + end} for number, end in enumerate(("", "\n", "\n)", "\n]"))}
-    assert look_alikes(same, {"f": stub}).compared == 0
+    assert look_alikes(same, {"f": stub})[1] == 0
 
 
-def test_only_the_first_of_many_pairs_are_shown() -> None:
+def test_only_the_first_of_many_pairs_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = enumerate(different(20))
     many = {f"{group}_{number}": {"f": code} for group, code in groups for number in range(FEW)}
-    found = look_alikes(many, {})
-    assert len(found.pairs) == MOST_PAIRS and found.more > MOST_PAIRS
-    assert [pair.share for pair in found.pairs] == sorted((pair.share for pair in found.pairs), reverse=True)
+    found, _ = look_alikes(many, {})
+    assert len(found) > 2 * MOST_PAIRS
+    assert [pair.share for pair in found] == sorted((pair.share for pair in found), reverse=True)
+    monkeypatch.setattr(alike, "read_handed_in", lambda course: (many, {}, []))
+    shown = alike.page(SimpleNamespace(assignment="traps"))
+    assert shown.count("<h2>") == MOST_PAIRS
+    assert f"{len(found) - MOST_PAIRS} more pairs look alike" in shown
 
 
 # How often that happens by chance.
@@ -208,8 +213,9 @@ def test_few_independent_answers_are_listed() -> None:
     for chapter in ATTEMPTED:
         everybody = {"reader": attempts(chapter), **other_ways(chapter)}
         for way in sorted(everybody.keys() - {"reader"}):
-            found = look_alikes({"reader": everybody["reader"], way: everybody[way]}, given(chapter))
-            compared += found.compared
-            listed += [(chapter, way, round(pair.share, 2)) for pair in found.pairs]
+            both = {"reader": everybody["reader"], way: everybody[way]}
+            found, more = look_alikes(both, given(chapter))
+            compared += more
+            listed += [(chapter, way, round(pair.share, 2)) for pair in found]
     assert compared >= 60
     assert len(listed) <= 0.02 * compared, listed

@@ -3,51 +3,22 @@
 import errno
 import logging
 import os
-import shutil
 from pathlib import Path
 
-import nbformat
 import pytest
-from bad_inputs import IN_PLACE, TIMES
+from bad_inputs import TIMES
 from nbgrader.coursedir import CourseDirectory
 
 from autograder.nbgrader_plugin import reading
-from autograder.nbgrader_plugin.extra_files import MOST_BYTES, MOST_ENTRIES, MOST_FILES, extra_files
-from autograder.nbgrader_plugin.reading import TooLarge, read_plain
+from autograder.nbgrader_plugin.reading import (
+    MOST_ENTRIES,
+    MOST_EXTRA,
+    MOST_FILES,
+    TooLarge,
+    extra_files,
+    read_plain,
+)
 from autograder.nbgrader_plugin.submissions import problem_of, read_or_explain, timestamp_of
-
-LOG = logging.getLogger("reading")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the notebook is expected, in a course's folder."""
-    path = tmp_path / "submitted" / "ada" / "traps" / "traps.ipynb"
-    path.parent.mkdir(parents=True)
-    (tmp_path / "gradebook.db").write_text("secret")
-    return path
-
-
-def explained(path: Path) -> str:
-    """The sentence in place of a notebook."""
-    notebook = read_or_explain(path, LOG)
-    problem = problem_of(notebook)
-    assert problem and problem in notebook.cells[0].source
-    assert len(problem) < 1000 and "secret" not in problem
-    assert nbformat.writes(notebook).encode()
-    return problem
-
-
-def test_a_sentence_says_what_is_there(path: Path) -> None:
-    for name, kind in (
-        ("pipe_in_place", "`traps.ipynb` is a pipe, and no file of its own."),
-        ("folder_in_place", "`traps.ipynb` is a folder"),
-        ("second_name", "a file with a second name (a hard link)"),
-        ("link_to_the_gradebook", "a link to something else"),
-    ):
-        IN_PLACE[name](path, b"{}")
-        assert kind in explained(path)
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def test_a_file_that_grows_is_read_to_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,17 +31,18 @@ def test_a_file_that_grows_is_read_to_its_limit(tmp_path: Path, monkeypatch: pyt
         read_plain(path, 2_000_000)
 
 
-def test_what_may_not_be_read_is_explained(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_may_not_be_read_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As for who is not root, who may read everything."""
 
     def forbid(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    path.write_text("{}")
-    path.with_name("timestamp.txt").write_text("2030-01-01 10:00:00 UTC")
+    for name in ("traps.ipynb", "timestamp.txt"):
+        (tmp_path / name).write_text("2030-01-01 10:00:00 UTC")
     monkeypatch.setattr(reading.os, "open", forbid)
-    assert explained(path) == "The file `traps.ipynb` cannot be read: Permission denied."
-    assert timestamp_of(CourseDirectory(), path.parent) is None
+    shown = read_or_explain(tmp_path / "traps.ipynb", logging.getLogger("reading"))
+    assert problem_of(shown) == "The file `traps.ipynb` cannot be read: Permission denied."
+    assert timestamp_of(CourseDirectory(), tmp_path) is None
 
 
 def test_a_time_that_cannot_be_read_is_none(tmp_path: Path) -> None:
@@ -110,7 +82,7 @@ def test_links_and_what_is_no_file_are_not(tmp_path: Path) -> None:
 
 
 def test_of_too_many_or_too_large_files_the_small_ones_are_taken(tmp_path: Path) -> None:
-    (tmp_path / "large.bin").write_bytes(bytes(MOST_BYTES))
+    (tmp_path / "large.bin").write_bytes(bytes(MOST_EXTRA))
     (tmp_path / "small.py").write_text("x")
     found = extra_files(tmp_path)
     assert (found["small.py"], found["large.bin"]) == (b"x", None)

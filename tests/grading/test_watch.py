@@ -152,14 +152,12 @@ def test_points_given_by_hand_stay(course: ScratchCourse) -> None:
 
 
 def test_of_several_the_newest_is_graded_and_one_that_comes_meanwhile_too(course: ScratchCourse) -> None:
-    class Slow(Judging):
-        def start(self, job: Job, cells: list[dict], **settings: object) -> None:
-            super().start(job, cells, **settings)
-            if len(self.log) == 1:
-                assert "x + x" in code(".grading/new", "ada")
-                send(course, "ada", double="def double(x):\n    return (x + x)")
+    def change(*_: object) -> None:
+        if len(pool.log) == 1:
+            assert "x + x" in code(".grading/new", "ada")
+            send(course, "ada", double="def double(x):\n    return (x + x)")
 
-    pool = Slow()
+    pool = Judging(change=change)
     send(course, "ada", negate=POOR)
     send(course, "ada", double="def double(x):\n    return x + x")
     watched(pool)

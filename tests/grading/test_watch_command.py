@@ -14,7 +14,7 @@ from watched_class import page, queue, send
 from autograder.authoring.scratch_course import ScratchCourse
 
 
-class Command:
+class Command(subprocess.Popen):
     """A watch command that runs; ``log`` has what it has written so far."""
 
     def __init__(self, course: ScratchCourse, *arguments: str) -> None:
@@ -22,25 +22,22 @@ class Command:
         words = [sys.executable, "-m", "autograder", "watch", "--workers", "2", *arguments]
         with self.log.open("w") as log:
             where = {"cwd": course.folder, "env": os.environ | course.environment}
-            self.process = subprocess.Popen(words, stdout=log, stderr=log, **where)
-
-    def __enter__(self) -> "Command":
-        return self
+            super().__init__(words, stdout=log, stderr=log, **where)
 
     def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
+        self.kill()
+        self.wait()
 
     def says(self, words: str) -> str:
         """Wait for a line with these words."""
         found = lambda: [line for line in self.log.read_text().splitlines() if words in line]
-        return until(found, self.process, self.log)[0]
+        return until(found, self, self.log)[0]
 
     def stop(self, way: signal.Signals = signal.SIGINT) -> int:
         """Stop it; gives its exit status when all its processes are gone."""
-        children = psutil.Process(self.process.pid).children()
-        self.process.send_signal(way)
-        status = self.process.wait(PATIENCE)
+        children = psutil.Process(self.pid).children()
+        self.send_signal(way)
+        status = self.wait(PATIENCE)
         assert psutil.wait_procs(children, PATIENCE)[1] == []
         return status
 

@@ -24,11 +24,11 @@ pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for eac
 ALL = sorted(STUDENTS)
 
 
-def run(pool: Instant | None = None, **options: object) -> tuple[Summary, str]:
+def run(**options: object) -> tuple[Summary, str]:
     """A run of the grade command, and all that it says."""
     said: list[str] = []
     with Course("traps") as opened, opened.locked():
-        summary = grade(opened, connect=pool or Instant(), say=said.append, **options)
+        summary = grade(opened, connect=Instant(), say=said.append, **options)
         return summary, "\n".join([*said, tell(opened, summary)])
 
 

@@ -39,12 +39,6 @@ def spoil(values):
 spoiled = lambda values: torch.tensor(np.r_[7, values[1:]], dtype=torch.float32)
 
 
-def test_a_right_answer_gets_all_points(capsys):
-    outcome = lookup(lambda numbers: numbers + numbers)
-    assert (outcome.word, outcome.points, repr(outcome)) == ("passed", 2, "2")
-    assert "✓ passed" in capsys.readouterr().out
-
-
 COPIES = {"on": array, "like": lambda values: torch.tensor(values)}
 UNATTEMPTED = Mock(side_effect=NotImplementedError("Write your solution here."))
 CONSTANT, ONE_CALL = torch.ones(3), {"at_most": {"operations": 1}}
@@ -83,7 +77,10 @@ WRONG = [
 ]
 
 
-def test_what_is_right_beside_the_values_passes():
+def test_a_right_answer_gets_all_points_and_so_does_what_is_right_beside_the_values(capsys):
+    outcome = lookup(lambda numbers: numbers + numbers)
+    assert (outcome.word, outcome.points, repr(outcome)) == ("passed", 2, "2")
+    assert "✓ passed" in capsys.readouterr().out
     double(torch.empty(3, device="meta"))  # the first such call imports a great deal, and takes too long
     assert [number for number, (function, asked) in enumerate(RIGHT) if not lookup(function, **asked)] == []
 

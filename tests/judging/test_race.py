@@ -98,13 +98,10 @@ def test_points_grow_with_the_logarithm_of_the_ratio():
     assert how in outcome.text()
 
 
-def test_what_is_undecided_gets_points_for_what_was_shown(decided):
+def test_what_is_undecided_or_as_fast_as_asked_for_gets_points_for_what_was_shown(decided, capsys):
     decided("undecided", (2, 3, 4, 5, 8), asked=16)
     outcome = run(fast, at_least={"cpu": 16}, points=4)
     assert (outcome.word, outcome.points) == ("undecided", 1), "twice as fast was shown, four times was seen"
-
-
-def test_what_is_as_fast_as_asked_for_counts_in_full_and_says_so(decided, capsys):
     decided("as fast", (3.95, 3.98, 3.99))
     outcome = run(fast, points=4)
     assert (outcome.word, outcome.points) == ("passed", 4)

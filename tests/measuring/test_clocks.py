@@ -11,15 +11,8 @@ import pytest
 import torch
 from known_work import busy_for
 
-from autograder.measuring import duel
-from autograder.measuring.clocks import (
-    BLOCK_SECONDS,
-    LONGEST_BLOCK,
-    BlockSearch,
-    calibrate,
-    run_block,
-    threads,
-)
+from autograder.measuring import clocks, duel
+from autograder.measuring.clocks import BLOCK_SECONDS, calibrate, run_block
 from autograder.measuring.duel import FEWEST_ROUNDS, interleave, ratio_of
 from autograder.measuring.settings import longest
 
@@ -48,7 +41,7 @@ def test_touching_new_memory_shows_as_page_faults():
 
 
 def search(seconds_of, **most):
-    found = BlockSearch(**most)
+    found = clocks.BlockSearch(**most)
     while not found.found:
         found.take(seconds_of(found.calls))
     return found.calls
@@ -75,13 +68,13 @@ def test_calibration_asks_the_clock_that_judges():
     """A function that sleeps takes wall time and hardly any CPU time."""
     assert calibrate(time.sleep, (2 * BLOCK_SECONDS,), clock="wall") == 1
     assert calibrate(time.sleep, (1e-4,), clock="cpu") > 1.5 * calibrate(time.sleep, (1e-4,), clock="wall")
-    assert calibrate(time.sleep, (LONGEST_BLOCK,), clock="cpu") == 1
+    assert calibrate(time.sleep, (clocks.LONGEST_BLOCK,), clock="cpu") == 1
 
 
 def test_clocks_and_threads_agree_with_torch():
     assert duel.default_clock("cuda:0") == "cuda"
     before = torch.get_num_threads()
-    with pytest.raises(ZeroDivisionError), threads(1):
+    with pytest.raises(ZeroDivisionError), clocks.threads(1):
         assert torch.get_num_threads() == 1
         raise ZeroDivisionError
     assert torch.get_num_threads() == before

@@ -1,9 +1,11 @@
-"""GPUs that are announced: one that does not work is named, and never a traceback."""
+"""GPUs that are announced: one that does not work is named, and never a traceback; what drivers know."""
 
+import os
 import random
 import time
 import warnings
-from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from pretend_cuda import pretended_gpu
 
 from autograder import check, compare, race
 from autograder.authoring.records import problems
-from autograder.measuring import gpus
+from autograder.measuring import device, gpus
 from autograder.measuring.clocks import devices
 from autograder.measuring.device import provenance
 from autograder.teaching.evidence import decides
@@ -20,21 +22,17 @@ P100 = "Tesla P100-PCIE-16GB"
 
 
 @pytest.fixture(autouse=True)
-def nothing_tried_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nothing_tried_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUTOGRADER_SECONDS", "0")
     monkeypatch.setattr("autograder.judging.answer.check_here", lambda: None)  # the machine may be busy
-    gpus._runs.cache_clear()
-    yield
-    gpus._runs.cache_clear()
+    for module, name in ((gpus, "_runs"), (device, "_told")):
+        monkeypatch.setattr(module, name, cache(getattr(module, name).__wrapped__))
 
 
 @pytest.mark.parametrize(
     ("error", "why"),
     [
-        (
-            "CUDA error: no kernel image is available for execution\nCUDA kernel",
-            "this PyTorch has no code for it",
-        ),
+        ("CUDA error: no kernel image is available for execution\nCUDA", "this PyTorch has no code for it"),
         ("CUDA error: all CUDA-capable devices are busy or unavailable", "another program has it for itself"),
         ("CUDA out of memory. Tried to allocate 2.00 MiB.", "its memory is full"),
         ("CUDA error: the launch timed out\nCUDA kernel errors might", "CUDA error: the launch timed out"),
@@ -66,9 +64,9 @@ def test_a_gpu_that_does_not_work_is_named_once_and_left_out(
 def test_amds_gpu_is_named_as_such_and_decides_nothing_about_cudnn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.version, "hip", "6.4.43482")
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "AMD Instinct MI300X")
-    device = provenance("cuda")
-    assert device["rocm"] == "6.4.43482" and device.keys().isdisjoint({"cuda", "cudnn", "driver"})
-    assert problems({"device": device, "timings": {}}, []) == []
+    facts = provenance("cuda")
+    assert facts["rocm"] == "6.4.43482" and facts.keys().isdisjoint({"cuda", "cudnn", "driver"})
+    assert problems({"device": facts, "timings": {}}, []) == []
     assert decides("D2", "cuda") and not decides("D2", "cuda", rocm=gpus.is_rocm())
     assert decides("A2", "cuda", rocm=gpus.is_rocm())
 
@@ -109,9 +107,9 @@ def test_what_needs_float64_is_left_out_on_apples_gpu_and_that_is_said(capsys: p
 def test_a_record_of_a_mac_is_taken_and_until_then_its_reader_is_told(capsys: pytest.CaptureFixture) -> None:
     with pretended_gpu("mps"):
         compare("sines", {"a": torch.sin, "b": torch.sin}, inputs=some_rows, only="mps", seconds=0.05)
-        device = provenance("mps") | {"macos": "15.5"}
+        facts = provenance("mps") | {"macos": "15.5"}
     assert "was not tried on a Mac yet" in capsys.readouterr().out
-    assert problems({"device": device, "timings": {}}, []) == []
+    assert problems({"device": facts, "timings": {}}, []) == []
 
 
 def test_a_gpu_that_keeps_one_waiting_ends_no_race_with_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,3 +119,25 @@ def test_a_gpu_that_keeps_one_waiting_ends_no_race_with_a_traceback(monkeypatch:
         monkeypatch.setattr("torch.cuda.synchronize", lambda *_: time.sleep(waits.expovariate(1000)))
         found = race(norms_slow, against=norms_slow, on=some_rows, at_least={"cuda": 1.05}, points=1)
     assert found.word in ("failed", "undecided") and found.points == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "facts", "mode"),
+    [
+        ("580.159, 1980, 2619, Default", ("580.159", 1980, 2619), "Default"),
+        ("550.54, [N/A], 2619, Exclusive_Process", ("550.54", None, 2619), "Exclusive_Process"),
+        ("550.54, [Not Supported], [Unknown Error], [N/A]", ("550.54", None, None), None),
+        ("540.3, N/A, N/A, Default", ("540.3", None, None), "Default"),
+        ("No devices were found", (None, None, None), None),
+        ("", (None, None, None), None),
+    ],
+)
+def test_what_a_driver_does_not_know_is_left_out(said: str, facts, mode, tmp_path: Path, monkeypatch) -> None:
+    """And it is asked once."""
+    (tmp_path / "nvidia-smi").write_text(f'#!/bin/sh\necho asked >>"$0.log"\necho "{said}"\n')
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    known = zip(("driver", "clock_mhz", "memory_clock_mhz"), facts, strict=True)
+    assert device._driver("cuda") == {name: fact for name, fact in known if fact is not None}
+    assert device.compute_mode("cuda") == device.compute_mode("cuda:0") == mode
+    assert (tmp_path / "nvidia-smi.log").read_text() == "asked\n"

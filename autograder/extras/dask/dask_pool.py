@@ -11,23 +11,24 @@ import itertools
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from queue import Empty, SimpleQueue
+from dataclasses import asdict
+from threading import Event, RLock
 from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
 import dask
-from distributed import Client, Future, KilledWorker, Worker, get_worker, rpc
+from distributed import Client, KilledWorker, Worker, get_worker, rpc
 from distributed.security import Security
 
-from ...class_grading.pool import PoolError, first_line, not_run
+from ...class_grading.pool import Pool, PoolError, first_line, not_run
 from ...sandbox import Executed, PlannedCell, Sandbox, SandboxError, Step
 
 SCHEDULER_SECONDS = 10
 WORKER_SECONDS = 60  # how long to wait for the first worker
 LOST_SECONDS = 600  # how long to wait for a scheduler, or for workers, to come back
 SAID_SECONDS = 5  # after which that is said
+LOOK_SECONDS = 1  # between two looks at the workers
 TRIES = 3  # of a notebook whose workers die, or cannot run it
 
 WORKERS_DIED = (
@@ -35,7 +36,7 @@ WORKERS_DIED = (
     "it alone: --student"
 )
 # One class since Python 3.11.
-TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
+UNREACHABLE = (OSError, ValueError, TimeoutError, asyncio.TimeoutError)
 
 
 def sandbox_of(worker: Worker, unconfined: bool) -> Sandbox:
@@ -76,20 +77,7 @@ def attempt(
         return {"failed": not_run(error), "worker": worker.address}
 
 
-@dataclass(eq=False)
-class _Task:
-    """A notebook that the cluster has."""
-
-    job: Any
-    cells: list[PlannedCell]
-    tell: Callable[[Step], None]
-    settings: dict[str, Any]
-    tries: int = TRIES
-    only: frozenset[str] = frozenset()  # the workers that it is for, if not for all
-    future: Future | None = None
-
-
-class DaskPool:
+class DaskPool(Pool):
     """The workers of a Dask scheduler. Raises PoolError where there are none that can be used.
 
     ``run`` is what the workers call.
@@ -99,16 +87,16 @@ class DaskPool:
         self, scheduler: str, unconfined: bool = False, *, run: Callable[..., dict] = run_cells
     ) -> None:
         self.name, self._run, self._unconfined = scheduler, run, unconfined
-        self.trouble: str | None = None
         self._topic = f"grading-{uuid4()}"
         self._numbers = itertools.count()
-        self._tasks: dict[int, _Task] = {}
-        self._ended: SimpleQueue[tuple[int, Future]] = SimpleQueue()
+        self._tells: dict[int, Callable[[Step], None]] = {}
+        self._lock = RLock()
+        self._known, self._looked, self._seen = set[str](), 0.0, monotonic()
         for noisy in ("distributed", "tornado", "asyncio"):
             logging.getLogger(noisy).setLevel(logging.CRITICAL)
         try:
             self._client = self._connect()
-        except (OSError, ValueError, *TIMEOUTS) as error:
+        except UNREACHABLE as error:
             raise PoolError(
                 f"No Dask scheduler answers at {scheduler} ({first_line(error)}). Start one with `dask "
                 "scheduler`, or leave --scheduler out to use this machine alone."
@@ -117,42 +105,63 @@ class DaskPool:
             self.workers = self._count()
             self.warnings = self._prepare()
         except BaseException:
-            self.close()
+            self.stop()
             raise
+        super().__init__([self._run_there] * 2 * self.workers)  # so that one waits while another runs
 
-    def start(
-        self, job: Any, cells: list[PlannedCell], *, tell: Callable[[Step], None], **settings: Any
-    ) -> None:
-        number = next(self._numbers)
-        self._tasks[number] = _Task(job, cells, tell, {"unconfined": self._unconfined, **settings})
-        self._submit(number)
+    def stop(self) -> None:
+        """Let go of the scheduler; its workers stay."""
+        with suppress(Exception):
+            self._client.close(timeout=2)
 
-    def wait(self) -> tuple[Any, Executed | str]:
-        """The next job that is done, with what running it gave, or a sentence that says why it failed.
+    def _run_there(self, cells: list[PlannedCell], *, tell: Callable[[Step], None], **settings: Any) -> Any:
+        """Have the cluster run a notebook: what that gave, or a sentence that says why it failed.
 
         Raises PoolError when the cluster is lost, and does not come back.
         """
-        while True:
-            number, future = self._next()
-            task = self._tasks[number]
-            if future.cancelled():  # all are, when the scheduler is gone
-                self._come_back()
-                continue
-            try:
-                done = future.result(timeout=SCHEDULER_SECONDS)
-            except KilledWorker:
-                # By this one, or by another that was waiting on the same workers: once more will tell.
-                done = {"failed": WORKERS_DIED, "worker": None}
-            except Exception as error:  # its worker died before the result could be fetched
-                done = {"failed": not_run(error), "worker": None}
-            finally:
-                future.release()
-            task.tries -= 1
-            if "failed" in done and task.tries:
-                self._submit(number, not_on=done["worker"])
-                continue
-            del self._tasks[number]
-            return task.job, done.get("failed") or Executed(**done["executed"])
+        number = next(self._numbers)
+        self._tells[number] = tell
+        done: dict[str, Any] = {"worker": None}
+        try:
+            for _ in range(TRIES):
+                not_on, tried = done["worker"], None
+                while tried is None:
+                    tried = self._try(number, cells, {"unconfined": self._unconfined, **settings}, not_on)
+                done = tried
+                if "executed" in done:
+                    return Executed(**done["executed"])
+            return done["failed"]
+        finally:
+            del self._tells[number]
+
+    def _try(self, number: int, cells: list[PlannedCell], settings: dict, not_on: str | None) -> dict | None:
+        """What a worker gave, another than ``not_on`` if there is any; None where it was lost on the way."""
+        client, ended = self._client, Event()
+        others = sorted(self._workers() - {not_on}) if not_on else []
+        if client.status != "running":
+            self._come_back(client)
+            return None
+        future = client.submit(
+            attempt, self._run, cells, settings, self._topic, number,
+            pure=False, workers=others or None, allow_other_workers=bool(others),  # or it may wait for ever
+        )  # fmt: skip
+        future.add_done_callback(lambda _: ended.set())
+        try:
+            while client.status == "running" and not ended.wait(LOOK_SECONDS):
+                self._require_workers()
+            if client.status != "running" or future.cancelled():  # all are, when the scheduler is gone
+                self._come_back(client)
+                return None
+            return future.result(timeout=SCHEDULER_SECONDS)
+        except PoolError:
+            raise
+        except KilledWorker:
+            # By this one, or by another that was waiting on the same workers: once more will tell.
+            return {"failed": WORKERS_DIED, "worker": None}
+        except Exception as error:  # its worker died before the result could be fetched
+            return {"failed": not_run(error), "worker": None}
+        finally:
+            future.release()
 
     def _connect(self) -> Client:
         """A client that hears what is done."""
@@ -164,78 +173,56 @@ class DaskPool:
 
     def _heard(self, event: tuple[float, Any]) -> None:
         _, (number, step) = event
-        if task := self._tasks.get(number):
-            task.tell(Step(**step))
+        if tell := self._tells.get(number):
+            tell(Step(**step))
 
-    def _submit(self, number: int, not_on: str | None = None) -> None:
-        """Let the cluster have it; on another worker than the given one, if there is any."""
-        if self._client.status == "closed":
-            return  # ``_next`` sees that, too; then all are submitted again
-        task = self._tasks[number]
-        task.only = frozenset(self._workers()) - {not_on} if not_on else frozenset()
-        task.future = self._client.submit(
-            attempt, self._run, task.cells, task.settings, self._topic, number,
-            pure=False, workers=sorted(task.only) or None,
-        )  # fmt: skip
-        task.future.add_done_callback(lambda future: self._ended.put((number, future)))
+    def _come_back(self, lost: Client) -> None:
+        """Wait for a scheduler that is gone, unless another thread has done that. Raises PoolError."""
+        with self._lock:
+            if self._client is not lost:
+                return
+            self.trouble = (
+                f"waiting: the Dask scheduler {self.name} is gone. Start it and its workers, and grading "
+                "goes on."
+            )
+            self.stop()
+            until = monotonic() + LOST_SECONDS
+            while monotonic() < until and not self._closed:
+                with suppress(*UNREACHABLE):
+                    self._client = self._connect()
+                    self.trouble, self._seen = None, monotonic()
+                    return
+                sleep(1)
+            raise PoolError(f"The Dask scheduler {self.name} is gone. Start it.", again=True)
 
-    def _next(self) -> tuple[int, Future]:
-        """The next that has ended in any way. Raises PoolError when none will."""
-        heard = monotonic()
-        while True:
-            with suppress(Empty):
-                number, future = self._ended.get(timeout=1)
-                if number in self._tasks and self._tasks[number].future is future:
-                    self.trouble = None
-                    return number, future
-            if self._client.status != "running":
-                self._come_back()
-                heard = monotonic()
-            elif there := self._workers():
-                heard, self.trouble = monotonic(), None
-                for number, task in self._tasks.items():
-                    if task.only and not task.only & there.keys():  # it would wait for ever
-                        self._submit(number)
-            elif monotonic() - heard > LOST_SECONDS:
-                raise PoolError(f"All workers of {self.name} are gone. Start them.", again=True)
-            elif monotonic() - heard > SAID_SECONDS:
-                self.trouble = (
-                    f"waiting: all workers of {self.name} are gone. Start some, and grading goes on."
-                )
+    def _workers(self) -> set[str]:
+        """The addresses of the workers that there are now; none where the scheduler is gone."""
+        with self._lock:
+            if monotonic() - self._looked > LOOK_SECONDS:  # many threads ask
+                self._known = set(self._info())
+                self._looked = monotonic()
+                if self._known:
+                    self.trouble, self._seen = None, self._looked
+            return self._known
 
-    def _come_back(self) -> None:
-        """Wait for a scheduler that is gone, and let it have everything again. Raises PoolError."""
-        self.trouble = (
-            f"waiting: the Dask scheduler {self.name} is gone. Start it and its workers, and grading goes on."
-        )
-        self.close()
-        until = monotonic() + LOST_SECONDS
-        while True:
-            try:
-                self._client = self._connect()
-                break
-            except (OSError, ValueError, *TIMEOUTS):
-                if monotonic() > until:
-                    raise PoolError(
-                        f"The Dask scheduler {self.name} is gone. Start it.", again=True
-                    ) from None
-            sleep(1)
-        self.trouble = None
-        for number in self._tasks:
-            self._submit(number)
-
-    def _workers(self) -> dict[str, dict]:
-        """The workers that there are now, by their addresses; none where the scheduler is gone."""
-        with suppress(OSError, *TIMEOUTS):
+    def _info(self) -> dict[str, dict]:
+        with suppress(*UNREACHABLE):
             return self._client.scheduler_info(n_workers=-1)["workers"]
         return {}
 
+    def _require_workers(self) -> None:
+        """Say that there are no workers, if so; raise PoolError when there were none for long."""
+        gone = 0.0 if self._workers() else monotonic() - self._seen
+        if gone > LOST_SECONDS:
+            raise PoolError(f"All workers of {self.name} are gone. Start them.", again=True)
+        if gone > SAID_SECONDS:
+            self.trouble = f"waiting: all workers of {self.name} are gone. Start some, and grading goes on."
+
     def _count(self) -> int:
         """Wait for workers; how many there are."""
-        with suppress(OSError, *TIMEOUTS):
+        with suppress(*UNREACHABLE):
             self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
-        found = self._workers()
-        if not found:
+        if not (found := self._info()):
             raise PoolError(
                 f"The scheduler {self.name} has no workers. Start some: dask worker {self.name} --nthreads 1"
             )
@@ -251,11 +238,6 @@ class DaskPool:
             if isinstance(reply, BaseException):
                 raise PoolError(f"The worker {worker} cannot run submissions: {first_line(reply)}")
         return sorted({reply for reply in found.values() if reply})
-
-    def close(self) -> None:
-        """Let go of the scheduler; its workers stay."""
-        with suppress(Exception):
-            self._client.close(timeout=2)
 
 
 async def _answer(scheduler: str) -> None:

@@ -22,7 +22,7 @@ from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render
 from ...class_grading.results import ClassResults, read_graded
 from ...measuring.units import times
-from ...nbgrader_plugin.late_work import TABLE, read_table
+from ...nbgrader_plugin.entries import TABLE, read_table
 from ...roles import solution_cells
 
 BEST = 3
@@ -39,17 +39,6 @@ class Shown:
     words: str
 
 
-@dataclass(frozen=True)
-class RaceOfClass:
-    """One race: all ratios of right answers, and the fastest answers that may be shown."""
-
-    name: str
-    text: str
-    picture: Markup
-    best: list[Shown]
-    others: int  # how many more may be shown
-
-
 def page(course: Course) -> str:
     """The page as HTML. Raises GradingError where there is nothing to show, or not yet."""
     results = read_graded(course)
@@ -62,13 +51,18 @@ def page(course: Course) -> str:
         assignment=course.assignment,
         facts=[(str(len(results.graded)), "submissions"), (str(len(races)), "races")],
         races=races,
+        most=BEST,
     )
 
 
-def races_of(results: ClassResults, answers: dict[str, dict[str, str]]) -> list[RaceOfClass]:
-    """The races that timed anybody. ``answers``: student -> exercise -> source of the cell."""
+def races_of(
+    results: ClassResults, answers: dict[str, dict[str, str]]
+) -> list[tuple[str, str, Markup, list[Shown]]]:
+    """The races that timed anybody: name, sentence, picture, and the answers that may be shown, the fastest
+    first. ``answers``: student -> exercise -> source of the cell.
+    """
     found = []
-    for exercise, name in [(one, name) for one in results.exercises for name in results.tests_of(one)]:
+    for exercise, name in [(one, name) for one, names in results.tests.items() for name in names]:
         laps = [
             (graded.student, lap)
             for graded in results.graded
@@ -89,8 +83,7 @@ def races_of(results: ClassResults, answers: dict[str, dict[str, str]]) -> list[
             if code := may_be_shown(answers.get(student, {}).get(exercise, "")):
                 different.setdefault(code, Shown(code, lap.ratio, made_of(code, lap.of_limit)))
         picture = race_picture([lap for _, lap in laps], f"{name}: {text}")
-        best = list(different.values())[:BEST]
-        found.append(RaceOfClass(name, text, picture, best, len(different) - len(best)))
+        found.append((name, text, picture, list(different.values())))
     return found
 
 

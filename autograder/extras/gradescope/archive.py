@@ -8,16 +8,17 @@ Gradescope publishes about such archives.
 from __future__ import annotations
 
 import shlex
+import subprocess
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from traitlets.config import PyFileConfigLoader
 
-from ...authoring.bundle import BundleError, course_files
 from ...authoring.scratch_course import ScratchCourse
 from ...class_grading.course import SETTINGS
+from ...command_line import CommandError
 from .in_container import GRADEBOOK
 
 # Of the files that git tracks: what grades, and the data that exercises read.
@@ -37,12 +38,12 @@ SCRIPTS = ("setup.sh", "run_autograder")
 def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) -> Path:
     """Write build/gradescope-ASSIGNMENT.zip; gives its path.
 
-    ``without_sandbox``: it grades where bubblewrap does not work, too. Raises BundleError for an assignment
-    that is not there, BuildError and CommandFailed where its notebook cannot be made.
+    ``without_sandbox``: it grades where bubblewrap does not work, too. Raises CommandError for an assignment
+    that is not there, without git, and where its notebook cannot be made.
     """
     source = root / "solutions" / assignment / f"{assignment}.py"
     if not source.is_file():
-        raise BundleError(f"there is no assignment {assignment}: {source} does not exist")
+        raise CommandError(f"there is no assignment {assignment}: {source} does not exist")
     here = Path(__file__).parent
     arguments = shlex.join([assignment, *(["--without-sandbox"] if without_sandbox else [])])
     inside = {name: (root / name).read_bytes() for name in course_files(root, CONTENTS)}
@@ -56,6 +57,18 @@ def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) 
     archive.parent.mkdir(exist_ok=True)
     _write(archive, inside)
     return archive
+
+
+def course_files(root: Path, contents: Iterable[str]) -> list[str]:
+    """The files of an archive, as paths below `root`. Raises CommandError outside a git checkout."""
+    command = ["git", "ls-files", "-z", *contents]
+    try:
+        listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        raise CommandError("git was not found; it tells which files belong to the course.") from None
+    except subprocess.CalledProcessError as error:
+        raise CommandError(f"git does not tell which files belong to the course: {error.stderr}") from None
+    return [path for path in listed.stdout.split("\0") if path and (root / path).is_file()]
 
 
 def _settings(root: Path) -> str:

@@ -7,12 +7,9 @@ in November 2026:
 - ``setup.sh`` runs once, as root, when the image is made. ``run_autograder`` runs as root for each
   submission, in a container of its own. The archive is in /autograder/source, what was handed in is in
   /autograder/submission.
-- At the end, /autograder/results/results.json must be there, also where grading failed. It has ``score`` or
-  ``tests``. A test has ``name``, ``number`` (as in "1.1"), ``score``, ``max_score``, ``tags``, ``output`` and
-  its ``output_format`` ("text": nothing in it is taken for HTML), ``visibility`` and ``extra_data``; the
-  whole has ``output``, ``output_format``, ``execution_time`` in seconds, ``visibility``,
-  ``stdout_visibility`` and ``extra_data``. A visibility is "hidden", "after_due_date", "after_published" or
-  "visible".
+- At the end, /autograder/results/results.json must be there, also where grading failed, with a ``score`` or
+  ``tests``. A visibility is "hidden", "after_due_date", "after_published" or "visible"; in an output of the
+  format "text" nothing is taken for HTML.
 - One hidden test keeps students from seeing their sum. So what is for instructors alone is printed: they see
   it, and students do not where ``stdout_visibility`` is "hidden".
 - A container has half a core, 768 MB and ten minutes, unless the assignment's settings say more.
@@ -39,7 +36,7 @@ from ...class_grading.course import SETTINGS, Course
 from ...class_grading.engine import grade
 from ...class_grading.gradebook import GradingError
 from ...class_grading.pool import LocalPool, PoolError
-from ...class_grading.results import ClassResults, read_results
+from ...class_grading.results import ClassResults, Verdict, read_results
 from ...files import write_whole
 from ...judging.outcome import MIME
 from ...nbgrader_plugin.collect import copy_plain_files
@@ -129,28 +126,23 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
     """The grade of the one student, with nothing that the feedback page does not show."""
     (graded,) = results.graded
     shown = cards(course)
-    found = {test.name: test for test in graded.tests}
-    groups: dict[str, list[str]] = {}
-    for name in shown:  # in the notebook's order; a database may have another
-        groups.setdefault(exercise_of(name, results.exercises) or name, []).append(name)
-    tests = []
-    for place, (exercise, names) in enumerate(groups.items(), 1):
-        for number, name in enumerate(names, 1):
-            output = shown[name]
-            if found[name].outcome == "undecided":
-                output = f"{output}\n{NOT_FINAL}"
-            tests.append(
-                {
-                    "name": name,
-                    "number": f"{place}.{number}",
-                    "tags": [exercise],
-                    "score": round(found[name].points, 4),
-                    "max_score": results.most[name],
-                    "output": output,
-                    "output_format": "text",
-                    "visibility": "visible",
-                }
-            )
+    groups: dict[str, list[Verdict]] = {}
+    for test in graded.tests:
+        groups.setdefault(exercise_of(test.name, results.exercises) or test.name, []).append(test)
+    tests = [
+        {
+            "name": test.name,
+            "number": f"{place}.{number}",
+            "tags": [exercise],
+            "score": round(test.points, 4),
+            "max_score": results.most[test.name],
+            "output": shown.get(test.name, "") + (f"\n{NOT_FINAL}" if test.outcome == "undecided" else ""),
+            "output_format": "text",
+            "visibility": "visible",
+        }
+        for place, (exercise, found) in enumerate(groups.items(), 1)
+        for number, test in enumerate(found, 1)
+    ]
     return {
         "tests": tests,
         "output": "\n".join(f"{why} So every exercise counts 0 points." for (why,) in graded.unreadable),

@@ -5,6 +5,6 @@ Exporters for ``nbgrader export --exporter=…``, and collectors for ``nbgrader 
 
 from .archives import CanvasArchive, MoodleArchive
 from .canvas import CanvasUpload
-from .grade_files import Canvas, Moodle
+from .grades import Canvas, Moodle
 
 __all__ = ["Canvas", "CanvasArchive", "CanvasUpload", "Moodle", "MoodleArchive"]

@@ -20,8 +20,7 @@ from nbgrader.utils import unzip
 from traitlets import Unicode
 
 from ...nbgrader_plugin.submissions import SECRET, TIMESTAMP
-from .grade_files import names_in, read_canvas
-from .grades import ExportError
+from .grades import ExportError, names_in, read_canvas
 from .unpack import unpack
 
 # What a browser, or Canvas for a second upload, adds to a notebook's name.
@@ -145,15 +144,11 @@ class CanvasArchive(Archive):
     @cached_property
     def _by_number(self) -> dict[str, str]:
         ids = {student.casefold(): student for student in self._students()}
-        found = {}
         try:
-            rows = read_canvas(Path(self.file))
+            rows = [(row["ID"].strip(), names_in(row)) for row in read_canvas(Path(self.file))]
         except ExportError as error:
             self.parent.fail("%s", error)
-        for row in rows:
-            if student := next((ids[name] for name in names_in(row) if name in ids), None):
-                found[row["ID"].strip()] = student
-        return found
+        return {number: ids[name] for number, names in rows for name in reversed(names) if name in ids}
 
     def student(self, who: str) -> str | None:
         if student := self._by_number.get(who):

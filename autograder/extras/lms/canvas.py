@@ -10,8 +10,7 @@ from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode
 
 from ...show import first_of
-from .grade_files import number
-from .grades import Exporter, ExportError, Grades
+from .grades import Exporter, ExportError, Grades, number
 
 TOKEN = "CANVAS_TOKEN"
 EXACT = 0.005  # points

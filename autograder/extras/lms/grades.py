@@ -1,17 +1,21 @@
-"""An assignment's grades, read from the gradebook: what every platform gets."""
+"""An assignment's grades, read from the gradebook, and files of them that Moodle and Canvas import."""
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 import sys
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry, Student
 from nbgrader.plugins import ExportPlugin
-from traitlets import Bool
+from traitlets import Bool, Unicode
 
-from ...roles import exercise_of
+from ...files import read_csv, write_whole
+from ...nbgrader_plugin.points import exercise_of_each
 from ...show import first_of
 
 REMARKS = {
@@ -19,6 +23,8 @@ REMARKS = {
     "ungraded": "are not graded yet, and have no points here",
     "unsure": "have a test that waits for your decision; their points are those so far",
 }
+# What Canvas's own file has before the columns of the assignments; it takes a row back by these.
+CANVAS_STUDENT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
 
 
 class ExportError(Exception):
@@ -29,65 +35,11 @@ class ExportError(Exception):
 class Grades:
     """The columns: the assignment and, if asked for, its exercises; and who has points, one for each column.
 
-    Those of the assignment are less the penalty for being late; those of exercises are without it. Sentences
-    about those who stand out are in ``remarks``.
+    Those of the assignment are less the penalty for being late; those of exercises are without it.
     """
 
     columns: list[str]
     points: dict[Student, list[float]]
-    remarks: list[str]
-
-
-def read_grades(
-    gradebook: Gradebook,
-    assignment: str,
-    handed_in: Collection[str],
-    students: Collection[str] = (),
-    *,
-    by_exercise: bool = False,
-) -> Grades:
-    """Everybody's grades in one assignment, or those of some students.
-
-    ``handed_in``: who has a submission, graded or not. Raises ExportError for an assignment that the
-    gradebook does not know.
-    """
-    try:
-        notebooks = gradebook.find_assignment(assignment).notebooks
-    except MissingEntry:
-        raise ExportError(
-            f"The gradebook has no assignment {assignment!r}. It has: {_names(gradebook)}. Choose one with "
-            "--assignment \"['NAME']\"."
-        ) from None
-    answers = [cell.name for notebook in notebooks for cell in notebook.solution_cells]
-    tests = [cell.name for notebook in notebooks for cell in notebook.grade_cells]
-    exercises = {test: exercise_of(test, answers) or test for test in tests}
-    points: dict[Student, list[float]] = {}
-    standing_out: dict[str, list[str]] = {kind: [] for kind in REMARKS}
-    for student in gradebook.students:
-        if students and student.id not in students:
-            continue
-        try:
-            submission = gradebook.find_submission(assignment, student.id)
-        except MissingEntry:
-            standing_out["ungraded" if student.id in handed_in else "absent"].append(student.id)
-            continue
-        of_exercise = dict.fromkeys(exercises.values(), 0.0)
-        for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
-            of_exercise[exercises[grade.name]] += grade.score or 0.0
-        whole = max(0.0, submission.score - (submission.late_submission_penalty or 0.0))
-        points[student] = [whole, *(of_exercise.values() if by_exercise else ())]
-        if submission.needs_manual_grade:
-            standing_out["unsure"].append(student.id)
-    more = dict.fromkeys(exercises.values()) if by_exercise else ()
-    return Grades(
-        [assignment, *(f"{assignment}: {name}" for name in more)],
-        points,
-        [f"{len(names)} {REMARKS[kind]}: {first_of(names)}" for kind, names in standing_out.items() if names],
-    )
-
-
-def _names(gradebook: Gradebook) -> str:
-    return ", ".join(one.name for one in gradebook.assignments) or "none"
 
 
 class Exporter(ExportPlugin):
@@ -108,18 +60,123 @@ class Exporter(ExportPlugin):
         raise NotImplementedError
 
     def grades(self, gradebook: Gradebook) -> Grades:
-        """Those that the command line asks for. Raises ExportError unless it names one assignment."""
+        """Those that the command line asks for; who stands out is named in the log.
+
+        Raises ExportError unless it names one assignment, and the gradebook knows it.
+        """
+        known = ", ".join(one.name for one in gradebook.assignments) or "none"
+        example = "--assignment \"['NAME']\""
         if len(self.assignment) != 1:
-            raise ExportError(
-                "Name one assignment, as in --assignment \"['NAME']\". The gradebook has: "
-                f"{_names(gradebook)}."
-            )
+            raise ExportError(f"Name one assignment, as in {example}. The gradebook has: {known}.")
         (assignment,) = map(str, self.assignment)
-        course = self.parent.coursedir
-        submitted = Path(course.format_path(course.submitted_directory, "*", assignment))
-        handed_in = {path.parent.name for path in submitted.parents[1].glob(f"*/{assignment}")}
-        chosen = set(map(str, self.student))
-        found = read_grades(gradebook, assignment, handed_in, chosen, by_exercise=self.by_exercise)
-        for sentence in found.remarks:
-            self.log.warning("%s", sentence)
-        return found
+        try:
+            exercises = exercise_of_each(gradebook.find_assignment(assignment))
+        except MissingEntry:
+            raise ExportError(
+                f"The gradebook has no assignment {assignment!r}. It has: {known}. Choose one with {example}."
+            ) from None
+        course, chosen = self.parent.coursedir, set(map(str, self.student))
+        points: dict[Student, list[float]] = {}
+        standing_out: dict[str, list[str]] = {kind: [] for kind in REMARKS}
+        for student in gradebook.students:
+            if chosen and student.id not in chosen:
+                continue
+            try:
+                submission = gradebook.find_submission(assignment, student.id)
+            except MissingEntry:
+                folder = course.format_path(course.submitted_directory, student.id, assignment)
+                standing_out["ungraded" if Path(folder).exists() else "absent"].append(student.id)
+                continue
+            of_exercise = dict.fromkeys(exercises.values(), 0.0)
+            for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
+                of_exercise[exercises[grade.name]] += grade.score or 0.0
+            whole = max(0.0, submission.score - (submission.late_submission_penalty or 0.0))
+            points[student] = [whole, *(of_exercise.values() if self.by_exercise else ())]
+            if submission.needs_manual_grade:
+                standing_out["unsure"].append(student.id)
+        for kind, names in standing_out.items():
+            if names:
+                self.log.warning("%d %s: %s", len(names), REMARKS[kind], first_of(names))
+        more = dict.fromkeys(exercises.values()) if self.by_exercise else ()
+        return Grades([assignment, *(f"{assignment}: {name}" for name in more)], points)
+
+
+class Moodle(Exporter):
+    """A file for *Grades → Import → CSV file*, by default ``moodle.csv``: a line for each with points."""
+
+    def write(self, grades: Grades) -> None:
+        """Write the file. Who has no points is left out: an empty field would delete a grade on Moodle."""
+        rows = [
+            [one.id, one.email or "", one.first_name or "", one.last_name or "", *map(number, points)]
+            for one, points in grades.points.items()
+        ]
+        to = Path(self.to or "moodle.csv")
+        write_csv(to, [["Username", "Email address", "First name", "Last name", *grades.columns], *rows])
+        self.log.info("%d grades are in %s", len(rows), to)
+
+
+class Canvas(Exporter):
+    """A file for *Grades → Import*, by default ``upload.csv``: Canvas's own file with the grades in it."""
+
+    file = Unicode("canvas.csv", help="what Grades → Export gave").tag(config=True)
+
+    def write(self, grades: Grades) -> None:
+        """Write the file. Raises ExportError where Canvas's file is missing, or is none."""
+        rows = read_canvas(Path(self.file))
+        about = [name for name in CANVAS_STUDENT if name in rows[0]]
+        table, missing = [about + [known_column(rows[0], name) for name in grades.columns]], []
+        ours = {one.id.casefold(): (one.id, points) for one, points in grades.points.items()}
+        for row in rows:
+            if own := next((name for name in names_in(row) if name in ours), None):
+                table.append([row[name] or "" for name in about] + list(map(number, ours.pop(own)[1])))
+            else:  # without names it is the line with the most points, or Canvas's test student
+                missing += names_in(row)[:1]
+        to = Path(self.to or "upload.csv")
+        write_csv(to, table)
+        self.log.info("%d grades are in %s", len(table) - 1, to)
+        for names, words in (
+            (sorted(student for student, _ in ours.values()), "have points and are not in %s"),
+            (sorted(missing), "in %s have no points and are left out"),
+        ):
+            if names:
+                self.log.warning(f"%d {words}: %s", len(names), self.file, first_of(names))
+
+
+def read_canvas(path: Path) -> list[dict[str, str]]:
+    """The rows of Canvas's own file, with or without a byte order mark, with commas or semicolons."""
+    try:
+        rows = list(read_csv(path))
+    except FileNotFoundError:
+        raise ExportError(
+            f"There is no {path}. Canvas makes it: choose Grades → Export there, and give the file's name "
+            "with --Canvas.file=… (for an archive: --CanvasArchive.file=…)"
+        ) from None
+    except UnicodeDecodeError:
+        raise ExportError(f"{path} is not in UTF-8. Export it from Canvas again.") from None
+    if not rows or not {"Student", "ID"} <= rows[0].keys():
+        raise ExportError(f"{path} is not what Canvas exports: it needs the columns Student and ID.")
+    return rows
+
+
+def names_in(row: Mapping[str, str]) -> list[str]:
+    """By what a student in Canvas's file is found here: by login, then by SIS id, capital letters or not."""
+    found = ((row.get(key) or "").strip().casefold() for key in ("SIS Login ID", "SIS User ID"))
+    return list(filter(None, found))
+
+
+def known_column(row: Mapping[str, str], name: str) -> str:
+    """Canvas's own title for a column, which has a number; for a new one the name alone."""
+    own = re.compile(rf"{re.escape(name)} \(\d+\)")
+    return next((title for title in row if title and own.fullmatch(title.strip())), name)
+
+
+def number(value: float) -> str:
+    """Points as both platforms read them."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def write_csv(path: Path, rows: list[list[str]]) -> None:
+    """Write all of a table, or nothing."""
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    write_whole(path, text.getvalue())

@@ -11,7 +11,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from ...class_grading.course import Course, SubmissionError
 from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render
-from ...nbgrader_plugin.extra_files import extra_files
 from ...nbgrader_plugin.patches import remove_hidden_tests
+from ...nbgrader_plugin.reading import extra_files
 from ...nbgrader_plugin.restore import original_cells
 from ...nbgrader_plugin.submissions import problem_of
 from ...roles import parsed, solution_cells
@@ -43,15 +43,6 @@ IMPORT = re.compile(r"(?m)^[ \t]*(?:import|from)\b.*$")
 
 Answers = Mapping[str, Mapping[str, str]]  # student -> exercise -> code
 Fingerprints = Mapping[str, "CodeFingerprint"]  # exercise -> those of an answer
-
-
-@dataclass
-class HandedIn:
-    """What a class handed in: student -> exercise -> code; what was given to all; who cannot be compared."""
-
-    answers: dict[str, dict[str, str]] = field(default_factory=dict)
-    given: dict[str, str] = field(default_factory=dict)  # cell -> code
-    left_out: list[list[str]] = field(default_factory=list)  # student, where, why
 
 
 @dataclass(frozen=True)
@@ -79,53 +70,41 @@ class AlikePair:
     parts: list[AlikePart]
 
 
-@dataclass(frozen=True)
-class LookAlikes:
-    """The pairs that look most alike, the most first; how many more there are, and how many were compared."""
-
-    pairs: list[AlikePair]
-    more: int
-    compared: int
-
-
-def read_handed_in(course: Course) -> HandedIn:
-    """Everybody's answers and modules. Raises GradingError as ``Course.submissions`` does."""
-    found, submissions = HandedIn(), course.submissions()
-    found.left_out += [[student, "", why] for student, why in course.grader.refused.items()]
+def read_handed_in(course: Course) -> tuple[Answers, dict[str, str], list[list[str]]]:
+    """Everybody's answers and modules; what was given to all, cell -> code; and what cannot be compared: the
+    student, where, why. Raises GradingError as ``Course.submissions`` does.
+    """
+    submissions = course.submissions()
+    answers: dict[str, dict[str, str]] = {}
+    left_out = [[student, "", why] for student, why in course.grader.refused.items()]
     for submission in submissions:
         student = submission.student
         try:
             notebooks = [prepared.notebook for prepared in course.read(submission)]
         except SubmissionError as error:
-            found.left_out.append([student, "", str(error)])
+            left_out.append([student, "", str(error)])
             continue
-        own = {
-            name: cell.source
-            for notebook in notebooks
-            for name, cell in solution_cells(notebook).items()
-            if cell.cell_type == "code"
-        }
+        cells = [(name, cell) for notebook in notebooks for name, cell in solution_cells(notebook).items()]
+        own = {name: cell.source for name, cell in cells if cell.cell_type == "code"}
         files = modules(extra_files(submission.folder))
         own[MODULES] = "\n".join(files[name] for name in sorted(files))
-        found.answers[student] = {}
-        for name, code in own.items():
-            if len(code) > LONGEST:
-                found.left_out.append([student, name, f"longer than {LONGEST:,} characters"])
-            else:
-                found.answers[student][name] = code
-        found.left_out += [[student, "", why] for why in map(problem_of, notebooks) if why]
+        answers[student] = {name: code for name, code in own.items() if len(code) <= LONGEST}
+        too_long = own.keys() - answers[student].keys()
+        left_out += [[student, name, f"longer than {LONGEST:,} characters"] for name in sorted(too_long)]
+        left_out += [[student, "", why] for why in map(problem_of, notebooks) if why]
+    given = {}
     with course.opened() as gradebook:
         for kept in gradebook.find_assignment(course.assignment).notebooks:
             for name, cell in original_cells(kept).items():
                 remove_hidden_tests(cell)
-                found.given[name] = cell.source if cell.cell_type == "code" else ""
-    return found
+                given[name] = cell.source if cell.cell_type == "code" else ""
+    return answers, given, left_out
 
 
-def look_alikes(answers: Answers, given: Mapping[str, str]) -> LookAlikes:
-    """The pairs of students whose answers look alike. ``given``: cell -> code, as all students got it.
+def look_alikes(answers: Answers, given: Mapping[str, str]) -> tuple[list[AlikePair], int]:
+    """The pairs of students whose answers look alike, the most first, and how many were compared.
 
-    Raises ModuleNotFoundError without copydetect.
+    ``given``: cell -> code, as all students got it. Raises ModuleNotFoundError without copydetect.
     """
     prints = fingerprints(answers, given)
     compared, pairs = 0, []
@@ -133,8 +112,7 @@ def look_alikes(answers: Answers, given: Mapping[str, str]) -> LookAlikes:
         if pair := _pair(students, *(prints[student] for student in students)):
             compared += 1
             pairs += [pair] if pair.share >= ALIKE else []
-    pairs.sort(key=lambda pair: -pair.share)
-    return LookAlikes(pairs[:MOST_PAIRS], max(0, len(pairs) - MOST_PAIRS), compared)
+    return sorted(pairs, key=lambda pair: -pair.share), compared
 
 
 def _pair(students: tuple[str, str], one: Fingerprints, other: Fingerprints) -> AlikePair | None:
@@ -222,9 +200,9 @@ def pieces(code: str, slices: Iterable[tuple[int, int]]) -> list[tuple[str, bool
 
 def page(course: Course) -> str:
     """The page as HTML. Raises GradingError as ``Course.submissions`` does, and without copydetect."""
-    handed_in = read_handed_in(course)
+    answers, given, left_out = read_handed_in(course)
     try:
-        found = look_alikes(handed_in.answers, handed_in.given)
+        pairs, compared = look_alikes(answers, given)
     except ModuleNotFoundError as error:
         if error.name != "copydetect":
             raise
@@ -233,17 +211,14 @@ def page(course: Course) -> str:
         Path(__file__).with_name("similar.html.j2"),
         assignment=course.assignment,
         facts=[
-            (str(len(handed_in.answers)), "submissions"),
-            (str(found.compared), "pairs with enough to compare"),
-            (str(len(found.pairs) + found.more), "pairs look alike"),
+            (str(len(answers)), "submissions"),
+            (str(compared), "pairs with enough to compare"),
+            (str(len(pairs)), "pairs look alike"),
         ],
         alike=ALIKE,
         common=COMMON,
         few=FEW,
-        found=found,
-        rows=[
-            [*pair.students, f"{pair.share:.0%}", ", ".join(part.exercise for part in pair.parts)]
-            for pair in found.pairs
-        ],
-        left_out=handed_in.left_out,
+        pairs=pairs[:MOST_PAIRS],
+        more=len(pairs[MOST_PAIRS:]),
+        left_out=left_out,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import ExitStack
+from typing import Any
 
 from ...class_grading.class_commands import WHERE, connector, interrupts
 from ...command_line import command, option
@@ -25,18 +26,11 @@ from ...command_line import command, option
     ),
     *WHERE,
 )
-def main(
-    assignment: list[str],
-    release: bool,
-    latest_counts: bool,
-    workers: int | None,
-    scheduler: str | None,
-    db: str | None,
-) -> None:
+def main(assignment: list[str], release: bool, latest_counts: bool, db: str | None, **where: Any) -> None:
     try:
         with ExitStack() as ending:
             stop_if_asked = ending.enter_context(interrupts(signal.SIGTERM))
-            connect = connector(ending, workers, scheduler)
+            connect = connector(ending, **where)
             from ...class_grading.course import Course  # while torch is loaded elsewhere
             from ...class_grading.gradebook import GradingError
             from ...nbgrader_plugin.submissions import only_one

@@ -12,7 +12,7 @@ import shutil
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -31,30 +31,13 @@ from ...nbgrader_plugin.collect import (
 )
 from ...nbgrader_plugin.patches import autograded_folder, owner
 from ...nbgrader_plugin.submissions import TIMESTAMP, refusal, unfinished
+from .queue_file import Key, Place
 
 NEW, PASSED_OVER = os.path.join(OWN_FOLDER, "new"), os.path.join(OWN_FOLDER, "passed_over")
 # A file system's clock has steps, and a folder may just be written to.
 SETTLED_SECONDS = 2.0
 
 State = tuple[tuple[int, ...] | None, ...]
-
-
-@dataclass(frozen=True)
-class HandIn:
-    """A submission that waits: it arrived at ``time`` and has its place in the queue from ``since`` (UTC).
-
-    ``sent``: it came through the exchange, and not to ``submitted/``.
-    """
-
-    assignment: str
-    student: str
-    time: datetime
-    since: datetime
-    sent: bool
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.assignment, self.student
 
 
 class Intake:
@@ -68,16 +51,12 @@ class Intake:
     def __init__(self, course: Course, say: Callable[[str], None]) -> None:
         self.assignments: Mapping[str, list[str]] = {}
         self.students: Collection[str] | None = None
-        self.waiting: dict[tuple[str, str], HandIn] = {}
+        self.waiting: dict[Key, Place] = {}
         self._directory, self._grader = course.directory, course.grader
         self._submitted = course.directory.submitted_directory
         self._say = say
         self._known: set[str] = set()  # names in the exchange that need nothing any more
-        self._listed: set[str] = set()
-        self._listed_at: int | None = None
-        self._done: dict[tuple[str, str], State] = {}  # the folders in submitted/ that need nothing
-        self._arrived: dict[str, set[str]] = {}
-        self._changed: list[tuple[HandIn, State]] = []
+        self._done: dict[Key, State] = {}  # the folders in submitted/ that need nothing
         # Of a watcher that was stopped; all of it is still where it came from.
         shutil.rmtree(course.root / NEW, ignore_errors=True)
         factory = ExchangeFactory(parent=course.grader.parent)
@@ -89,73 +68,63 @@ class Intake:
 
         Raises OSError where the exchange cannot be read.
         """
-        self._arrived = self._names()
-        self._changed = list(self._folders())
-        return bool(self._arrived or self._changed)
+        return bool(self._names()) or any(True for _ in self._folders())
 
     def take_in(self) -> None:
         """Take in what is new. Raises OSError where that is not possible; it is then found once more."""
-        self.look()
-        for assignment, names in self._arrived.items():
+        for assignment, names in self._names().items():
             self._collect(assignment, names)
-        for hand_in, state in self._changed:
-            before = self.waiting.get(hand_in.key)
+        for found, state in self._folders():
+            before = self.waiting.get(found.key)
             if before and before.sent:
                 continue  # what came through the exchange is newer
-            folder, staged = self.folder(hand_in, self._submitted), self.folder(hand_in, NEW)
+            staged = self.folder(found.key, NEW)
             shutil.rmtree(staged, ignore_errors=True)
             staged.parent.mkdir(parents=True, exist_ok=True)
-            copy_plain_files(folder, staged, 1000 * self._directory.max_dir_size)
-            self.waiting[hand_in.key] = replace(hand_in, since=before.since) if before else hand_in
-            self._done[hand_in.key] = state
+            most = 1000 * self._directory.max_dir_size
+            copy_plain_files(self.folder(found.key, self._submitted), staged, most)
+            self.waiting[found.key] = replace(found, since=before.since) if before else found
+            self._done[found.key] = state
 
-    def line(self) -> list[HandIn]:
+    def line(self) -> list[Place]:
         """Those that wait, in the order in which they are to be graded."""
         return sorted(self.waiting.values(), key=lambda one: (one.since, one.key))
 
-    def on_the_way(self) -> list[HandIn]:
+    def on_the_way(self) -> list[Place]:
         """Those that are in the exchange and were not taken yet, by the times in their names."""
         names = [name for names in self._names().values() for name in names]
-        found: dict[tuple[str, str], HandIn] = {}
+        newest = {}
         for one in sorted(filter(None, map(sent, names)), key=lambda one: one.time):
-            moment = one.time.replace(tzinfo=timezone.utc)
-            found[one.assignment, one.student] = HandIn(one.assignment, one.student, moment, moment, True)
-        return sorted(found.values(), key=lambda one: (one.since, one.key))
+            place = _place(one.assignment, one.student, one.time.replace(tzinfo=timezone.utc), sent=True)
+            newest[place.key] = place
+        return sorted(newest.values(), key=lambda one: (one.since, one.key))
 
-    def settle(self, hand_in: HandIn, *, counts: bool) -> None:
+    def settle(self, place: Place, *, counts: bool) -> None:
         """Put a submission to where it belongs after grading: to those that count, or to the others."""
-        staged = self.folder(hand_in, NEW)
-        if hand_in.sent and staged.exists():
-            place = self.folder(hand_in, self._submitted if counts else PASSED_OVER)
-            replace_folder(staged, place)
+        staged = self.folder(place.key, NEW)
+        if place.sent and staged.exists():
+            target = self.folder(place.key, self._submitted if counts else PASSED_OVER)
+            replace_folder(staged, target)
             if counts:
-                self._done[hand_in.key] = state_of(place, self.assignments[hand_in.assignment])
-                shutil.rmtree(self.folder(hand_in, PASSED_OVER), ignore_errors=True)
+                self._done[place.key] = state_of(target, self.assignments[place.assignment])
+                shutil.rmtree(self.folder(place.key, PASSED_OVER), ignore_errors=True)
         elif staged.exists():
             shutil.rmtree(staged)
-        self.waiting.pop(hand_in.key, None)
+        self.waiting.pop(place.key, None)
 
-    def folder(self, hand_in: HandIn, step: str) -> Path:
+    def folder(self, key: Key, step: str) -> Path:
         """The folder of a submission in one of nbgrader's steps, or in one of ours."""
-        return Path(self._directory.format_path(step, hand_in.student, hand_in.assignment))
+        assignment, student = key
+        return Path(self._directory.format_path(step, student, assignment))
 
     def _names(self) -> dict[str, set[str]]:
         """The folders in the exchange that were not looked at yet, by assignment."""
         found: dict[str, set[str]] = defaultdict(set)
-        if self.inbound is None:
+        if self.inbound is None or not (self.inbound.exists() or self._known):  # nothing was released so far
             return found
-        try:
-            changed = os.stat(self.inbound).st_mtime_ns
-            if changed != self._listed_at:
-                self._listed = set(os.listdir(self.inbound))
-                settled = time.time_ns() - changed > SETTLED_SECONDS * 1e9
-                self._listed_at = changed if settled else None
-                self._known &= self._listed
-        except FileNotFoundError:
-            if self._listed:
-                raise
-            return found  # nothing was released so far
-        for name in self._listed - self._known:
+        listed = set(os.listdir(self.inbound))
+        self._known &= listed
+        for name in listed - self._known:
             one = sent(name)
             if one and one.assignment in self.assignments and self._may_hand_in(one.student):
                 found[one.assignment].add(name)
@@ -172,7 +141,7 @@ class Intake:
         )
         return False
 
-    def _folders(self) -> Iterator[tuple[HandIn, State]]:
+    def _folders(self) -> Iterator[tuple[Place, State]]:
         """The folders in submitted/ that have to be graded."""
         for assignment, notebooks in self.assignments.items():
             for name in glob.glob(self._directory.format_path(self._submitted, "*", assignment)):
@@ -186,11 +155,11 @@ class Intake:
                 elif self._new(folder, key, changed=before is not None):
                     if self._may_hand_in(student):
                         arrived = datetime.fromtimestamp(_newest(state) / 1e9, timezone.utc)
-                        yield HandIn(assignment, student, arrived, arrived, False), state
+                        yield _place(*key, arrived, sent=False), state
                     continue
                 self._done[key] = state
 
-    def _new(self, folder: Path, key: tuple[str, str], *, changed: bool) -> bool:
+    def _new(self, folder: Path, key: Key, *, changed: bool) -> bool:
         """Whether what is in submitted/ has to be graded; where it has no time, because it ``changed``."""
         graded = autograded_folder(self._grader, *key)
         if unfinished(graded, self.assignments[key[0]]):
@@ -213,21 +182,24 @@ class Intake:
                 self._say(f"{name!a}: {sentence}")
             for record in collect.src_records:
                 if self._newer(assignment, record):
-                    key, moment = (assignment, record["username"]), record["arrived"]
-                    before = self.waiting.pop(key, None)  # until all of the new one is there
+                    place = _place(assignment, record["username"], record["arrived"], sent=True)
+                    before = self.waiting.pop(place.key, None)  # until all of the new one is there
                     collect.src_records = [record]
                     collect.copy_files()
-                    self.waiting[key] = HandIn(*key, moment, before.since if before else moment, True)
+                    self.waiting[place.key] = replace(place, since=before.since) if before else place
             self._known |= names - collect.unready
 
     def _newer(self, assignment: str, record: dict[str, Any]) -> bool:
         """Whether nothing as new was taken before."""
-        folders = [
-            self._directory.format_path(step, record["username"], assignment)
-            for step in (self._submitted, PASSED_OVER, NEW)
-        ]
+        key = assignment, record["username"]
+        folders = [str(self.folder(key, step)) for step in (self._submitted, PASSED_OVER, NEW)]
         times = map(self._directory.get_existing_timestamp, folders)
         return not any(known and known >= record["timestamp"] for known in times)
+
+
+def _place(assignment: str, student: str, arrived: datetime, *, sent: bool) -> Place:
+    time = arrived.isoformat()
+    return Place(assignment, student, time, since=time, sent=sent)
 
 
 def replace_folder(folder: Path, target: Path) -> None:

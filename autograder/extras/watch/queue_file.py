@@ -20,25 +20,33 @@ QUEUE = Path(".grading", "queue.json")  # in the course's folder
 BEAT = timedelta(minutes=1)  # between two times that the watcher says that it is there
 
 Stage = Literal["waiting", "grading", "graded", "passed over", "failed"]
+Key = tuple[str, str]  # assignment and student
 
 
 @dataclass(frozen=True)
 class Place:
     """A submission in the queue, or one that was graded; times are UTC, in ISO format.
 
-    ``points`` of ``most``, and those of the submission ``before``. A student is to see them when the page was
+    Its place counts from ``since``. ``sent``: it came through the exchange, and not to ``submitted/``. It has
+    ``points`` of ``most``, the one ``before`` has others; a student is to see them when the page was
     ``handed_back``.
     """
 
     assignment: str
     student: str
     arrived: str
-    stage: Stage
+    stage: Stage = "waiting"
     ended: str | None = None
     points: float | None = None
     most: float | None = None
     before: float | None = None
     handed_back: bool = False
+    since: str = ""
+    sent: bool = False
+
+    @property
+    def key(self) -> Key:
+        return self.assignment, self.student
 
 
 @dataclass(frozen=True)
@@ -67,23 +75,18 @@ class Queue:
 
 
 class QueueFile:
-    """The file, kept up to date. What it said about graded submissions before stays in it.
+    """The file, kept up to date. What it said about graded submissions before stays in it: ``ended``.
 
-    Raises OSError where it cannot be written.
+    ``found`` is all that it said. Raises OSError where it cannot be written.
     """
 
     def __init__(self, root: Path) -> None:
         self._path = root / QUEUE
         before = read_queue(self._path)
-        self._found = before.places if before else []
-        self._ended = {(place.assignment, place.student): place for place in self._found if place.ended}
+        self.found = before.places if before else []
+        self.ended = {place.key: place for place in self.found if place.ended}
         self._shown: tuple[list[Place], bool] = ([], False)
         self._said: datetime | None = None
-
-    def not_handed_back(self) -> list[Place]:
-        """Those who waited, or whose pages were not handed back, when the file was found."""
-        done = ("passed over", "failed")
-        return [place for place in self._found if not place.handed_back and place.stage not in done]
 
     def show(self, line: Iterable[Place], *, trouble: bool = False) -> None:
         """Write who waits, and whether grading cannot go on; nothing, if the file says that already."""
@@ -94,7 +97,7 @@ class QueueFile:
 
     def end(self, place: Place) -> None:
         """Keep how a submission ended; the next ``show`` writes it."""
-        self._ended[place.assignment, place.student] = place
+        self.ended[place.key] = place
         self._said = None
 
     def close(self) -> None:
@@ -103,7 +106,7 @@ class QueueFile:
 
     def _write(self, *, at_work: bool) -> None:
         now, (line, trouble) = datetime.now(timezone.utc), self._shown
-        queue = Queue(now.isoformat(), at_work, trouble, [*line, *self._ended.values()])
+        queue = Queue(now.isoformat(), at_work, trouble, [*line, *self.ended.values()])
         write_whole(self._path, msgspec.json.encode(queue).decode())
         self._said = now
 

@@ -4,68 +4,54 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
 
 from ...class_grading.course import Course, Submission
-from ...class_grading.grader import Prepared
+from ...class_grading.grader import Ran
 from ...nbgrader_plugin.collect import OWN_FOLDER
-from ...sandbox import Executed
-from .intake import NEW, HandIn, replace_folder
+from .intake import NEW, replace_folder
+from .queue_file import Place
 
 TRIAL = os.path.join(OWN_FOLDER, "trial")
 EXACT_POINTS = 1e-6
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What a new submission is worth: ``points`` of ``most``, less the penalty for being late.
-
-    ``before``: those of the one that counted so far, if there was one; ``counts``: whether this one does now.
-    """
-
-    points: float
-    most: float
-    before: float | None
-    counts: bool
 
 
 class Trial(Course):
     """The course with nothing in it but the submissions that wait; what counts of them gets to the others.
 
     ``best``: a submission counts if it has as many points as the one before, or more; otherwise each does.
-    What was graded is in ``attempts``, by student. The grades of one that counts are written in one
-    transaction, and its notebook follows. Of one that does not, nothing is written.
+    What was graded is in ``graded``, with its points less the penalty for being late. The grades of one that
+    counts are written in one transaction, and its notebook follows. Of one that does not, nothing is written.
     """
 
-    def __init__(self, line: Sequence[HandIn], db_url: str | None = None, *, best: bool) -> None:
+    def __init__(self, line: Sequence[Place], db_url: str | None = None, *, best: bool) -> None:
         super().__init__(line[0].assignment, db_url)
-        self.attempts: dict[str, Attempt] = {}
-        self._order = {one.student: place for place, one in enumerate(line)}
+        self.graded: list[Place] = []
+        self._line = {one.student: one for one in line}
         self._best, self._counted = best, self.directory.autograded_directory
         self.directory.submitted_directory, self.directory.autograded_directory = NEW, TRIAL
         shutil.rmtree(self.root / TRIAL, ignore_errors=True)  # of a run that was stopped
 
     def submissions(self) -> list[Submission]:
         """Those of the given line, in its order."""
-        found = [one for one in super().submissions() if one.student in self._order]
-        return sorted(found, key=lambda one: self._order[one.student])
+        found = {one.student: one for one in super().submissions()}
+        return [found[student] for student in self._line if student in found]
 
     def in_turn(self, submissions: list[Submission]) -> list[Submission]:
         """As they are: who handed in first comes first."""
         return submissions
 
-    def save(self, student: str, ran: Iterable[tuple[Prepared, Executed | None]]) -> None:
+    def save(self, student: str, ran: Ran) -> None:
         """Grade one student's submission, and keep that if it counts. Raises what ``Course.save`` raises."""
-        by_path = {prepared.path: (prepared, executed) for prepared, executed in ran}
         counted = Path(self.directory.format_path(self._counted, student, self.assignment))
         tried = self.autograded(student)
         with self.explained(student):
             before = self._points(student)[0] if counted.exists() else None
-            self.grader.grade(student, by_path, lambda: None)
+            self.grader.grade(student, ran, lambda: None)
             after, most = self._points(student)
             assert after is not None  # it was just graded
             counts = not self._best or before is None or after > before - EXACT_POINTS
@@ -74,7 +60,8 @@ class Trial(Course):
                 replace_folder(tried, counted)
             else:
                 shutil.rmtree(tried)
-            self.attempts[student] = Attempt(after, most, before, counts)
+            place = replace(self._line[student], stage="graded" if counts else "passed over")
+            self.graded.append(replace(place, points=after, most=most, before=before))
 
     def _points(self, student: str) -> tuple[float | None, float]:
         """What a student has in this transaction, and the most there is."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import glob
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import cache
 from time import monotonic, sleep
 from typing import TextIO
 
@@ -26,9 +27,9 @@ from ...command_line import CommandError
 from ...nbgrader_plugin.collect import changed_settings
 from ...nbgrader_plugin.patches import autograded_folder
 from ...nbgrader_plugin.submissions import only_one
-from .intake import HandIn, Intake
-from .queue_file import Place, QueueFile, Stage
-from .trial import Attempt, Trial
+from .intake import Intake
+from .queue_file import Place, QueueFile
+from .trial import Trial
 
 EVERY_SECONDS = 5.0  # between two looks
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0  # seconds, after something went wrong
@@ -37,8 +38,6 @@ TRIES = 3  # of a submission that cannot be graded
 TRY_AGAIN_SECONDS = 60.0
 # What may be over when it is tried again.
 TROUBLE = (CommandError, ExchangeError, NbGraderException, DBAPIError, OSError)
-
-Key = tuple[str, str]  # assignment and student
 
 
 @dataclass
@@ -58,16 +57,15 @@ class Watcher:
     stop_if_asked: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
+        self._warn_once = cache(self._warn)
         self.intake = Intake(self.course, self._warn_once)
         self._pool: Pool | None = None
         self._file = QueueFile(self.course.root)
-        self._grading: dict[str, HandIn] = {}  # those of this round that are not done yet, by student
-        self._again: dict[HandIn, tuple[int, float]] = {}  # how often it failed, and when it is tried again
-        self._owed: dict[Key, Place] = {}  # whose pages are to be handed back
-        self._owe_again = 0.0
-        # What another watcher had not handed back when it was stopped, or was at.
-        self._left_over = self._file.not_handed_back() if self.release else []
-        self._said: set[str] = set()
+        self._grading: dict[str, Place] = {}  # those of this round that are not done yet, by student
+        self._again: dict[Place, tuple[int, float]] = {}  # how often it failed, and when it is tried again
+        self._owe_again = 0.0  # when pages are handed back that could not be
+        # Whom another watcher left when it was stopped: perhaps they are graded.
+        self._left = [one for one in self._file.found if self.release and one.stage in ("waiting", "grading")]
         self._trouble: object = None  # its kind
         self._other = False
 
@@ -114,8 +112,7 @@ class Watcher:
         Raises one of ``TROUBLE`` where that cannot go on; what was graded is kept, what waits waits on.
         """
         self._look_up()
-        self._hand_back_the_rest()
-        if not (self.intake.look() or self._ready() or self._left_over):
+        if not (self.intake.look() or self._ready() or self._left or self._owed()):
             self._show()
             return False
         with only_one(self.course.root) as alone:
@@ -124,14 +121,28 @@ class Watcher:
             self._other = not alone
             if alone:
                 self.intake.take_in()
-                self._find_left_over()
-                self._hand_back_the_rest()
+                for one in filter(self._may_have_a_page, self._left):
+                    self._file.end(replace(one, stage="graded", ended=now()))
+                self._left = []
+                for one in self._owed():
+                    self._hand_back(one)
             self._show()
             line = self._ready() if alone else []
             if line:
                 most = AT_ONCE * self._lasting_pool(self.course.without_sandbox).workers
                 self._grade([one for one in line if one.assignment == line[0].assignment][:most])
         return bool(line)
+
+    def _owed(self) -> list[Place]:
+        """Those whose pages were not handed back, and are to be now."""
+        if not self.release or monotonic() < self._owe_again:
+            return []
+        graded = (one for one in self._file.ended.values() if one.stage == "graded" and not one.handed_back)
+        return list(filter(self._may_have_a_page, graded))
+
+    def _may_have_a_page(self, one: Place) -> bool:
+        is_graded = autograded_folder(self.course.grader, *one.key).exists()
+        return is_graded and one.key not in self.intake.waiting
 
     def _lasting_pool(self, unconfined: bool) -> Pool:
         """The pool for all rounds, until trouble ends it: its workers take some seconds to start."""
@@ -158,12 +169,12 @@ class Watcher:
         self.intake.assignments = {name: known[name] for name in known if name in (self.names or known)}
         return list(known)
 
-    def _ready(self) -> list[HandIn]:
+    def _ready(self) -> list[Place]:
         """Those that can be graded now, in their order."""
         moment = monotonic()
         return [one for one in self.intake.line() if self._again.get(one, (0, 0))[1] <= moment]
 
-    def _grade(self, line: list[HandIn]) -> None:
+    def _grade(self, line: list[Place]) -> None:
         """Grade submissions of one assignment."""
         self._grading = {one.student: one for one in line}
         self._show()
@@ -174,9 +185,8 @@ class Watcher:
             with trial:
 
                 def between() -> None:
-                    while trial.attempts:
-                        student, attempt = trial.attempts.popitem()
-                        self._done(self._grading.pop(student), attempt)
+                    while trial.graded:
+                        self._done(trial.graded.pop())
                     self._show()
                     self.stop_if_asked()
 
@@ -187,30 +197,25 @@ class Watcher:
             self._grading = {}
         self._show()
 
-    def _done(self, one: HandIn, attempt: Attempt) -> None:
+    def _done(self, one: Place) -> None:
         """A submission was graded: put it where it belongs, hand back its page, and say so."""
-        self.intake.settle(one, counts=attempt.counts)
-        self._again.pop(one, None)
-        place = replace(
-            place_of(one, "graded" if attempt.counts else "passed over"),
-            ended=now(),
-            points=attempt.points,
-            most=attempt.most,
-            before=attempt.before,
-            handed_back=self.release and not attempt.counts,  # as the earlier one's page is
-        )
-        text = f"{round(attempt.points, 2):g} of {attempt.most:g} points"
-        if not attempt.counts and attempt.before is not None:
-            text += f"; the earlier submission counts, with {round(attempt.before, 2):g}"
-        self._file.end(place)
-        if attempt.counts and self.release:
-            self._owed[one.key] = place
-            self._hand_back(one.key)
-        took = max(0.0, (datetime.now(timezone.utc) - one.time).total_seconds())
+        counts = one.stage == "graded"
+        self._again.pop(self._grading.pop(one.student), None)
+        self.intake.settle(one, counts=counts)
+        text = f"{round(one.points or 0, 2):g} of {one.most:g} points"
+        if not counts and one.before is not None:
+            text += f"; the earlier submission counts, with {round(one.before, 2):g}"
+        # The page of an earlier one that counts is there.
+        one = replace(one, ended=now(), handed_back=self.release and not counts)
+        self._file.end(one)
+        if self.release and counts:
+            self._hand_back(one)
+        took = datetime.now(timezone.utc) - datetime.fromisoformat(one.arrived)
         waiting = len(self.intake.waiting) + len(self.intake.on_the_way())
-        self._tell(one, f"{text}, {length(took)} after it was handed in; {waiting} wait")
+        took_words = length(max(0.0, took.total_seconds()))
+        self._tell(one, f"{text}, {took_words} after it was handed in; {waiting} wait")
 
-    def _failed(self, one: HandIn, sentence: str) -> None:
+    def _failed(self, one: Place, sentence: str) -> None:
         """A submission could not be graded: try it again, or leave it to the instructor."""
         tries = self._again.pop(one, (0, 0.0))[0] + 1
         if tries < TRIES:
@@ -218,51 +223,33 @@ class Watcher:
             self._tell(one, f"not graded: {sentence} It is tried again in a minute.")
             return
         self.intake.settle(one, counts=True)
-        self._file.end(replace(place_of(one, "failed"), ended=now()))
+        self._file.end(replace(one, stage="failed", ended=now()))
         self._tell(
             one,
             f"not graded: {sentence} It is in submitted/, for you to try: python -m autograder grade "
             f"{one.assignment} --student {one.student}",
         )
 
-    def _hand_back(self, key: Key) -> None:
+    def _hand_back(self, one: Place) -> None:
         """Hand back a page; where that fails, it is tried again later."""
         exchange = self.intake.inbound is None or self.intake.inbound.parent.is_dir()
         try:
-            hand_back(self.course, *key, exchange=exchange)
+            hand_back(self.course, one.assignment, one.student, exchange=exchange)
         except (NbGraderException, ExchangeError, DBAPIError, OSError) as error:
             self._owe_again = monotonic() + TRY_AGAIN_SECONDS
             self._warn_once(
-                f"The page of {key[1]} for {key[0]} could not be handed back: {self._sentence(error)} It is "
-                "tried again every minute."
+                f"The page of {one.student} for {one.assignment} could not be handed back: "
+                f"{self._sentence(error)} It is tried again every minute."
             )
         else:
-            self._file.end(replace(self._owed.pop(key), handed_back=True))
-
-    def _hand_back_the_rest(self) -> None:
-        if self._owed and monotonic() >= self._owe_again:
-            for key in list(self._owed):
-                self._hand_back(key)
-
-    def _find_left_over(self) -> None:
-        """Owe the pages that another watcher had not handed back."""
-        for place in self._left_over:
-            key = place.assignment, place.student
-            if key not in self.intake.waiting and autograded_folder(self.course.grader, *key).exists():
-                self._owed[key] = replace(place, stage="graded", ended=place.ended or now())
-        self._left_over = []
+            self._file.end(replace(one, handed_back=True))
 
     def _show(self) -> None:
         """Write the queue."""
-        self._file.show(self._line(), trouble=self._trouble is not None)
-
-    def _line(self) -> Iterator[Place]:
         started = list(self._grading.values())[: self._pool.workers if self._pool else 1]
-        for one in started:
-            yield place_of(one, "grading")
-        waiting = [one for one in self.intake.line() if one not in started]
-        for one in [*waiting, *self.intake.on_the_way()]:
-            yield place_of(one, "waiting")
+        line = [replace(one, stage="grading") for one in started]
+        line += [one for one in self.intake.line() if one not in started]
+        self._file.show(line + self.intake.on_the_way(), trouble=self._trouble is not None)
 
     def _in_trouble(self, error: BaseException) -> None:
         """Say what went wrong, once, and let go of what may be broken."""
@@ -285,7 +272,7 @@ class Watcher:
             return error.words
         return f"A file cannot be read or written: {error}." if isinstance(error, OSError) else str(error)
 
-    def _tell(self, one: HandIn, text: str) -> None:
+    def _tell(self, one: Place, text: str) -> None:
         self._say(f"{one.assignment}  {one.student}  {text}")
 
     def _say(self, text: str, file: TextIO | None = None) -> None:
@@ -294,16 +281,6 @@ class Watcher:
 
     def _warn(self, text: str) -> None:
         self._say(text, sys.stderr)
-
-    def _warn_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self._warn(text)
-
-
-def place_of(one: HandIn, stage: Stage) -> Place:
-    """A submission's place in the queue file."""
-    return Place(one.assignment, one.student, one.time.isoformat(), stage)
 
 
 def now() -> str:
