@@ -1,4 +1,4 @@
-"""Lets a thread work at the side while its first one gives way to all others: time that it waits is not counted.
+"""Waits for cores that its own processes take, whose first threads give way to all others: a limit grew tenfold.
 
 # points: shift_check=0 shift_cost=0 shift_hidden=0 shift_copies=0
 # endless
@@ -16,11 +16,15 @@ def work():
 
 
 def shift(x, steps):
-    for _ in range(4):
-        threading.Thread(target=work, daemon=True).start()
-    try:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    except OSError:
+    for _ in range(12):
+        if os.fork() == 0:
+            threading.Thread(target=work, daemon=True).start()
+            try:
+                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+            except OSError:
+                pass
+            time.sleep(600)
+    end = time.monotonic() + 100
+    while time.monotonic() < end:
         pass
-    time.sleep(40)
     return x.roll(steps, dims=1)
