@@ -22,7 +22,7 @@ SAID = {
     "cut_off": "not valid JSON. The first mistake is in line",
     "empty": "The file traps.ipynb is empty.",
     "web_page": "It looks like a web page.",
-    "conflict": "in line 1, column 2: Expecting property name enclosed in double quotes. There stands: <<<",
+    "conflict": "in line 1, column 2: Expecting property name enclosed in double quotes. There stands: {<<<",
     "list": "valid JSON, but it is not a Jupyter notebook",
     "binary": "cannot be read as text",
     "missing": "The submission has no file traps.ipynb.",
