@@ -157,8 +157,8 @@ def shown(title: str, status: Status, pool: Pool) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+        show()
         if bar is not None:
-            show()
             bar.close()
 
 

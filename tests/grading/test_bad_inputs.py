@@ -30,7 +30,7 @@ SAID = {
     "pipe_in_place": "traps.ipynb is a pipe, and no file of its own.",
     "folder_in_place": "traps.ipynb is a folder",
     "second_name": "a file with a second name (a hard link)",
-    "link_to_the_gradebook": "a link to something else",
+    "link_to_the_gradebook": "The submission has no file traps.ipynb.",  # links are taken away
 }
 
 
