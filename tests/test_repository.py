@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -117,3 +118,8 @@ def test_post_build_turns_off_what_there_is() -> None:
     there = set(re.findall(r"@jupyter/nbgrader:([a-z-]+)", code))
     assert there - set(names) == {"validate-assignment"}
     assert set(names) < there
+
+
+def test_every_attack_is_in_the_table_of_attacks() -> None:
+    page = (ROOT / "SECURITY.md").read_text()
+    assert runpy.run_path(str(ROOT / ".ci/attacks.py"))["written"](page) == page, "call .ci/attacks.py"
