@@ -27,7 +27,7 @@ def device() -> str:
     if name:
         return (
             f"GPU: {name}, which is NOT used: this PyTorch is built for the CPU alone. "
-            "How to get another: README.md, 'A PyTorch for your GPU'."
+            "How to get another: docs/start.md, 'A PyTorch for your GPU'."
         )
     if platform.system() == "Darwin" and platform.machine() == "arm64":
         return "GPU: Apple's (mps). This course was not tried on one yet."

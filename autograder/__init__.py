@@ -23,6 +23,7 @@ _HOMES = {
     "published_figures": "teaching.published",
     "race": "judging.race",
     "scoreboard": "teaching.scoreboard",
+    "ten_things": "teaching.scoreboard",
     "verdicts": "teaching.verdicts",
 }
 __all__ = sorted(_HOMES)

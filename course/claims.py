@@ -4,6 +4,16 @@
 # Five widely read articles on PyTorch say what makes it fast. So does the documentation of PyTorch and of Triton, about
 # what is newer than they are. The chapters test it. This page keeps the score.
 #
+# Ten things to remember first, then the score of all claims.
+
+# %%
+from autograder import published_figures, scoreboard, ten_things
+
+ten_things()
+
+# %% [markdown]
+# ## The score
+#
 # Nothing here is typed by hand. A row says what the source says, and quotes its own words or its code. Then two
 # verdicts. The first is on the *advice*:
 #
@@ -29,8 +39,6 @@
 # [add one, or dispute one](../docs/published.md#to-add-a-figure-or-to-dispute-one).
 
 # %%
-from autograder import published_figures, scoreboard
-
 scoreboard()
 
 # %% [markdown]

@@ -28,7 +28,7 @@ Launch: https://colab.research.google.com/github/{0}/blob/main/a.ipynb https://m
 Hub: https://hub.org/hub/user-redirect/git-pull?repo=https%3A%2F%2Fgithub.com%2F{1}%2F{2}&urlpath=lab%2Ftree%2F{2}%2Fcourse
 Others' machines: https://codespaces.new/{0} https://kaggle.com/kernels/welcome?src=https://github.com/{0}/blob/main/a.ipynb
 Others: https://github.com/pytorch/pytorch https://github.com/{3}-and-more
-<!-- claims: built by make notebooks -->
+<!-- three of them: built by make notebooks -->
 """
 
 
@@ -58,7 +58,9 @@ def test_a_fork_has_its_address_everywhere(tmp_path: Path, monkeypatch: pytest.M
     )
     (tmp_path / "docs").mkdir()
     for page in ("README.md", "docs/page.md"):
-        (tmp_path / page).write_text(f"{PAGE.format(OURS, *OURS.split('/'), OURS)}<!-- end of claims -->\n")
+        (tmp_path / page).write_text(
+            f"{PAGE.format(OURS, *OURS.split('/'), OURS)}<!-- end of the three -->\n"
+        )
     monkeypatch.chdir(tmp_path)
     before = nbformat.read(CHAPTER, as_version=4)
     assert main(["notebooks"]) == 0

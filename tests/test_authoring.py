@@ -15,7 +15,7 @@ from repository import ROOT, output_texts
 from autograder.__main__ import main
 from autograder.authoring import builder
 from autograder.authoring.headers import lighter
-from autograder.teaching import scoreboard
+from autograder.teaching import remember
 
 
 def test_pictures_within_html_are_left_as_they_are(tmp_path):
@@ -251,7 +251,7 @@ def test_build_and_build_again(course, capsys):
 def test_what_decides_no_claim_ends_make_notebooks_with_one_sentence(course, capsys, monkeypatch):
     """The claims of a cell, and those of all cells together; tests/teaching has the other sentences."""
     (course / "solutions/01_one/01_one.py").unlink()
-    (course / "README.md").write_text(f"{scoreboard.BEGIN}\n{scoreboard.END}\n")
+    (course / "README.md").write_text(f"{remember.BEGIN}\n{remember.END}\n")
     monkeypatch.chdir(course)
     for cell, sentence in [
         ('behaviour("Z9", "It is so.", True)', "There is no claim 'Z9'."),

@@ -256,8 +256,8 @@ def test_lab_says_which_gpu_it_will_use_and_how_to_have_one_that_lies_idle_used(
     done = run(sys.executable, ".ci/ready_for_lab.py", cwd=ROOT, env=there)
     assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
     if "NOT used" in said:
-        heading = re.search(r"README.md, '(.+)'", done.stdout)[1]
-        assert f"### {heading}" in (ROOT / "README.md").read_text(encoding="utf-8")
+        page, heading = re.search(r"(docs/\w+.md), '(.+)'", done.stdout).groups()
+        assert f"## {heading}" in (ROOT / page).read_text(encoding="utf-8")
 
 
 # What the files say.
@@ -327,6 +327,6 @@ def test_help_lists_every_command():
     targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
     listed = {line.split()[1] for line in run("make", "help", cwd=ROOT, env=clean()).stdout.splitlines()}
     assert listed == targets
-    for name in ("README.md", "CONTRIBUTING.md"):
+    for name in ("README.md", "CONTRIBUTING.md", "docs/start.md"):
         for target in re.findall(r"`?make ([a-z-]+)\b", (ROOT / name).read_text(encoding="utf-8")):
             assert target in targets, f"{name} speaks of `make {target}`"

@@ -267,7 +267,7 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
 
 
 def _write_pages(root: Path, failed: list[Path]) -> None:
-    """Put the table of claims into the README, the address into pages, and list the recorded timings."""
+    """Put what to remember into the README, the address into pages, and list the recorded timings."""
     readme = root / "README.md"
     if not readme.is_file():
         return
@@ -275,11 +275,13 @@ def _write_pages(root: Path, failed: list[Path]) -> None:
         write_address(root)
         text = readme.read_text(encoding="utf-8")
         try:
-            from ..teaching import scoreboard  # reads the claims, whose author may be at work
+            from ..teaching import evidence, remember, scoreboard  # read claims, whose author may be at work
 
             records.write_page(root)
             found = scoreboard.findings(root / "course", root / "data" / "timings")
-            scored = scoreboard.with_scores(text, found)
+            for claim in evidence.CLAIMS:
+                evidence.judge(claim, found)  # cells that contradict each other
+            scored = remember.with_three(text, found, root / "course")
         except ValueError as error:
             raise BuildError(str(error)) from None
         if scored != text:

@@ -18,8 +18,9 @@ from ..measuring.units import times
 from ..show import in_notebook, picture, show_markdown, table_markdown
 from . import recordings
 from .claims import CLAIMS, SOURCES, ScoreError
-from .evidence import MIME, Advice, Code, Evidence, decides, holds, judge, span
+from .evidence import MIME, Code, Evidence, decides, holds, judge, span
 from .published import collection, decide, in_words, published_on
+from .remember import things
 from .scripts import Cell, comparisons
 
 COURSE = Path(__file__).resolve().parents[2] / "course"
@@ -28,7 +29,6 @@ MAKERS = {"articles": "article", "documentation": "documentation"}
 MADE_BY = {
     makers: [claim for claim in CLAIMS if SOURCES[claim[0]].kind == kind] for makers, kind in MAKERS.items()
 }
-BEGIN, END = "<!-- claims: built by make notebooks -->", "<!-- end of claims -->"
 
 
 def findings(
@@ -83,6 +83,19 @@ def _told(notebook: Path) -> Iterator[Evidence]:
         for output in cell.get("outputs", ()):
             if told := output.get("data", {}).get(MIME):
                 yield Evidence.from_dict(told | {"chapter": notebook.stem})
+
+
+def ten_things() -> None:
+    """Show what to remember of all of it: a chart, and a sentence each."""
+    found = findings()
+    chosen = things(COURSE)
+    if in_notebook():
+        from .chart import draw_scores
+
+        picture(
+            draw_scores({thing.short: thing.behind(found) for thing in chosen}), "Chart: figures of the ten"
+        )
+    show_markdown("\n".join(f"{number}. {thing.sentence(found)}" for number, thing in enumerate(chosen, 1)))
 
 
 def scoreboard(part: str | None = None) -> None:
@@ -183,29 +196,3 @@ def summary(found: Sequence[Evidence]) -> str:
 
 def _counted(words: Iterable[str]) -> str:
     return ", ".join(f"{word}: {number}" for word, number in Counter(words).most_common())
-
-
-def with_scores(readme: str, found: Sequence[Evidence]) -> str:
-    """The README with the claims between its two marks, grouped by verdict. Raises ScoreError where they are
-    missing.
-    """
-    before, mark, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (mark and end):
-        raise ScoreError(f"the README lacks {BEGIN!r} or {END!r}.")
-    parts = [summary(found), "The figures are on [their page](course/claims.ipynb).", ""]
-    for makers, claims in MADE_BY.items():
-        parts += [f"### From the {makers}", ""]
-        groups: dict[Advice, list[tuple[str, ...]]] = {word: [] for word in Advice}
-        for claim in claims:
-            verdict = judge(claim, found)
-            code = f" Its code: {verdict.code}." if verdict.code not in (None, Code.RUNS) else ""
-            if verdict.word is Advice.NEEDS_A_GPU and published_on(claim):
-                code += f" Published by others: {_as_published(claim)}"
-            rule, links = f"{verdict.rule}{code}".strip(), _links(claim, found, "course/")
-            groups[verdict.word].append((claim, CLAIMS[claim].says, rule, links))
-        for word, rows in groups.items():
-            if rows:
-                parts += [f"**{word[0].upper()}{word[1:]}** ({len(rows)})", ""]
-                parts += [table_markdown(("claim", "what it says", "rule", "chapter"), rows), ""]
-    return "\n".join([f"{before}{BEGIN}", *parts, f"{END}{after}"])

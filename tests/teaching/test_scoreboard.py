@@ -1,7 +1,6 @@
 """The claims page: each claim has its cells, and its verdict is what was recorded and seen."""
 
 import json
-import re
 from pathlib import Path
 from statistics import median
 
@@ -9,7 +8,7 @@ import nbformat
 import pytest
 from repository import ROOT, notebook
 
-from autograder.teaching import recordings, scoreboard
+from autograder.teaching import recordings, remember, scoreboard
 from autograder.teaching.claims import CLAIMS, ScoreError
 from autograder.teaching.evidence import MIME, Advice, Evidence, judge
 
@@ -97,16 +96,20 @@ def test_a_cell_that_can_decide_nothing_is_refused(course: Path, arguments: str,
         scoreboard.findings(course)
 
 
-def test_the_readme_groups_claims_by_verdict(course: Path, tmp_path: Path) -> None:
-    found = scoreboard.findings(course, record(tmp_path / "timings", small=5, large=2, add=1))
-    readme = scoreboard.with_scores(f"before\n{scoreboard.BEGIN}\n{scoreboard.END}\nafter", found)
-    groups = re.findall(r"(?m)^\*\*(.+)\*\* \((\d+)\)$", readme)
-    assert [word for word, _ in groups][:2] == ["Holds", "Does not pay"]
-    assert sum(int(number) for _, number in groups) == len(CLAIMS) == len(rows(readme))
-    assert "Its code: wrong." in " ".join(rows(readme)["C3"])
-    assert scoreboard.with_scores(readme, found) == readme
+def test_what_to_remember_has_figures_and_its_chapter(course: Path, tmp_path: Path) -> None:
+    thing = '[[thing]]\nclaim = "{}"\nside = "{}"\non = "cpu"\nshort = ""\nsays = "{{faster}}, {{slower}}."\n'
+    found = scoreboard.findings(course, record(tmp_path / "timings", small=5, large=2))
+    (course / "remember.toml").write_text(thing.format("A1", "both"))
+    page = f"before\n{remember.BEGIN}\n{remember.END}\nafter"
+    said = "- 2× to 5×, 0.2× to 0.5×. ([chapter 01](course/01_one.ipynb))"
+    written = remember.with_three(page, found, course)
+    assert written == page.replace("\n", f"\n{said}\n", 2).replace(f"before\n{said}\n", "before\n")
+    assert remember.with_three(written, found, course) == written
     with pytest.raises(ScoreError, match="the README lacks"):
-        scoreboard.with_scores("# Title", [])
+        remember.with_three("# Title", found, course)
+    (course / "remember.toml").write_text(thing.format("A1", "when"))
+    with pytest.raises(ScoreError, match="A1: nothing was measured when on cpu"):
+        remember.with_three(page, found, course)
 
 
 # The course's own.
@@ -125,7 +128,8 @@ def test_every_claim_has_a_cell_and_at_most_six_that_need_a_gpu_lack_a_rule(find
 
 def test_the_readme_and_the_page_have_the_current_scores(findings) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert scoreboard.with_scores(readme, findings) == readme, "run make notebooks"
+    assert remember.with_three(readme, findings, ROOT / "course") == readme, "run make notebooks"
+    assert len(remember.things(ROOT / "course")) == 10
     # Its outputs, which readers without a kernel see.
     cells = notebook(ROOT / "course/claims").cells
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
