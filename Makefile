@@ -1,4 +1,4 @@
-# The course's commands. `make help` lists them.
+# The course's commands. `make help-all` lists them.
 #
 # Without PYTHON=…, everything is installed into .venv, in the versions of constraints.txt (Python 3.10 is
 # older than some of them, and takes the newest versions that support it).
@@ -65,11 +65,19 @@ $$(cat $(BUNDLE)). Another Python is used with: make lab BASE=/path/to/python,It
 make bundle) and 7 GB on the disk. Then call make again.)" >&2; exit 1; }
 endef
 
-.PHONY: help lab programs test test-all test-on test-gpu check notebooks new-chapter rehearsal grade watch report similar term gradescope hub bench fuzz screens record gpu gpu-wheels site bundle constraints clean
+.PHONY: help help-all lab programs test test-all test-on test-gpu check notebooks new-chapter rehearsal grade watch report similar term gradescope hub bench fuzz screens record gpu gpu-wheels site bundle constraints clean
 
-help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sed \
-	"$$(sed -n 's/^  "\([a-z-]*\)": "\([^"]*\)",*$$/s|@\1@|\2|/p' data/times.json)"
+# What a reader needs is marked with ##, the rest with ##+.
+define list-commands
+@awk -F ':.*$(1)' '/^[a-z-]+:.*$(1)/ {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sed \
+"$$(sed -n 's/^  "\([a-z-]*\)": "\([^"]*\)",*$$/s|@\1@|\2|/p' data/times.json)"
+endef
+
+help: ##+ list what readers and instructors need
+	$(call list-commands,## )
+
+help-all: ## list all commands
+	$(call list-commands,##\+? )
 
 lab: $(READY) ## install what is needed and open the course in JupyterLab
 	@$(RUN) .ci/ready_for_lab.py; case $$? in 0) $(RUN) -m jupyterlab $(LAB_FLAGS) $(ARGS) ;; 3) ;; *) exit 1 ;; esac
@@ -82,21 +90,21 @@ test: programs check ## install what is needed; run all fast tests, and slow one
 
 # Known answers race most of the time, which takes three times as long beside other tests. Status 5 is pytest's
 # for no tests: grading needs Linux.
-test-all: programs check ## the same with all slow tests
+test-all: programs check ##+ the same with all slow tests
 	$(SLOW) -k test_all_answers tests || [ $$? = 5 ]; answers=$$?; \
 	$(SLOW) $(SHARED) 3 -k 'not test_all_answers' tests course solutions && exit $$answers
 
-test-on: $(READY) ## run all notebooks on other versions: make test-on VERSIONS=colab (or oldest)
+test-on: $(READY) ##+ run all notebooks on other versions: make test-on VERSIONS=colab (or oldest)
 	AUTOGRADER_SECONDS=0.1 $(RUN) -m pytest -m versions -k "$(VERSIONS)" --durations=$(DURATIONS) --numprocesses 2 tests/test_versions.py
 
-test-gpu: $(READY) ## run exercises and chapters on a GPU that is pretended, to find what lies on two devices
+test-gpu: $(READY) ##+ run exercises and chapters on a GPU that is pretended, to find what lies on two devices
 	$(RUN) -m pytest -m pretended --durations=$(DURATIONS) --numprocesses 2 tests/test_pretended_gpu.py
 
-programs: ## install the programs that some tests use, on Debian and Ubuntu as root
+programs: ##+ install the programs that some tests use, on Debian and Ubuntu as root
 	@$(if $(filter no,$(PROGRAMS)),:,BASE="$(BASE)" .ci/programs)
 
 # The types are looked at beside the tests: the first time that takes a minute.
-check: $(READY) ## style, types, imports, drift, leaks, fast tests (@check@)
+check: $(READY) ##+ style, types, imports, drift, leaks, fast tests (@check@)
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
 	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache --no-logo
@@ -104,10 +112,10 @@ check: $(READY) ## style, types, imports, drift, leaks, fast tests (@check@)
 	$(RUN) -m pytest -m "not slow and not machine and not versions and not pretended" --durations=$(DURATIONS) $(SHARED) 2 tests; \
 	tests=$$?; wait $$!; types=$$?; cat build/mypy.txt; exit $$((tests + types))
 
-notebooks: $(READY) ## build the notebooks whose scripts changed (ARGS=01 or ARGS=--all for more)
+notebooks: $(READY) ##+ build the notebooks whose scripts changed (ARGS=01 or ARGS=--all for more)
 	@$(RUN) -m autograder notebooks $(ARGS)
 
-new-chapter: $(READY) ## start a chapter with its exercises: make new-chapter NAME=20_topic
+new-chapter: $(READY) ##+ start a chapter with its exercises: make new-chapter NAME=20_topic
 	@$(RUN) -m autograder new-chapter '$(NAME)'
 
 rehearsal: $(READY) ## grade a pretend class (ARGS=--help lists the options)
@@ -116,36 +124,36 @@ rehearsal: $(READY) ## grade a pretend class (ARGS=--help lists the options)
 grade: $(READY) ## grade a class in parallel: make grade ASSIGNMENT=01_tensor_creation (more: ARGS=--help)
 	@$(RUN) -m autograder grade $(ASSIGNMENT) $(ARGS)
 
-watch: $(READY) ## grade what is handed in, as soon as it is there (ARGS=--release hands back feedback, too)
+watch: $(READY) ##+ grade what is handed in, as soon as it is there (ARGS=--release hands back feedback, too)
 	@$(RUN) -m autograder watch $(ASSIGNMENT) $(ARGS)
 
 report: $(READY) ## write a page about a graded class: make report ASSIGNMENT=01_tensor_creation
 	@$(RUN) -m autograder report $(ASSIGNMENT) $(ARGS)
 
-term: $(READY) ## write a page about the whole term, and one for each student
+term: $(READY) ##+ write a page about the whole term, and one for each student
 	@$(RUN) -m autograder term $(ARGS)
 
-similar: $(READY) ## write a page about answers that look alike: make similar ASSIGNMENT=01_tensor_creation
+similar: $(READY) ##+ write a page about answers that look alike: make similar ASSIGNMENT=01_tensor_creation
 	@$(RUN) -m autograder similar $(ASSIGNMENT) $(ARGS)
 
-gradescope: $(READY) ## make an archive that grades on Gradescope: make gradescope ASSIGNMENT=01_tensor_creation
+gradescope: $(READY) ##+ make an archive that grades on Gradescope: make gradescope ASSIGNMENT=01_tensor_creation
 	@$(RUN) -m autograder gradescope $(ASSIGNMENT) $(ARGS)
 
-hub: $(READY) ## start a JupyterHub with two students and an instructor (docs/jupyterhub.md)
+hub: $(READY) ##+ start a JupyterHub with two students and an instructor (docs/jupyterhub.md)
 	@$(RUN) examples/jupyterhub/start.py $(ARGS)
 
-bench: $(READY) ## measure the speed judge's errors, and a class's grading (ARGS=--quick for a look)
+bench: $(READY) ##+ measure the speed judge's errors, and a class's grading (ARGS=--quick for a look)
 	@$(RUN) benchmarks/judge.py $(ARGS)
 	@$(RUN) benchmarks/grading.py $(ARGS)
 	$(RUN) -m pytest -m machine tests
 
-fuzz: $(READY) ## try made-up submissions and messages for a while (ARGS="--minutes 30")
+fuzz: $(READY) ##+ try made-up submissions and messages for a while (ARGS="--minutes 30")
 	@$(RUN) benchmarks/fuzz.py $(ARGS)
 
-screens: $(READY) ## take the README's pictures anew (needs Chromium)
+screens: $(READY) ##+ take the README's pictures anew (needs Chromium)
 	$(RUN) -m pytest tests/browser --screenshots docs/screens
 
-record: $(READY) ## run the chapters and record this machine's timings in data/timings
+record: $(READY) ##+ run the chapters and record this machine's timings in data/timings
 	@$(RUN) -m autograder record $(ARGS)
 
 bundle: $(READY) ## make one archive in build/ from which `make lab` works without a network
@@ -157,13 +165,13 @@ WHEELS = build/gpu-wheels
 OUT = build
 GPU_PYTHON = $(or $(PYTHON),$(if $(wildcard .venv/ready),.venv/bin/python,$(BASE)))
 
-gpu: ## measure all that waits for a GPU, on one, without a network (OUT=folder, ARGS=--only=ratios, PYTHON=…)
+gpu: ##+ measure all that waits for a GPU, on one, without a network (OUT=folder, ARGS=--only=ratios, PYTHON=…)
 	@if ls $(WHEELS)/*.whl >/dev/null 2>&1; then "$(GPU_PYTHON)" -m pip install -q --no-index --no-deps \
 	--no-compile --upgrade --target build/gpu-site $(WHEELS)/*.whl; fi
 	@PYTHONPATH="$(CURDIR):$(CURDIR)/build/gpu-site$${PYTHONPATH:+:$$PYTHONPATH}" \
 	"$(GPU_PYTHON)" -m autograder gpu --out '$(OUT)' $(ARGS)
 
-gpu-wheels: $(READY) ## collect what such a machine lacks beside torch: Jupyter's parts, for Python 3.12 on Linux
+gpu-wheels: $(READY) ##+ collect what such a machine lacks beside torch: Jupyter's parts, for Python 3.12 on Linux
 	@$(RUN) -m autograder gpu-wheels $(WHEELS)
 
 site: $(READY) ## build the website from the notebooks as they are, into build/site
@@ -171,7 +179,7 @@ site: $(READY) ## build the website from the notebooks as they are, into build/s
 	@echo "To look at it: python3 -m http.server --directory build/site"
 
 # Since 4.25, jsonschema's formats compile a grammar at every import: two seconds for every Jupyter command.
-constraints: ## install the newest versions into a new .venv and write constraints.txt
+constraints: ##+ install the newest versions into a new .venv and write constraints.txt
 	$(check-python)
 	$(check-venv)
 	"$(BASE)" -m venv --clear .venv
@@ -179,7 +187,7 @@ constraints: ## install the newest versions into a new .venv and write constrain
 	.venv/bin/python .ci/constraints.py > constraints.txt
 	@touch .venv/ready
 
-clean: ## remove .venv, caches and build leftovers
+clean: ##+ remove .venv, caches and build leftovers
 	rm -rf .venv .ready-* build ./*.egg-info .pytest_cache .ruff_cache
 	find . -path ./.venv -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
