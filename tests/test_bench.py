@@ -95,6 +95,6 @@ def test_the_words_are_those_of_the_figures_and_help_says_them_too():
     times = published("times")
     assert TIMES["words"](times["figures"]) == times["words"]
     assert times["figures"].keys() <= TIMES["MOST"].keys()
-    said = printed("make", "help", cwd=ROOT)
+    said = printed("make", "help-all", cwd=ROOT)
     for name in ("check", "test"):
         assert re.search(rf"^make {name} .*\({times['words'][name]}\)$", said, re.MULTILINE)
