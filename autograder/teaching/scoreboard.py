@@ -92,9 +92,8 @@ def ten_things() -> None:
     if in_notebook():
         from .chart import draw_scores
 
-        picture(
-            draw_scores({thing.short: thing.behind(found) for thing in chosen}), "Chart: figures of the ten"
-        )
+        rows = {f"{number}. {thing.short}": thing.behind(found) for number, thing in enumerate(chosen, 1)}
+        picture(draw_scores(rows), "Chart: the figures of the sentences below, by their numbers")
     show_markdown("\n".join(f"{number}. {thing.sentence(found)}" for number, thing in enumerate(chosen, 1)))
 
 
