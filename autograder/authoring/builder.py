@@ -281,7 +281,7 @@ def _write_pages(root: Path, failed: list[Path]) -> None:
             found = scoreboard.findings(root / "course", root / "data" / "timings")
             for claim in evidence.CLAIMS:
                 evidence.judge(claim, found)  # cells that contradict each other
-            scored = remember.with_three(text, found, root / "course")
+            scored = remember.with_three(text, found)
         except ValueError as error:
             raise BuildError(str(error)) from None
         if scored != text:

@@ -11,12 +11,13 @@ from ..measuring.duel import Ratio
 from .claims import ScoreError, claim_called, made, tomllib
 from .evidence import Evidence, span
 
+FILE = Path(__file__).with_suffix(".toml")
 BEGIN, END = "<!-- three of them: built by make notebooks -->", "<!-- end of the three -->"
 
 
 @dataclass(frozen=True)
 class Thing:
-    """One of them; ``course/remember.toml`` says what its keys mean."""
+    """One of them; ``remember.toml`` says what its keys mean."""
 
     claim: str
     short: str
@@ -25,18 +26,15 @@ class Thing:
     side: Literal["when", "unless", "both"] = "both"
 
     def behind(self, found: Sequence[Evidence]) -> list[Evidence]:
-        """What its figures come from. Raises ScoreError where nothing was measured."""
+        """What its figures come from: nothing in a course that lacks its chapter."""
         claim_called(self.claim)
-        mine = [
+        return [
             one
             for one in found
             if (one.claim, one.on, one.here) == (self.claim, self.on, False)
             and one.ratio
             and (self.side == "both" or getattr(one, self.side))
         ]
-        if not mine:
-            raise ScoreError(f"remember.toml, {self.claim}: nothing was measured {self.side} on {self.on}.")
-        return mine
 
     def sentence(self, found: Sequence[Evidence], folder: str = "") -> str:
         """What to remember, as Markdown with a link to its chapter in this folder."""
@@ -51,19 +49,20 @@ def _inverse(ratio: Ratio) -> Ratio:
     return Ratio(median=1 / ratio.median, low=1 / ratio.high, high=1 / ratio.low)
 
 
-def things(course: Path) -> list[Thing]:
-    """All of them, in the order of the file; none without it. Raises ScoreError for one that is not whole."""
-    if not (path := course / "remember.toml").exists():
-        return []
+def things(found: Sequence[Evidence], path: Path = FILE) -> list[Thing]:
+    """Those that these findings have figures for, in the order of the file. Raises ScoreError for one that
+    does not say what it must.
+    """
     given = tomllib.loads(path.read_text(encoding="utf-8"))["thing"]
-    return [made(Thing, one.get("claim", "?"), one, path) for one in given]
+    chosen = [made(Thing, one.get("claim", "?"), one, path) for one in given]
+    return [thing for thing in chosen if thing.behind(found)]
 
 
-def with_three(readme: str, found: Sequence[Evidence], course: Path) -> str:
-    """The README with the first three between its two marks. Raises ScoreError where they are missing."""
+def with_three(readme: str, found: Sequence[Evidence]) -> str:
+    """The README with the first three between its two marks. Raises ScoreError where these are missing."""
     before, mark, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (mark and end):
         raise ScoreError(f"the README lacks {BEGIN!r} or {END!r}.")
-    sentences = [f"- {thing.sentence(found, 'course/')}" for thing in things(course)[:3]]
+    sentences = [f"- {thing.sentence(found, 'course/')}" for thing in things(found)[:3]]
     return "\n".join([f"{before}{BEGIN}", *sentences, f"{END}{after}"])

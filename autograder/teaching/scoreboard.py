@@ -88,7 +88,7 @@ def _told(notebook: Path) -> Iterator[Evidence]:
 def ten_things() -> None:
     """Show what to remember of all of it: a chart, and a sentence each."""
     found = findings()
-    chosen = things(COURSE)
+    chosen = things(found)
     if in_notebook():
         from .chart import draw_scores
 

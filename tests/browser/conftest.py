@@ -79,7 +79,7 @@ def page(browser: Browser) -> Iterator[Page]:
 @pytest.fixture
 def screenshot(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
     """Takes a picture for the README where ``--screenshots`` asks for it; else does nothing."""
-    folder = request.config.getoption("--screenshots", None)
+    folder: Path | None = request.config.getoption("--screenshots", None)
 
     def take(page: Page, name: str) -> None:
         if folder:
@@ -90,3 +90,23 @@ def screenshot(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
             small.save(folder / f"{name}.png", optimize=True)
 
     return take
+
+
+@pytest.fixture
+def film(request: pytest.FixtureRequest) -> Iterator[Callable[[Page, float], None]]:
+    """Takes a picture of a page for a moving one, ``guess.gif``, with the seconds that it stays."""
+    folder: Path | None = request.config.getoption("--screenshots", None)
+    shots: list[tuple[Image.Image, float]] = []
+
+    def take(page: Page, seconds: float) -> None:
+        if folder:
+            shots.append((Image.open(io.BytesIO(page.screenshot())).convert("RGB"), seconds))
+
+    yield take
+    if folder and shots:
+        (first, _), *others = shots
+        lengths = [int(1000 * seconds) for _, seconds in shots]
+        more = [picture for picture, _ in others]
+        first.save(
+            folder / "guess.gif", save_all=True, append_images=more, duration=lengths, loop=0, optimize=True
+        )

@@ -10,7 +10,9 @@ from playwright.sync_api import Page, expect
 pytestmark = pytest.mark.slow
 
 
-def test_from_the_front_page_to_a_measurement_to_the_exercises(lab: str, page: Page, screenshot) -> None:
+def test_from_the_front_page_to_a_measurement_to_the_exercises(
+    lab: str, page: Page, screenshot, film
+) -> None:
     page.goto(lab)
     front = Notebook(page, "Fast PyTorch, measured")
     screenshot(page, "front-page")
@@ -23,10 +25,14 @@ def test_from_the_front_page_to_a_measurement_to_the_exercises(lab: str, page: P
     table = result.get_by_role("table", name="100,000 equal numbers")
     expect(result.locator("summary")).to_contain_text("Guess first")
     expect(table).not_to_be_visible()
+    chapter.cell("guess = ...").evaluate("cell => cell.previousElementSibling.scrollIntoView()")
+    film(page, 3)
     result.locator("summary").click()
     expect(table).to_be_visible()
+    result.locator("summary").click()
 
     chapter.replace_line("guess = ...", "guess = ...", "guess = 7")
+    film(page, 1.5)
     page.keyboard.press("Shift+Enter")
     page.keyboard.press("Shift+Enter")
     expect(result).to_contain_text("Your guess: 7×. Measured: ")
@@ -35,7 +41,9 @@ def test_from_the_front_page_to_a_measurement_to_the_exercises(lab: str, page: P
     expect(table.get_by_role("row", name=re.compile("torch.full .+× to .+×")).first).to_be_visible()
     chart = result.get_by_role("img", name=re.compile("^Chart: .*Your guess: 7×"))
     expect(chart).to_be_visible()
+    film(page, 2)
     chart.scroll_into_view_if_needed()
+    film(page, 5)
     screenshot(page, "chapter")
     assert findings_in_both_themes(page) == []
 

@@ -97,19 +97,16 @@ def test_a_cell_that_can_decide_nothing_is_refused(course: Path, arguments: str,
 
 
 def test_what_to_remember_has_figures_and_its_chapter(course: Path, tmp_path: Path) -> None:
-    thing = '[[thing]]\nclaim = "{}"\nside = "{}"\non = "cpu"\nshort = ""\nsays = "{{faster}}, {{slower}}."\n'
     found = scoreboard.findings(course, record(tmp_path / "timings", small=5, large=2))
-    (course / "remember.toml").write_text(thing.format("A1", "both"))
-    page = f"before\n{remember.BEGIN}\n{remember.END}\nafter"
-    said = "- 2× to 5×, 0.2× to 0.5×. ([chapter 01](course/01_one.ipynb))"
-    written = remember.with_three(page, found, course)
-    assert written == page.replace("\n", f"\n{said}\n", 2).replace(f"before\n{said}\n", "before\n")
-    assert remember.with_three(written, found, course) == written
+    thing = '[[thing]]\nclaim = "{}"\non = "cpu"\nshort = "it"\nsays = "{{faster}}, {{slower}}."\n'
+    (tmp_path / "remember.toml").write_text(thing.format("A1") + thing.format("A3"))
+    (only,) = remember.things(found, tmp_path / "remember.toml")  # nobody has measured the other one
+    assert only.sentence(found, "course/") == "2× to 5×, 0.2× to 0.5×. ([chapter 01](course/01_one.ipynb))"
+    (tmp_path / "remember.toml").write_text(thing.format("A1").replace("cpu", "abacus"))
+    with pytest.raises(ScoreError, match=r"remember\.toml, A1: on is 'abacus'"):
+        remember.things(found, tmp_path / "remember.toml")
     with pytest.raises(ScoreError, match="the README lacks"):
-        remember.with_three("# Title", found, course)
-    (course / "remember.toml").write_text(thing.format("A1", "when"))
-    with pytest.raises(ScoreError, match="A1: nothing was measured when on cpu"):
-        remember.with_three(page, found, course)
+        remember.with_three("# Title", found)
 
 
 # The course's own.
@@ -128,8 +125,8 @@ def test_every_claim_has_a_cell_and_at_most_six_that_need_a_gpu_lack_a_rule(find
 
 def test_the_readme_and_the_page_have_the_current_scores(findings) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert remember.with_three(readme, findings, ROOT / "course") == readme, "run make notebooks"
-    assert len(remember.things(ROOT / "course")) == 10
+    assert remember.with_three(readme, findings) == readme, "run make notebooks"
+    assert len(remember.things(findings)) == 10
     # Its outputs, which readers without a kernel see.
     cells = notebook(ROOT / "course/claims").cells
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
