@@ -16,6 +16,8 @@ import torch
 
 from .gpus import is_rocm
 
+FAMILY = ("cpu family", "model", "stepping")
+
 
 def device_name(device: str) -> str:
     """The name of the processor behind a torch device, as its maker gives it."""
@@ -32,17 +34,40 @@ def device_name(device: str) -> str:
     return platform.processor() or platform.machine() or "CPU"
 
 
+def processor() -> dict[str, str]:
+    """What tells this processor from others of its name, which a hypervisor may give to many: "family" (as
+    "25-17-1", with model and stepping), "vector" (the instructions that torch uses), "caches"; what is known.
+    """
+    found = {"vector": torch.backends.cpu.get_cpu_capability()}
+    with suppress(OSError):
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        parts = [re.search(rf"^{name}\s*:\s*(\d+)$", told, re.MULTILINE) for name in FAMILY]
+        if all(parts):
+            found["family"] = "-".join(part[1] for part in parts if part)
+        sizes = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"))
+        if sizes:
+            found["caches"] = " ".join(size.read_text(encoding="utf-8").strip() for size in sizes)
+    return found
+
+
 def provenance(device: str) -> dict[str, Any]:
-    """What somebody needs to know to trust or repeat a timing taken on ``device`` today."""
+    """What somebody needs to know to trust or repeat a timing taken on ``device`` today. A processor's name
+    has in brackets what tells it from others of that name.
+    """
+    name, kind = device_name(device), torch.device(device).type
+    known = processor() if kind == "cpu" else {}
+    told = [known[fact] for fact in ("family", "vector") if fact in known]
     facts: dict[str, Any] = {
-        "kind": torch.device(device).type,
-        "name": device_name(device),
+        "kind": kind,
+        "name": f"{name} ({', '.join(told)})" if told else name,
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
         "date": date.today().isoformat(),
     }
+    if "caches" in known:
+        facts["caches"] = known["caches"]
     if facts["kind"] == "mps":
         facts["macos"] = platform.mac_ver()[0]
     elif facts["kind"] == "cuda" and is_rocm():

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from ..files import file_name, write_whole
 from ..measuring import store
-from ..measuring.device import device_name, provenance
+from ..measuring.device import provenance
 from ..measuring.duel import Ratio, ratio_of
 from ..measuring.settings import alone
 
@@ -69,7 +69,8 @@ def add_recording(
     directory: Path, device: str, title: str, timing: Timing, clock: str, claim: str | None = None
 ) -> Path:
     """Put one comparison into the file of this device, beside what is there; give the file's path."""
-    path = directory / f"{file_name(device_name(device))}.json"
+    facts = provenance(device)
+    path = directory / f"{file_name(facts['name'])}.json"
     taken = {
         "claim": claim,
         "clock": clock,
@@ -78,7 +79,7 @@ def add_recording(
     }
     with alone():
         kept = json.loads(path.read_text(encoding="utf-8"))["timings"] if path.exists() else {}
-        text = json.dumps({"device": provenance(device), "timings": {**kept, title: taken}}, indent=1)
+        text = json.dumps({"device": facts, "timings": {**kept, title: taken}}, indent=1)
         # A list of samples on one line, so that a changed figure is a changed line.
         text = re.sub(r"\[[^][{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
         write_whole(path, f"{text}\n")
