@@ -9,6 +9,7 @@
 
 PYTHON =
 ARGS =
+AUTHOR =
 PROGRAMS ?= yes
 BASE = python3
 
@@ -36,6 +37,8 @@ COURSE = $(if $(BUNDLE),--no-index --find-links wheels --editable '.[course]',--
 # It opens on the front page, does not ask whether it may fetch news, and lists no scripts beside the notebooks.
 LAB_FLAGS = --LabApp.default_url=/lab/tree/course/index.ipynb --LabApp.app_settings_dir='$(CURDIR)/.jupyter' \
 	--ContentsManager.hide_globs="['__pycache__', '*.py', '*~', '.DS_Store']"
+# A reader's notebook is saved alone. Authors have it paired with its script: make lab AUTHOR=1
+LAB_FLAGS += $(if $(AUTHOR),,--ServerApp.jpserver_extensions=jupyterlab_jupytext=False)
 # A browser needs a display; without one, JupyterLab prints its address.
 LAB_FLAGS += $(if $(filter Linux,$(shell uname -s)),$(if $(DISPLAY)$(WAYLAND_DISPLAY),,--no-browser))
 LAB_FLAGS += $(if $(filter 0,$(shell id -u)),--allow-root)

@@ -1,17 +1,19 @@
 """A student opens the course, reads a chapter, and can do without a mouse."""
 
 import re
+from pathlib import Path
 
 import pytest
 from accessibility import findings_in_both_themes
 from lab_notebook import Notebook
 from playwright.sync_api import Page, expect
+from repository import ROOT
 
 pytestmark = pytest.mark.slow
 
 
 def test_from_the_front_page_to_a_measurement_to_the_exercises(
-    lab: str, page: Page, screenshot, film
+    lab: str, course: Path, page: Page, screenshot, film
 ) -> None:
     page.goto(lab)
     front = Notebook(page, "Fast PyTorch, measured")
@@ -46,6 +48,12 @@ def test_from_the_front_page_to_a_measurement_to_the_exercises(
     film(page, 5)
     screenshot(page, "chapter")
     assert findings_in_both_themes(page) == []
+
+    page.keyboard.press("Control+s")
+    expect(page.locator(".lm-TabBar-tab.jp-mod-dirty")).to_have_count(0)
+    assert "guess = 7" in (course / "course/01_tensor_creation.ipynb").read_text()
+    script = "course/01_tensor_creation.py"  # which is for authors
+    assert (course / script).read_bytes() == (ROOT / script).read_bytes()
 
     chapter.panel.get_by_role("link", name="the exercises of this chapter").click()
     Notebook(page, "Exercises 01 · Creating tensors")
