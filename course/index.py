@@ -11,7 +11,8 @@
 #
 # 1. **Guess.** Before each measurement there is a line `guess = …`. Write a number in place of the dots.
 # 2. **Run** the next cell (Shift + Enter). It times the variants on this machine.
-# 3. **Compare.** The chart shows your guess beside the truth, and what other machines gave. Then read why.
+# 3. **Compare.** The chart shows your guess beside the truth, and what other machines gave. Then open
+#    what is folded below, and read why.
 #
 # A wrong guess that you made is worth more than a right number that you read. Take your time for it.
 #

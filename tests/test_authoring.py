@@ -163,6 +163,32 @@ def test_a_header_that_says_something_wrong_ends_the_build(course, message):
         assert re.match(r"some\.py: cell \S+ \(.*\): [^\n]+$", str(refused.value))
 
 
+# What answers a question is folded until somebody has guessed.
+
+
+ASKED = "# %%\nguess = ...\n\n# %%\ncompare(guess=guess)\n\n# %% [markdown]\n"
+ANSWERS = {
+    "**Why.** Bytes.": (["**Why.** Bytes."], ""),
+    "It is slow.\n\nTwice.\n\n## Next\n\nMore.": (["It is slow.", "Twice."], "## Next\n\nMore."),
+    "It is slow.\n\nHow many copies?": (["It is slow."], "How many copies?"),
+    "It is slow. These are the copies:": (["It is slow."], "These are the copies:"),
+    "```python\n# no heading\n\n# nor this\n```": (["```python\n# no heading", "# nor this\n```"], ""),
+    "How many copies?": ([], "How many copies?"),
+}
+
+
+@pytest.mark.parametrize("text", ANSWERS)
+def test_an_answer_is_folded_and_what_leads_on_is_not(course, text):
+    written = ASKED + "\n".join(f"# {line}".rstrip() for line in text.split("\n"))
+    answer, rest = ANSWERS[text]
+    source = cells_of(course, f"{written}\n\n# %%\nf()\n")[2].source
+    opened, *folded = source.split("</details>")[0].strip().split("\n\n") if answer else ["", ""]
+    assert opened.startswith("<details") == bool(answer) and source.endswith(rest)
+    assert not answer or folded == answer
+    again = "\n".join(f"# {line}".rstrip() for line in source.split("\n"))  # as JupyterLab saves it
+    assert cells_of(course, f"{ASKED}{again}\n\n# %%\nf()\n")[2].source == source
+
+
 # Jupytext writes what is in the notebook into the script: nbgrader's own metadata, where it is not light.
 
 

@@ -30,6 +30,7 @@ from ..roles import is_test
 from . import records
 from .address import address, write_address
 from .colab import colab_cell, is_colab_cell
+from .fold import fold_answers
 from .headers import apply_header, lighter
 from .sources import BuildError, chapter_sources, find_root, solution_sources
 
@@ -74,6 +75,7 @@ def build(source: Path) -> NotebookNode:
             apply_header(cell)
         except ValueError as error:
             raise BuildError(f"{source.name}: {_where(cell)}: {error}") from None
+    fold_answers(notebook.cells)
     if place := _place_of_readers(source):
         notebook.cells.insert(0, colab_cell(address(find_root(source.parent)), place))
     ids = [cell.id for cell in notebook.cells]
