@@ -23,6 +23,7 @@ from . import recordings
 from .claims import CLAIMS, WORTH_IT
 from .evidence import Evidence, decides, holds
 from .guess import LATER, folded, ratio_guessed
+from .journal import note_guess, tally
 from .recordings import Timing
 from .verdicts import note
 
@@ -147,7 +148,8 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
     rows = [row for timing in timings for row in _rows(timing)]
     ratio, said = ratio_guessed(guess)
     if ratio:
-        said = _on_guess(ratio, timings[0].gain.median)
+        note_guess(title, ratio, timings[0].gain.median)
+        said = f"{_on_guess(ratio, timings[0].gain.median)} {tally()}".rstrip()
     remarks = [said, *remarks] if said else remarks
     text = "\n".join([title, table_text(header, rows), *remarks])
     html = table_html(header, rows, title) + "".join(f"<p>{escape(remark)}</p>" for remark in remarks)

@@ -11,6 +11,7 @@ from pathlib import Path
 from ..judging import progress
 from ..measuring import store
 from ..show import show_markdown, table_markdown
+from .journal import tally
 
 SPACE = "\N{NO-BREAK SPACE}"
 HEADER = ("chapter", "reading", "needs", "exercises", "you passed")
@@ -52,7 +53,8 @@ def course_map(subjects: Mapping[str, str]) -> None:
         told = f"{'●' * count}{'○' * (total - count)} {count} of {total}".replace(" ", SPACE)
         title = f"[{found.title}]({name}.ipynb): {subjects[name]}"
         rows.append((title, f"{found.minutes}{SPACE}min", found.needs, _tasks(found), told))
-    show_markdown(f"{table_markdown(HEADER, rows)}\n\n{_summary(chapters, counts)}")
+    below = [_summary(chapters, counts), tally()]
+    show_markdown("\n\n".join([table_markdown(HEADER, rows), *filter(None, below)]))
 
 
 def chapter(name: str, course: Path) -> Chapter:

@@ -19,6 +19,7 @@ from ..show import in_notebook, picture, show_markdown, table_markdown
 from . import recordings
 from .claims import CLAIMS, SOURCES, ScoreError
 from .evidence import MIME, Code, Evidence, decides, holds, judge, span
+from .journal import tally
 from .published import collection, decide, in_words, published_on
 from .remember import things
 from .scripts import Cell, comparisons
@@ -101,7 +102,7 @@ def scoreboard(part: str | None = None) -> None:
     """Show the score of all claims with a chart; or of one part ("A" to "F") with every finding."""
     found = findings(here=recordings.kept_here())
     if part is None:
-        show_markdown(summary(found))
+        show_markdown(f"{summary(found)} {tally()}".rstrip())
         if in_notebook():
             from .chart import draw_scores
 

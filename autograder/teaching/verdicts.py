@@ -10,6 +10,7 @@ from ..measuring.units import times
 from ..show import show, table_html, table_text
 from .claims import CLAIMS, ScoreError
 from .evidence import MIME, Evidence, holds, judge
+from .journal import tally
 
 # claim and what was looked at -> what was found; a cell that is run again replaces its own finding
 _found: dict[tuple[str, str], Evidence] = {}
@@ -101,7 +102,9 @@ def verdicts(*claims: str) -> None:
             word, rule = "; ".join(dict.fromkeys(map(_with_side, mine))), "see the page of all claims"
         rows.append((claim, CLAIMS[claim].says, word, verdict.code or "", rule))
     header = ("claim", "what it says", "advice", "its own code", "rule")
-    show(table_text(header, rows), table_html(header, rows, "Verdicts on the claims of this chapter"))
+    text, html = table_text(header, rows), table_html(header, rows, "Verdicts on the claims of this chapter")
+    guesses = tally()
+    show(f"{text}\n{guesses}".rstrip(), f"{html}<p>{guesses}</p>" if guesses else html)
 
 
 def _with_side(found: Evidence) -> str:
