@@ -13,7 +13,6 @@ import struct
 import tempfile
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +42,6 @@ REPLIES = messages.Returned | messages.Raised | messages.Found | messages.Functi
 REPLIES |= messages.Missing | messages.CellShown | messages.Hello
 LOG = logging.getLogger("fuzzing")
 LOG.setLevel(logging.CRITICAL + 1)
-
-
-@dataclass(frozen=True)
-class Property:
-    """What must hold for everything that a strategy makes."""
-
-    holds: Callable[[Any], None]
-    given: st.SearchStrategy
-
-
-# A submitted file.
 
 
 WHOLE, HANDED_IN = build(TRAPS), build(TRAPS)
@@ -144,9 +132,6 @@ def damaged(draw: st.DrawFn, content: bytes) -> bytes:
         middle = draw(RAW | st.just(content[start:end] * 2))
         content = content[:start] + middle + content[end:]
     return content[: draw(st.integers(0, len(content)))] if draw(st.integers(0, 4)) == 0 else content
-
-
-# What comes over the wire.
 
 
 def is_read(sent: tuple[bytes, bytes]) -> None:
@@ -278,10 +263,11 @@ def streams(draw: st.DrawFn) -> tuple[bytes, int]:
     return head + draw(st.binary(max_size=80)), draw(st.integers(0, 20))
 
 
-PROPERTIES = {
-    "a submitted file is graded": Property(is_graded, notebooks()),
-    "a message is read": Property(is_read, frames()),
-    "bytes are received": Property(is_received, streams()),
+# Name -> what must hold for everything that a strategy makes, and the strategy.
+PROPERTIES: dict[str, tuple[Callable[[Any], None], st.SearchStrategy]] = {
+    "a submitted file is graded": (is_graded, notebooks()),
+    "a message is read": (is_read, frames()),
+    "bytes are received": (is_received, streams()),
 }
 # What broke one of them once, or might have.
 FOUND = {

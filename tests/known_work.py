@@ -25,6 +25,13 @@ check(twice, like=twice_slow, on=numbers, points=1)
 # %% id="twice_race" role="test"
 race(twice, against=twice_slow, on=numbers, at_least={"cpu": 3, "cuda": 3}, points=1)
 """
+CHAPTER = """# %%
+import torch
+from autograder import compare
+
+numbers = lambda generator, device: torch.rand(9, generator=generator).to(device)
+compare("two ways", {"one": lambda x: x * 2, "other": lambda x: x + x}, inputs=numbers)
+"""
 
 
 def busy_for(seconds: float) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from programs import printed
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -102,11 +102,9 @@ def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -
     if func == Tensor.data.__set__:
         return _move(*args)
     if there:
-        forced = name == "numpy" and bool(kwargs.get("force"))
-        if not forced:
-            _refuse(name, func, args, leaves)
+        _refuse(name, func, args, leaves)
         to_host = (name == "to" and asked == "cpu") or (name == "copy_" and not _on(args[0]))
-        if forced or to_host or name in WAITS:
+        if to_host or name in WAITS:
             waits.append(f"{name}: {place()}")
         elif name == "__getitem__" and any(leaf.dtype == torch.bool for leaf in leaves[1:]):
             waits.append(f"an index that is a mask: {place()}")
@@ -336,8 +334,7 @@ print(json.dumps({name: sorted(types - there[name]) for name, types in here.item
 @cache
 def lacking() -> dict[str, list[str]]:
     """Operation -> the types that it lacks on a GPU."""
-    done = subprocess.run([sys.executable, "-c", LACKING], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    return json.loads(printed(sys.executable, "-c", LACKING))
 
 
 class CudaTypes(TorchDispatchMode):

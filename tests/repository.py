@@ -1,5 +1,6 @@
 """What many tests look at: the repository's own notebooks and scripts, each read once."""
 
+import json
 import shutil
 from collections.abc import Iterable
 from functools import cache
@@ -35,6 +36,11 @@ def built(source: Path) -> nbformat.NotebookNode:
 def output_texts(cell: nbformat.NotebookNode) -> list[str]:
     """The texts in a cell's outputs: streams and text-like displays, without pictures."""
     return ["".join(builder.PICTURE.split(holder[key])[::2]) for holder, key in builder.texts(cell)]
+
+
+def published(name: str) -> dict:
+    """The figures of ``data/NAME.json``."""
+    return json.loads((ROOT / "data" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def all_files() -> list[str]:

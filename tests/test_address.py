@@ -13,14 +13,9 @@ from autograder.authoring.address import address
 
 OURS = address(ROOT).removeprefix("https://github.com/")
 LAUNCH = "course/index.ipynb"
-CHAPTER, SOLUTION, EXERCISE = (
-    f"{folder}/08_many_gpus{suffix}"
-    for folder, suffix in (
-        ("course", ".ipynb"),
-        ("solutions/08_many_gpus", ".py"),
-        ("exercises/08_many_gpus", ".ipynb"),
-    )
-)
+CHAPTER = "course/08_many_gpus.ipynb"
+SOLUTION = "solutions/08_many_gpus/08_many_gpus.py"
+EXERCISE = "exercises/08_many_gpus/08_many_gpus.ipynb"
 # A page that says where the repository is in every way, and speaks of others.
 PAGE = """\
 Code: https://github.com/{0}/blob/main/README.md, git@github.com:{0}.git, (https://github.com/{0}).

@@ -2,7 +2,6 @@
 
 import graphlib
 import inspect
-import json
 import math
 import re
 
@@ -10,7 +9,7 @@ import grimp
 import pytest
 import yaml
 from programs import python
-from repository import ROOT
+from repository import ROOT, published
 from test_pace import LINES, WORDS
 
 from autograder.gpu import device_judge
@@ -37,15 +36,14 @@ def test_no_module_imports_itself_in_a_circle_and_no_room_is_too_full() -> None:
 
 def test_the_page_on_the_architecture_names_files_that_are_there() -> None:
     """Each way has eight files at most, and the drawing is there."""
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     for way in ("A submission's way", "A timing cell's way", "A test cell's way"):
-        steps = re.findall(r"(?m)^\d\. (.*)$", page.partition(f"## {way}\n")[2].partition("\n## ")[0])
+        steps = re.findall(r"(?m)^\d\. (.*)$", PAGE.partition(f"## {way}\n")[2].partition("\n## ")[0])
         assert 3 <= len(steps) <= 8, way
         for step in steps:
             for name in re.findall(r"`([\w/]+\.py)`", step.partition(":")[0]):
                 if "NN_topic" not in name:
                     assert (ROOT / "autograder" / name).is_file(), name
-    packages = set(re.findall(r"(?m)^\| `(\w+)` \|", page))
+    packages = set(re.findall(r"(?m)^\| `(\w+)` \|", PAGE))
     there = [*(ROOT / "autograder").glob("*/__init__.py")]
     there += (ROOT / "autograder" / "extras").glob("*/__init__.py")
     assert packages == {path.parent.name for path in there}
@@ -72,10 +70,6 @@ NUMBER = [
 def listed(items: list[str]) -> str:
     *most, last = items
     return f"{', '.join(most)} and {last}"
-
-
-def published(name: str) -> dict:
-    return json.loads((ROOT / "data" / name).read_text(encoding="utf-8"))
 
 
 def of_reading() -> list[str]:
@@ -132,7 +126,7 @@ def of_the_judge_on_a_gpu() -> list[str]:
 
 
 def of_the_published_table() -> list[str]:
-    judged = published("judge.json")
+    judged = published("judge")
     rows, same = judged["rows"], judged["same"]
     least, most = min(row["least"] for row in same), max(row["most"] for row in same)
     ratios = listed([f"{ratio:g}" for ratio in sorted({row["ratio"] for row in rows})])
@@ -170,7 +164,7 @@ def of_short_answers() -> list[str]:
     """``benchmarks/short_answers.py`` measures them; where its figures are kept, these are theirs."""
     quiet, busy = {20: 0.5, 60: 0.8, 200: 0.85}, {20: 0.33, 60: 0.4}
     if (ROOT / "data/short_answers.json").is_file():
-        rows = published("short_answers.json")["answers"]
+        rows = published("short_answers")["answers"]
         for load, said in (("quiet", quiet), ("busy", busy)):
             shares = {row["microseconds"]: row["share"] for row in rows if row["load"] == load}
             assert {length: shares[length] for length in said} == pytest.approx(said, abs=0.15)

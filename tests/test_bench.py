@@ -1,19 +1,14 @@
 """The figures that are published: they keep the promises, and pages say what was measured."""
 
-import json
 import re
 import runpy
 
 import pytest
 from programs import printed
-from repository import CHAPTERS, ROOT
+from repository import CHAPTERS, ROOT, published
 
 OURS = "the judge that grades"
 TIMES = runpy.run_path(str(ROOT / "benchmarks" / "times.py"))
-
-
-def published(name):
-    return json.loads((ROOT / "data" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def test_the_published_table_keeps_the_promise():

@@ -110,9 +110,6 @@ assert list(names) == ["os", "sys"], names
     assert not list(tmp_path.iterdir())
 
 
-# In Colab.
-
-
 @pytest.mark.slow
 def test_a_page_runs_from_top_to_bottom(colab: Colab, content: Path) -> None:
     notebook = colab.notebook(ROOT / "course/claims.ipynb")

@@ -1,11 +1,11 @@
 """The Triton kernels of chapter 19 and its exercises compile for GPUs, old and new, without one."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from programs import printed
 from repository import COURSE, ROOT, SOLUTIONS
 
 COMPILE = """
@@ -30,9 +30,6 @@ def test_kernels_compile_for_a_t4_and_an_h100(source: Path, tmp_path: Path) -> N
     places = {"PYTHONPATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
     there = {**os.environ, **places, "AUTOGRADER_SECONDS": "0", "MPLBACKEND": "agg"}
     collect = [sys.executable, "tests/triton_kernels.py", source, tmp_path / "kernels.py"]
-    subprocess.run(collect, cwd=ROOT, env={**there, "TRITON_INTERPRET": "1"}, check=True)
-    done = subprocess.run(
-        [sys.executable, "-c", COMPILE], cwd=tmp_path, env=there, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) >= 6
+    printed(*collect, cwd=ROOT, env={**there, "TRITON_INTERPRET": "1"})
+    said = printed(sys.executable, "-c", COMPILE, cwd=tmp_path, env=there)
+    assert len(said.splitlines()) >= 6

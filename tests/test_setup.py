@@ -92,9 +92,6 @@ def make(checkout: Path, python: FakePython):
     return lambda *words, **env: run("make", *words, cwd=checkout, env=clean(PATH=path, PROGRAMS="no") | env)
 
 
-# What make says before it installs anything.
-
-
 def test_a_python_too_old_or_too_new_is_refused(make, python):
     for target, version in {"lab": "3.8.18", "test": "3.14.0", "notebooks": "3.8.18"}.items():
         python.becomes(version=version)
@@ -116,9 +113,6 @@ def test_a_python_that_cannot_make_environments_or_is_not_there_is_refused(make,
     assert python.calls() == []
 
 
-# Without a network, or with a full disk.
-
-
 def test_an_installation_that_stops_is_said_and_not_trusted(make, python, checkout):
     python.becomes(pip=1)
     failed = make("lab")
@@ -133,9 +127,6 @@ def test_an_installation_that_stops_is_said_and_not_trusted(make, python, checko
     assert (checkout / ".venv/ready").is_file()
     assert make(".venv/ready").returncode == 0
     assert python.calls() == []
-
-
-# With PYTHON=…, that environment as it is.
 
 
 def test_a_given_python_is_prepared_once(make, python, checkout):
@@ -184,9 +175,6 @@ def test_without_a_given_python_the_constraints_are_used(make, python, checkout)
     assert f'PATH="{checkout}/.venv/bin:$PATH" .venv/bin/python' in make("-n", "notebooks").stdout
 
 
-# In an unpacked bundle.
-
-
 @pytest.mark.parametrize("target", [("lab",), ("lab", "PYTHON=python3")])
 def test_a_bundle_is_installed_from_its_wheels_or_says_for_whom_they_are(make, python, checkout, target):
     (checkout / "wheels").mkdir()
@@ -207,9 +195,6 @@ def test_a_browser_opens_where_there_is_a_display(make):
     assert ("--no-browser" in make("-n", "lab").stdout) == (sys.platform == "linux")
     for display in ({"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "wayland-0"}):
         assert "--no-browser" not in make("-n", "lab", **display).stdout
-
-
-# JupyterLab itself.
 
 
 @pytest.mark.slow
@@ -258,9 +243,6 @@ def test_lab_says_which_gpu_it_will_use_and_how_to_have_one_that_lies_idle_used(
     if "NOT used" in said:
         page, heading = re.search(r"(docs/\w+.md), '(.+)'", done.stdout).groups()
         assert f"## {heading}" in (ROOT / page).read_text(encoding="utf-8")
-
-
-# What the files say.
 
 
 PINS = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]

@@ -62,9 +62,6 @@ def attributes(page: str, *names: str) -> list[str]:
     return [html.unescape(value) for value in found]
 
 
-# What is on the pages.
-
-
 def test_every_notebook_and_guide_is_a_page_and_nothing_else_is(site, pages):
     """No solution either; that nothing of one is in what the pages are made of, test_leaks.py shows."""
     sources = [*(ROOT / "course").glob("*.ipynb"), *EXERCISES, *(ROOT / "docs").glob("*.md")]
@@ -128,9 +125,6 @@ def test_links_lead_somewhere(site, pages):
             if not good:
                 broken.append(f"{path.relative_to(site)}: {link}")
     assert broken == []
-
-
-# In a browser.
 
 
 @pytest.fixture(scope="module")

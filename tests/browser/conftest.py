@@ -1,7 +1,6 @@
 """JupyterLab on a copy of the course, and a real browser to look at it."""
 
 import io
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,10 +9,8 @@ import pytest
 from lab_server import running_lab
 from PIL import Image
 from playwright.sync_api import Browser, Page
-from repository import ROOT, copy_files
+from repository import all_files, copy_files
 
-COURSE = [".jupyter", "Makefile", "constraints.txt", "nbgrader_config.py", "pyproject.toml"]
-COURSE += ["autograder", "course", "data", "exercises", "solutions"]
 # What a site sets for nbgrader. What students fetch lies as deep as exercises/ does, so that its links lead
 # somewhere and its data is found.
 SITE = """
@@ -40,10 +37,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def course(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Path:
     """A copy of the course, with an exchange for nbgrader."""
     course = tmp_path_factory.mktemp("course")
-    for name in COURSE:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, course / name)
-    copy_files(course, [".ci/ready_for_lab.py"])
+    copy_files(course, all_files())
     exchange, fetched = home / "exchange", course / "fetched"
     for folder in (exchange, fetched):
         folder.mkdir()

@@ -44,40 +44,26 @@ def delete(notebook: NotebookNode, *grade_ids: str) -> None:
 
 def submissions(release: NotebookNode) -> dict[str, Content]:
     """What each student of the class hands in."""
+    # A loop that can be interrupted, and one that cannot.
+    stubborn = "def square(x):\n    while True:\n        try:\n            while True: pass\n"
+    stubborn += "        except BaseException:\n            pass\n"
+    loops = answered(release, double="def double(x):\n    while True:\n        pass", square=stubborn)
+    # A syntax error, a renamed function, and no function at all.
+    wrong = {"double": "def double(x)\n    return 2 * x", "square": "def my_square(x):\n    return x * x"}
+    mistakes = answered(release, **wrong)
+    delete(mistakes, "negate")
+    # Answers that try to show the hidden tests: a warning quotes its caller, a cell prints the history.
+    warns = "import warnings\ndef double(x):\n    warnings.warn('look', stacklevel=3)\n    return 2 * x"
+    curious = answered(release, double=warns, square="def square(x):\n    raise SystemExit('out')")
+    curious.cells.append(new_code_cell("print('\\n'.join(In))\nprint('end of history')"))
     return {
         "right": answered(release),
         "unattempted": release,
-        "loops": loops(release),
-        "mistakes": mistakes(release),
-        "curious": curious(release),
+        "loops": loops,
+        "mistakes": mistakes,
+        "curious": curious,
         "cut_off": json.dumps(answered(release))[:2000].encode(),
     }
-
-
-def loops(release: NotebookNode) -> NotebookNode:
-    """A loop that can be interrupted, and one that cannot."""
-    stubborn = "def square(x):\n    while True:\n        try:\n            while True: pass\n"
-    stubborn += "        except BaseException:\n            pass\n"
-    return answered(release, double="def double(x):\n    while True:\n        pass", square=stubborn)
-
-
-def mistakes(release: NotebookNode) -> NotebookNode:
-    """A syntax error, a renamed function, and no function at all."""
-    wrong = {"double": "def double(x)\n    return 2 * x", "square": "def my_square(x):\n    return x * x"}
-    notebook = answered(release, **wrong)
-    delete(notebook, "negate")
-    return notebook
-
-
-def curious(release: NotebookNode) -> NotebookNode:
-    """Answers that try to show the hidden tests: a warning quotes its caller, a cell prints the history."""
-    notebook = answered(
-        release,
-        double="import warnings\ndef double(x):\n    warnings.warn('look', stacklevel=3)\n    return 2 * x",
-        square="def square(x):\n    raise SystemExit('out')",
-    )
-    notebook.cells.append(new_code_cell("print('\\n'.join(In))\nprint('end of history')"))
-    return notebook
 
 
 class Graded:

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from repository import ROOT
+from repository import ROOT, SOLUTIONS
 
 from autograder.authoring.answers import KnownAnswer, Worth, answers_to, read_answers
-from autograder.authoring.builder import solution_sources
 from autograder.authoring.rehearsal import main, points_table
 
-CHAPTERS = [path.stem for path in solution_sources(ROOT)]
+CHAPTERS = [path.stem for path in SOLUTIONS]
 
 
 def test_a_header_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

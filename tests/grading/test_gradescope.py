@@ -94,9 +94,6 @@ def total(x):
     return x.sum(dim=1)"""
 
 
-# What it says, from a grade that is there.
-
-
 def tries_this(student: str, done: Executed) -> None:
     done.events = [{"cell": "double_check", "what": "Tried this."}]
 
@@ -126,9 +123,6 @@ def test_it_says_points_and_only_to_instructors_what_it_saw(tmp_path: Path, monk
     assert not any("Tried this." in test["output"] for test in found["tests"])
     # One hidden test, and students do not see their sum.
     assert {test["visibility"] for test in found["tests"]} == {"visible"}
-
-
-# The archive.
 
 
 @pytest.fixture(scope="module")
@@ -181,9 +175,6 @@ def test_the_archive_holds_what_grades_and_no_more(archive: Path, checkout: Path
     assert "--without-sandbox" not in scripts[1]
     for part in ("bubblewrap", "--torch-backend cpu", "--constraint constraints.txt"):
         assert part in scripts[0]
-
-
-# Run.
 
 
 @pytest.fixture(scope="module")
@@ -306,9 +297,6 @@ def test_what_breaks_leaves_a_sentence(archive: Path, place: Path) -> None:
     assert (ran.results["score"], ran.results["output"]) == (0, in_container.FAILED)
     assert "tests" not in ran.results
     assert "error: " in ran.printed and "gradebook" in ran.printed
-
-
-# Where the sandbox does not start.
 
 
 @pytest.fixture(scope="module")

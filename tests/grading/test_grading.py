@@ -4,31 +4,29 @@ import shutil
 from pathlib import Path
 
 import pytest
-from grading_class import a_class, built_once, command, configure, copied
+from grading_class import a_class, command, configure, grades
 from nbgrader.api import Gradebook
 from pretend_class import FULL, TIME_LIMIT, Graded, api, find, hand_in, submissions
+
+from autograder.authoring.scratch_course import ScratchCourse
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
 
-def grade_all(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def traps(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     """All kinds of bad input, one student each, graded in one run."""
+    course = handed_in(tmp_path_factory.mktemp("course"))
+    course.nbgrader("autograde", "traps", f"--RunEveryCell.timeout={TIME_LIMIT}")
+    course.nbgrader("generate_feedback", "traps")
+    return Graded(course, "traps")
+
+
+def handed_in(folder: Path) -> ScratchCourse:
     course = a_class(folder, students=())
     for student, content in submissions(course.released("traps")).items():
         hand_in(course, "traps", student, content)
-    course.nbgrader("autograde", "traps", f"--RunEveryCell.timeout={TIME_LIMIT}")
-    course.nbgrader("generate_feedback", "traps")
-
-
-@pytest.fixture(scope="module")
-def traps(tmp_path_factory: pytest.TempPathFactory) -> Graded:
-    graded = built_once("graded", grade_all)
-    return Graded(copied(graded, tmp_path_factory.mktemp("course")), "traps")
-
-
-def points(graded: Graded, student: str) -> dict[str, float | None]:
-    """The student's points in the three exercises."""
-    return {test: graded.points[student][test] for test in FULL}
+    return course
 
 
 def only(*exercises: str) -> dict[str, float]:
@@ -39,8 +37,8 @@ def only(*exercises: str) -> dict[str, float]:
 def test_right_answers_get_full_points_and_the_released_notebook_none(traps: Graded) -> None:
     contents = submissions(traps.course.released("traps"))
     assert traps.points.keys() == contents.keys()
-    assert points(traps, "right") == FULL
-    assert points(traps, "unattempted") == only()
+    assert grades(traps.course)["right"] == FULL
+    assert grades(traps.course)["unattempted"] == only()
     assert "not attempted: there is no solution here yet" in traps.page("unattempted")
     assert traps.submitted("cut_off").read_bytes() == contents["cut_off"], "it is left alone"
     released = traps.course.folder / "exercises" / "traps"
@@ -70,14 +68,14 @@ def test_an_undecided_race_is_marked_for_the_instructor(traps: Graded) -> None:
 
 
 def test_an_endless_loop_costs_one_exercise(traps: Graded) -> None:
-    assert points(traps, "loops") == only("negate")
+    assert grades(traps.course)["loops"] == only("negate")
     page = traps.page("loops")
     assert page.count(f"This cell ran longer than {TIME_LIMIT} seconds, the time limit") == 2
     assert "Not run, because the test `double_check` above did not end by itself." in page
 
 
 def test_a_missing_name_is_explained(traps: Graded) -> None:
-    assert points(traps, "mistakes") == only()
+    assert grades(traps.course)["mistakes"] == only()
     page = traps.page("mistakes")
     for name in ("double", "square", "negate"):
         assert page.count(f"The test uses `{name}`, but nothing of this name was defined before it.") == 2
@@ -93,17 +91,15 @@ def test_hidden_tests_stay_hidden_but_from_the_instructor(traps: Graded) -> None
     page = traps.page("curious")
     assert "end of history" in page
     assert "RuntimeError: out" in page
-    assert points(traps, "curious") == only("double", "negate")
+    assert grades(traps.course)["curious"] == only("double", "negate")
     cell = find(traps.autograded("mistakes"), "square_hidden")
     assert "123456789" in cell.source
     assert any(output.output_type == "error" for output in cell.outputs)
 
 
 def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_path: Path) -> None:
-    course = a_class(tmp_path, students=())
+    course = handed_in(tmp_path)
     configure(course, f"c.RunEveryCell.timeout = {TIME_LIMIT}")
-    for student, content in submissions(course.released("traps")).items():
-        hand_in(course, "traps", student, content)
     done = command(course, "grade", "traps")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(traps.points)} graded, 0 skipped (graded before), 0 failed" in done.stdout

@@ -348,9 +348,6 @@ def test_grading(tmp_path: Path) -> None:
     walk(term, "grading", *sections("grading"))
 
 
-# Nothing in the guides is left out.
-
-
 def test_every_section_with_code_has_a_function() -> None:
     assert {function_of(heading) for guide in GUIDES for heading in sections(guide)} <= globals().keys()
 

@@ -212,6 +212,7 @@ def case(generator, device):
         "x.requires_grad_()": "a tensor in x requires a gradient now",
         "bag['rows'][0].grad = torch.ones(3)": "a tensor in bag holds a .grad now",
         "x.unsqueeze_(0)": "x has the shape (1, 4), expected (4,)",
+        "x.detach().zero_()": "x[0] is 0",
         "found.backward(retain_graph=True)": "holds a .grad now",
     }
     student, tests = right, [f"{given}\ncheck(total, like=total, on=case, points=1)"]
@@ -221,11 +222,12 @@ def case(generator, device):
         tests.append(f"check(answer{number}, like=total, on=case, gradients={gradients}, points=1)")
     tests.append("check(answer0, like=grown, on=case, points=1)")
     executed = run(box, student, *tests)
-    assert results(executed) == ["1"] + 8 * ["0"]
+    assert results(executed) == ["1"] + 9 * ["0"]
     said = [*changed.values(), "bag has the keys ['rows'], expected ['more', 'rows']"]
     for index, wanted in enumerate(said, start=3):
         assert "the call changed its input" in card(executed, index)["message"]
-        assert wanted in card(executed, index)["text/plain"]
+        shown = card(executed, index)["text/plain"]
+        assert wanted in shown and ": bag = dict of 1, x = tensor(" in shown
 
 
 def test_an_answer_beyond_the_limit_of_the_machine_is_reported(box: Sandbox) -> None:

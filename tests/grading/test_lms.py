@@ -61,9 +61,6 @@ def canvas_course() -> platforms.CanvasCourse:
     return platforms.CanvasCourse(people, assignments, {(3, 12): 0.25, (3, 15): 1.0})
 
 
-# A file for Moodle.
-
-
 def test_moodle_takes_the_file(graded: ScratchCourse) -> None:
     said = export(graded, "Moodle")
     text = (graded.folder / "moodle.csv").read_text(encoding="utf-8")
@@ -88,9 +85,6 @@ def test_exercises_can_have_columns(graded: ScratchCourse) -> None:
     assert taken["ada"][NAME] == exercises - 0.25
 
 
-# A file for Canvas.
-
-
 @pytest.mark.parametrize(("delimiter", "encoding"), [(",", "utf-8"), (";", "utf-8-sig")])
 def test_canvas_takes_back_its_file_with_grades(graded: ScratchCourse, delimiter: str, encoding: str) -> None:
     course, mine = canvas_course(), scores(graded.db_url)
@@ -105,9 +99,6 @@ def test_canvas_takes_back_its_file_with_grades(graded: ScratchCourse, delimiter
     assert f"{NAME}: double" in [name for name, _ in course.assignments.values()]
     assert "2 in canvas.csv have no points and are left out: absent, guest" in said
     assert "1 have points and are not in canvas.csv: o'brien" in said
-
-
-# Canvas itself.
 
 
 @pytest.fixture
@@ -151,15 +142,6 @@ def test_a_grade_that_is_refused_stops_no_other(graded: ScratchCourse, token: No
     assert sorted(person for _, person, _ in course.changed) == [11, 12, 13, 14]
 
 
-def test_an_assignment_must_be_there(graded: ScratchCourse, token: None) -> None:
-    with platforms.canvas(canvas_course()) as address:
-        said = export(graded, *to_canvas(address, "--CanvasUpload.by_exercise=True"), status=1)
-    assert f"Canvas has no assignment '{NAME}: double'. Make it there first" in said
-
-
-# What can be wrong.
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -173,12 +155,15 @@ def test_a_sentence_says_it(graded: ScratchCourse, token: None, arguments: list[
     assert sentence in export(graded, *arguments, status=1)
 
 
-def test_a_wrong_token_is_said(graded: ScratchCourse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_token_and_a_missing_assignment_are_said(graded: ScratchCourse, monkeypatch) -> None:
     monkeypatch.delenv("CANVAS_TOKEN", raising=False)
     assert "An access token in the variable CANVAS_TOKEN" in export(graded, "CanvasUpload", ONE, status=1)
-    monkeypatch.setenv("CANVAS_TOKEN", "another")
     with platforms.canvas(canvas_course()) as address:
+        monkeypatch.setenv("CANVAS_TOKEN", "another")
         assert "does not show course 7" in export(graded, *to_canvas(address), status=1)
+        monkeypatch.setenv("CANVAS_TOKEN", platforms.TOKEN)
+        said = export(graded, *to_canvas(address, "--CanvasUpload.by_exercise=True"), status=1)
+    assert f"Canvas has no assignment '{NAME}: double'. Make it there first" in said
 
 
 # Submissions in the archives of learning platforms reach the students whose they are, and nobody else.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from grading_class import STUDENTS, Says, a_class, autograded, built_once, copied, decide, due, gradebook
+from grading_class import STUDENTS, Says, a_class, autograded, decide, due, gradebook
 from pretend_class import answered, hand_in
 from pretend_pools import RACE, Instant, graded, pretend
 
@@ -38,21 +38,13 @@ class Eventful(Instant):
 
 
 @pytest.fixture(scope="module")
-def eventful(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Such a class, graded."""
-    course = a_class(tmp_path_factory.mktemp("eventful"))
+def results(tmp_path_factory: pytest.TempPathFactory) -> ClassResults:
+    """What is read of such a class."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(course.folder)
+        patch.chdir(a_class(tmp_path_factory.mktemp("eventful")).folder)
         graded(Eventful())
-    return course.folder
-
-
-@pytest.fixture
-def results(eventful: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassResults:
-    """What is read of a copy of that class, which is in the current folder."""
-    monkeypatch.chdir(copied(eventful, tmp_path / "class").folder)
-    with Course("traps") as opened:
-        return read_results(opened)
+        with Course("traps") as opened:
+            return read_results(opened)
 
 
 class Text:
@@ -163,25 +155,16 @@ def measured(student: str, done: Executed) -> None:
             lap["ratio"], lap["of_limit"] = CLASS[student][0], 0.25
 
 
-def as_fast_as_that(folder: Path) -> None:
-    course = a_class(folder, students=())
-    for student, (_, code) in CLASS.items():
-        hand_in(course, "traps", student, answered(course.released("traps"), square=code))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(course.folder)
-        graded(Instant(change=measured))
-
-
 @pytest.fixture
-def raced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScratchCourse:
-    """A copy of that class, in the current folder."""
-    made = copied(built_once("fastest", as_fast_as_that), tmp_path / "class")
-    monkeypatch.chdir(made.folder)
+def raced(inbox: ScratchCourse) -> None:
+    """That class, graded, in the current folder."""
+    for student, (_, code) in CLASS.items():
+        hand_in(inbox, "traps", student, answered(inbox.released("traps"), square=code))
+    graded(Instant(change=measured))
     due("2026-01-01 12:00 UTC")
-    return made
 
 
-def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(raced: ScratchCourse, says: Says) -> None:
+def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(raced: None, says: Says) -> None:
     shown = Text(Path(says(fastest.main, "traps").strip()).read_text())
     assert f"{RACE} 4 of 5 answers are 2× as fast as the given version, or faster." in shown.text
     first, second = shown.text.index("7 times as fast"), shown.text.index("5 times as fast")
@@ -200,7 +183,7 @@ def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(raced: Scratch
     assert "Nobody has allowed to show an answer." in shown.text
 
 
-def test_it_waits_for_the_deadline_of_all(raced: ScratchCourse, says: Says) -> None:
+def test_it_waits_for_the_deadline_of_all(raced: None, says: Says) -> None:
     due("2999-01-01 12:00 UTC")
     assert "is due on 2999-01-01 12:00 UTC" in says(fastest.main, "traps", status=1)
     due(None)

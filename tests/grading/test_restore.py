@@ -116,16 +116,6 @@ def test_tests_know_the_names_that_their_exercise_was_released_with() -> None:
     assert {planned.exercise for planned in plan(nb)} == {"a", "b", None}
 
 
-def test_all_tests_of_an_exercise_test_the_same_answer() -> None:
-    cells = ["setup", "x0", "a", "x1", "a_check", "x2", "# note", "x3", "a_race", "x4", "b_given", "b", "x5"]
-    nb = notebook(*cells)
-    restore(nb, ORIGINALS)
-    planned = plan(nb)
-    order = [one.grade_id or one.source for one in planned]
-    assert " ".join(order) == "setup a_given x0 a x1 x2 x3 a_check a_race x4 b_given b x5 b_check"
-    assert [nb.cells[one.index].source for one in planned] == [one.source for one in planned]
-
-
 @pytest.mark.slow
 def test_the_gradebook_keeps_the_order_also_when_the_assignment_is_made_again(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'gradebook.db'}"

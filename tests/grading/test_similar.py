@@ -64,9 +64,6 @@ def pairs(found: tuple[list[AlikePair], int]) -> set[tuple[str, str]]:
     return {pair.students for pair in found[0]}
 
 
-# A class, and its page.
-
-
 def answered(release: NotebookNode, answers: dict[str, str]) -> NotebookNode:
     notebook = nbformat.from_dict(release)
     for name, cell in solution_cells(notebook).items():
@@ -202,9 +199,6 @@ def test_only_the_first_of_many_pairs_are_shown(monkeypatch: pytest.MonkeyPatch)
     shown = alike.page(SimpleNamespace(assignment="traps"))
     assert shown.count("<h2>") == MOST_PAIRS
     assert f"{len(found) - MOST_PAIRS} more pairs look alike" in shown
-
-
-# How often that happens by chance.
 
 
 def test_few_independent_answers_are_listed() -> None:

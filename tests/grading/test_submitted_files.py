@@ -10,14 +10,7 @@ from bad_inputs import TIMES
 from nbgrader.coursedir import CourseDirectory
 
 from autograder.nbgrader_plugin import reading
-from autograder.nbgrader_plugin.reading import (
-    MOST_ENTRIES,
-    MOST_EXTRA,
-    MOST_FILES,
-    TooLarge,
-    extra_files,
-    read_plain,
-)
+from autograder.nbgrader_plugin.reading import TooLarge, extra_files, read_plain
 from autograder.nbgrader_plugin.submissions import problem_of, read_or_explain, timestamp_of
 
 
@@ -54,9 +47,6 @@ def test_a_time_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     assert str(timestamp_of(CourseDirectory(), tmp_path)) == "2030-01-01 09:00:00"
 
 
-# Of the files beside a notebook grading takes plain ones, not too many, not too large.
-
-
 def test_modules_packages_and_data_are_taken_but_none_that_nobody_can_read(tmp_path: Path) -> None:
     taken = ("helpers.py", "parts/__init__.py", "parts/weights é.bin")
     unread = ("a.pyc", "b.cpython-311-x86_64-linux-gnu.so")
@@ -82,15 +72,17 @@ def test_links_and_what_is_no_file_are_not(tmp_path: Path) -> None:
 
 
 def test_of_too_many_or_too_large_files_the_small_ones_are_taken(tmp_path: Path) -> None:
-    (tmp_path / "large.bin").write_bytes(bytes(MOST_EXTRA))
+    (tmp_path / "large.bin").write_bytes(bytes(reading.MOST_EXTRA))
     (tmp_path / "small.py").write_text("x")
     found = extra_files(tmp_path)
     assert (found["small.py"], found["large.bin"]) == (b"x", None)
-    for number in range(MOST_FILES):
+    for number in range(reading.MOST_FILES):
         (tmp_path / f"n{number}.txt").write_text("xy")
     found = extra_files(tmp_path)
     assert found["small.py"] == b"x"
-    assert sum(content is not None for content in found.values()) == MOST_FILES
-    for number in range(MOST_ENTRIES):
+    assert sum(content is not None for content in found.values()) == reading.MOST_FILES
+    for number in range(reading.MOST_ENTRIES):
         (tmp_path / f"n{number}").touch()
-    assert len(extra_files(tmp_path)) == MOST_ENTRIES  # no more is looked at than a submission may have
+    assert (
+        len(extra_files(tmp_path)) == reading.MOST_ENTRIES
+    )  # no more is looked at than a submission may have

@@ -130,37 +130,6 @@ def test_numbers_with_no_square_are_compared(got, expected, dtype):
     assert lookup(lambda numbers: got, like=lambda numbers: expected).passed != differ
 
 
-def items(generator, device):
-    weights = [torch.rand(3, generator=generator) for _ in range(2)]
-    return {"weights": weights}, torch.rand(4, generator=generator)
-
-
-first_sum = lambda bag, rows: bag["weights"][0].sum() + rows.sum()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda bag, rows: rows.requires_grad_(), "a tensor in rows requires a gradient now"),
-        (lambda bag, rows: setattr(rows, "grad", torch.ones(4)), "a tensor in rows holds a .grad now"),
-        (lambda bag, rows: bag.update(weights=[]), "bag['weights'] has 0 items, expected 2"),
-        (lambda bag, rows: bag["weights"].reverse(), "bag['weights'][0][0] is"),
-        (lambda bag, rows: rows.unsqueeze_(0), "rows has the shape (1, 4), expected (4,)"),
-        (lambda bag, rows: rows.zero_(), "rows[0] is 0"),
-    ],
-)
-def test_what_a_call_does_to_its_inputs_is_seen_and_named(change, message, capsys):
-    def answer(bag, rows):
-        total = first_sum(bag, rows).detach()
-        change(bag, rows)
-        return total
-
-    assert lookup(answer, on=items, like=first_sum).word == "failed"
-    text = capsys.readouterr().out
-    assert "the call changed its input" in text and message in text
-    assert ": bag = dict of 1, rows = tensor(" in text
-
-
 def test_points_grow_with_the_memory_that_is_saved(capsys):
     parts = lambda number: lambda values: sum(part.exp().sum() for part in values.chunk(number))
     asked = 40_000  # between a fourth and an eighth of what is given
@@ -173,27 +142,6 @@ def test_points_grow_with_the_memory_that_is_saved(capsys):
     assert lookup(lambda values: values.exp().sum() + 1, on=many, like=parts(1), peak=asked).points == 0
     with pytest.raises(ValueError, match="peak must be below what the given version has at once"):
         lookup(parts(8), on=many, like=parts(8), peak=asked)
-
-
-def test_result_sharing_and_costs_are_those_of_one_call():
-    seen = set()
-
-    def first_time(right, again):
-        """An answer that is ``right`` for inputs never seen before, and does ``again`` for others."""
-
-        def answer(numbers):
-            content = numbers.detach().numpy().tobytes()
-            if content in seen:
-                return again(numbers)
-            seen.add(content)
-            return right(numbers)
-
-        return answer
-
-    wasteful = first_time(lambda numbers: numbers.clone() + numbers.clone(), lambda numbers: numbers)
-    assert lookup(wasteful, at_most={"operations": 1}).word == "failed"
-    several = {"at_most": {"operations": 1, "copies": 0}, "shares": False, "gradients": True}
-    assert lookup(first_time(double, lambda numbers: 1 / 0), **several).passed
 
 
 def test_warnings_cost_nothing_and_are_passed_on(capsys):

@@ -178,13 +178,6 @@ def test_an_answer_that_never_returns_is_stopped(request, capsys):
     assert "did not return within 0.2 s" in capsys.readouterr().out
 
 
-def test_inputs_need_not_be_tensors():
-    lists = lambda generator, device: (torch.rand(200, generator=generator).tolist(), 2)
-    product_slow = lambda numbers, factor: torch.stack([torch.tensor(one) * factor for one in numbers])
-    faster = run(lambda numbers, factor: torch.tensor(numbers) * factor, against=product_slow, on=lists)
-    assert faster.word == "passed"
-
-
 def test_a_ratio_that_asks_for_nothing_is_refused():
     with pytest.raises(ValueError, match="must be above 1"):
         run(fast, at_least={"cpu": 1})

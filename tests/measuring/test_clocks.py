@@ -80,9 +80,6 @@ def test_clocks_and_threads_agree_with_torch():
     assert torch.get_num_threads() == before
 
 
-# Rounds of two sides.
-
-
 some_numbers = lambda generator, device: torch.rand(20_000, generator=generator).to(device)
 
 

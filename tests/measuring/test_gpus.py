@@ -38,9 +38,7 @@ def nothing_tried_yet(monkeypatch: pytest.MonkeyPatch) -> None:
         ("CUDA error: the launch timed out\nCUDA kernel errors might", "CUDA error: the launch timed out"),
     ],
 )
-def test_a_gpu_that_does_not_work_is_named_once_and_left_out(
-    error: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gpu_that_does_not_work_is_named_once_and_left_out(error, why, monkeypatch, capsys) -> None:
     ones = torch.ones
 
     def on_the_gpu_in_vain(*size: int, device: str = "cpu") -> torch.Tensor:

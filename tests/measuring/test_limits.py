@@ -69,12 +69,8 @@ def test_a_machine_that_is_too_noisy_does_not_judge(fresh, monkeypatch, capsys):
     # One call fills a block: several would come nearer to their mean.
     unsteady = lambda matrix: busy_for(3e-3 * 2 ** random.uniform(0, 4))
     monkeypatch.setattr(selfcheck, "_work", unsteady)
-    outcome = race(
-        lambda numbers: numbers + 1,
-        against=lambda numbers: sum(numbers for _ in range(9)) - 8 * numbers + 1,
-        on=selfcheck._inputs,
-        at_least={"cpu": 3},
-        points=1,
-    )
+    given = lambda numbers: sum(numbers for _ in range(9)) - 8 * numbers + 1
+    answer = lambda numbers: numbers + 1
+    outcome = race(answer, against=given, on=selfcheck._inputs, at_least={"cpu": 3}, points=1)
     assert outcome.word == "undecided"
     assert "too noisy to judge speed just now: the same function against itself" in capsys.readouterr().out

@@ -122,9 +122,7 @@ def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFix
         ("[claims.A2]", "[claims.A1]", r"claims\.toml: .* \(at line \d+"),
     ],
 )
-def test_a_mistake_in_the_file_of_claims_gets_one_sentence(
-    tmp_path: Path, old: str, new: str, sentence: str
-) -> None:
+def test_a_mistake_in_the_file_of_claims_gets_one_sentence(tmp_path: Path, old, new, sentence) -> None:
     text = (ROOT / "autograder/teaching/claims.toml").read_text(encoding="utf-8")
     assert old in text
     (tmp_path / "claims.toml").write_text(text.replace(old, new, 1), encoding="utf-8")

@@ -109,9 +109,6 @@ def test_what_to_remember_has_figures_and_its_chapter(course: Path, tmp_path: Pa
         remember.with_three("# Title", found)
 
 
-# The course's own.
-
-
 @pytest.fixture(scope="module")
 def findings() -> list[Evidence]:
     return scoreboard.findings()
@@ -132,9 +129,8 @@ def test_the_readme_and_the_page_have_the_current_scores(findings) -> None:
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
     shown = rows("\n".join(output.get("text/markdown", "") for output in outputs))
     # An article of which nobody has published anything has no column for it.
-    parts = [
-        [claim for claim in CLAIMS if claim[0] == article] for article in sorted({one[0] for one in CLAIMS})
-    ]
+    articles = sorted({one[0] for one in CLAIMS})
+    parts = [[claim for claim in CLAIMS if claim[0] == article] for article in articles]
     assert shown == rows("\n".join(scoreboard.table(findings, part) for part in parts)), "run make notebooks"
     assert set(shown) == set(CLAIMS)
 
