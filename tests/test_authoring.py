@@ -177,16 +177,19 @@ ANSWERS = {
 }
 
 
+def commented(text: str) -> str:
+    return "\n".join(f"# {line}".rstrip() for line in text.split("\n")) + "\n\n# %%\nf()\n"
+
+
 @pytest.mark.parametrize("text", ANSWERS)
 def test_an_answer_is_folded_and_what_leads_on_is_not(course, text):
-    written = ASKED + "\n".join(f"# {line}".rstrip() for line in text.split("\n"))
     answer, rest = ANSWERS[text]
-    source = cells_of(course, f"{written}\n\n# %%\nf()\n")[2].source
-    opened, *folded = source.split("</details>")[0].strip().split("\n\n") if answer else ["", ""]
-    assert opened.startswith("<details") == bool(answer) and source.endswith(rest)
-    assert not answer or folded == answer
-    again = "\n".join(f"# {line}".rstrip() for line in source.split("\n"))  # as JupyterLab saves it
-    assert cells_of(course, f"{ASKED}{again}\n\n# %%\nf()\n")[2].source == source
+    source = cells_of(course, ASKED + commented(text))[2].source
+    folded, _, open_ = source.rpartition("</details>")
+    assert (folded.split("\n\n")[1:-1], open_.strip()) == (answer, rest)
+    assert source.startswith("<details") == bool(answer)
+    # JupyterLab saves it as it is shown.
+    assert cells_of(course, ASKED + commented(source))[2].source == source
 
 
 # Jupytext writes what is in the notebook into the script: nbgrader's own metadata, where it is not light.
