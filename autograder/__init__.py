@@ -24,6 +24,7 @@ _HOMES = {
     "race": "judging.race",
     "scoreboard": "teaching.scoreboard",
     "verdicts": "teaching.verdicts",
+    "without": "measuring.causes",
 }
 __all__ = sorted(_HOMES)
 

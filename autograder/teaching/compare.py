@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from statistics import median
 
@@ -11,9 +12,10 @@ import torch
 
 from ..judging.values import difference
 from ..measuring import settings
+from ..measuring.causes import CauseError, Share, Without, take_away
 from ..measuring.clocks import default_clock, devices
 from ..measuring.device import device_name
-from ..measuring.duel import Ratio, Samples, fresh_inputs, interleave
+from ..measuring.duel import Ratio, Samples, Side, interleave_sides
 from ..measuring.gpus import is_rocm, refused
 from ..measuring.limits import limit
 from ..measuring.units import rounded, times
@@ -37,6 +39,7 @@ def compare(
     when: str | None = None,
     unless: str | None = None,
     differ: str | None = None,
+    because: str | Without | Sequence[str | Without] = (),
     only: str | None = None,
     clock: str | None = None,
     threads: int | None = 1,
@@ -52,9 +55,12 @@ def compare(
     was measured is folded in a notebook; what is no number above 0 is left out. ``claim`` is the ID of the
     claim that this cell tests (see ``teaching.claims``), ``when`` the condition that it stands for, if the
     claim has one, or ``unless`` the one that it lacks. All variants must give equal results for equal inputs,
-    to within rounding; ``differ`` says why they do not. ``only`` names the one device that the comparison
-    makes sense on; where it is missing, recordings are shown. ``clock`` is "cpu" (CPU seconds, the default
-    there), "wall", or on a GPU "cuda" or "mps" (event seconds, the default there).
+    to within rounding; ``differ`` says why they do not. ``because`` names what makes the difference
+    between the first and the last, one cause or several (see ``measuring.causes``): each is taken away, in as
+    many seconds more, and the card says how much of the difference went, or why that cannot be done. ``only``
+    names the one device that the comparison makes sense on; where it is missing, recordings are shown.
+    ``clock`` is "cpu" (CPU seconds, the default there), "wall", or on a GPU "cuda" or "mps" (event seconds,
+    the default there).
     ``threads`` is for torch's CPU operations, None for torch's own choice. ``seconds`` is the time to spend
     for each device. ``bytes`` and ``flops`` are what one call must at least move and compute: they add a line
     with the least time that the device could take (see ``measuring.limits``). Raises ValueError or TypeError
@@ -69,18 +75,21 @@ def compare(
         raise TypeError("inputs must be a function (generator, device) -> arguments.")
     # It refuses what can decide nothing.
     asked = Evidence(claim, title, "timing", None, when, unless) if claim else None
+    causes = [because] if isinstance(because, (str, Without)) else because
     samples: dict[str, Samples] = {}
     timings: list[Timing] = []
+    shares: list[Share] = []
     remarks: list[str] = []
     lacks: list[str] = []
+    sides = {name: Side(function, inputs) for name, function in variants.items()}
+    first, *_, last = variants
+    ends = {first: variants[first], last: variants[last]}
     for device in (device for device in devices() if only in (None, device)):
+        how = {"device": device, "clock": clock or default_clock(device), "seconds": seconds}
         try:
-            if differ is None:
-                _require_equal_results(title, variants, inputs, device)
-            clocked = clock or default_clock(device)
-            samples[device] = interleave(
-                variants, inputs, device=device, clock=clocked, seconds=seconds, num_threads=threads
-            )
+            if differ is None and (found := _difference(sides, device)):
+                raise ValueError(f"{title}: {found} Where that is meant, say why with differ=….")
+            samples[device] = interleave_sides(sides, num_threads=threads, **how)
         except (TypeError, NotImplementedError) as error:
             if not (lack := refused(device, error)):
                 raise
@@ -95,10 +104,19 @@ def compare(
             found = replace(asked, holds=holds(asked.claim, ratio), device=device, on=device, ratio=ratio)
             note(found)
             remarks.append(_remark(found, ratio))
+        same = partial(_difference, device=device) if differ is None else lambda sides: None
+        for cause in causes:
+            try:
+                share = take_away(cause, ends, inputs, unequal=same, num_threads=used, **how)
+                shares.append(share)
+                remarks.append(str(share))
+            except CauseError as error:
+                name = cause.cause if isinstance(cause, Without) else cause
+                remarks.append(f"Without {name}, on {device}: not measured. {error}")
     if "mps" in samples and not recordings.is_recorded_on("mps"):
         lacks.append("This course's way to measure Apple's GPU was not tried on a Mac yet.")
     timings += recordings.recordings_of(title, variants)
-    comparison = Comparison(title, samples, timings)
+    comparison = Comparison(title, samples, timings, shares)
     if not timings:
         sentence = f"{title}: this needs a {only} device. There is none here, and no recording yet."
         show(sentence, f"<p>{sentence}</p>")
@@ -110,11 +128,12 @@ def compare(
 
 @dataclass(frozen=True)
 class Comparison:
-    """What ``compare`` measured here, ``samples`` by device, and the ``timings`` that it showed."""
+    """What ``compare`` measured here, ``samples`` by device and ``shares`` of causes, and all ``timings``."""
 
     title: str
     samples: dict[str, Samples]
     timings: list[Timing]
+    shares: list[Share]
 
     def ratio(self, device: str = "cpu") -> Ratio:
         """How many times faster the last variant is than the first, on a device of this machine.
@@ -128,17 +147,14 @@ class Comparison:
         """Nothing more: ``compare`` has shown it already."""
 
 
-def _require_equal_results(
-    title: str, variants: Mapping[str, Callable], inputs: Callable, device: str
-) -> None:
-    results = {name: function(*fresh_inputs(inputs, 1, device)) for name, function in variants.items()}
+def _difference(sides: Mapping[str, Side], device: str) -> str | None:
+    """Which side's result is another than the first one's."""
+    results = {name: side.call(1, device) for name, side in sides.items()}
     first, *others = results
     for name in others:
         if found := difference(results[name], results[first]):
-            raise ValueError(
-                f"{title}: {name!r} does not give what {first!r} gives: {found}. Where that is meant, "
-                "say why with differ=…."
-            )
+            return f"{name!r} does not give what {first!r} gives: {found}"
+    return None
 
 
 def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None:
@@ -152,7 +168,7 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
     text = "\n".join([title, table_text(header, rows), *remarks])
     html = table_html(header, rows, title) + "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
     if in_notebook():
-        html += _chart(timings, ratio)
+        html += _chart(timings, ratio, comparison.shares)
     summary = f"{title}: measured on {timings[0].device}. {LATER}"
     show(text, folded(summary, html) if guess is ... else html)
 
@@ -170,17 +186,22 @@ def _rows(timing: Timing) -> Iterator[tuple[str, ...]]:
         yield where, "limit", as_time(timing.limit), times(timing.at_the_limit), ""
 
 
-def _chart(timings: Sequence[Timing], guess: float | None) -> str:
+def _chart(timings: Sequence[Timing], guess: float | None, shares: Sequence[Share]) -> str:
     from .chart import draw
 
     bars = "; ".join(
-        f"{timing.where}: {name} {times(ratio.median)}"
-        for timing in timings
-        for name, ratio in timing.ratios.items()
+        [
+            f"{timing.where}: {name} {times(ratio.median)}"
+            for timing in timings
+            for name, ratio in timing.ratios.items()
+        ]
+        + [f"without {share.cause}: {times(share.gone.median)}" for share in shares]
     )
     guessed = f" Your guess: {times(guess)}." if guess else ""
     baseline = next(iter(timings[0].seconds))
-    return picture_html(draw(timings, guess), f"Chart: times faster than {baseline}. {bars}.{guessed}")
+    return picture_html(
+        draw(timings, guess, shares), f"Chart: times faster than {baseline}. {bars}.{guessed}"
+    )
 
 
 def _on_guess(guess: float, measured: float) -> str:
