@@ -13,14 +13,14 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
 import torch
 
 from .clocks import Block, threads
-from .duel import Ratio, Side, interleave_sides, log_ratios, median_and_interval, ratio_of_logs
+from .duel import Ratio, Side, interleave, log_ratios, median_and_interval, ratio_of_logs
 from .units import times
 
 Inputs = Callable[[torch.Generator, str], object]
@@ -29,9 +29,8 @@ Around = Callable[[], AbstractContextManager[object]]
 
 # A ratio nearer to 1 than this is no difference that needs a cause.
 A_DIFFERENCE = 1.05
-# What malloc.h calls them; and the calls after which nothing should need new memory any more.
-M_TRIM_THRESHOLD, M_MMAP_MAX, TO_SETTLE = -1, -4, 6
-LONGEST_REPLY = 60
+# Calls after which nothing needs new memory any more; seconds that a copy of this process may take to reply.
+TO_SETTLE, LONGEST_REPLY = 6, 60
 # The fewest whose interval leaves out two rounds at each end.
 ROUNDS = 12
 
@@ -41,24 +40,20 @@ class CauseError(Exception):
 
 
 @dataclass(frozen=True)
-class Without:
-    """A cause, and the ``inputs`` or the two ``variants`` that do not have it."""
-
-    cause: str
-    inputs: Inputs | None = None
-    variants: Pair = field(default_factory=dict)
-
-
-def without(cause: str, *, inputs: Inputs | None = None, variants: Pair | None = None) -> Without:
-    """A cause that is taken away by other ``inputs``, by another pair of ``variants``, or by both.
+class without:
+    """A cause that is taken away by other ``inputs``, by two other ``variants``, or by both.
 
     Raises ValueError where neither is given, or not two variants.
     """
-    if not inputs and not variants:
-        raise ValueError(f"without({cause!r}) needs inputs=…, variants=…, or both, that do not have it.")
-    if variants and len(variants) != 2:
-        raise ValueError(f"without({cause!r}) needs two variants: the baseline and the advised one.")
-    return Without(cause, inputs, variants or {})
+
+    cause: str
+    _: KW_ONLY
+    inputs: Inputs | None = None
+    variants: Pair = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.variants) != 2 and (self.variants or not self.inputs):
+            raise ValueError(f"without({self.cause!r}) needs inputs=…, or variants=… with the two, or both.")
 
 
 @dataclass(frozen=True)
@@ -88,52 +83,46 @@ class Share:
         return next((word for word, share in least if self.low >= share), "undecided")
 
     def __str__(self) -> str:
-        figures = f"{self.share:.0%}, 95 % interval {self.low:.0%} to {self.high:.0%}"
+        ratios = f"{times(self.gone.median)} instead of {times(self.there.median)}"
+        share = f"({self.share:.0%}, 95 % interval {self.low:.0%} to {self.high:.0%})"
         said = {
             "no difference": "There is no difference here that needs a cause.",
-            "none": f"None of the difference went with that: refuted ({figures}).",
-            "undecided": f"How much of the difference went with that is undecided ({figures}).",
-        }.get(self.word, f"{self.word.capitalize()} of the difference went with that ({figures}).")
-        ratios = f"{times(self.gone.median)} instead of {times(self.there.median)}"
+            "none": f"None of the difference went with that: refuted {share}.",
+            "undecided": f"How much of the difference went with that is undecided {share}.",
+        }.get(self.word, f"{self.word.capitalize()} of the difference went with that {share}.")
         return f"Without {self.cause}, on {self.device}: {ratios}. {said}"
 
 
 def take_away(
-    cause: str | Without,
+    cause: str | without,
     pair: Pair,
     inputs: Inputs,
-    *,
     unequal: Callable[[Mapping[str, Side]], str | None],
-    device: str,
-    clock: str,
-    seconds: float,
-    num_threads: int,
+    device: str = "cpu",
+    num_threads: int = 1,
+    **how: Any,
 ) -> Share:
     """Time a pair as it is and without a cause, and say which share of its difference went with it.
 
     ``unequal`` gives a sentence where sides that must give the same do not: all of them where a setting takes
-    the cause away, the other two where that is done by other inputs or another pair. Raises CauseError for a
-    cause that is unknown or cannot be taken away here, and for a pair that does not do the same without it.
+    the cause away, the other two where that is done by other inputs or another pair. ``how`` is for
+    ``interleave``. Raises CauseError where they do not, and for a cause that is unknown or cannot be taken away
+    here; and what the pair raises.
     """
     sides = {name: Side(function, inputs, warm=cause != "cold start") for name, function in pair.items()}
-    if isinstance(cause, Without):
+    if isinstance(cause, without):
         name, other, other_inputs = cause.cause, cause.variants or pair, cause.inputs or inputs
         changed = {one: Side(function, other_inputs, warm=True) for one, function in other.items()}
     else:
         name, around = cause, _setting(cause, device, num_threads)
         changed = {one: replace(side, around=around, warm=True) for one, side in sides.items()}
     changed = {f"{one}, without {name}": side for one, side in changed.items()}
-    how: dict[str, Any] = {"device": device, "clock": clock, "seconds": seconds, "num_threads": num_threads}
-    try:
-        with threads(num_threads):
-            if found := unequal(sides | changed if name == cause else changed):
-                raise CauseError(found.partition("\n")[0])
-        with _in_a_copy(changed) if cause == "page faults" else nullcontext(changed) as changed:
-            samples = interleave_sides(sides | changed, fewest=ROUNDS, **how)
-    except CauseError:
-        raise
-    except Exception as error:  # of the pair, which may need what was taken away
-        raise CauseError(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}") from error
+    with threads(num_threads):
+        if found := unequal(sides | changed if name == cause else changed):
+            raise CauseError(found)
+    with _in_a_copy(changed) if cause == "page faults" else nullcontext(changed) as changed:
+        how |= {"device": device, "num_threads": num_threads, "fewest": ROUNDS}
+        samples = interleave(sides | changed, inputs, **how)
     slow, fast, slow_without, fast_without = map(samples.seconds, samples.blocks)
     there, gone = log_ratios(slow, fast), log_ratios(slow_without, fast_without)
     shares = [1 - after / (before or 1e-9) for before, after in zip(there, gone, strict=True)]
@@ -171,8 +160,8 @@ def _in_a_copy(sides: Mapping[str, Side]) -> Iterator[dict[str, Side]]:
         here.close()
         torch.set_num_threads(1)  # a copy has no others
         library = ctypes.CDLL(None)
-        for parameter, value in ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, -1)):
-            library.mallopt(parameter, value)
+        library.mallopt(-4, 0)  # M_MMAP_MAX
+        library.mallopt(-1, -1)  # M_TRIM_THRESHOLD
         for side in [*sides.values()] * TO_SETTLE:
             side.block(1, 1, "cpu")
         while True:

@@ -179,28 +179,8 @@ def _order_statistic(number: int, error: float = 0.05) -> int:
 
 
 def interleave(
-    functions: Mapping[str, Callable[..., object]],
+    functions: Mapping[str, Callable[..., object] | Side],
     inputs: Callable[[torch.Generator, str], object],
-    *,
-    device: str = "cpu",
-    clock: str | None = None,
-    seconds: float = 1.0,
-    num_threads: int | None = 1,
-) -> Samples:
-    """Time several callables in one process, in rounds of one block each, in random order.
-
-    ``inputs(generator, device)`` makes the arguments: a tuple, or one value. It is called anew for every
-    block, outside the timed part; within a round all callables get equal contents. ``seconds`` is the
-    budget of wall time, at most ``settings.longest(device)``; there are at least ``FEWEST_ROUNDS`` rounds,
-    whatever they take. Where that is 0, a block is one call. Raises DuelError for a device that is not here,
-    and for a callable that takes more than ``LONGEST_CALL`` seconds.
-    """
-    sides = {name: Side(function, inputs) for name, function in functions.items()}
-    return interleave_sides(sides, device=device, clock=clock, seconds=seconds, num_threads=num_threads)
-
-
-def interleave_sides(
-    sides: Mapping[str, Side],
     *,
     device: str = "cpu",
     clock: str | None = None,
@@ -208,11 +188,19 @@ def interleave_sides(
     num_threads: int | None = 1,
     fewest: int = FEWEST_ROUNDS,
 ) -> Samples:
-    """``interleave`` for sides that differ in more than their functions, in ``fewest`` rounds or more."""
+    """Time several callables in one process, in rounds of one block each, in random order.
+
+    ``inputs(generator, device)`` makes the arguments: a tuple, or one value. It is called anew for every
+    block, outside the timed part; within a round all callables get equal contents. ``seconds`` is the
+    budget of wall time, at most ``settings.longest(device)``; there are at least ``fewest`` rounds, whatever
+    they take. Where that is 0, a block is one call. A ``Side`` has inputs of its own. Raises DuelError for a
+    device that is not here, and for a callable that takes more than ``LONGEST_CALL`` seconds.
+    """
     if device not in present():
         raise DuelError(f"there is no {device} device here.")
     clock = clock or default_clock(device)
     most = longest(device)
+    sides = {name: one if isinstance(one, Side) else Side(one, inputs) for name, one in functions.items()}
     with threads(num_threads), alone():
         calls = dict.fromkeys(sides, 1)
         for name, side in sides.items() if most > 0 else ():

@@ -12,10 +12,10 @@ import torch
 
 from ..judging.values import difference
 from ..measuring import settings
-from ..measuring.causes import CauseError, Share, Without, take_away
+from ..measuring.causes import Share, take_away, without
 from ..measuring.clocks import default_clock, devices
 from ..measuring.device import device_name
-from ..measuring.duel import Ratio, Samples, Side, interleave_sides
+from ..measuring.duel import Ratio, Samples, Side, interleave
 from ..measuring.gpus import is_rocm, refused
 from ..measuring.limits import limit
 from ..measuring.units import rounded, times
@@ -39,7 +39,7 @@ def compare(
     when: str | None = None,
     unless: str | None = None,
     differ: str | None = None,
-    because: str | Without | Sequence[str | Without] = (),
+    because: str | without | Sequence[str | without] = (),
     only: str | None = None,
     clock: str | None = None,
     threads: int | None = 1,
@@ -75,7 +75,7 @@ def compare(
         raise TypeError("inputs must be a function (generator, device) -> arguments.")
     # It refuses what can decide nothing.
     asked = Evidence(claim, title, "timing", None, when, unless) if claim else None
-    causes = [because] if isinstance(because, (str, Without)) else because
+    causes = [because] if isinstance(because, (str, without)) else because
     samples: dict[str, Samples] = {}
     timings: list[Timing] = []
     shares: list[Share] = []
@@ -89,7 +89,7 @@ def compare(
         try:
             if differ is None and (found := _difference(sides, device)):
                 raise ValueError(f"{title}: {found} Where that is meant, say why with differ=….")
-            samples[device] = interleave_sides(sides, num_threads=threads, **how)
+            samples[device] = interleave(sides, inputs, num_threads=threads, **how)
         except (TypeError, NotImplementedError) as error:
             if not (lack := refused(device, error)):
                 raise
@@ -107,12 +107,11 @@ def compare(
         same = partial(_difference, device=device) if differ is None else lambda sides: None
         for cause in causes:
             try:
-                share = take_away(cause, ends, inputs, unequal=same, num_threads=used, **how)
-                shares.append(share)
-                remarks.append(str(share))
-            except CauseError as error:
-                name = cause.cause if isinstance(cause, Without) else cause
-                remarks.append(f"Without {name}, on {device}: not measured. {error}")
+                shares.append(take_away(cause, ends, inputs, same, num_threads=used, **how))
+                remarks.append(str(shares[-1]))
+            except Exception as error:  # of ours or of the pair; the comparison stands
+                name, said = getattr(cause, "cause", cause), str(error).partition("\n")[0]
+                remarks.append(f"Without {name}, on {device}: not measured. {said}")
     if "mps" in samples and not recordings.is_recorded_on("mps"):
         lacks.append("This course's way to measure Apple's GPU was not tried on a Mac yet.")
     timings += recordings.recordings_of(title, variants)

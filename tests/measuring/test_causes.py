@@ -14,17 +14,8 @@ ones = lambda generator, device: torch.ones(100, device=device)
 glibc = pytest.mark.skipif(sys.platform != "linux", reason="only the malloc of Linux is told to keep memory")
 
 
-def away(cause, pair, inputs=ones, unequal=lambda sides: None, device="cpu", num_threads=1):
-    return take_away(
-        cause,
-        pair,
-        inputs,
-        unequal=unequal,
-        device=device,
-        clock="cpu",
-        seconds=0.1,
-        num_threads=num_threads,
-    )
+def away(cause, pair, inputs=ones, unequal=lambda sides: None, **how):
+    return take_away(cause, pair, inputs, unequal, clock="cpu", seconds=0.1, **how)
 
 
 def smallest_is_kept():
@@ -135,12 +126,13 @@ def test_what_cannot_be_taken_away_says_why_in_a_sentence(monkeypatch):
         ("the moon", pair, "cpu", "Causes with a name are page faults, recording"),
         ("threads", pair, "cpu", "There is one thread already."),
         ("denormals", pair, "cuda", "It is a matter of the CPU, not of cuda."),
-        ("recording", needs_a_tape, "cpu", "RuntimeError: element 0 of tensors does not require grad"),
     ]:
         with pytest.raises(CauseError, match=sentence):
             away(cause, sides, device=device)
     with pytest.raises(CauseError, match=r"another then\."):
         away("recording", pair, unequal=lambda sides: "another then." if len(sides) == 4 else None)
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad"):
+        away("recording", needs_a_tape)
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(CauseError, match="Only the malloc of Linux"):
         away("page faults", pair)
@@ -157,8 +149,7 @@ def test_a_copy_that_breaks_is_a_sentence_and_no_end():
 
 
 def test_nonsense_gets_one_clear_sentence():
-    with pytest.raises(ValueError, match="needs inputs"):
-        without("order of memory")
-    with pytest.raises(ValueError, match="needs two variants"):
-        without("Python", variants={"one": torch.sum})
+    for given in ({}, {"variants": {"one": torch.sum}}, {"inputs": ones, "variants": {"one": torch.sum}}):
+        with pytest.raises(ValueError, match="needs inputs=…, or variants=… with the two, or both"):
+            without("order of memory", **given)
     assert set(CAUSES) == {*SIGNS, "page faults", "cold start"}, "each is tried above"

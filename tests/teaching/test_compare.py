@@ -107,6 +107,9 @@ RECORDED = {
 }
 
 
+NEEDS_A_TAPE = dict.fromkeys(("one", "two"), lambda numbers: numbers.requires_grad_().sum().backward())
+
+
 def test_a_cause_is_taken_away_and_what_went_with_it_is_told(capsys):
     also = without("size", inputs=lambda generator, device: torch.rand(10, generator=generator).to(device))
     found = compare("busy", RECORDED, inputs=hundred, because=["recording", also], only="cpu", seconds=0)
@@ -143,6 +146,7 @@ def test_a_comparison_stands_where_its_cause_cannot_be_taken_away(capsys):
         (RECORDED, "the moon", "Without the moon, on cpu: not measured. Causes with a name are page faults,"),
         (RECORDED, "threads", "Without threads, on cpu: not measured. There is one thread already."),
         (other_then, "recording", f"Without recording, on cpu: not measured. {changes}"),
+        (NEEDS_A_TAPE, "recording", "Without recording, on cpu: not measured. element 0 of tensors does not"),
         (VARIANTS, unequal, "Without sines, on cpu: not measured. 'cosine, without sines' does not give"),
     ]:
         found = compare("stands", variants, inputs=hundred, because=because, only="cpu", seconds=0)
