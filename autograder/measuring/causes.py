@@ -106,8 +106,8 @@ def take_away(
 
     ``unequal`` gives a sentence where sides that must give the same do not: all of them where a setting takes
     the cause away, the other two where that is done by other inputs or another pair. ``how`` is for
-    ``interleave``. Raises CauseError where they do not, and for a cause that is unknown or cannot be taken away
-    here; and what the pair raises.
+    ``interleave``. Raises CauseError where they do not, and for a cause that is unknown or cannot be taken
+    away here; and what the pair raises.
     """
     sides = {name: Side(function, inputs, warm=cause != "cold start") for name, function in pair.items()}
     if isinstance(cause, without):
