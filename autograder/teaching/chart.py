@@ -11,8 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from ..measuring.causes import Share
-from ..measuring.duel import Ratio
 from ..measuring.units import times
 from ..show import GUESS, HERE, INK, LIMIT, RECORDED
 from .evidence import Evidence
@@ -22,23 +20,18 @@ from .recordings import Timing
 BESIDE: dict[str, Any] = {"textcoords": "offset points", "va": "center", "weight": "bold"}
 
 
-def draw(timings: Sequence[Timing], guess: float | None, shares: Sequence[Share] = ()) -> Figure:
-    """Draw how many times faster than the baseline each other variant was, on a logarithmic axis; below, what
-    the last one was without each cause.
-    """
-    bars: list[tuple[Timing | Share, str, Ratio]]
+def draw(timings: Sequence[Timing], guess: float | None) -> Figure:
+    """Draw how many times faster than the baseline each other variant was, on a logarithmic axis."""
     bars = [(timing, name, ratio) for timing in timings for name, ratio in timing.ratios.items()]
-    bars += [(share, f"without {share.cause}", share.gone) for share in shares]
     figure, axes = empty(1.3 + 0.42 * len(bars) + (0.25 if guess else 0))
     reach, legend = [1.0], "black line: 95 % interval"
-    for y, (source, _, ratio) in enumerate(bars):
-        colour = RECORDED if isinstance(source, Timing) and source.origin == "recorded" else HERE
+    for y, (timing, _, ratio) in enumerate(bars):
+        colour = {"here": HERE, "recorded": RECORDED}[timing.origin]
         left, right = sorted((1.0, ratio.median))
-        strength = 0.4 if isinstance(source, Share) else 0.85
-        axes.barh(y, right - left, left=left, height=0.56, color=colour, alpha=strength, zorder=2)
+        axes.barh(y, right - left, left=left, height=0.56, color=colour, alpha=0.85, zorder=2)
         axes.plot([ratio.low, ratio.high], [y, y], color=INK, lw=1.6, zorder=3)
         reach += [ratio.low, ratio.high]
-        if isinstance(source, Timing) and (limit := source.at_the_limit):
+        if limit := timing.at_the_limit:
             axes.plot([limit] * 2, [y - 0.42, y + 0.42], color=LIMIT, lw=3, zorder=5)
             reach.append(limit)
             legend = "black line: 95 % interval; green bar: limit of the machine"
@@ -51,7 +44,7 @@ def draw(timings: Sequence[Timing], guess: float | None, shares: Sequence[Share]
     axes.set_ylim(len(bars) - 0.45, -1.05 if guess else -0.55)
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(reach) / min(reach) < 200 else (1,)))
     baseline = next(iter(timings[0].seconds))
-    rows = [f"{name}\n{_short(source)}" for source, name, _ in bars]
+    rows = [f"{name}\n{_short(timing)}" for timing, name, _ in bars]
     finish(axes, rows, f"times faster than “{baseline}” (logarithmic)\n{legend}")
     return figure
 
@@ -102,8 +95,6 @@ def finish(axes: Axes, rows: Collection[str], title: str) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _short(timing: Timing | Share) -> str:
-    if isinstance(timing, Share):
-        return f"here: {timing.device}"
+def _short(timing: Timing) -> str:
     short = textwrap.shorten(timing.device.split(", ")[0].replace("(R)", ""), 34, placeholder="…")
     return f"{timing.origin}: {short}"

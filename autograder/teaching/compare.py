@@ -114,6 +114,7 @@ def compare(
                 remarks.append(f"Without {name}, on {device}: not measured. {said}")
     if "mps" in samples and not recordings.is_recorded_on("mps"):
         lacks.append("This course's way to measure Apple's GPU was not tried on a Mac yet.")
+    timings += [Timing("here", device_name(one.device), one.seconds) for one in shares]
     timings += recordings.recordings_of(title, variants)
     comparison = Comparison(title, samples, timings, shares)
     if not timings:
@@ -167,7 +168,7 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
     text = "\n".join([title, table_text(header, rows), *remarks])
     html = table_html(header, rows, title) + "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
     if in_notebook():
-        html += _chart(timings, ratio, comparison.shares)
+        html += _chart(timings, ratio)
     summary = f"{title}: measured on {timings[0].device}. {LATER}"
     show(text, folded(summary, html) if guess is ... else html)
 
@@ -185,22 +186,17 @@ def _rows(timing: Timing) -> Iterator[tuple[str, ...]]:
         yield where, "limit", as_time(timing.limit), times(timing.at_the_limit), ""
 
 
-def _chart(timings: Sequence[Timing], guess: float | None, shares: Sequence[Share]) -> str:
+def _chart(timings: Sequence[Timing], guess: float | None) -> str:
     from .chart import draw
 
     bars = "; ".join(
-        [
-            f"{timing.where}: {name} {times(ratio.median)}"
-            for timing in timings
-            for name, ratio in timing.ratios.items()
-        ]
-        + [f"without {share.cause}: {times(share.gone.median)}" for share in shares]
+        f"{timing.where}: {name} {times(ratio.median)}"
+        for timing in timings
+        for name, ratio in timing.ratios.items()
     )
     guessed = f" Your guess: {times(guess)}." if guess else ""
     baseline = next(iter(timings[0].seconds))
-    return picture_html(
-        draw(timings, guess, shares), f"Chart: times faster than {baseline}. {bars}.{guessed}"
-    )
+    return picture_html(draw(timings, guess), f"Chart: times faster than {baseline}. {bars}.{guessed}")
 
 
 def _on_guess(guess: float, measured: float) -> str:
