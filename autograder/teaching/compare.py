@@ -105,7 +105,7 @@ def compare(
             note(found)
             remarks.append(_remark(found, ratio))
         same = partial(_difference, device=device) if differ is None else lambda sides: None
-        for cause in causes:
+        for cause in causes if settings.longest(device) > 0 else ():
             try:
                 shares.append(take_away(cause, ends, inputs, same, num_threads=used, **how))
                 remarks.append(str(shares[-1]))

@@ -183,11 +183,11 @@ def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, cap
     assert "here:" not in text and "Your guess: 3×. Measured: 4,000×." in text
 
 
-def test_blocks_of_one_call_are_not_recorded(tmp_path, monkeypatch):
+def test_blocks_of_one_call_are_not_recorded_and_have_no_causes(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
     monkeypatch.setenv("AUTOGRADER_SECONDS", "cpu=0")
-    comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
-    assert comparison.samples["cpu"].blocks["loop"][0].calls == 1
+    comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", because="recording", seconds=0.05)
+    assert comparison.samples["cpu"].blocks["loop"][0].calls == 1 and not comparison.shares
     assert not list(tmp_path.iterdir())
 
 
