@@ -35,10 +35,6 @@ TO_SETTLE, LONGEST_REPLY = 6, 60
 ROUNDS = 12
 
 
-class CauseError(Exception):
-    """A cause that cannot be taken away; the message is one sentence that says why."""
-
-
 @dataclass(frozen=True)
 class without:
     """A cause that is taken away by other ``inputs``, by two other ``variants``, or by both.
@@ -81,7 +77,7 @@ class Share:
             return "no difference"
         if self.high < 0.2:
             return "none"
-        least = (("all", 0.8), ("most", 0.5), ("part", 0.1))
+        least = (("more than all", 1.2), ("all", 0.8), ("most", 0.5), ("part", 0.1))
         return next((word for word, share in least if self.low >= share), "undecided")
 
     def __str__(self) -> str:
@@ -108,7 +104,7 @@ def take_away(
 
     ``unequal`` gives a sentence where sides that must give the same do not: all of them where a setting takes
     the cause away, the other two where that is done by other inputs or another pair. ``how`` is for
-    ``interleave``. Raises CauseError where they do not, and for a cause that is unknown or cannot be taken
+    ``interleave``. Raises ValueError where they do not, and for a cause that is unknown or cannot be taken
     away here; and what the pair raises.
     """
     sides = {name: Side(function, inputs, warm=cause != "cold start") for name, function in pair.items()}
@@ -121,7 +117,7 @@ def take_away(
     changed = {f"{one}, without {name}": side for one, side in changed.items()}
     with threads(num_threads):
         if found := unequal(sides | changed if name == cause else changed):
-            raise CauseError(found)
+            raise ValueError(found)
     with _in_a_copy(changed) if cause == "page faults" else nullcontext(changed) as changed:
         how |= {"device": device, "num_threads": num_threads, "fewest": ROUNDS}
         samples = interleave(sides | changed, inputs, **how)
@@ -136,16 +132,16 @@ def take_away(
 def _setting(cause: str, device: str, num_threads: int) -> Around:
     """The setting that takes a cause away while a block runs."""
     if cause not in CAUSES:
-        raise CauseError(f"Causes with a name are {', '.join(CAUSES)}; for others, use without(…).")
+        raise ValueError(f"Causes with a name are {', '.join(CAUSES)}; for others, use without(…).")
     if device != "cpu" and cause not in ANYWHERE:
-        raise CauseError(f"It is a matter of the CPU, not of {device}.")
+        raise ValueError(f"It is a matter of the CPU, not of {device}.")
     if cause == "threads" and num_threads == 1:
-        raise CauseError("There is one thread already.")
+        raise ValueError("There is one thread already.")
     if cause == "page faults":
         if sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"):
-            raise CauseError("Only the malloc of Linux (glibc) can be told to keep its memory.")
+            raise ValueError("Only the malloc of Linux (glibc) can be told to keep its memory.")
         if num_threads > 1:
-            raise CauseError("It takes a copy of this process, which has one thread.")
+            raise ValueError("It takes a copy of this process, which has one thread.")
     return CAUSES[cause]
 
 
@@ -181,13 +177,13 @@ def _in_a_copy(sides: Mapping[str, Side]) -> Iterator[dict[str, Side]]:
     def block(*asked: object) -> Block:
         here.send(asked)
         if not here.poll(LONGEST_REPLY):
-            raise CauseError(f"A copy of this process did not answer within {LONGEST_REPLY} s.")
+            raise ValueError(f"A copy of this process did not answer within {LONGEST_REPLY} s.")
         return cast(Block, here.recv())
 
     try:
         yield {name: _Elsewhere(**vars(side), run=partial(block, name)) for name, side in sides.items()}
     except (EOFError, ConnectionError) as error:
-        raise CauseError("A copy of this process, with memory of its own, ended early.") from error
+        raise ValueError("A copy of this process, with memory of its own, ended early.") from error
     finally:
         copy.kill()
         copy.join()
@@ -208,7 +204,7 @@ def _no_denormals() -> Iterator[None]:
     """Numbers too small for full precision count as 0, in the thread that computes."""
     before = (torch.tensor(1e-40) * 1).item() == 0
     if not torch.set_flush_denormal(True):
-        raise CauseError("This processor cannot take them for 0.")
+        raise ValueError("This processor cannot take them for 0.")
     try:
         yield
     finally:
