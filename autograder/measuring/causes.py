@@ -125,7 +125,7 @@ def take_away(
     seconds = {one: samples.seconds(one) for one in changed}
     gone = log_ratios(*seconds.values())
     shares = [1 - after / (before or 1e-9) for before, after in zip(there, gone, strict=True)]
-    ratios = map(ratio_of_logs, (there, gone))
+    ratios = ratio_of_logs(there), ratio_of_logs(gone)
     return Share(name, device, seconds, *ratios, *median_and_interval(shares))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from statistics import median
+from typing import Any
 
 import torch
 
@@ -85,7 +86,7 @@ def compare(
     first, *_, last = variants
     ends = {first: variants[first], last: variants[last]}
     for device in (device for device in devices() if only in (None, device)):
-        how = {"device": device, "clock": clock or default_clock(device), "seconds": seconds}
+        how: dict[str, Any] = {"device": device, "clock": clock or default_clock(device), "seconds": seconds}
         try:
             if differ is None and (found := _difference(sides, device)):
                 raise ValueError(f"{title}: {found} Where that is meant, say why with differ=….")
@@ -110,7 +111,8 @@ def compare(
                 shares.append(take_away(cause, ends, inputs, same, num_threads=used, **how))
                 remarks.append(str(shares[-1]))
             except Exception as error:  # of ours or of the pair; the comparison stands
-                name, said = getattr(cause, "cause", cause), str(error).partition("\n")[0]
+                name = cause if isinstance(cause, str) else cause.cause
+                said = str(error).partition("\n")[0]
                 remarks.append(f"Without {name}, on {device}: not measured. {said}")
     if "mps" in samples and not recordings.is_recorded_on("mps"):
         lacks.append("This course's way to measure Apple's GPU was not tried on a Mac yet.")
