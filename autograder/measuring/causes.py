@@ -75,10 +75,9 @@ class Share:
         """What the whole interval allows to say."""
         if self.there.low < A_DIFFERENCE and self.there.high > 1 / A_DIFFERENCE:
             return "no difference"
-        if self.high < 0.2:
-            return "none"
         least = (("more than all", 1.2), ("all", 0.8), ("most", 0.5), ("part", 0.1))
-        return next((word for word, share in least if self.low >= share), "undecided")
+        little = "none" if self.high < 0.3 else "undecided"
+        return next((word for word, share in least if self.low >= share), little)
 
     def __str__(self) -> str:
         ratios = f"{times(self.gone.median)} instead of {times(self.there.median)}"
