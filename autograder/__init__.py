@@ -25,6 +25,7 @@ _HOMES = {
     "scoreboard": "teaching.scoreboard",
     "ten_things": "teaching.scoreboard",
     "verdicts": "teaching.verdicts",
+    "without": "measuring.causes",
 }
 __all__ = sorted(_HOMES)
 

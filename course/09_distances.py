@@ -29,7 +29,7 @@ import torch
 import torch.nn.functional as F
 from parts.distances import chart_of_errors, draw_mistakes
 
-from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts, without
 
 print("devices here:", *devices())
 
@@ -68,6 +68,7 @@ compare(
     {"broadcasting": by_broadcasting, "a product, by hand": by_product, "cdist": torch.cdist},
     inputs=points(512, 64),
     guess=guess,
+    because="page faults",
     flops=2 * 512 * 512 * 64,
 )
 
@@ -86,7 +87,8 @@ for name, function in {
 
 # %% [markdown]
 # Broadcasting writes every difference to memory, reads it to square it, writes it again, and reads it to
-# add. The result is 1 MB; on the way there, twice 67 MB are written.
+# add. The result is 1 MB; on the way there, twice 67 MB are written. On a CPU that is new memory in every call, which
+# costs page faults (chapter 00, section 1). The line below the table says how much of the gain they are.
 #
 # The other two never form a difference. They use
 #
@@ -96,10 +98,9 @@ for name, function in {
 # the columns of (something of *a*) × (something of *b*) is, for all pairs together, one matrix product. The line *limit*
 # says how long this machine needs for the arithmetic of the product alone.
 #
-# Our own version writes four matrices of 1 MB (sum, product, clamp, root). `cdist` makes one, and works in place. On
-# some machines this saves time, too. (`costs` counts what operations return, and names the five most frequent ones.
-# Inside, `cdist` also copies both sets of points, with two columns more: the squared lengths and ones. So one product
-# gives all three terms. It makes no further matrix of pairs.)
+# Our own version writes four matrices of 1 MB (sum, product, clamp, root). `cdist` makes one, and works in place.
+# (`costs` counts what operations return. Inside, `cdist` also copies both sets of points, with two columns more, the
+# squared lengths and ones: so one product gives all three terms.)
 
 # %%
 assert torch.allclose(by_broadcasting(a, b), torch.cdist(a, b), rtol=1e-4)
@@ -136,9 +137,8 @@ compare(
 )
 
 # %% [markdown]
-# The article has 867 µs without the product and 417 µs with it: 2.1×. Yours depends on the machine.
-#
-# Two numbers a point are very few. With 64 numbers each, how many times as fast is the product?
+# The article has 867 µs without the product and 417 µs with it: 2.1×. Yours depends on the machine. Two
+# numbers a point are very few. With 64 numbers each, how many times as fast is the product?
 
 # %%
 guess = ...
@@ -166,8 +166,7 @@ compare(
 # Now look at the first table again. On a CPU, broadcasting takes many times longer than even the direct way. So there
 # the claim tells half of the story: `cdist` gains once by storing no differences, and once more by the product. On an
 # H200 the direct way is the slowest: 340 µs, against 150 for broadcasting and 110 for `cdist`.
-
-# %% [markdown]
+#
 # ## 3. Other numbers of points
 #
 # 26 points with 2 numbers have 676 distances. How many times as fast as the direct way is `cdist`, with its
@@ -478,12 +477,15 @@ compare(
     {"row by row": row_by_row, "broadcast": broadcast},
     inputs=points(256, 128),
     guess=guess,
+    because="page faults",
 )
 
 # %% [markdown]
-# On a CPU the loop wins. "No loops" is no law. Each step of the loop works on 131 kB, which stay in the cache.
-# Broadcasting makes the whole block of 256 × 256 × 128 numbers, more than once. On an H200 broadcasting wins by far,
-# 0.14 ms against 22: the loop is thousands of launches. (*Further* tries fewer and shorter rows.)
+# On a CPU the loop wins. "No loops" is no law. The cause is *memory*, not the loop: broadcasting makes the whole block
+# of 256 × 256 × 128 numbers, three times, and the system gives and takes back so large a piece in every call. The loop
+# writes 131 kB again and again. `because=` times both once more, in a copy of this process that keeps its memory: most
+# of the difference is gone. On an H200, where torch keeps memory, broadcasting wins by far, 0.14 ms against 22: the
+# loop is thousands of launches. (*Further* tries fewer and shorter rows.)
 
 # %%
 a, b = points(256, 128)(generator, "cpu")
@@ -539,8 +541,7 @@ compare(
 # %% [markdown]
 # There is next to nothing to gain, on an H200 as well. Nothing is shared between the pairs, so there is nothing to
 # save. This is what `F.cosine_similarity` is made for.
-
-# %% [markdown]
+#
 # ## 7. `normalize`, and the vector without a length
 #
 # `F.normalize(x)` divides each row by its length. How many times as fast is it as dividing all rows by their norms at
@@ -689,17 +690,17 @@ def nearest(queries, points, chunk):
     )
 
 
+def by(chunk):
+    return lambda queries, points: nearest(queries, points, chunk)
+
+
 compare(
     "nearest neighbours: 1,000 queries, 10,000 points",
-    {
-        "all at once": lambda queries, points: nearest(queries, points, 1000),
-        "4 at a time": lambda queries, points: nearest(queries, points, 4),
-        "128 at a time": lambda queries, points: nearest(queries, points, 128),
-    },
+    {"all at once": by(1000), "4 at a time": by(4), "128 at a time": by(128)},
     inputs=points(1000, 16, 10_000),
     guess=guess,
     differ="pieces may round otherwise, and swap two points that are equally near",
-    seconds=2.0,
+    because=["page faults", without("small pieces", variants={"all at once": by(1000), "512": by(512)})],
 )
 
 # %%
@@ -710,15 +711,15 @@ for chunk in (1000, 128, 4):
     print(f"{chunk:5} at a time: at most {megabytes:5.1f} MB, {operations:4} operations")
 
 # %% [markdown]
-# **Why.** About an eighth of the memory, and on most CPUs faster. A block of 128 × 10,000 distances is 5 MB: it may
-# still be in the cache when `topk` reads it. 40 MB are not. Very small pieces lose again: every piece starts
-# several operations, and `cdist` makes its copy of all 10,000 points anew each time. (These copies, less than
-# a megabyte in every line, are not counted: section 1.)
+# **Why.** About an eighth of the memory, and on most CPUs faster. A block of 128 × 10,000 distances is 5 MB. Does it
+# stay in the cache, where 40 MB do not? Then 512 at a time, with 20 MB, would gain less. It does not: that cause is
+# refuted. But malloc keeps pieces of up to 32 MB (on Linux) for the next call, and gives 40 MB back. Without page faults
+# hardly any gain is left. Very small pieces lose again: every piece starts several operations, and `cdist` copies all
+# 10,000 points anew each time. (These copies, less than a megabyte in every line, are not counted: section 1.)
 #
-# Begin with pieces whose matrix has a few megabytes on a CPU. Take far larger ones on a GPU: on an H200, all at once
+# Begin with pieces whose matrix has 5 to 20 MB on a CPU. Take far larger ones on a GPU: on an H200, all at once
 # was 7 times as fast as 128 at a time. Then measure two other sizes.
-
-# %% [markdown]
+#
 # ## 9. On real digits
 #
 # Each of 1,797 handwritten digits, 8 × 8 pixels with values from 0 to 16, is compared with all others and gets the
@@ -796,8 +797,7 @@ assert torch.pdist(x).shape == (512 * 511 // 2,)
 # %% [markdown]
 # ### Cosines of few rows
 #
-# In section 6 the loop over the rows won. Now 64 × 64 pairs of 32 numbers. How many times as fast as the loop is
-# broadcasting?
+# In section 6 the loop over the rows won. With 64 × 64 pairs of 32 numbers, how many times as fast is broadcasting?
 
 # %%
 guess = ...
@@ -808,10 +808,11 @@ compare(
     {"row by row": row_by_row, "broadcast": broadcast},
     inputs=points(64, 32),
     guess=guess,
+    because="page faults",
 )
 
 # %% [markdown]
-# The block of all pairs is half a megabyte here and stays in the cache, so one call instead of 64 pays.
+# The block of all pairs is half a megabyte here, which malloc keeps: no page faults. One call instead of 64 pays.
 #
 # ### Must it be the distance?
 #
@@ -836,9 +837,8 @@ compare(
 )
 
 # %% [markdown]
-# Little on a CPU: a tenth or three. A vector instruction takes several roots at once; the product and the search for
-# the smallest cost much more. (On an H200 it is 2.0×, probably by fewer launches than in `cdist`.) Before you save an
-# operation, ask how large its part is.
+# Little on a CPU: a tenth or three. (On an H200 it is 2.0×, probably by fewer launches than in `cdist`.) Before you
+# save an operation, ask how large its part is.
 
 # %% [markdown]
 # ## Summary
@@ -855,7 +855,7 @@ compare(
 # | all cosine similarities | `F.normalize(a) @ F.normalize(b).T` | lengths belong to rows, not to pairs |
 # | cosines of row with row | `F.cosine_similarity` | nothing is shared, nothing to save |
 # | rows of length 1 | `F.normalize(x, dim=-1)` | no NaN from zeros; choose `eps` for `float16` |
-# | neighbours of very many points | pieces of some megabytes (larger on a GPU), `topk` in each | input and answer are small, the matrix is not |
+# | neighbours of very many points | pieces of 5 to 20 MB (larger on a GPU), `topk` in each | input and answer are small, the matrix is not |
 #
 # *C6* and *C7* are decided by right values, not by time. So *C6* holds, although the product was far faster (section 6),
 # and *C7*, although `F.normalize` gains no time. *C7* is decided by rows of zeros; section 7 has other

@@ -12,6 +12,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -35,6 +36,33 @@ class Ratio:
     median: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Side:
+    """A function to time, and the ``inputs`` it is called with.
+
+    ``around`` holds while a block of it runs, off the clock. ``warm``: it follows a call that does not count.
+    """
+
+    function: Callable[..., object]
+    inputs: Callable[[torch.Generator, str], object]
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
+    warm: bool = False
+
+    def call(self, seed: int, device: str) -> object:
+        """Its result, off any clock."""
+        given = fresh_inputs(self.inputs, seed, device)
+        with self.around():
+            return self.function(*given)
+
+    def block(self, seed: int, calls: int, device: str) -> Block:
+        """So many calls on fresh inputs, timed."""
+        given = fresh_inputs(self.inputs, seed, device)
+        with self.around():
+            if self.warm:
+                self.function(*given)
+            return run_block(self.function, given, calls, device)
 
 
 @dataclass(frozen=True)
@@ -132,9 +160,14 @@ def ratio_of_logs(logs: Sequence[float]) -> Ratio:
     At least 95 % confidence (Conover, Practical Nonparametric Statistics, section 3.2); fewer than six values
     give their whole range.
     """
-    logs = sorted(logs)
-    outside = _order_statistic(len(logs))
-    return Ratio(*map(math.exp, (median(logs), logs[outside], logs[-1 - outside])))
+    return Ratio(*map(math.exp, median_and_interval(logs)))
+
+
+def median_and_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The median, and both ends of that interval."""
+    values = sorted(values)
+    outside = _order_statistic(len(values))
+    return median(values), values[outside], values[-1 - outside]
 
 
 def _order_statistic(number: int, error: float = 0.05) -> int:
@@ -146,45 +179,47 @@ def _order_statistic(number: int, error: float = 0.05) -> int:
 
 
 def interleave(
-    functions: Mapping[str, Callable[..., object]],
+    functions: Mapping[str, Callable[..., object] | Side],
     inputs: Callable[[torch.Generator, str], object],
     *,
     device: str = "cpu",
     clock: str | None = None,
     seconds: float = 1.0,
     num_threads: int | None = 1,
+    fewest: int = FEWEST_ROUNDS,
 ) -> Samples:
     """Time several callables in one process, in rounds of one block each, in random order.
 
     ``inputs(generator, device)`` makes the arguments: a tuple, or one value. It is called anew for every
     block, outside the timed part; within a round all callables get equal contents. ``seconds`` is the
-    budget of wall time, at most ``settings.longest(device)``; there are at least ``FEWEST_ROUNDS`` rounds,
-    whatever they take. Where that is 0, a block is one call. Raises DuelError for a device that is not here,
-    and for a callable that takes more than ``LONGEST_CALL`` seconds.
+    budget of wall time, at most ``settings.longest(device)``; there are at least ``fewest`` rounds, whatever
+    they take. Where that is 0, a block is one call. A ``Side`` has inputs of its own. Raises DuelError for a
+    device that is not here, and for a callable that takes more than ``LONGEST_CALL`` seconds.
     """
     if device not in present():
         raise DuelError(f"there is no {device} device here.")
     clock = clock or default_clock(device)
     most = longest(device)
+    sides = {name: one if isinstance(one, Side) else Side(one, inputs) for name, one in functions.items()}
     with threads(num_threads), alone():
-        calls = dict.fromkeys(functions, 1)
-        for name, function in functions.items() if most > 0 else ():
-            given = fresh_inputs(inputs, secrets.randbits(63), device)
-            calls[name] = _calls(name, function, given, device, clock)
+        calls = dict.fromkeys(sides, 1)
+        for name, side in sides.items() if most > 0 else ():
+            given = fresh_inputs(side.inputs, secrets.randbits(63), device)
+            with side.around():
+                calls[name] = _calls(name, side.function, given, device, clock)
         # What a block costs once, whatever its length, must weigh on those that are nearly equal alike.
         counts = calls.values()
         calls = {name: max(n for n in counts if n <= 2 * number) for name, number in calls.items()}
-        blocks: dict[str, list[Block]] = {name: [] for name in functions}
+        blocks: dict[str, list[Block]] = {name: [] for name in sides}
         deadline = time.perf_counter() + min(seconds, most)
-        order = list(functions)
+        order = list(sides)
         for done in range(MOST_ROUNDS):
-            if done >= FEWEST_ROUNDS and time.perf_counter() > deadline:
+            if done >= fewest and time.perf_counter() > deadline:
                 break
             random.SystemRandom().shuffle(order)  # whatever the functions seed
             seed = secrets.randbits(63)
             for name in order:
-                fresh = fresh_inputs(inputs, seed, device)
-                blocks[name].append(run_block(functions[name], fresh, calls[name], device))
+                blocks[name].append(sides[name].block(seed, calls[name], device))
     return Samples(blocks, clock)
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from statistics import median
+from typing import Any
 
 import torch
 
 from ..judging.values import difference
 from ..measuring import settings
+from ..measuring.causes import Share, take_away, without
 from ..measuring.clocks import default_clock, devices
 from ..measuring.device import device_name
-from ..measuring.duel import Ratio, Samples, fresh_inputs, interleave
+from ..measuring.duel import Ratio, Samples, Side, interleave
 from ..measuring.gpus import is_rocm, refused
 from ..measuring.limits import limit
 from ..measuring.units import rounded, times
@@ -38,6 +41,7 @@ def compare(
     when: str | None = None,
     unless: str | None = None,
     differ: str | None = None,
+    because: str | without | Sequence[str | without] = (),
     only: str | None = None,
     clock: str | None = None,
     threads: int | None = 1,
@@ -53,9 +57,12 @@ def compare(
     was measured is folded in a notebook; what is no number above 0 is left out. ``claim`` is the ID of the
     claim that this cell tests (see ``teaching.claims``), ``when`` the condition that it stands for, if the
     claim has one, or ``unless`` the one that it lacks. All variants must give equal results for equal inputs,
-    to within rounding; ``differ`` says why they do not. ``only`` names the one device that the comparison
-    makes sense on; where it is missing, recordings are shown. ``clock`` is "cpu" (CPU seconds, the default
-    there), "wall", or on a GPU "cuda" or "mps" (event seconds, the default there).
+    to within rounding; ``differ`` says why they do not. ``because`` names what makes the difference
+    between the first and the last, one cause or several (see ``measuring.causes``): each is taken away, in as
+    many seconds more, and the card says how much of the difference went, or why that cannot be done. ``only``
+    names the one device that the comparison makes sense on; where it is missing, recordings are shown.
+    ``clock`` is "cpu" (CPU seconds, the default there), "wall", or on a GPU "cuda" or "mps" (event seconds,
+    the default there).
     ``threads`` is for torch's CPU operations, None for torch's own choice. ``seconds`` is the time to spend
     for each device. ``bytes`` and ``flops`` are what one call must at least move and compute: they add a line
     with the least time that the device could take (see ``measuring.limits``). Raises ValueError or TypeError
@@ -70,18 +77,21 @@ def compare(
         raise TypeError("inputs must be a function (generator, device) -> arguments.")
     # It refuses what can decide nothing.
     asked = Evidence(claim, title, "timing", None, when, unless) if claim else None
+    causes = [because] if isinstance(because, (str, without)) else because
     samples: dict[str, Samples] = {}
     timings: list[Timing] = []
+    shares: list[Share] = []
     remarks: list[str] = []
     lacks: list[str] = []
+    sides = {name: Side(function, inputs) for name, function in variants.items()}
+    first, *_, last = variants
+    ends = {first: variants[first], last: variants[last]}
     for device in (device for device in devices() if only in (None, device)):
+        how: dict[str, Any] = {"device": device, "clock": clock or default_clock(device), "seconds": seconds}
         try:
-            if differ is None:
-                _require_equal_results(title, variants, inputs, device)
-            clocked = clock or default_clock(device)
-            samples[device] = interleave(
-                variants, inputs, device=device, clock=clocked, seconds=seconds, num_threads=threads
-            )
+            if differ is None and (found := _difference(sides, device)):
+                raise ValueError(f"{title}: {found} Where that is meant, say why with differ=….")
+            samples[device] = interleave(sides, inputs, num_threads=threads, **how)
         except (TypeError, NotImplementedError) as error:
             if not (lack := refused(device, error)):
                 raise
@@ -96,10 +106,20 @@ def compare(
             found = replace(asked, holds=holds(asked.claim, ratio), device=device, on=device, ratio=ratio)
             note(found)
             remarks.append(_remark(found, ratio))
+        same = partial(_difference, device=device) if differ is None else lambda sides: None
+        for cause in causes if settings.longest(device) > 0 else ():
+            try:
+                shares.append(take_away(cause, ends, inputs, same, num_threads=used, **how))
+                remarks.append(str(shares[-1]))
+            except Exception as error:  # of ours or of the pair; the comparison stands
+                name = cause if isinstance(cause, str) else cause.cause
+                said = str(error).partition("\n")[0]
+                remarks.append(f"Without {name}, on {device}: not measured. {said}")
     if "mps" in samples and not recordings.is_recorded_on("mps"):
         lacks.append("This course's way to measure Apple's GPU was not tried on a Mac yet.")
+    timings += [Timing("here", device_name(one.device), one.seconds) for one in shares]
     timings += recordings.recordings_of(title, variants)
-    comparison = Comparison(title, samples, timings)
+    comparison = Comparison(title, samples, timings, shares)
     if not timings:
         sentence = f"{title}: this needs a {only} device. There is none here, and no recording yet."
         show(sentence, f"<p>{sentence}</p>")
@@ -111,11 +131,12 @@ def compare(
 
 @dataclass(frozen=True)
 class Comparison:
-    """What ``compare`` measured here, ``samples`` by device, and the ``timings`` that it showed."""
+    """What ``compare`` measured here, ``samples`` by device and ``shares`` of causes, and all ``timings``."""
 
     title: str
     samples: dict[str, Samples]
     timings: list[Timing]
+    shares: list[Share]
 
     def ratio(self, device: str = "cpu") -> Ratio:
         """How many times faster the last variant is than the first, on a device of this machine.
@@ -129,17 +150,14 @@ class Comparison:
         """Nothing more: ``compare`` has shown it already."""
 
 
-def _require_equal_results(
-    title: str, variants: Mapping[str, Callable], inputs: Callable, device: str
-) -> None:
-    results = {name: function(*fresh_inputs(inputs, 1, device)) for name, function in variants.items()}
+def _difference(sides: Mapping[str, Side], device: str) -> str | None:
+    """Which side's result is another than the first one's."""
+    results = {name: side.call(1, device) for name, side in sides.items()}
     first, *others = results
     for name in others:
         if found := difference(results[name], results[first]):
-            raise ValueError(
-                f"{title}: {name!r} does not give what {first!r} gives: {found}. Where that is meant, "
-                "say why with differ=…."
-            )
+            return f"{name!r} does not give what {first!r} gives: {found}"
+    return None
 
 
 def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from known_work import busy_for
 
-from autograder import compare, guessed, verdicts
+from autograder import compare, guessed, verdicts, without
 from autograder.measuring.device import device_name
 from autograder.show import picture_html
 from autograder.teaching import journal, recordings
@@ -115,6 +115,60 @@ def test_variants_that_do_not_do_the_same_are_refused(capsys):
     assert "each gets its own inputs" in capsys.readouterr().out
 
 
+RECORDED = {
+    "recorded": lambda numbers: busy_for(0.006 if torch.is_grad_enabled() else 0.003),
+    "not recorded": lambda numbers: busy_for(0.003),
+}
+
+
+NEEDS_A_TAPE = dict.fromkeys(("one", "two"), lambda numbers: numbers.requires_grad_().sum().backward())
+
+
+def test_a_cause_is_taken_away_and_what_went_with_it_is_told(capsys):
+    also = without("size", inputs=lambda generator, device: torch.rand(10, generator=generator).to(device))
+    found = compare("busy", RECORDED, inputs=hundred, because=["recording", also], only="cpu", seconds=0)
+    text = capsys.readouterr().out
+    gone, refuted = found.shares
+    assert found.ratio("cpu").median > 1.6 > 1.2 > gone.gone.median
+    assert re.search(r"Without recording, on cpu: [\d.]+× instead of [\d.]+×. (All|Most) of the diff", text)
+    assert refuted.word == "none" and "Without size, on cpu: " in text and "refuted (" in text
+
+
+def test_a_cause_is_drawn_and_folded_under_the_guess(monkeypatch):
+    shown = []
+    monkeypatch.setattr("autograder.teaching.compare.in_notebook", lambda: True)
+    monkeypatch.setattr("autograder.teaching.compare.show", lambda text, html: shown.append(html))
+    found = compare("busy", RECORDED, inputs=hundred, because="recording", guess=..., only="cpu", seconds=0)
+    (html,) = shown
+    summary, _, inside = html.partition("</summary>")
+    assert (
+        html.startswith("<details>") and "Without" not in summary and "Without recording, on cpu:" in inside
+    )
+    assert re.search(r"not recorded, without recording [\d.]+×", inside), "in words, for the chart"
+    rows = [label.get_text() for label in draw(found.timings, None).axes[0].get_yticklabels()]
+    assert [row.partition("\n")[0] for row in rows] == ["not recorded", "not recorded, without recording"]
+
+
+def test_a_comparison_stands_where_its_cause_cannot_be_taken_away(capsys):
+    other_then = {
+        "one": lambda numbers: numbers + torch.is_grad_enabled(),
+        "the same": lambda numbers: numbers + torch.is_grad_enabled(),
+    }
+    changes = r"'one, without recording' does not give what 'one' gives: result\[0\] is "
+    unequal = without("sines", variants={"sine": torch.sin, "cosine": torch.cos})
+    for variants, because, sentence in [
+        (RECORDED, "the moon", "Without the moon, on cpu: not measured. Causes with a name are page faults,"),
+        (RECORDED, "threads", "Without threads, on cpu: not measured. There is one thread already."),
+        (other_then, "recording", f"Without recording, on cpu: not measured. {changes}"),
+        (NEEDS_A_TAPE, "recording", "Without recording, on cpu: not measured. element 0 of tensors does not"),
+        (VARIANTS, unequal, "Without sines, on cpu: not measured. 'cosine, without sines' does not give"),
+    ]:
+        found = compare("stands", variants, inputs=hundred, because=because, only="cpu", seconds=0)
+        text = capsys.readouterr().out
+        assert re.search(sentence, text), text
+        assert found.shares == [] and "1 (baseline)" in text
+
+
 TAKEN = recordings.Timing("here", "Abacus", {"loop": [4e-3] * 7, "one call": [1e-6] * 7})
 
 
@@ -143,11 +197,11 @@ def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, cap
     assert "here:" not in text and "Your guess: 3×. Measured: 4,000×." in text
 
 
-def test_blocks_of_one_call_are_not_recorded(tmp_path, monkeypatch):
+def test_blocks_of_one_call_are_not_recorded_and_have_no_causes(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
     monkeypatch.setenv("AUTOGRADER_SECONDS", "cpu=0")
-    comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
-    assert comparison.samples["cpu"].blocks["loop"][0].calls == 1
+    comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", because="recording", seconds=0.05)
+    assert comparison.samples["cpu"].blocks["loop"][0].calls == 1 and not comparison.shares
     assert not list(tmp_path.iterdir())
 
 

@@ -1,0 +1,164 @@
+"""A cause that is taken away takes its share of a difference with it, and no other: on known code."""
+
+import os
+import sys
+
+import pytest
+import torch
+from known_work import busy_for
+
+from autograder.measuring.causes import CAUSES, take_away, without
+from autograder.measuring.clocks import run_block
+
+ones = lambda generator, device: torch.ones(100, device=device)
+glibc = pytest.mark.skipif(sys.platform != "linux", reason="only the malloc of Linux is told to keep memory")
+
+
+def away(cause, pair, inputs=ones, unequal=lambda sides: None, **how):
+    return take_away(cause, pair, inputs, unequal, clock="cpu", seconds=0.1, **how)
+
+
+def smallest_is_kept():
+    return (torch.tensor(1e-40) * 1).item() != 0
+
+
+# What shows that a cause is there.
+SIGNS = {
+    "recording": torch.is_grad_enabled,
+    "threads": lambda: torch.get_num_threads() > 1,
+    "denormals": smallest_is_kept,
+}
+
+
+@pytest.mark.parametrize("cause", SIGNS)
+def test_a_setting_takes_a_cause_away_and_is_put_back(cause):
+    pair = {
+        "slow": lambda x: busy_for(0.006 if SIGNS[cause]() else 0.003),
+        "fast": lambda x: busy_for(0.003),
+    }
+    share = away(cause, pair, num_threads=2)
+    assert 1.6 < share.there.median < 2.4 and 0.8 < share.gone.median < 1.2
+    assert share.share > 0.7 and share.word in ("all", "most")
+    assert torch.is_grad_enabled() and smallest_is_kept()
+
+
+def test_half_of_a_difference_is_called_part_of_it():
+    """In logarithms: four times as long, and twice without."""
+    pair = {
+        "slow": lambda x: busy_for(0.012 if torch.is_grad_enabled() else 0.006),
+        "fast": lambda x: busy_for(0.003),
+    }
+    share = away("recording", pair)
+    assert 0.3 < share.share < 0.7
+    assert share.word in ("part", "most")
+
+
+def test_what_turns_a_difference_round_is_more_than_all_of_it():
+    pair = {
+        "slow": lambda x: busy_for(0.006),
+        "fast": lambda x: busy_for(0.003 if torch.is_grad_enabled() else 0.012),
+    }
+    share = away("recording", pair)
+    assert share.word == "more than all" and "More than all of the difference went with that" in str(share)
+
+
+def test_a_first_call_is_taken_away_by_another_one_before():
+    seen = []
+
+    def slow_at_first(x):
+        busy_for(0.003 if any(x is one for one in seen) else 0.009)
+        seen.append(x)
+
+    share = away("cold start", {"slow at first": slow_at_first, "fast": lambda x: busy_for(0.003)})
+    assert share.there.median > 2 and share.gone.median < 1.3
+    assert share.word in ("all", "most")
+
+
+def new_memory(size):
+    """A pair that writes so many bytes, in new memory and in memory in use."""
+    return {
+        "new": lambda target: torch.empty(size // 4).fill_(1),
+        "in use": lambda target: target.fill_(1),
+    }, lambda generator, device: torch.ones(size // 4)
+
+
+@glibc
+def test_page_faults_are_taken_away_in_a_copy_of_this_process():
+    pair, inputs = new_memory(40_000_000)
+    share = away("page faults", pair, inputs)
+    assert share.there.median > 1.5 and share.gone.median < 1.3 and share.share > 0.7
+    assert run_block(pair["new"], (None,), 1).faults > 9000, "here malloc gives memory back as before"
+
+
+@pytest.mark.parametrize("cause", [pytest.param("page faults", marks=glibc), *SIGNS, "cold start"])
+def test_a_cause_that_is_none_is_refuted(cause):
+    pair = {"slow": lambda x: busy_for(0.009), "fast": lambda x: busy_for(0.003)}
+    share = away(cause, pair, num_threads=1 + (cause == "threads"))
+    assert 2 < share.gone.median < 4
+    assert share.word == "none" and "None of the difference went with that: refuted" in str(share)
+
+
+def test_equals_have_no_difference_to_explain():
+    pair = {"one": lambda x: busy_for(0.003), "the same": lambda x: busy_for(0.003)}
+    assert "There is no difference here that needs a cause." in str(away("recording", pair))
+
+
+def strided(generator, device):
+    numbers = torch.rand(4_000_000, generator=generator)
+    return numbers[::16], numbers[:250_000].clone()
+
+
+def test_other_inputs_take_a_cause_away():
+    pair = {"as it lies": lambda apart, near: apart + 1, "in a row": lambda apart, near: near + 1}
+    in_a_row = lambda generator, device: (torch.rand(250_000, generator=generator),) * 2
+    share = away(without("order of memory", inputs=in_a_row), pair, strided)
+    assert share.cause == "order of memory" and share.there.median > 1.5 and share.share > 0.7
+    fewer = lambda generator, device: tuple(one[:125_000] for one in strided(generator, device))
+    assert away(without("size", inputs=fewer), pair, strided).share < 0.7
+
+
+def test_another_pair_takes_a_cause_away():
+    def loop(x):
+        return sum((one for one in x), start=torch.zeros(()))
+
+    share = away(
+        without("Python", variants={"one call": torch.sum, "again": torch.sum}),
+        {"loop": loop, "one call": torch.sum},
+    )
+    assert share.there.median > 5 and share.share > 0.7
+
+
+def test_what_cannot_be_taken_away_says_why_in_a_sentence(monkeypatch):
+    pair = {"slow": lambda x: busy_for(0.002), "fast": lambda x: None}
+    needs_a_tape = {"way back": lambda x: x.requires_grad_().sum().backward(), "none": lambda x: None}
+    for cause, sides, device, sentence in [
+        ("the moon", pair, "cpu", "Causes with a name are page faults, recording"),
+        ("threads", pair, "cpu", "There is one thread already."),
+        ("denormals", pair, "cuda", "It is a matter of the CPU, not of cuda."),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            away(cause, sides, device=device)
+    with pytest.raises(ValueError, match=r"another then\."):
+        away("recording", pair, unequal=lambda sides: "another then." if len(sides) == 4 else None)
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad"):
+        away("recording", needs_a_tape)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(ValueError, match="Only the malloc of Linux"):
+        away("page faults", pair)
+
+
+@glibc
+def test_a_copy_that_breaks_is_a_sentence_and_no_end():
+    here = os.getpid()
+    pair = {"ends": lambda x: os.getpid() == here or os._exit(3), "fast": lambda x: None}
+    with pytest.raises(ValueError, match="ended early"):
+        away("page faults", pair)
+    with pytest.raises(ValueError, match="which has one thread"):
+        away("page faults", pair, num_threads=2)
+
+
+def test_nonsense_gets_one_clear_sentence():
+    for given in ({}, {"variants": {"one": torch.sum}}, {"inputs": ones, "variants": {"one": torch.sum}}):
+        with pytest.raises(ValueError, match="needs inputs=…, or variants=… with the two, or both"):
+            without("order of memory", **given)
+    assert set(CAUSES) == {*SIGNS, "page faults", "cold start"}, "each is tried above"
