@@ -251,7 +251,7 @@ class _Side:
         if _flush_seconds(self.device) > SLOWER * self.alone:
             raise Restless(self)
 
-    def run(self, block: Sequence[_GivenInputs], keep: bool = False, again: bool = False) -> Done:
+    def run(self, block: Sequence[_GivenInputs], keep: bool = False) -> Done:
         """Do these calls, one after the other; and what the same takes without the work, in seconds.
 
         Of the given version only: the answer's process could make what is taken off as long as it likes.
@@ -260,7 +260,7 @@ class _Side:
         self._signal(signal.SIGCONT)
         with self._told():
             for given in block:
-                self._send(RaceInputs(given.tensors, given.inputs.places(), keep=False, again=False))
+                self._send(RaceInputs(given.tensors, given.inputs.places(), keep=False))
                 self._reply(Hello, CALL_SECONDS)
                 results.append(self._call(given))
                 if self.name == "slow":

@@ -28,7 +28,6 @@ MOST_INPUT_BYTES = MOST_OUTPUT_BYTES = 32 << 20
 MOST_MAKING = 0.06  # seconds for the inputs of one block
 # What a side may spend on getting ready for its inputs, as a multiple of what the other does, and beyond it.
 MUCH, MUCH_SECONDS = 1.5, 2e-5
-SHORT = 5e-3  # seconds: a call that is so short feels what its caches hold
 
 # Not what given cells may seed: nobody is to know who comes first.
 _DRAWN = random.SystemRandom()
@@ -56,7 +55,6 @@ class Launches:
         self._time, self._shares = time_left, shares
         self._calls: dict[str, int] = {}
         self._first_calls: dict[str, int] = {}
-        self._again = dict.fromkeys(SIDES, True)  # short calls follow one of the same kind
         self._restless = 0  # launches
         self._undisturbed = Undisturbed(0.0)
         self.seconds: dict[str, list[float]] = {name: [] for name in SIDES}
@@ -95,8 +93,7 @@ class Launches:
             while not search.found or len(took) < READINGS:
                 calls = search.calls
                 block = [other, *itertools.islice(itertools.cycle([inputs, other]), calls)]
-                took.append(max(slow.run(block, again=self._again["slow"]).work, 1e-9))
-                self._again["slow"] = took[-1] / calls < SHORT
+                took.append(max(slow.run(block).work, 1e-9))
                 if not search.found:
                     search.take(took[-1])
                 if search.calls != calls:
@@ -144,7 +141,7 @@ class Launches:
                         for side in _DRAWN.sample(sides, 2):
                             side.reserve(inputs)
                             block = inputs if side.name == "fast" else [inputs[which] for which in part]
-                            done[side.name] = side.run(block, warm_up, self._again[side.name])
+                            done[side.name] = side.run(block, warm_up)
                         self._compare(done["fast"], done["slow"], part)
                         if warm_up:
                             calls = self._warmed_up(done)
@@ -217,7 +214,6 @@ class Launches:
     def _warmed_up(self, done: Mapping[str, Done]) -> dict[str, int]:
         """Calls for the blocks of a launch, after its first ones: a slow answer needs no more than given."""
         first = done["fast"]
-        self._again["fast"] = first.work / (len(first.results) - 1) < SHORT
         least = min(result.seconds for result in first.results[1:]) * first.work / first.seconds
         enough = math.ceil(1.25 * BLOCK_SECONDS / max(least, 1e-9))
         return self._calls | {"fast": max(self._calls["slow"], min(enough, self._calls["fast"]))}
@@ -230,10 +226,7 @@ class Launches:
         ways = {name: done[name].way / calls[name] for name in SIDES}
         taken_off = {"slow": ways["slow"], "fast": min(ways.values())}
         per_call = {name: without(done[name].seconds / calls[name], taken_off[name]) for name in SIDES}
-        # There is nothing to do but that: the values of its inputs are not there while it gets ready, and
-        # its result is there when it does no work.
-        once_more = {name: per_call[name] if self._again[name] else 0.0 for name in SIDES}
-        ready = {name: max(0.0, done[name].ready / calls[name] - once_more[name]) for name in SIDES}
+        ready = {name: done[name].ready / calls[name] for name in SIDES}
         for took in (ready, ways):
             per_call["fast"] += max(0.0, took["fast"] - MUCH * took["slow"] - MUCH_SECONDS)
         return {name: max(seconds, 1e-9) for name, seconds in per_call.items()}

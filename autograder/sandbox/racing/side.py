@@ -94,7 +94,7 @@ class Side(Protocol):
     name: str
 
     def reserve(self, block: Sequence[Any]) -> None: ...
-    def run(self, block: Sequence[Any], keep: bool = False, again: bool = False) -> Done: ...
+    def run(self, block: Sequence[Any], keep: bool = False) -> Done: ...
     def refuse(self) -> NoReturn: ...
     def kill(self) -> None: ...
     def await_end(self) -> None: ...
@@ -181,12 +181,11 @@ class ForkedSide:
         except OSError:
             raise DuelError(f"the memory of {self.name!r} cannot be read.") from None
 
-    def run(self, block: Sequence[GivenInputs], keep: bool = False, again: bool = False) -> Done:
+    def run(self, block: Sequence[GivenInputs], keep: bool = False) -> Done:
         """Have it do these calls, one after the other: it gets ready, its inputs come, and its result is read
         before anything else happens. The first call is not timed.
 
-        ``keep``: each result stays until the last call was done, and not only until the next one. ``again``:
-        before each call that is timed it does the last one once more, so that the caches hold its code.
+        ``keep``: each result stays until the last call was done, and not only until the next one.
         After some of them comes a call that does all but the work.
         """
         assert self._inputs is not None  # reserve came first
@@ -204,7 +203,7 @@ class ForkedSide:
                 timed = number > 0
                 seconds, start = self._time.of_step(self._call_seconds), self._own_seconds()
                 places, kept = given.inputs.places(), timed and (keep or not work)
-                message = RaceInputs(given.tensors, places, kept, again and timed)
+                message = RaceInputs(given.tensors, places, kept)
                 self._copy.channel.send(message, seconds=seconds)
                 self._copy.channel.spin(SPIN_SECONDS)  # while it waits for us, others work on its core
                 self._copy.reply(Hello, seconds)

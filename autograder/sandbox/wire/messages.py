@@ -183,13 +183,12 @@ class PrepareRace(Message, frozen=True):
 class RaceInputs(Message, frozen=True):
     """What the inputs of a race's next call look like. Their values come when it begins.
 
-    ``keep``: the results so far are still wanted. ``again``: do the last call once more before.
+    ``keep``: the results so far are still wanted.
     """
 
     tensors: list[Value]
     places: list[Place]
     keep: bool
-    again: bool
 
 
 class RaceCall(Message, frozen=True):
