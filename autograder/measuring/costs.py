@@ -41,16 +41,21 @@ class Costs:
 
     ``operations`` counts dispatched operations by name, views left out; ``views`` counts those. ``bytes`` is
     the memory of all new tensors that operations handed back, ``peak_bytes`` the most of it alive at once
-    (scratch memory inside an operation is not seen). ``copies`` counts operations that only copy, and
+    (scratch memory inside an operation is not seen). ``used_bytes`` is what the processes of an answer used at
+    once, seen from outside, where somebody looked because ``memory_matters``: NumPy's is in it, and all else.
+    ``copies`` counts operations that only copy, and
     ``transfers`` those that copy from one device to another. ``syncs`` counts points where the host would
     wait for a GPU. ``doubt``: why a count that was taken elsewhere is not to be believed;
     ``sharing_doubt``: why not what was said there about shared memory.
     """
 
+    memory_matters: bool = False
+
     operations: Counter[str] = field(default_factory=Counter)
     views: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
     peak_bytes: int = 0
+    used_bytes: int = 0
     copies: int = 0
     transfers: int = 0
     syncs: int = 0
@@ -62,11 +67,14 @@ class Costs:
         if self.doubt:
             raise self.doubt
         value = getattr(self, name)
+        if name in ("bytes", "peak_bytes"):
+            value = max(value, self.used_bytes)
         return value.total() if isinstance(value, Counter) else value
 
     def add(self, other: Costs) -> None:
         """Take the costs of work done elsewhere into account."""
         self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
+        self.used_bytes = max(self.used_bytes, other.used_bytes)
         self.doubt = self.doubt or other.doubt
         self.sharing_doubt = self.sharing_doubt or other.sharing_doubt
         for name in ("operations", "views", "bytes", "copies", "transfers", "syncs"):

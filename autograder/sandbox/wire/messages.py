@@ -166,6 +166,10 @@ class Call(Message, frozen=True):
     probe: int | None  # count what the call costs, and beside it the operation of this number in `PROBES`
 
 
+class Settle(Message, frozen=True):
+    """Before a call whose memory matters: let go of what the last one left, and give free memory back."""
+
+
 class Backward(Message, frozen=True):
     """The gradients of an earlier call's inputs, for given gradients of its results."""
 
@@ -199,7 +203,9 @@ class RaceCall(Message, frozen=True):
     work: bool
 
 
-Request: TypeAlias = TakeFiles | RunCell | Fork | Look | Call | Backward | PrepareRace | RaceInputs | RaceCall
+Request: TypeAlias = (
+    TakeFiles | RunCell | Fork | Look | Settle | Call | Backward | PrepareRace | RaceInputs | RaceCall
+)
 
 # From a process that runs an answer to the judge: not to be trusted.
 
@@ -230,7 +236,7 @@ Shown: TypeAlias = Stream | Display | ErrorShown
 
 
 class Hello(Message, frozen=True):
-    """The process is ready: when it begins, and for the next step of a race."""
+    """The process is ready: when it begins, and for the next step of a race or of a call."""
 
 
 class CellShown(Message, frozen=True):
