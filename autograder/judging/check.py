@@ -37,10 +37,10 @@ ONE = {"copies": "copy"}  # a cost's name without its last letter stands for one
 
 Errors = type[Exception] | tuple[type[Exception], ...]
 
-# The first calls of a function load what it needs and keep it: of what was seen from outside, the least of so many
-# calls counts. Each gets new inputs, and each must be right.
+# The first calls of a function load what it needs, and keep that. So where more memory is seen from outside than
+# is allowed, it is called again, so often in all: with new inputs, and each call must be right.
 MEMORY_CALLS = 3
-SEEN = 1 << 20  # a limit on all bytes that is large enough for what is seen from outside
+SEEN = 1 << 20  # bytes: smaller limits on what is allocated in all cannot be told from outside
 
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "contiguous": lambda tensor: tensor,
@@ -100,7 +100,16 @@ def check(
                         for left in reversed(range(MEMORY_CALLS)):
                             with suppress(_UsesMuch):
                                 found = _expect_same(
-                                    trial, function, like, gradients, shares, costs, peak, tolerance, said, left
+                                    trial,
+                                    function,
+                                    like,
+                                    gradients,
+                                    shares,
+                                    costs,
+                                    peak,
+                                    tolerance,
+                                    said,
+                                    left,
                                 )
                                 break
                             trial = replace(trial, seed=secrets.randbits(31))
@@ -199,7 +208,7 @@ def _trials(case: Callable[..., object], device: str, like: Callable[..., object
 
 
 class _UsesMuch(Exception):
-    """A right answer's process used more memory than it may; the next call could show that this was the first."""
+    """More memory was seen from outside than a right answer may use; its next call could need less."""
 
 
 def _expect_same(
@@ -220,7 +229,9 @@ def _expect_same(
     # One call: an answer that can tell which call is counted could be right in one and cheap in another.
     counted_call = at_most or shares is not None or peak is not None
     limits = [] if peak is None else [peak]
-    limits += [most for name, most in at_most.items() if name == "peak_bytes" or (name == "bytes" and most >= SEEN)]
+    limits += [
+        most for name, most in at_most.items() if name == "peak_bytes" or (name == "bytes" and most >= SEEN)
+    ]
     with counting(mine) if counted_call else nullcontext(Costs()) as cost:
         cost.memory_matters = bool(limits)
         got = call(function, mine, said)

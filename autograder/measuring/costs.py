@@ -41,15 +41,15 @@ class Costs:
 
     ``operations`` counts dispatched operations by name, views left out; ``views`` counts those. ``bytes`` is
     the memory of all new tensors that operations handed back, ``peak_bytes`` the most of it alive at once
-    (scratch memory inside an operation is not seen). ``used_bytes`` is what the processes of an answer used at
-    once, seen from outside, where somebody looked because ``memory_matters``: NumPy's is in it, and all else.
-    ``copies`` counts operations that only copy, and
-    ``transfers`` those that copy from one device to another. ``syncs`` counts points where the host would
+    (scratch memory inside an operation is not seen). ``used_bytes``: what an answer's processes were seen from
+    outside to use at once, where ``memory_matters`` and the count does not explain it. ``copies`` counts
+    operations that only copy, and ``transfers`` those that copy from one device to another. ``syncs`` counts points where the host would
     wait for a GPU. ``doubt``: why a count that was taken elsewhere is not to be believed;
     ``sharing_doubt``: why not what was said there about shared memory.
     """
 
     memory_matters: bool = False
+    calls: int = 0  # of functions in other processes
 
     operations: Counter[str] = field(default_factory=Counter)
     views: Counter[str] = field(default_factory=Counter)

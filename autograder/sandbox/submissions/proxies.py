@@ -41,7 +41,7 @@ class Proxy:
             request = messages.Call(self._target, nodes, named, inputs.places(), probe)
             with inputs.shared() as shared:
                 files = [shared.file] if inputs.storages else []
-                memory = link.watch_memory() if cost is not None and cost.memory_matters else None
+                memory = link.watch_memory(cost) if cost is not None and cost.memory_matters else None
                 reply, frame = link.ask(request, messages.Returned | messages.Raised, files=files)
                 inputs.take_changes(shared)
             link.pass_on(reply.said)

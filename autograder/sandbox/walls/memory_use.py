@@ -1,7 +1,7 @@
 """How much memory processes use during a call, read from outside: none of it is told by these processes.
 
-What is new in a call is known to some hundred kilobytes: the most that is resident at once, above what was before.
-What was kept from before is known to some megabytes, because Python and torch touch much that they keep.
+What is new in a call is known to some hundred kilobytes: the most that is resident at once, above what was there
+before. What was kept from before is known to some megabytes, because Python and torch touch much that they keep.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-# What a call may bring with it beside what is counted, in bytes, and what it may touch of what was there: so many,
-# and a quarter of what its process had of its own, up to a most.
-NEW, KEPT, MOST_KEPT = 1 << 19, 1 << 20, 8 << 20
+# What a call may bring with it, in bytes, beside twice what is counted: operations need memory within, too.
+NEW = 1 << 19
+# What it may touch of what was there: so many bytes and a quarter of what it leaves alone, up to a most.
+KEPT, MOST_KEPT = 1 << 20, 16 << 20
 
 _DONTDUMP = 16  # of madvise; here only a mark, which keeps the kernel from merging old memory with new
 _FORGET_TOUCHED, _FORGET_PEAK = "1", "5"
@@ -56,7 +57,7 @@ class MemoryUse:
         self._before = sum(_resident(pid).get("VmRSS", 0) for pid in pids)
 
     def most(self, pids: Sequence[int], inputs: int, counted: int) -> int:
-        """The most bytes that they have used at once since then, if that is more than ``counted`` can explain, or 0.
+        """The most bytes that they have used at once since then; 0 if those that were ``counted`` explain it.
 
         ``pids`` are the processes that there are now, and ``inputs`` the bytes that the judge has put there.
         """
@@ -68,14 +69,12 @@ class MemoryUse:
         new = sums["VmHWM"] - self._before - inputs
         # A page that is there now and was not touched was there all the time.
         used = sums["VmHWM"] - sums["VmRSS"] + sums["touched"]
-        surely = [new] if new > counted + NEW else []
-        if used > counted + min(KEPT + sums["untouched"] // 4, MOST_KEPT):
-            surely.append(used)
-        return max(surely, default=0)
+        found = {new: NEW, used: min(KEPT + sums["untouched"] // 4, MOST_KEPT)}
+        return max([figure for figure, beside in found.items() if figure > 2 * counted + beside], default=0)
 
 
 def _resident(pid: int) -> dict[str, int]:
-    """In bytes: what is resident, and the most that was since that was forgotten; nothing of what has ended."""
+    """In bytes: what is resident, and the most that was since ``_FORGET_PEAK``; nothing of what has ended."""
     with open(f"/proc/{pid}/status") as file:
         lines = (line.split() for line in file)
         return {line[0][:-1]: 1024 * int(line[1]) for line in lines if line[0] in ("VmHWM:", "VmRSS:")}
