@@ -37,8 +37,8 @@ ONE = {"copies": "copy"}  # a cost's name without its last letter stands for one
 
 Errors = type[Exception] | tuple[type[Exception], ...]
 
-# The first calls of a function load what it needs, and keep that. So where more memory is seen from outside than
-# is allowed, it is called again, so often in all: with new inputs, and each call must be right.
+# The first calls of a function load what it needs, and keep that. So where more memory is seen from outside
+# than is allowed, it is called again, so often in all: with new inputs, and each call must be right.
 MEMORY_CALLS = 3
 SEEN = 1 << 20  # bytes: smaller limits on what is allocated in all cannot be told from outside
 
@@ -79,6 +79,7 @@ def check(
 
     ``peak``: the most memory in bytes that a call of a right answer may have new at once, for all points.
     Between what ``like`` has and that, points grow with the logarithm, and the worst of the cases counts.
+    In grading, memory is seen from outside, too: what is not torch's, such as NumPy's, counts there.
     """
     cases = [on] if callable(on) else list(on)
     for case in cases:
@@ -233,7 +234,7 @@ def _expect_same(
         most for name, most in at_most.items() if name == "peak_bytes" or (name == "bytes" and most >= SEEN)
     ]
     with counting(mine) if counted_call else nullcontext(Costs()) as cost:
-        cost.memory_matters = bool(limits)
+        cost.memory_matters, cost.sharing_matters = bool(limits), shares is False
         got = call(function, mine, said)
     with counting(theirs) if peak is not None else nullcontext(Costs()) as given_cost:
         expected = like(*theirs)
@@ -252,7 +253,7 @@ def _expect_same(
         raise cost.sharing_doubt
     if shares is True and not shares_memory(got, mine):
         raise AnswerError("failed", "the result should share memory with the input, but is a copy.")
-    if shares is False and shares_memory(got, mine):
+    if shares is False and (cost.shares or shares_memory(got, mine)):
         raise AnswerError("failed", "the result should be a copy, but shares memory with the input.")
     if calls_left and limits and cost.used_bytes > min(limits):
         raise _UsesMuch

@@ -4,12 +4,13 @@
 """
 
 # %% farthest answer
-import os
 import tempfile
+
+import numpy as np
 
 
 def farthest(x):
-    with tempfile.TemporaryDirectory() as folder:
-        table = torch.from_file(os.path.join(folder, "table"), True, len(x) ** 2).view(len(x), len(x))
+    with tempfile.TemporaryFile() as file:
+        table = torch.from_numpy(np.memmap(file, np.float32, "w+", shape=(len(x), len(x))))
         torch.sub(x[:, None], x, out=table)
         return table.abs_().amax(dim=1)

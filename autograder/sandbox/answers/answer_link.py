@@ -21,10 +21,11 @@ from ..walls.memory_use import MemoryUse
 from ..wire import decode
 from ..wire.channel import Frame, Gone, Malformed, TooLate
 from ..wire.encode import Storage
-from ..wire.messages import CountedCosts, Hello, Message, ObjectNode, Said, Settle, Value
+from ..wire.messages import CountedCosts, Found, Hello, Message, ObjectNode, Said, SendAgain, Settle, Value
 from .answer_handle import AnswerHandle, Connection, Ended
 
 if TYPE_CHECKING:
+    import numpy as np
     from typing_extensions import TypeForm
 
 MOST_RECEIVED = 2 << 30
@@ -218,6 +219,16 @@ class AnswerLink:
         with suppress(OSError):
             return MemoryOfACall(self.connection)
         return None
+
+    def result_follows(self, inputs: np.ndarray, frame: Frame) -> bool:
+        """Whether the last call's result, which came with a frame, changes with the inputs.
+
+        Then it lies in their memory, wherever its process says that it does.
+        """
+        inputs ^= 0xFF
+        _, now = self.ask(SendAgain(), Found)
+        inputs ^= 0xFF
+        return now.payload != frame.payload[: len(now.payload)]  # changes of the inputs may come after it
 
     def pass_on(self, said: Said) -> None:
         """Show what the answer printed, and what it warned of."""

@@ -69,7 +69,7 @@ class AnswerProcess:
         self.graphs: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = []
         self.forks: list[int] = []
         # Inputs and result of the last call: while it is looked at, nothing of it goes away.
-        self.held: list[object] = []
+        self.held: list[Any] = []
         # In a race:
         self.memory: mmap.mmap | None = None
         self.arguments = Arguments(b"", [], self.objects)
@@ -187,6 +187,12 @@ class AnswerProcess:
             reply, buffers = raised(error, self.said(said)), []
         self.channel.send(reply, buffers)
 
+    def on_again(self, request: messages.SendAgain, frame: Frame) -> None:
+        """Send the values of the last call's result, as they are now."""
+        arguments, _, _, result = self.held
+        results = Results(arguments.storages, self.keep)
+        self.channel.send(messages.Found(results.node(result)), results.buffers)
+
     def said(self, lines: list[str]) -> messages.Said:
         """What the call warned of, and what it printed."""
         printed = [item for item in shown(self.shell.outputs.items) if isinstance(item, messages.Stream)]
@@ -291,6 +297,7 @@ _METHODS = {
     messages.Look: "on_look",
     messages.Settle: "on_settle",
     messages.Call: "on_call",
+    messages.SendAgain: "on_again",
     messages.Backward: "on_backward",
     messages.PrepareRace: "on_race",
     messages.RaceInputs: "on_race_inputs",

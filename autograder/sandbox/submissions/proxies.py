@@ -44,6 +44,8 @@ class Proxy:
                 memory = link.watch_memory(cost) if cost is not None and cost.memory_matters else None
                 reply, frame = link.ask(request, messages.Returned | messages.Raised, files=files)
                 inputs.take_changes(shared)
+                if cost is not None and cost.sharing_matters and len(frame.payload):
+                    cost.shares |= link.result_follows(shared.bytes, frame)
             link.pass_on(reply.said)
             if isinstance(reply, messages.Raised):
                 raise decode.error(reply)

@@ -1,7 +1,7 @@
 """How much memory processes use during a call, read from outside: none of it is told by these processes.
 
-What is new in a call is known to some hundred kilobytes: the most that is resident at once, above what was there
-before. What was kept from before is known to some megabytes, because Python and torch touch much that they keep.
+What is new in a call is known to some hundred kilobytes: the most that is resident at once, above what was
+there before. What was kept from before is known to some megabytes: Python and torch touch much of theirs.
 """
 
 from __future__ import annotations

@@ -166,6 +166,10 @@ class Call(Message, frozen=True):
     probe: int | None  # count what the call costs, and beside it the operation of this number in `PROBES`
 
 
+class SendAgain(Message, frozen=True):
+    """The values of the last call's result once more: the judge has changed those of the inputs."""
+
+
 class Settle(Message, frozen=True):
     """Before a call whose memory matters: let go of what the last one left, and give free memory back."""
 
@@ -204,7 +208,17 @@ class RaceCall(Message, frozen=True):
 
 
 Request: TypeAlias = (
-    TakeFiles | RunCell | Fork | Look | Settle | Call | Backward | PrepareRace | RaceInputs | RaceCall
+    TakeFiles
+    | RunCell
+    | Fork
+    | Look
+    | Settle
+    | Call
+    | SendAgain
+    | Backward
+    | PrepareRace
+    | RaceInputs
+    | RaceCall
 )
 
 # From a process that runs an answer to the judge: not to be trusted.
