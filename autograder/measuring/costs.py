@@ -41,16 +41,24 @@ class Costs:
 
     ``operations`` counts dispatched operations by name, views left out; ``views`` counts those. ``bytes`` is
     the memory of all new tensors that operations handed back, ``peak_bytes`` the most of it alive at once
-    (scratch memory inside an operation is not seen). ``copies`` counts operations that only copy, and
-    ``transfers`` those that copy from one device to another. ``syncs`` counts points where the host would
-    wait for a GPU. ``doubt``: why a count that was taken elsewhere is not to be believed;
+    (scratch memory inside an operation is not seen). ``used_bytes``: what an answer's processes were seen
+    from outside to use at once, where ``memory_matters`` and the count does not explain it. ``copies`` counts
+    operations that only copy, and ``transfers`` those that copy from one device to another. ``syncs`` counts
+    points where the host would wait for a GPU. ``shares``: whether a result was seen to change with an input,
+    where ``sharing_matters``. ``doubt``: why a count that was taken elsewhere is not to be believed;
     ``sharing_doubt``: why not what was said there about shared memory.
     """
+
+    memory_matters: bool = False
+    sharing_matters: bool = False
+    shares: bool = False
+    calls: int = 0  # of functions in other processes
 
     operations: Counter[str] = field(default_factory=Counter)
     views: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
     peak_bytes: int = 0
+    used_bytes: int = 0
     copies: int = 0
     transfers: int = 0
     syncs: int = 0
@@ -62,11 +70,15 @@ class Costs:
         if self.doubt:
             raise self.doubt
         value = getattr(self, name)
+        if name in ("bytes", "peak_bytes"):
+            value = max(value, self.used_bytes)
         return value.total() if isinstance(value, Counter) else value
 
     def add(self, other: Costs) -> None:
         """Take the costs of work done elsewhere into account."""
         self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
+        self.shares = self.shares or other.shares
+        self.used_bytes = max(self.used_bytes, other.used_bytes)
         self.doubt = self.doubt or other.doubt
         self.sharing_doubt = self.sharing_doubt or other.sharing_doubt
         for name in ("operations", "views", "bytes", "copies", "transfers", "syncs"):
@@ -196,11 +208,14 @@ class _Counter(_Mode):
 
     def _remember(self, storage: torch.UntypedStorage, size: int = 0) -> None:
         """A storage that may be new, with so many bytes of new memory."""
-        key = storage._cdata
-        if key in self.seen:
-            return
-        self.seen[key] = seen = _Storage(storage, self._freed)
-        seen.key, seen.size = key, size
+        key, now = storage._cdata, storage.nbytes()
+        if seen := self.seen.get(key):
+            size = max(0, now - seen.before)  # an operation may make it larger: `out=`, `resize_`
+            seen.size += size
+        else:
+            self.seen[key] = seen = _Storage(storage, self._freed)
+            seen.key, seen.size = key, size
+        seen.before = now
         if size:
             self.costs.bytes += size
             self._alive += size
@@ -212,9 +227,10 @@ class _Counter(_Mode):
 
 
 class _Storage(weakref.ref[torch.UntypedStorage]):
-    """A storage that is alive, which ``size`` bytes were allocated for."""
+    """A storage that is alive, which ``size`` bytes were allocated for; it had ``before`` last time."""
 
-    __slots__ = ("key", "size")
+    __slots__ = ("before", "key", "size")
+    before: int
     key: int
     size: int
 

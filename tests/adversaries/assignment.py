@@ -8,7 +8,7 @@
 
 # %% [markdown]
 # # A target
-# The assignment that the catalogue's submissions answer: three small exercises with the real `check` and `race`.
+# The assignment that the catalogue's submissions answer: four small exercises with the real `check` and `race`.
 
 # %% id="setup" role="given"
 import torch
@@ -33,6 +33,11 @@ def batches_slow(x, size):
     return [x[start : start + size] for start in range(0, len(x), size)]
 
 
+def farthest_slow(x):
+    """How far the farthest of all numbers is from each of them."""
+    return (x[:, None] - x).abs_().amax(dim=1)
+
+
 def matrix(generator, device):
     """300 to 400 rows of 50."""
     rows = torch.randint(300, 401, (), generator=generator).item()
@@ -48,6 +53,11 @@ def small(generator, device):
 def some_rows(generator, device):
     """Rows, and the size of a batch."""
     return torch.randn(10, 3, generator=generator).to(device), 4
+
+
+def two_thousand(generator, device):
+    """So many numbers, whose differences have 16 MB."""
+    return torch.randn(2000, generator=generator).to(device)
 
 
 # %% id="total" role="answer"
@@ -155,3 +165,15 @@ check(
     one_batch, like=lambda x, size: (len(batches_slow(x, size)), x[size : 2 * size]), on=some_rows, points=2
 )
 ### END HIDDEN TESTS
+
+
+# %% id="farthest" role="answer"
+def farthest(x):
+    ### BEGIN SOLUTION
+    return torch.maximum(x - x.min(), x.max() - x)
+    ### END SOLUTION
+
+
+# %% id="farthest_memory" role="test"
+# All points for 600 kB at once.
+check(farthest, like=farthest_slow, on=two_thousand, peak=600_000, points=1)

@@ -55,6 +55,7 @@ DYING_SECONDS = 10
 NEAR = 0.05  # points
 PR_SET_CHILD_SUBREAPER = 36  # of prctl, see its manual page
 NO_PYTHON = re.compile(r"(?m)^# IPython: ")
+EXERCISES = {"total", "shift", "Batches", "farthest"}
 HONEST = ("aa_honest", "zz_honest")  # the first and the last of every class
 
 
@@ -72,7 +73,7 @@ class Adversary:
         """The test cells that gave other points than they must; ``most`` has the full points."""
         answered, found = {part.exercise for part in self.parts}, {}
         for test, points in most.items():
-            its_own = points if exercise_of(test, {"total", "shift", "Batches"}) in answered else 0.0
+            its_own = points if exercise_of(test, EXERCISES) in answered else 0.0
             sign, wanted = self.said.get(test, ("=", its_own))
             given = got.get(test)
             if given is None or not (given < wanted if sign == "<" else abs(given - wanted) <= NEAR):

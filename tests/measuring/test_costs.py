@@ -40,6 +40,19 @@ def test_the_peak_counts_what_is_alive_at_once():
     assert found.peak_bytes == 2 * 40_000
 
 
+def test_a_tensor_that_grows_takes_memory():
+    def into_an_empty_one():
+        torch.add(NUMBERS, 1, out=torch.empty(0))
+
+    def resized():
+        for size in (10, 5, 20):
+            grown.resize_(size)
+
+    grown = torch.empty(0)
+    assert costs(into_an_empty_one).peak_bytes == 40_000
+    assert costs(resized).bytes == 80
+
+
 OWN, MASK, REPEATS = NUMBERS.clone(), NUMBERS > 0.5, torch.tensor([1, 0, 2])
 FAR, THREE = torch.empty(3, device="meta"), torch.arange(3)
 WAIT = [

@@ -87,6 +87,10 @@ class Connection:
         except (OSError, struct.error):
             raise Ended("the first process of its namespaces was gone") from None
 
+    def members(self) -> list[int]:
+        """All processes of its namespaces but the first, which is ours."""
+        return linux.with_descendants(self.first)[0 if self.to_first is None else 1 :]
+
     def watch(self) -> None:
         """End all processes of its namespaces where they use more than their share."""
         if time.monotonic() < self._watched + _WATCH_SECONDS:

@@ -9,6 +9,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...judging.answer import FailedElsewhere
@@ -16,16 +17,23 @@ from ...judging.calls import AnswerError
 from ...measuring.costs import Costs
 from ...measuring.countdown import CoreTime, Countdown
 from ..walls import linux
+from ..walls.memory_use import MemoryUse
 from ..wire import decode
 from ..wire.channel import Frame, Gone, Malformed, TooLate
 from ..wire.encode import Storage
-from ..wire.messages import CountedCosts, Message, ObjectNode, Said, Value
+from ..wire.messages import CountedCosts, Found, Hello, Message, ObjectNode, Said, SendAgain, Settle, Value
 from .answer_handle import AnswerHandle, Connection, Ended
 
 if TYPE_CHECKING:
+    import numpy as np
     from typing_extensions import TypeForm
 
 MOST_RECEIVED = 2 << 30
+ALL_WATCHED = 8  # calls of one count; of more, each has a smaller probability than the one before
+ENDED_IN_A_CALL = (
+    "a process or a thread ended during a call, and took with it how much memory it had used, so your "
+    "instructor looks at that."
+)
 
 M = TypeVar("M")
 
@@ -89,6 +97,25 @@ def _processes_of_the_submission() -> list[int]:
     """All that come from the fork server, as this one does, but not what this one keeps a core awake with."""
     own = linux.children(os.getpid())
     return [pid for pid in linux.with_descendants(os.getppid()) if pid not in own]
+
+
+class MemoryOfACall:
+    """What the answer's processes use in a call that begins now. Raises OSError where nobody may look."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, pids = connection, connection.members()
+        self._newest, self._threads = connection.newest_process(), linux.live_threads(pids)
+        self._use = MemoryUse(pids)
+
+    def add_to(self, cost: Costs, inputs: int, copied: int) -> None:
+        """Add it to what was counted; ``inputs`` are the judge's bytes, ``copied`` what handing over took."""
+        pids = self._connection.members()
+        now = linux.live_threads(pids)
+        started = self._connection.newest_process() - self._newest
+        if self._threads - now or started > len(now - self._threads):
+            cost.doubt = cost.doubt or AnswerError("undecided", ENDED_IN_A_CALL, right=True)
+        with suppress(OSError):
+            cost.used_bytes = self._use.most(pids, inputs, cost.peak_bytes + copied)
 
 
 class AnswerLink:
@@ -179,6 +206,29 @@ class AnswerLink:
         if self._sharing:
             cost.sharing_doubt = _look(self._sharing, "what memory its result shares")
         return cost
+
+    def watch_memory(self, cost: Costs) -> MemoryOfACall | None:
+        """From now on, see how much memory the answer's processes use in one of the calls that are counted.
+
+        None where this machine does not let us, and for some calls of many: a look takes 30 ms.
+        """
+        cost.calls += 1
+        if self.random.random() * cost.calls > ALL_WATCHED:
+            return None
+        self.ask(Settle(), Hello)
+        with suppress(OSError):
+            return MemoryOfACall(self.connection)
+        return None
+
+    def result_follows(self, inputs: np.ndarray, frame: Frame) -> bool:
+        """Whether the last call's result, which came with a frame, changes with the inputs.
+
+        Then it lies in their memory, wherever its process says that it does.
+        """
+        inputs ^= 0xFF
+        _, now = self.ask(SendAgain(), Found)
+        inputs ^= 0xFF
+        return now.payload != frame.payload[: len(now.payload)]  # changes of the inputs may come after it
 
     def pass_on(self, said: Said) -> None:
         """Show what the answer printed, and what it warned of."""

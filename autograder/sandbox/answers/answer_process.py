@@ -69,6 +69,8 @@ class AnswerProcess:
         # Results and inputs of calls that wanted gradients.
         self.graphs: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = []
         self.forks: list[int] = []
+        # Inputs and result of the last call: while it is looked at, nothing of it goes away.
+        self.held: list[Any] = []
         # In a race:
         self.memory: mmap.mmap | None = None
         self.arguments = Arguments(b"", [], self.objects)
@@ -140,9 +142,18 @@ class AnswerProcess:
         self.objects[len(self.objects)] = value
         return len(self.objects) - 1
 
+    def on_settle(self, request: messages.Settle, frame: Frame) -> None:
+        """Make ready for a call whose memory is looked at from outside."""
+        self.held.clear()
+        gc.collect()
+        gc.freeze()  # the collector would touch all that is there
+        linux.return_free_memory()
+        self.channel.send(messages.Hello())
+
     def on_call(self, request: messages.Call, frame: Frame) -> None:
         """Call a function, an object or a method on the judge's inputs."""
         said: list[str] = []
+        self.held.clear()
         self.shell.outputs = Outputs(100_000)
         reply: messages.Message
         buffers: list[memoryview] = []
@@ -163,6 +174,8 @@ class AnswerProcess:
                     counted = counted_costs(cost)
                 results = Results(arguments.storages, self.keep)
                 node = results.node(result)
+                if request.probe is not None:
+                    self.held[:] = arguments, given, named, result
                 changed = watched.changed(results)
                 if results.differentiable and arguments.leaves:
                     leaves = [arguments.leaves[number] for number in sorted(arguments.leaves)]
@@ -173,6 +186,12 @@ class AnswerProcess:
         except BaseException as error:
             reply, buffers = raised(error, self.said(said)), []
         self.channel.send(reply, buffers)
+
+    def on_again(self, request: messages.SendAgain, frame: Frame) -> None:
+        """Send the values of the last call's result, as they are now."""
+        arguments, _, _, result = self.held
+        results = Results(arguments.storages, self.keep)
+        self.channel.send(messages.Found(results.node(result)), results.buffers)
 
     def said(self, lines: list[str]) -> messages.Said:
         """What the call warned of, and what it printed."""
@@ -219,6 +238,7 @@ class AnswerProcess:
         self.memory = mmap.mmap(file, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
         os.close(file)
         if self.function is no_function:
+            linux.keep_free_memory()
             linux.let_others_read()  # the judge reads results where they are
             sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for the rest of its life)
             warnings.simplefilter("ignore")
@@ -272,7 +292,9 @@ _METHODS = {
     messages.RunCell: "on_cell",
     messages.Fork: "on_fork",
     messages.Look: "on_look",
+    messages.Settle: "on_settle",
     messages.Call: "on_call",
+    messages.SendAgain: "on_again",
     messages.Backward: "on_backward",
     messages.PrepareRace: "on_race",
     messages.RaceInputs: "on_race_inputs",

@@ -22,7 +22,7 @@ from importlib import import_module
 from types import FunctionType
 
 from ..answers.answer_handle import NUMBER
-from ..walls import linux, memory_cgroup, seccomp
+from ..walls import linux, memory_cgroup, memory_use, seccomp
 from ..wire import messages
 from ..wire.channel import Channel, Gone, over_file, pair
 
@@ -53,6 +53,7 @@ def main() -> None:
     # garbage would leave holes in these pages, for forks to write into.
     gc.freeze()
     gc.enable()
+    memory_use.set_apart()
     control.send(messages.Ready(namespaces, filtered))
     while True:
         try:

@@ -41,8 +41,11 @@ class Proxy:
             request = messages.Call(self._target, nodes, named, inputs.places(), probe)
             with inputs.shared() as shared:
                 files = [shared.file] if inputs.storages else []
+                memory = link.watch_memory(cost) if cost is not None and cost.memory_matters else None
                 reply, frame = link.ask(request, messages.Returned | messages.Raised, files=files)
                 inputs.take_changes(shared)
+                if cost is not None and cost.sharing_matters and len(frame.payload):
+                    cost.shares |= link.result_follows(shared.bytes, frame)
             link.pass_on(reply.said)
             if isinstance(reply, messages.Raised):
                 raise decode.error(reply)
@@ -54,7 +57,12 @@ class Proxy:
             if inputs.tensors and torch.is_grad_enabled():
                 result = _with_graph(link, reply.graph, inputs.tensors, result, reader.differentiable)
         if cost is not None and probe is not None:
-            cost.add(link.costs(reply.costs, probe))
+            counted = link.costs(reply.costs, probe)
+            if memory is not None:
+                # To hand over a result that is not contiguous takes a copy of it.
+                copied = sum(tensor.nbytes for tensor in tensors(result) if not tensor.is_contiguous())
+                memory.add_to(counted, inputs.size, copied)
+            cost.add(counted)
         return result
 
     def duel(

@@ -25,13 +25,13 @@ import psutil
 _libc = ctypes.CDLL(None, use_errno=True)
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
-_NOSUID, _NODEV, _NOEXEC, _REC, _PRIVATE = 2, 4, 8, 16384, 1 << 18
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 _PR_SET_PTRACER = 0x59616D61
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_LARGEST_MMAP_THRESHOLD = 32 << 20
+_LARGEST_MMAP_THRESHOLD, _SMALL_MMAP_THRESHOLD = 32 << 20, 64 << 10
 
 DISK = 256 << 20  # bytes in /tmp, and again in /dev/shm
 NAMES = 50_000  # files and folders in each of these
@@ -102,6 +102,8 @@ def prepare_first_process() -> None:
     for name, value in limits.items():
         with suppress(OSError), open(f"/proc/sys/{name}", "w") as file:
             file.write(value)
+    # Whoever can write there can have the kernel forget how much memory a process used.
+    _mount("none", "/proc", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | _NOEXEC)
     drop_rights()
 
 
@@ -227,6 +229,15 @@ def threads(pid: int) -> int:
     return 0
 
 
+def live_threads(pids: list[int]) -> set[int]:
+    """The numbers of all threads of these processes that still run."""
+    found: set[int] = set()
+    for pid in pids:
+        with suppress(OSError):
+            found |= {thread for thread in map(int, os.listdir(f"/proc/{pid}/task")) if alive(thread)}
+    return found
+
+
 def alive(pid: int) -> bool:
     """Whether a process still runs; one that only waits to be counted does not."""
     return state(pid) not in "ZX"
@@ -264,8 +275,20 @@ def make_safe_to_fork() -> None:
             f"this process has {running} threads, so it cannot be forked safely. "
             "Set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1 before Python starts, and use no torch threads."
         )
+    keep_free_memory()
+
+
+def keep_free_memory() -> None:
+    """Have malloc give nothing back to the kernel: what is free is there for the next call."""
     _libc.mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
     _libc.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def return_free_memory() -> None:
+    """Have malloc give back what is free now, and from now on each larger piece as soon as it is free."""
+    _libc.mallopt(_M_MMAP_THRESHOLD, _SMALL_MMAP_THRESHOLD)
+    _libc.mallopt(_M_TRIM_THRESHOLD, _SMALL_MMAP_THRESHOLD)
+    _libc.malloc_trim(0)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ renameat2=316/276 rmdir=84 sendfile=40/71 signalfd=282 signalfd4=289/74 stat=4 s
 statx=332/291 symlink=88 symlinkat=266/36 sync_file_range=277/84 timerfd_create=283/85
 timerfd_gettime=287/87 timerfd_settime=286/86 truncate=76/45 umask=95/166 unlink=87 unlinkat=263/35
 utime=132 utimensat=280/88 utimes=235 write=1/64 writev=20/66
-brk=12/214 get_mempolicy=239/236 madvise=28/233 mbind=237/235 membarrier=324/283 mincore=27/232
+brk=12/214 get_mempolicy=239/236 mbind=237/235 membarrier=324/283 mincore=27/232
 mlock=149/228 mlock2=325/284 mlockall=151/230 mmap=9/222 mprotect=10/226 mremap=25/216 msync=26/227
 munlock=150/229 munlockall=152/231 munmap=11/215 pkey_alloc=330/289 pkey_free=331/290
 pkey_mprotect=329/288 set_mempolicy=238/237
@@ -63,6 +63,7 @@ sendmsg=46/211 sendto=44/206 setsockopt=54/208 shutdown=48/210
 
 # Calls that are allowed with some arguments only.
 _CLONE, _SOCKET, _SOCKETPAIR, _IOCTL, _PRCTL = (56, 220), (41, 198), (53, 199), (16, 29), (157, 167)
+_MADVISE = 28, 233
 _SET_ATTRIBUTE = ((188, 5), (189, 6), (190, 7))  # setxattr, lsetxattr, fsetxattr
 _SECCOMP = (317, 277)
 
@@ -70,6 +71,7 @@ _NEW_NAMESPACES = 0x7E020000  # all CLONE_NEW… flags
 _ROUTE = 0  # of netlink's protocols
 _TYPE_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _PR_SET_SECCOMP, _PR_SET_MM = 22, 35
+_FORGET_THAT_IT_WAS_USED = (8, 20, 21)  # MADV_FREE, MADV_COLD, MADV_PAGEOUT
 
 _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _LOAD, _EQUAL, _GREATER, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
@@ -119,6 +121,8 @@ def program(architecture: str) -> bytes:
         (_SOCKETPAIR, [*_families(socket.AF_UNIX), _refuse(errno.EAFNOSUPPORT)]),
         (_IOCTL, [_argument(1), *_but(*_TYPE_INTO_TERMINAL), _give(_ALLOW)]),
         (_PRCTL, [_argument(0), *_but(_PR_SET_SECCOMP, _PR_SET_MM), _give(_ALLOW)]),
+        # As on a kernel that does not know them: who asks for them does without.
+        (_MADVISE, [_argument(2), *_each(_FORGET_THAT_IT_WAS_USED, _refuse(errno.EINVAL)), _give(_ALLOW)]),
         *((numbers, [_refuse(errno.EOPNOTSUPP)]) for numbers in _SET_ATTRIBUTE),
     ):
         code += [(_EQUAL, 0, len(block), numbers[place]), *block]

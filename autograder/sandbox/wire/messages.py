@@ -166,6 +166,14 @@ class Call(Message, frozen=True):
     probe: int | None  # count what the call costs, and beside it the operation of this number in `PROBES`
 
 
+class SendAgain(Message, frozen=True):
+    """The values of the last call's result once more: the judge has changed those of the inputs."""
+
+
+class Settle(Message, frozen=True):
+    """Before a call whose memory matters: let go of what the last one left, and give free memory back."""
+
+
 class Backward(Message, frozen=True):
     """The gradients of an earlier call's inputs, for given gradients of its results."""
 
@@ -198,7 +206,19 @@ class RaceCall(Message, frozen=True):
     work: bool
 
 
-Request: TypeAlias = TakeFiles | RunCell | Fork | Look | Call | Backward | PrepareRace | RaceInputs | RaceCall
+Request: TypeAlias = (
+    TakeFiles
+    | RunCell
+    | Fork
+    | Look
+    | Settle
+    | Call
+    | SendAgain
+    | Backward
+    | PrepareRace
+    | RaceInputs
+    | RaceCall
+)
 
 # From a process that runs an answer to the judge: not to be trusted.
 
@@ -229,7 +249,7 @@ Shown: TypeAlias = Stream | Display | ErrorShown
 
 
 class Hello(Message, frozen=True):
-    """The process is ready: when it begins, and for the next step of a race."""
+    """The process is ready: when it begins, and for the next step of a race or of a call."""
 
 
 class CellShown(Message, frozen=True):

@@ -1,0 +1,12 @@
+"""Makes a tensor larger that was empty when the count saw it.
+
+# points: farthest_memory=0
+"""
+
+
+# %% farthest answer
+def farthest(x):
+    table = torch.empty(0)
+    table.resize_(len(x), len(x))
+    torch.sub(x[:, None], x, out=table)
+    return table.abs_().amax(dim=1)
