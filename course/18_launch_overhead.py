@@ -339,6 +339,7 @@ compare(
 guess = ...
 
 # %%
+torch.ones(7_500_000)  # 30 MB, thrown away at once; below you see why
 compare(
     "overhead: RMSprop, 16 parameters of 262,144 numbers",
     steps(16, 262_144),
