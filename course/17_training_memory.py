@@ -226,7 +226,7 @@ def peak_with_hooks(model, optimisers, x):
     return watch.peak()
 
 
-hooked, as_lists = eight_blocks(), torch.optim.Adam(model.parameters(), foreach=True)  # the default on a GPU
+hooked, as_lists = eight_blocks(), torch.optim.Adam(model.parameters(), foreach=True)  # the default on CUDA
 optimisers = step_in_backward(hooked)
 hooked(torch.randn(16, 128)).sum().backward()  # makes the state
 in_lists = [watched_step(model, torch.randn(16, 128), as_lists) for _ in range(2)][1].peak()
