@@ -284,7 +284,7 @@ for line, function in lines.items():
         print(f"{line:28}runs: {function(values.to('meta')).shape}")
     except (RuntimeError, NotImplementedError) as error:
         print(f"{line:28}{type(error).__name__}")
-print(next(said for said in torch.linalg.inv.__doc__.split(". ") if "synchronizes" in said).strip())
+print(torch.linalg.inv.__doc__.partition("note:: ")[2].partition(". ")[0])
 
 # %% [markdown]
 # Neither: both miss that `inv` waits on a GPU, and that a printed tensor is read (chapter 02 has more). They are
