@@ -212,8 +212,9 @@ picture(*draw_queue(traces))
 #   events show the work alone.
 #
 # So events show the work only while the queue is never empty. How do you see that code is launch-bound? It takes
-# as long for half the data; or "launched" is hardly less than "ended", without any sync; or a profile shows gaps
-# between the kernels. What helps is to launch less: larger operations, or a CUDA graph, which launches many kernels
+# as long for half the data; or a profile shows gaps between the kernels; or "launched" is hardly less than "ended",
+# without any sync. (The last counts for some hundred launches only. A GPU's queue holds about 1,000: when it is full,
+# launching waits as well.) What helps is to launch less: larger operations, or a CUDA graph, which launches many kernels
 # at once (in [`torch.compile`](https://docs.pytorch.org/docs/stable/generated/torch.compile.html),
 # `mode="reduce-overhead"` makes one).
 
@@ -264,6 +265,7 @@ lines = {
     "x[x.argmax()]": lambda x: x[x.argmax()],
     "torch.where(x > 0.5, x, 0)": lambda x: torch.where(x > 0.5, x, 0),
     "x.clamp(max=0.5)": lambda x: x.clamp(max=0.5),
+    "torch.linalg.inv(…)": lambda x: torch.linalg.inv(x[:100].view(10, 10)),
 }
 for line, function in lines.items():
     print(f"{line:28}syncs: {costs(function, values).syncs}")
@@ -273,11 +275,8 @@ for line, function in lines.items():
 # are, because somebody must allocate the result. `argmax` gives a tensor without dimensions, and such an index is read
 # as a number. `where` and `clamp` have results of a known shape, so they need no answer.
 #
-# It is an estimate, because some operations take another way on a GPU (chapter 02 has examples). And printing a
-# tensor reads its values, too, which this count does not see.
-#
-# A stricter test also runs anywhere: the `meta` device. A meta tensor has a shape and a type, but
-# no values. Code that asks for a value cannot run there.
+# Another test that runs anywhere is the `meta` device. A meta tensor has a shape and a type, but no values. So code that
+# asks for one cannot run there. Which of the two tests is stricter?
 
 # %%
 for line, function in lines.items():
@@ -285,8 +284,12 @@ for line, function in lines.items():
         print(f"{line:28}runs: {function(values.to('meta')).shape}")
     except (RuntimeError, NotImplementedError) as error:
         print(f"{line:28}{type(error).__name__}")
+print(torch.linalg.inv.__doc__.partition("note:: ")[2].partition(". ")[0])
 
 # %% [markdown]
+# Neither: both miss that `inv` waits on a GPU, and that a printed tensor is read (chapter 02 has more). They are
+# estimates. The judge is a GPU, with `torch.cuda.set_sync_debug_mode("warn")`: it warns at most lines that wait.
+#
 # We add up the sums of 100 rows. One way asks for each sum with `item`. The other adds tensors and asks once. How many
 # times faster is the second, on the CPU, where nothing has to be waited for?
 
@@ -729,13 +732,12 @@ compare(
 # With many numbers the model changes. Then count **bytes**. For 4 million numbers (16 MB):
 
 # %%
-print(
-    costs(by_hand, torch.rand(4_000_000)), costs(torch.linalg.vector_norm, torch.rand(4_000_000)), sep="\n\n"
-)
+x = torch.rand(4_000_000)
+print(costs(by_hand, x), costs(torch.linalg.vector_norm, x), sep="\n\n")
 
 # %% [markdown]
 # By hand, `x * x` reads 16 MB and writes 16 MB of new memory, and `sum` reads them again: 48 MB. `vector_norm`
-# reads 16 MB. So 48 to 16: by this calculation, `vector_norm` is 3 times faster than *by hand*. How many times is it
+# reads 16 MB. So 48 to 16: if bytes were all, `vector_norm` would be 3 times faster than *by hand*. How many times is it
 # really? (A third way writes the products to memory that is in use.)
 
 # %%
@@ -764,69 +766,66 @@ lengths = compare(
 
 # %%
 show_faults(lengths)
-used, norm = (
-    median(lengths.samples["cpu"].seconds(name)) for name in ("by hand, memory in use", "vector_norm")
-)
+taken = lengths.samples["cpu"].seconds
+used, norm = (median(taken(name)) for name in ("by hand, memory in use", "vector_norm"))
 print(f"by hand, memory in use / vector_norm: {used / norm:.1f}×")
+read, norm = (median(on_both_clocks(call)[1] for _ in range(21)) for call in (x.sum, x.norm))
+print(f"vector_norm / x.sum(), which reads the same bytes: {norm / read:.1f}×")
 
 # %% [markdown]
-# The calculation knows bytes only. So it is meant for the ratio printed just above: *by hand, memory in use* against
-# `vector_norm`. New memory can cost page faults on top, as in section 1: at 4 kB a page, up to 3,906. That is up to the
-# allocator: it may keep the 16 MB, or give them back and ask again. So the first way's ratio may be near 3 on one
-# machine and far above it on the next. On an H200 you still pay for launches.
-
-# %% [markdown]
+# Why not 3? Below it, `vector_norm` is more than bytes: `x.sum()` reads the same 16 MB in less time, and the *limit* is
+# far off. Above it, a processor may read a line of its cache before it writes there; and new memory costs page faults, as
+# in section 1: up to 3,906, at 4 kB a page, unless the allocator keeps it. On an H200 you still pay for launches.
+#
 # ### Fewer operations
 #
 # Training programs often keep a moving average of all weights. Here are 200 small tensors and their new values; each
-# average goes a tenth of the way (`lerp`). One way does so for each tensor: 200 operations. The other joins all tensors
-# first, goes once, and cuts the result up again. How many times faster is it?
+# average goes a tenth of the way (`lerp`). That takes 200 operations, or one, if all tensors are joined: in each call, or
+# once for all, when they are made, as views of one buffer. How many times faster is the last?
 
 # %%
 guess = ...
 
 
 # %%
-def one_by_one(averages, values):
-    return [average.lerp(value, 0.1) for average, value in zip(averages, values, strict=True)]
+def one_by_one(averages, values, average, value):
+    for one, other in zip(averages, values, strict=True):
+        one.lerp_(other, 0.1)
+    return average
 
 
-def all_joined(averages, values):
+def joined_anew(averages, values, average, value):
     old, new = (torch.cat([tensor.view(-1) for tensor in tensors]) for tensors in (averages, values))
-    pieces = old.lerp(new, 0.1).split([average.numel() for average in averages])
-    return [piece.view(average.shape) for piece, average in zip(pieces, averages, strict=True)]
+    return old.lerp_(new, 0.1)
+
+
+def kept_joined(averages, values, average, value):
+    return average.lerp_(value, 0.1)
 
 
 def weights_and_values(generator, device):
-    sides = torch.randint(1, 9, (200,), generator=generator).tolist()
-    return tuple([torch.rand(n, n, generator=generator).to(device) for n in sides] for _ in range(2))
+    sizes = [n * n for n in torch.randint(1, 9, (200,), generator=generator).tolist()]
+    buffers = torch.rand(2, sum(sizes), generator=generator).to(device).unbind()
+    return *(list(buffer.split(sizes)) for buffer in buffers), *buffers
 
 
-compare(
-    "measuring: 200 moving averages, one by one or joined",
-    {"one by one": one_by_one, "joined": all_joined},
-    inputs=weights_and_values,
-    guess=guess,
-)
-
-# %%
+ways = {"one by one": one_by_one, "joined in each call": joined_anew, "kept joined": kept_joined}
+compare("measuring: 200 moving averages, one by one or joined", ways, inputs=weights_and_values, guess=guess)
 small_tensors = weights_and_values(torch.Generator(), "cpu")
-print(costs(one_by_one, *small_tensors), costs(all_joined, *small_tensors), sep="\n\n")
+print(*(costs(way, *small_tensors) for way in ways.values()), sep="\n\n")
 
 # %% [markdown]
-# ### When it does not help
-#
 # A **view** shares memory with its tensor, so it moves no data, and `costs` counts it apart. But each view is made by
-# a call, and here are hundreds of them for three operations. A call on a small tensor costs, whatever it does. (On an
-# H200 joining is 1.4 times as fast: a launch costs more than a view.)
-
-# %% [markdown]
+# a call. Joining in each call makes 400 of them for three operations, and a call on a small tensor costs, whatever it
+# does. (On an H200 that was 1.4 times as fast as one by one: a launch costs more than a view.) So join where it is paid
+# once. Chapter 18 does it with a model's parameters.
+#
 # ## 11. The limit of the machine
 #
-# The table for 4,000,000 numbers has one more line: the **limit**. To read 16 MB takes some time here, whatever the
-# code does. The course measures once how many bytes a second this machine moves, for small amounts (which stay in
-# a cache and move faster) and large ones, and how many operations a second the processor computes. From `bytes=`
-# or `flops=` of one call it draws the least time that is possible for so many.
+# The table for 4,000,000 numbers has one more line: the **limit**. The course measures once how many bytes a second one
+# thread of this machine moves, for small amounts (which stay in a cache and move faster) and large ones, and how many
+# operations a second it computes. From `bytes=` or `flops=` of one call it draws the least time for so many. Code on
+# more threads, or in fewer bits, can be below that line. (A GPU's operations may be TF32: fewer digits, see chapter 05.)
 #
 # The limit answers a question that no comparison of two variants can: *is there anything left to gain?* No more than
 # the time of your best variant divided by the limit. That is a bound and no promise: such code may not exist.

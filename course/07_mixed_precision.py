@@ -100,8 +100,7 @@ assert values.bfloat16()[0].isfinite() and values.bfloat16()[3] != 0
 # %% [markdown]
 # Keep the two failures in mind. **`float16` fails by range:** large values become `inf`, small ones become 0.
 # **`bfloat16` fails by precision:** close values become equal.
-
-# %% [markdown]
+#
 # ## 2. Half the bytes
 #
 # Adding two tensors reads both and writes one. The arithmetic is nothing; the time goes into moving bytes. Eight
@@ -160,8 +159,7 @@ compare(
 # %% [markdown]
 # **When it does not help.** In the caches next to the core, bytes are no longer what takes the time. And CPUs mostly add
 # in `float32`: each 16-bit number is converted, added, rounded and converted back. That is more work.
-
-# %% [markdown]
+#
 # ## 3. Half the bytes, the same arithmetic
 #
 # Multiplying two matrices of 256 × 256 takes 33 million operations on 0.8 MB. Here the arithmetic takes the
@@ -201,7 +199,8 @@ compare(
 # **Why.** It depends on the instructions that the processor has.
 #
 # - A GPU with tensor cores has them: for `float16`, and since 2020 (NVIDIA's Ampere) for `bfloat16` as well. On an H200
-#   both are 17 times as fast as full `float32`.
+#   both are 17 times as fast as full `float32`. (Its units take blocks: sizes that are multiples of 8 suit them best. From
+#   2022 on they also multiply 8 bits, `torch.float8_e4m3fn`, with a scale for each tensor: that is for libraries.)
 # - A CPU with instructions for `bfloat16` (AVX-512 BF16, AMX; on ARM, BF16) gains with `bfloat16`. `float16` needs
 #   instructions of its own: look at its lines. On a CPU, try `bfloat16` first.
 # - Without them, torch's 16-bit routines compute in `float32`, and are slow: compare the lines of the recorded CPUs.
@@ -217,8 +216,7 @@ cpu_has_bfloat16 = bool({"amx_bf16", "avx512_bf16", "bf16", "sve_bf16"} & instru
 # %% [markdown]
 # A flag says what the processor can do, not what it gains, nor whether torch uses it for your operation. The
 # measurement above is the answer that counts. When you get a new machine, run that cell first.
-
-# %% [markdown]
+#
 # ### One sample, many weights
 #
 # Now a layer of 2048 × 2048 weights, and a single input vector, as when a language model writes one word. Each weight
@@ -257,22 +255,47 @@ compare(
 )
 
 # %% [markdown]
-# Storing the weights in 16 bits halves the bytes, so it can be faster even on a processor without instructions for it.
-# On an H200 it is not, 0.82×: bytes do not set the pace there. Autocast adds work: it reads 16.8 MB of `float32`
-# weights and writes 8.4 MB of 16-bit ones before the product can start. `costs` shows that as copies:
+# Storing the weights in 16 bits halves the bytes. On an H200 it is no faster, 0.82×: bytes do not set the pace there.
+# Autocast adds work: it reads 16.8 MB of `float32` weights and writes 8.4 MB of 16-bit ones before the product can start.
+# `costs` shows that as copies:
 
 # %%
 large = large_layer(torch.Generator().manual_seed(0), device)
-print(costs(with_autocast, *large), end="\n\n")
-print(costs(F.linear, large[3], large[2]))
-assert costs(with_autocast, *large).copies == 2
-assert costs(F.linear, large[3], large[2]).copies == 0
+converting, stored = costs(with_autocast, *large), costs(F.linear, large[3], large[2])
+print(converting, stored, sep="\n\n")
+assert (converting.copies, stored.copies) == (2, 0)
 
 # %% [markdown]
+# But one layer that is used again and again is no model: its weights may wait in a cache, the short ones sooner. Eight
+# layers in turn, 134 MB in `float32`:
+
+
+# %%
+def in_turn(weights):
+    def run(x):
+        for weight in weights:
+            x = F.linear(x.to(weight.dtype), weight)
+        return x
+
+    return run
+
+
+layers = [torch.rand(2048, 2048) / 1024 for _ in range(8)]
+compare(
+    "mixed precision: one sample through eight layers of 2048 × 2048",
+    {"float32": in_turn(layers), "weights stored in 16 bits": in_turn([one.bfloat16() for one in layers])},
+    inputs=lambda generator, device: torch.rand(2048, generator=generator),
+    differ="16 bits round earlier",
+    only="cpu",
+)
+
+# %% [markdown]
+# All weights come from memory now, and half the bytes are worth twice the speed, or less, where conversions take the time.
+# What the single layer gained beyond that, it gained from the cache.
+#
 # So for *inference*, converting the weights once (`model.to(torch.bfloat16)`) saves memory, bytes and conversions. For
 # *training* it does not do, as section 7 shows. That is what autocast is for.
-
-# %% [markdown]
+#
 # ## 4. What autocast does
 #
 # Inside `with torch.autocast(device_type):` each operation has its inputs converted to a type that suits it.
@@ -335,8 +358,8 @@ assert probabilities.dtype == total.dtype == scores.dtype == torch.float32
 # ### What the conversions cost
 #
 # A layer with weight and bias is used three times in one region, then in three regions. The input is converted each
-# time. How many conversions are there in each case, and how many in one region if the layer is frozen
-# (`requires_grad_(False)`), as for inference? Work them out, then look.
+# time. How many conversions are there in each case? And in one region under `no_grad`, or if the layer is frozen
+# (`requires_grad_(False)`)? Work them out, then look.
 
 
 # %%
@@ -354,18 +377,21 @@ def three_regions():
 
 
 kept, anew = costs(one_region).copies, costs(three_regions).copies
+with torch.no_grad():
+    inferred = costs(one_region).copies
 layer.requires_grad_(False)
 frozen = costs(one_region).copies
 layer.requires_grad_(True)
-print(f"one region: {kept} conversions · three regions: {anew} · one region, frozen layer: {frozen}")
-assert kept == 3 + 2  # three times the input, once weight and bias
+print(
+    f"one region: {kept} conversions, under no_grad {inferred}, frozen layer {frozen} · three regions: {anew}"
+)
+assert kept == inferred == 3 + 2  # three times the input, once weight and bias
 assert anew == frozen == 3 * 3
 
 # %% [markdown]
-# A parameter that requires a gradient is converted once in a region: the copy is kept until the region ends. A frozen
-# one is converted at each use.
-
-# %% [markdown]
+# A parameter that requires a gradient is converted once in a region, also where no graph is made: the copy is kept until
+# the region ends. A frozen one is converted at each use.
+#
 # ## 5. The recipe, then and now
 #
 # The article of *B7* imports `autocast` and `GradScaler` from `torch.cuda.amp`. Does this still work?
@@ -447,8 +473,7 @@ with warnings.catch_warnings():
 
 # %% [markdown]
 # The three arrive at about the same loss. What is the scaler for?
-
-# %% [markdown]
+#
 # ## 6. Why `float16` needs a scaler
 #
 # Gradients are often tiny, and `float16` rounds everything below 3e-8, half of its smallest number, to 0. We take a
@@ -498,8 +523,7 @@ guessed(
 
 # %%
 assert found["float16"][0] > found["float32"][0] + 0.2 and found["float16"][1] > 0.1
-assert found["float16, scale 65536"][1] < 0.01
-assert found["bfloat16"][1] < 0.02
+assert found["float16, scale 65536"][1] < 0.01 and found["bfloat16"][1] < 0.02
 assert all(error > found["float32"][1] for name, (_, error) in found.items() if name != "float32")
 
 # %% [markdown]
@@ -535,8 +559,8 @@ def six_steps(fused):
 for gradient, weight, scale in six_steps(fused=False):
     print(f"gradient {gradient:3}   weight {weight}   next scale {scale:g}")
 assert [scale for *_, scale in six_steps(fused=False)] == [4.0, 8.0, 4.0, 4.0, 8.0, 4.0]
-assert torch.amp.GradScaler("cpu").get_scale() == 65536.0
-assert torch.amp.GradScaler("cpu").get_growth_interval() == 2000
+scaler = torch.amp.GradScaler("cpu")
+assert (scaler.get_scale(), scaler.get_growth_interval()) == (65536, 2000)
 
 # %% [markdown]
 # ### `bfloat16` first
@@ -608,29 +632,28 @@ assert str(six_steps(fused=True)) == str(six_steps(fused=False))
 # product of matrices may round parts of its sums to 16 bits, unless you forbid it.)
 
 # %%
-ones, place = torch.ones(4000, dtype=torch.bfloat16), torch.zeros(4000, dtype=torch.int64)
-table = torch.zeros(1, 1, dtype=torch.bfloat16, requires_grad=True)
-F.embedding(place, table).sum().backward()
-added = {
-    "sum": ones.sum().item(),
-    "scatter_add": torch.zeros(1, dtype=torch.bfloat16).scatter_add(0, place, ones).item(),
-    "index_add": torch.zeros(1, dtype=torch.bfloat16).index_add(0, place, ones).item(),
-    "the gradient of an embedding": table.grad.item(),
-}
-for name, total in added.items():
-    print(f"{name:30} {total:.0f}")
-assert added["sum"] == 4000 and added["index_add"] == 256
+for name in sorted({"cpu", "cuda"} & {*devices()}):
+    with torch.device(name):
+        ones, place = torch.ones(4000, dtype=torch.bfloat16), torch.zeros(4000, dtype=torch.int64)
+        table, none = torch.zeros(1, 1).bfloat16().requires_grad_(), torch.zeros(1).bfloat16()
+        F.embedding(place, table).sum().backward()
+    added = ones.sum(), none.scatter_add(0, place, ones), none.index_add(0, place, ones), table.grad
+    totals = [int(total) for total in added]
+    print(f"{name}: sum, scatter_add, index_add, gradient of an embedding:", *totals)
+    assert name != "cpu" or totals == [4000, 4000, 256, 256]
 assert torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction  # False forbids it
 
 # %% [markdown]
+# That is the CPU's list. By torch's source, a GPU adds an embedding's gradient in `float32`, and each number of
+# `scatter_add` and `index_add` to a 16-bit sum. The documentation promises neither. Use `float32` for all three.
+#
 # The result must fit, too. The mean of 70,000 ones in `float16` is 1. Their sum is not a `float16`:
 
 # %%
 ones = torch.ones(70_000, dtype=torch.float16)
-print("mean()                          ", ones.mean().item())
-print("sum() / 70000                   ", (ones.sum() / 70_000).item())
-print("sum(dtype=torch.float32) / 70000", (ones.sum(dtype=torch.float32) / 70_000).item())
-assert ones.mean() == 1 and ones.sum().isinf() and ones.sum(dtype=torch.float32) == 70_000
+sums = ones.sum(), ones.sum(dtype=torch.float32)
+print(f"mean() {ones.mean():g}, sum() {sums[0]:g}, sum(dtype=torch.float32) {sums[1]:,.0f}")
+assert ones.mean() == 1 and sums[0].isinf() and sums[1] == 70_000
 
 # %% [markdown]
 # Squares are the usual victims: 300² is already too large for `float16`. A norm written by hand overflows, with
@@ -661,8 +684,7 @@ assert updated[torch.bfloat16] == 1.0 and abs(updated[torch.float32] - 0.9) < 1e
 # %% [markdown]
 # Autocast keeps the parameters, their gradients and the optimizer's state in `float32`, and computes the products
 # with 16-bit copies. Hence the name *mixed*. (An exercise keeps what rounding drops, and gets along with 16-bit weights.)
-
-# %% [markdown]
+#
 # ## 8. Memory
 #
 # The forward pass keeps tensors for the backward pass. torch lets us count them. A network of four layers of
@@ -729,29 +751,8 @@ plain, mixed = small_batch
 fewer("B7", f"{what} 1024, a batch of 8", without=plain, following=mixed, unless=when)
 
 # %% [markdown]
-# What autocast never makes smaller, counted in bytes for each parameter:
-
-# %%
-model = stack(64).to(device)
-optimizer = torch.optim.Adam(model.parameters())
-with torch.autocast(device, half[device]):
-    loss = model(torch.randn(8, 64, device=device)).float().sum()
-loss.backward()
-optimizer.step()
-parameters = list(model.parameters())
-number = sum(p.numel() for p in parameters)
-state = [value for p in parameters for value in optimizer.state[p].values() if value.numel() > 1]
-for name, tensors in {
-    "weights": parameters,
-    "gradients": [p.grad for p in parameters],
-    "Adam's state": state,
-}.items():
-    each = sum(tensor.numel() * tensor.element_size() for tensor in tensors) / number
-    print(f"{name:13} {each:.0f} bytes a parameter, {tensors[0].dtype}")
-    assert tensors[0].dtype == torch.float32
-
-# %% [markdown]
-# For the four layers of 1024 that is 67 MB. Beside it, the 6 MB more that autocast keeps there are a tenth.
+# Autocast never makes smaller what Adam trains: 16 bytes for each parameter ([chapter 17](17_training_memory.ipynb), section
+# 2). For the four layers of 1024 that is 67 MB. Beside it, the 6 MB more that autocast keeps there are a tenth.
 #
 # ## 9. The time of a training step
 #
@@ -875,8 +876,7 @@ assert mixed.operations.total() > 1.3 * plain.operations.total() and plain.copie
 # %% [markdown]
 # **When it does not help.** Each conversion is an operation of its own, forwards and backwards. Where an operation's start costs more
 # than its arithmetic, more operations mean more time, on a GPU as on a CPU.
-
-# %% [markdown]
+#
 # ## Further
 #
 # You can skip this part. It is for those who clip gradients or normalise data in 16 bits, and for those who train
@@ -1067,9 +1067,10 @@ published("B7")
 # the tutorial's figures come from.
 #
 # And note what the ratio says: it compares autocast with autocast, and in `float32` channels_last gained, too: on an
-# H200 as much, 1.9×. Lay the first table beside the last, and compare times. On one recorded CPU autocast paid with
-# channels_last, on the other it cost much. Instructions for `bfloat16` alone do not decide: on an AMD EPYC that has
-# some (AVX-512 BF16) autocast was slower than `float32` in NCHW, and no faster in channels_last. Measure yours.
+# H200 as much, 1.9×. Lay the first table beside the last, and compare times; but they were measured at different moments,
+# so believe large differences only. On the recorded CPU without instructions for `bfloat16` autocast cost much. With them
+# it paid on one processor, in both formats. On another (AMD EPYC, AVX-512 BF16) it was slower than `float32` in NCHW, and
+# in channels_last no slower: a little faster on one day, as fast on another. Measure yours.
 
 # %% [markdown]
 # ## Summary
@@ -1080,7 +1081,7 @@ published("B7")
 # | large products of matrices, an older GPU with tensor cores | `float16` and `torch.amp.GradScaler(device)` | small gradients become 0; a scaled loss keeps them |
 # | gradient clipping and a scaler | `scaler.unscale_(optimizer)` first | until then the gradients are scaled |
 # | a softmax, sum or norm on 16-bit values | `dtype=torch.float32`, `.float()` | range for squares and sums; CPU autocast does not do it for you |
-# | `index_add`, or the gradient of an embedding | `float32` weights | they may add in 16 bits |
+# | `index_add`, `scatter_add`, the gradient of an embedding | `float32` | one or the other adds in 16 bits |
 # | a CPU without instructions for the 16-bit type | `float32` for training | products are emulated, and slower |
 # | inference that reads many weights for few samples | weights stored in 16 bits | half the bytes, no conversion in each call |
 # | large weights and a small batch, or a tiny network | `float32` | the copies cost more than they save |

@@ -213,7 +213,8 @@ torch.set_num_threads(1)
 # Nobody writes `set_num_threads(8 * cores)`. It happens by multiplication: several **processes**, each with
 # threads for all cores. Four training runs on one machine, a web server with eight workers, a test suite in
 # parallel. The cure is `torch.set_num_threads` in each of them, or the environment variable `OMP_NUM_THREADS`
-# before they start.
+# before they start. (On large machines each process is pinned to cores of its own, next to its memory, by `taskset`
+# or `numactl`; `python -m torch.backends.xeon.run_cpu` shares them out.)
 #
 # A `DataLoader` knows the problem. What does a worker get?
 
@@ -878,6 +879,15 @@ for kilobytes, counted in faults:
 # 256 faults fewer: the 256 pages of the smaller tensor are still there. The table has one tensor at a time.
 # When several are freed together, the system may get memory back even below the border.
 #
+# The border can be set before Python starts. (Or another allocator is put in glibc's place with `LD_PRELOAD`, mostly
+# jemalloc or tcmalloc.) The same program, told to give nothing back:
+
+# %%
+rules = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=4294967296"
+kept = {size: counted[-1] for size, counted in json.loads(start(fills, GLIBC_TUNABLES=rules))}
+print("faults at the 20th call:", {f"{size:,} kB": f"{count:,}" for size, count in kept.items()})
+
+# %% [markdown]
 # ### `addmm`
 #
 # `torch.addmm(bias, x, weight)` fuses a matrix product and the sum with a bias. x is 256 × 512, the weight

@@ -35,7 +35,8 @@ os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when t
 
 import torch
 import torch.nn.functional as F
-from parts.memory import Watch, draw_steps, growing_batches, profiled_peak
+from parts.memory import Watch, draw_steps, profiled_peak, reserved_after
+from parts.overhead import page_faults
 from torch import nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
@@ -131,11 +132,12 @@ guessed(guess, *lines)
 picture(*draw_steps(watches))
 
 # %% [markdown]
-# Read it from left to right. Forward, activations pile up. Backward takes them away, block by block, and lays down the
-# gradients. The step needs a little for its own sums. Below lie the weights and the state, all the time.
+# Forward, activations pile up. Backward takes them away, block by block, and lays down the
+# gradients. The step needs a little: this Adam goes from weight to weight (section 3 has the other one). Below lie the
+# weights and the state, all the time.
 #
 # The four follow different rules. Weights, gradients and state do not ask how large the batch is. Activations do: 32 times
-# the rows, 32 times the bytes. So *before* you choose a remedy, ask which band is wide. Each remedy works on one band.
+# the rows, 32 times the bytes. So ask first which band is wide: each remedy works on one.
 
 # %%
 small, large = (max(watch.alive("activations")) for watch in watches.values())
@@ -156,7 +158,7 @@ guess = ...
 
 # %%
 def bytes_for_each_weight(dtype, optimiser_of, copy=False):
-    weight = nn.Parameter(torch.ones(1000, dtype=dtype))
+    weight = nn.Parameter(torch.ones(100, 100, dtype=dtype))
     weight.grad = torch.ones_like(weight)
     held = [weight, weight.grad]
     if copy:
@@ -174,6 +176,7 @@ recipes = {
     "float32, plain SGD": (torch.float32, functools.partial(torch.optim.SGD, lr=0.1)),
     "float32, SGD with momentum": (torch.float32, momentum),
     "float32, Adam": (torch.float32, torch.optim.Adam),
+    "float32, Adafactor": (torch.float32, torch.optim.Adafactor),
     "bfloat16 with a float32 copy, Adam": (torch.bfloat16, torch.optim.Adam, True),
     "bfloat16 and nothing else, Adam": (torch.bfloat16, torch.optim.Adam),
 }
@@ -182,25 +185,15 @@ guessed(guess, *(f"{name:36} {number:g} bytes" for name, number in held.items())
 assert held["float32, Adam"] == held["bfloat16 with a float32 copy, Adam"] == 16
 
 # %% [markdown]
-# The copy takes all that 16 bits have saved: 2 + 2 + 4 + 8 are as many as 4 + 4 + 8. (And in the step there are 4 more, a
-# gradient in `float32`, for each weight that steps at the same time.) `autocast` of [chapter
-# 07](07_mixed_precision.ipynb) leaves weights and gradients in `float32`, so it is the line with 4 + 4 + 8. What both save
-# are activations and time. A model of a billion weights has 16 GB of these bytes, before the first row.
+# Adafactor keeps one number for each row and column of a weight. (The library torchao has an Adam with averages of one
+# byte.) The copy takes all that 16 bits have saved: 2 + 2 + 4 + 8 are as many as 4 + 4 + 8. (And in the step there are 4
+# more, a gradient in `float32`, for each weight that steps at the same time.) `autocast` of
+# [chapter 07](07_mixed_precision.ipynb) leaves weights and gradients in `float32`: 4 + 4 + 8. And its graph keeps a 16-bit
+# copy of nearly every weight, 2 more until backward is done (section 8 there). What both save are activations and time. A
+# model of a billion weights has 16 GB of these bytes, before the first row.
 #
-# Why not leave the copy out, as in the last line? A `bfloat16` has 8 binary digits. A weight of 1 is moved 100 times by
-# 0.001:
-
-# %%
-for dtype in (torch.float32, torch.bfloat16):
-    weight = torch.ones((), dtype=dtype)
-    for _ in range(100):
-        weight -= 0.001
-    print(f"{dtype}: {weight.item():.3f}")
-assert weight == 1
-
-# %% [markdown]
-# Below 1, the next `bfloat16` is 0.004 away. A step of less than half of that is rounded away, each time. That is what
-# the copy is for: it adds up what is too small to see.
+# Why not leave the copy out, as in the last line? A step that is small beside its weight is rounded away, each time:
+# [chapter 07](07_mixed_precision.ipynb), section 7, shows it. The copy adds up what is too small to see.
 #
 # ## 3. The step inside of backward
 #
@@ -233,9 +226,10 @@ def peak_with_hooks(model, optimisers, x):
     return watch.peak()
 
 
-hooked = eight_blocks()
+hooked, as_lists = eight_blocks(), torch.optim.Adam(model.parameters(), foreach=True)  # the default on CUDA
 optimisers = step_in_backward(hooked)
 hooked(torch.randn(16, 128)).sum().backward()  # makes the state
+in_lists = [watched_step(model, torch.randn(16, 128), as_lists) for _ in range(2)][1].peak()
 peaks = {
     rows: (watches[f"{rows} rows"].peak(), peak_with_hooks(hooked, optimisers, torch.randn(rows, 128)))
     for rows in (16, 512)
@@ -247,17 +241,20 @@ guessed(
         f"inside of backward: {after / inside:.2f} times less"
         for rows, (after, inside) in peaks.items()
     ),
+    f"16 rows, one step at the end with foreach=True: {in_lists / 1e6:.1f} MB",
 )
 
 # %%
 few_rows = "the activations are small beside the weights"
 fewer("F19", "bytes alive at once, 16 rows", without=peaks[16][0], following=peaks[16][1], when=few_rows)
+fewer("F19", "bytes alive at once, 16 rows, foreach", without=in_lists, following=peaks[16][1], when=few_rows)
 fewer("F19", "bytes alive at once, 512 rows", without=peaks[512][0], following=peaks[512][1], unless=few_rows)
 
 # %% [markdown]
-# **Why.** Look at the picture again. With 16 rows the peak is in the step, where all gradients lie. With 512 rows it is
-# where backward begins, and there is no gradient yet. What is not there cannot be saved. And with 16 rows it saves less
-# than all gradients: when the first weight steps, its own gradient is there, and so are the activations.
+# **Why.** With 16 rows the peak is in the step, where all gradients lie. With 512 rows it is
+# where backward begins, and there is no gradient yet. And with 16 rows it saves less than all gradients: when the first
+# weight steps, its own gradient is there, and so are the activations. With `foreach=True` the step makes its sums for all
+# weights at once, so more is saved.
 #
 # Does it cost time?
 
@@ -290,8 +287,8 @@ compare(
 # The arithmetic is the same. But 48 optimisers step instead of one, and each `step()` runs some Python first. The smaller
 # the weights, the more that shows. (On a GPU it also takes away `foreach`: [chapter 11](11_modules.ipynb).)
 #
-# Is it safe to change a weight while backward still runs? The hook runs once, when the gradient is complete. By then
-# backward has passed all that was computed with this weight, also if that was more than one product:
+# Is it safe to change a weight while backward still runs? The hook waits for all parts of the gradient that *one*
+# backward pass knows of. A weight is used twice, once as it is and once in two reentrant checkpoints (see *Further*):
 
 
 # %%
@@ -300,13 +297,19 @@ def note_and_step(weight):
     weight.sub_(weight.grad)
 
 
-x, twice, seen = torch.randn(4, 8), nn.Parameter(torch.randn(8, 8)), []
-wanted = torch.autograd.grad((x @ twice @ twice).sum(), twice)[0]
-twice.register_post_accumulate_grad_hook(note_and_step)
-(x @ twice @ twice).sum().backward()
-assert len(seen) == 1 and torch.allclose(seen[0], wanted)
+x, weight = torch.randn(4, 8, requires_grad=True), nn.Parameter(torch.randn(8, 8))
+weight.register_post_accumulate_grad_hook(note_and_step)
+layer, reentrant = lambda x: x @ weight, functools.partial(checkpoint, use_reentrant=True)
+for times, of_two in (1, lambda: layer(layer(x))), (2, lambda: reentrant(layer, reentrant(layer, x))):
+    seen, weight.grad = [], None
+    of_two().sum().backward()
+    print("times that the hook ran:", len(seen))
+    assert len(seen) == times
 
 # %% [markdown]
+# Such a checkpoint has a backward pass of its own. So the hook steps with half of the gradient, the other checkpoint
+# computes its forward pass again with the *changed* weight, and nobody complains. `use_reentrant=False` is safe.
+#
 # There is another price. What needs *all* gradients at once sees none:
 
 # %%
@@ -358,10 +361,7 @@ ways = {
 }
 compare("memory: three ways to clear gradients", ways, inputs=rows_of(64), guess=guess, claim="F23")
 x = torch.randn(64, 128)
-counts = []
-for way in ways.values():
-    way(x)
-    counts.append(costs(way, x).operations.total())
+counts = [costs(way, x).operations.total() for way in ways.values()]
 print("operations:", *counts)
 assert len(set(counts)) == 1
 
@@ -407,16 +407,7 @@ guess = ...
 
 
 # %%
-def f(x):
-    return x * 2
-
-
-def g(x):
-    return x.sum()
-
-
-def h(x):
-    return torch.ones(2_000_000) * x
+f, g, h = lambda x: x * 2, torch.sum, lambda x: torch.ones(2_000_000) * x
 
 
 def with_the_name(inputs):
@@ -608,7 +599,8 @@ assert round(large / (8 * x.nbytes)) == 10  # in section 1: what a block keeps f
 # The middle way computes no product twice, and saves less. Is it faster than the checkpoint? Where the two last rows of
 # the table are close, hardly: what it spares are the 8 products, and what it adds is a piece of Python that looks at
 # each operation to see whether it is to be kept. On an H200 it is slower than the checkpoint. It is for models where
-# products take nearly all the time.
+# products take nearly all the time. (`torch.compile` can choose by itself what to compute again: set the share of memory
+# in `torch._functorch.config.activation_memory_budget`.)
 #
 # ### When it does not help
 #
@@ -676,23 +668,25 @@ def share_of_all(scores, wanted, labels):
     return F.cross_entropy(scores, wanted, reduction="sum") / (labels != -100).sum()
 
 
-def same_as_whole(labels, loss_of_part=mean_of_means):
-    whole = torch.autograd.grad(F.cross_entropy(layer(rows), labels), layer.weight)[0]
+def same_as_whole(labels, loss_of_part=mean_of_means, model=layer):
+    whole = torch.autograd.grad(F.cross_entropy(model(rows), labels), layer.weight)[0]
     layer.zero_grad()
     for part, wanted in zip(rows.chunk(2), labels.chunk(2), strict=True):
-        loss_of_part(layer(part), wanted, labels).backward()
+        loss_of_part(model(part), wanted, labels).backward()
     return torch.allclose(layer.weight.grad, whole, atol=1e-6)
 
 
-equal = "all parts count as many rows"
+equal = "all parts count as many rows, which do not know of each other"
+normed = nn.Sequential(layer, nn.BatchNorm1d(3))
 behaviour("F21", "The mean of the parts' gradients is that of the batch.", same_as_whole(labels), when=equal)
 behaviour("F21", "The same with labels of which some do not count.", same_as_whole(some), unless=equal)
-assert same_as_whole(labels) and not same_as_whole(some)
+behaviour("F21", "The same with batch normalisation.", same_as_whole(labels, model=normed), unless=equal)
+assert same_as_whole(labels) and not same_as_whole(some) and not same_as_whole(labels, model=normed)
 assert same_as_whole(labels, share_of_all) and same_as_whole(some, share_of_all)
 
 # %% [markdown]
 # The 2 rows of the first part weigh as much as the 6 of the second. So divide sums by the count of *all* rows with a label:
-# `share_of_all`.
+# `share_of_all`. Batch normalisation has no such mend: it computes mean and variance of the part, and not of the batch.
 #
 # ## 6. Activations: keep fewer bits
 #
@@ -832,15 +826,16 @@ inputs, peaks = vocabulary(512)(torch.Generator().manual_seed(0), "cpu"), []
 for function in (whole, recomputed, at_once):
     cost = costs(function, *inputs)
     peaks.append(cost.peak_bytes)
+    print(f"{function.__name__:10} at most {cost.peak_bytes / 1e6:5.1f} MB, ", end="")
     print(
-        f"{function.__name__:10} at most {cost.peak_bytes / 1e6:5.1f} MB, {cost.operations['aten.mm']} products"
+        f"{cost.operations['aten.mm']} products, {page_faults(function, *inputs, times=3):,.0f} page faults"
     )
 assert peaks[0] > 3 * max(peaks[1:])
 
 # %% [markdown]
-# `recomputed` computes a third more products. `at_once` computes the same products as the whole, in smaller pieces.
-# Where its interval holds 1, the table cannot say which of the two is faster: then memory is saved for no time that
-# shows. On an H200 it takes 13 times as long.
+# `recomputed` computes a third more products. `at_once` computes those of the whole, in smaller pieces. If it is faster
+# on a CPU, look at the page faults (chapter 00): the system hands out the whole's tables anew in each call. On an H200 it
+# takes 13 times as long.
 #
 # What does `at_once` hold? The gradient of the head, and beside it three tables of one chunk; a little later one table, and
 # a new contribution to that gradient. The gradient and a contribution are there however small the chunks are.
@@ -936,9 +931,10 @@ for pinned in (False, True):
 # ### Slivers
 #
 # A GPU has one band more: memory that PyTorch has taken from the driver and cannot use, because the free pieces lie apart.
-# It is a part of `memory_reserved() - memory_allocated()`, and grows where sizes change from step to step. The
-# documentation on *expandable segments*: "This process does not create as many slivers of unusable memory" (*F24*). The
-# picture shows [what others published](../docs/published.md): memory reserved without, over memory reserved with them.
+# It is a part of `memory_reserved() - memory_allocated()`, and grows where sizes change from step to step. (Another part
+# are segments that are free as a whole: `empty_cache()` gives them back, and so does PyTorch before it says "out of
+# memory".) The documentation on *expandable segments*: "This process does not create as many slivers of unusable memory"
+# (*F24*). The picture shows [what others published](../docs/published.md): memory reserved without, over that with them.
 
 # %%
 from autograder import published
@@ -949,8 +945,8 @@ documented(
     "https://docs.pytorch.org/docs/stable/notes/cuda.html",
 )
 if torch.cuda.is_available():
-    before, after = growing_batches(expandable=False)[0], growing_batches(expandable=True)[0]
-    fewer("F24", "bytes reserved after growing tensors", without=before, following=after)
+    before, after = reserved_after(expandable=False), reserved_after(expandable=True)
+    fewer("F24", "bytes reserved after tensors of many sizes", without=before, following=after)
 else:
     print("No GPU here: the CPU's allocator has no such segments.")
 published("F24")
@@ -998,28 +994,33 @@ print("at most {:.1f} MB at once; `costs` says {:.1f} MB".format(*(peak / 1e6 fo
 # %% [markdown]
 # ### What newer versions have
 #
-# `F.linear_cross_entropy` takes the hidden rows and the head, and can work in chunks by itself. `compare` asks whether it
-# gives the same, and how fast. Its chunks are made inside of one operation, where `costs` cannot look; the profiler can.
+# `F.linear_cross_entropy` takes the hidden rows and the head, and can work in chunks by itself: here of 4 rows, so that
+# their scores are as large as the hidden rows. Is it better than ours? Only chunks of equal size can say. They are made
+# inside of one operation, where `costs` cannot look; the profiler can.
 
 # %%
 if hasattr(F, "linear_cross_entropy") and hasattr(nn, "LinearCrossEntropyOptions"):
 
-    def built_in(hidden, head, labels):
-        loss = F.linear_cross_entropy(hidden, head, labels, options=nn.LinearCrossEntropyOptions())
+    def built_in(hidden, head, labels, size=None):
+        options = nn.LinearCrossEntropyOptions(batch_chunk_size=size)
+        loss = F.linear_cross_entropy(hidden, head, labels, options=options)
         return loss.detach(), *torch.autograd.grad(loss, (hidden, head))
 
-    compare(
-        "memory: the loss over a vocabulary, built in",
-        {"chunks, at once": at_once, "linear_cross_entropy": built_in},
-        inputs=vocabulary(512),
-    )
-    for function in (at_once, built_in):
-        print(f"{function.__name__:8} at most {profiled_peak(function, *inputs) / 1e6:.1f} MB")
+    chunked = {
+        "ours, 64 rows": at_once,
+        "ours, 4 rows": functools.partial(at_once, size=4),
+        "built in, its own 4 rows": built_in,
+        "built in, 64 rows": functools.partial(built_in, size=64),
+    }
+    compare("memory: the loss over a vocabulary, built in", chunked, inputs=vocabulary(512))
+    for name, function in chunked.items():
+        print(f"{name:25} at most {profiled_peak(function, *inputs) / 1e6:.1f} MB")
 else:
     print(f"torch {torch.__version__} does not have it yet.")
 
 # %% [markdown]
-# Both numbers count: take it where it needs less memory than your own chunks, and where you can pay its time.
+# At equal chunks the built-in one needs half of the memory. It adds each chunk to the head's gradient in place: there is no
+# contribution beside it. And small chunks cost time, whoever makes them.
 
 # %% [markdown]
 # ### Activations elsewhere
@@ -1056,7 +1057,7 @@ compare(
 # | what is large | do | it saves | it costs |
 # |---|---|---|---|
 # | you do not know | watch one step; on a GPU take a snapshot | guessing | a minute |
-# | optimiser's state | SGD, or an optimiser with a smaller state | up to 8 of 16 bytes a weight | other steps: tune the training again |
+# | optimiser's state | SGD, Adafactor, or an Adam in 8 bits | up to 8 of 16 bytes a weight | other steps: tune the training again |
 # | gradients | step inside of backward | up to 4 of 16 bytes a weight | clipping, adding up parts |
 # | old gradients, beside activations | `zero_grad()` right after the step | 4 bytes a weight in the forward pass | nothing |
 # | activations | parts of the batch, `backward()` after each | all but one part | care with uneven parts |

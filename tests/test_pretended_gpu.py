@@ -125,7 +125,7 @@ NOT_PRETENDED = {
     "benchmark.Timer": "torch's timer synchronises by itself",
     "blocked_autorange": "torch's timer synchronises by itself",
     "by_rule_and_by_search": "it starts processes, in which nothing is pretended",
-    "growing_batches(": "it starts processes, in which nothing is pretended",
+    "reserved_after(": "it starts processes, in which nothing is pretended",
     "del extractor": "torch.fx did not make it",
     "extractor = create": "torch.fx traces the network, and finds the pretence",
     "one replay": "a graph that replays nothing",

@@ -195,25 +195,27 @@ def profiled_peak(function: Callable[..., object], *args: object) -> int:
     return max(alive, default=0)
 
 
-GROWING = """
+CHANGING = """
 import torch
 kept = []
-for size in range(1, 200):
-    del kept[:-2]
-    kept.append(torch.empty(size * 1_000_000, dtype=torch.uint8, device="cuda"))
-print(torch.cuda.memory_reserved(), torch.cuda.memory_allocated())
+for step in range(200):
+    kept = [*kept[-7:], torch.empty((1 + step * 37 % 100) * 1_000_000, dtype=torch.uint8, device="cuda")]
+torch.cuda.empty_cache()
+print(torch.cuda.memory_reserved())
 """
 
 
-def growing_batches(expandable: bool) -> tuple[int, int]:
-    """Bytes reserved and allocated on the GPU, in a process of its own, after tensors that grow each time."""
+def reserved_after(expandable: bool) -> int:
+    """Bytes of the GPU that PyTorch cannot give back while eight tensors live, after 200 of changing sizes.
+
+    In a process of its own, where what is free as a whole was given back.
+    """
     setting = f"expandable_segments:{expandable}"
     done = subprocess.run(
-        [sys.executable, "-c", GROWING],
+        [sys.executable, "-c", CHANGING],
         env=os.environ | {"PYTORCH_CUDA_ALLOC_CONF": setting},
         capture_output=True,
         text=True,
         check=True,
     )
-    reserved, allocated = map(int, done.stdout.split())
-    return reserved, allocated
+    return int(done.stdout)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -149,6 +152,34 @@ def page_faults(call: Callable[..., object], *inputs: object, times: int = 10) -
     for _ in range(times):
         call(*inputs)
     return (getrusage(RUSAGE_SELF).ru_minflt - before) / times
+
+
+IN_A_NEW_PROCESS = """
+import time, timeit, torch
+from parts.overhead import page_faults
+torch.set_num_threads(1)
+parameters = [torch.nn.Parameter(torch.ones(262_144)) for _ in range(16)]
+for parameter in parameters:
+    parameter.grad = torch.ones(262_144)
+for when in "in a new process", "after a tensor of 30 MB":
+    for name, foreach in ("for-loop", False), ("foreach", True):
+        step = torch.optim.RMSprop(parameters, lr=1e-6, foreach=foreach).step
+        faults = page_faults(step)
+        seconds = sorted(timeit.repeat(step, timer=time.process_time, number=1, repeat=9))[4]
+        print(f"{when:23} {name:8} {1e3 * seconds:5.1f} ms, {faults:,.0f} page faults in a step")
+    torch.ones(7_500_000)
+"""
+
+
+def rmsprop_anew() -> str:
+    """What a step of 16 parameters takes before and after the process has freed a large tensor; as a table."""
+    return subprocess.run(
+        [sys.executable, "-c", IN_A_NEW_PROCESS],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.rstrip()
 
 
 class Tape(TorchDispatchMode):
