@@ -712,9 +712,9 @@ for chunk in (1000, 128, 4):
 
 # %% [markdown]
 # **Why.** About an eighth of the memory, and on most CPUs faster. A block of 128 × 10,000 distances is 5 MB. Does it
-# stay in the cache, where 40 MB do not? Then 512 at a time, with 20 MB, would gain less. It does not: that cause is
-# refuted. But malloc keeps pieces of up to 32 MB (on Linux) for the next call, and gives 40 MB back. Without page faults
-# hardly any gain is left. Very small pieces lose again: every piece starts several operations, and `cdist` copies all
+# stay in the cache, where 40 MB do not? Then 512 at a time, with 20 MB, would gain hardly anything. It gains nearly as
+# much. But malloc keeps pieces of up to 32 MB (on Linux) for the next call, and gives 40 MB back: without page faults
+# little of the gain is left. Very small pieces lose again: every piece starts several operations, and `cdist` copies all
 # 10,000 points anew each time. (These copies, less than a megabyte in every line, are not counted: section 1.)
 #
 # Begin with pieces whose matrix has 5 to 20 MB on a CPU. Take far larger ones on a GPU: on an H200, all at once

@@ -31,8 +31,8 @@ Around = Callable[[], AbstractContextManager[object]]
 A_DIFFERENCE = 1.05
 # Calls after which nothing needs new memory any more; seconds that a copy of this process may take to reply.
 TO_SETTLE, LONGEST_REPLY = 6, 60
-# The fewest whose interval leaves out two rounds at each end.
-ROUNDS = 12
+# The fewest whose interval leaves out five rounds at each end.
+ROUNDS = 20
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,15 @@ def take_away(
     ``interleave``. Raises ValueError where they do not, and for a cause that is unknown or cannot be taken
     away here; and what the pair raises.
     """
-    sides = {name: Side(function, inputs, warm=cause != "cold start") for name, function in pair.items()}
+    sides = {name: Side(function, inputs) for name, function in pair.items()}
     if isinstance(cause, without):
         name, other, other_inputs = cause.cause, cause.variants or pair, cause.inputs or inputs
-        changed = {one: Side(function, other_inputs, warm=True) for one, function in other.items()}
+        changed = {one: Side(function, other_inputs) for one, function in other.items()}
     else:
         name, around = cause, _setting(cause, device, num_threads)
-        changed = {one: replace(side, around=around, warm=True) for one, side in sides.items()}
+        changed = {
+            one: replace(side, around=around, warm=name == "cold start") for one, side in sides.items()
+        }
     changed = {f"{one}, without {name}": side for one, side in changed.items()}
     with threads(num_threads):
         if found := unequal(sides | changed if name == cause else changed):

@@ -89,8 +89,8 @@ def compare(
     for device in (device for device in devices() if only in (None, device)):
         how: dict[str, Any] = {"device": device, "clock": clock or default_clock(device), "seconds": seconds}
         try:
-            if differ is None and (found := _difference(sides, device)):
-                raise ValueError(f"{title}: {found} Where that is meant, say why with differ=….")
+            if differ is None and (unequal := _difference(sides, device)):
+                raise ValueError(f"{title}: {unequal} Where that is meant, say why with differ=….")
             samples[device] = interleave(sides, inputs, num_threads=threads, **how)
         except (TypeError, NotImplementedError) as error:
             if not (lack := refused(device, error)):
