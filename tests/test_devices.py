@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from autograder import costs, race
 from autograder.measuring import clocks, limits, store
 from autograder.measuring.duel import Ratio
-from autograder.teaching import recordings, scoreboard
+from autograder.teaching import recordings, remember, scoreboard
 from autograder.teaching.chart import draw_scores
 from autograder.teaching.claims import CLAIMS
 from autograder.teaching.evidence import Evidence, holds, judge
@@ -84,8 +84,9 @@ def test_whatever_gpus_give_the_score_page_is_built(ratios: list[float], tmp_pat
         content = json.dumps({"device": device, "timings": timings})
         (tmp_path / "timings" / f"{name}.json").write_text(content)
     found = scoreboard.findings(timings=tmp_path / "timings")
-    readme = scoreboard.with_scores(f"{scoreboard.BEGIN}\n{scoreboard.END}", found)
-    assert "On a GPU, when" in readme and "No GPU was measured yet" not in readme
+    said = "\n".join([scoreboard.summary(found), *(judge(claim, found).rule for claim in CLAIMS)])
+    assert "On a GPU, when" in said and "No GPU was measured yet" not in said
+    remember.with_three(f"{remember.BEGIN}\n{remember.END}", found)
     draw_scores(scoreboard._timed(found))
 
 
