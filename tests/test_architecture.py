@@ -109,7 +109,6 @@ def of_judges() -> list[str]:
         f"ends after {NUMBER[clear]} launches",
         f"by more than a factor of {FAR:g}, with a probability of at most {RARE:g} each",
         f"over the last {watched} launches",
-        f"whose calls take less than {1e3 * launches.SHORT:g} ms",
         f"up to {NUMBER[side.WAYS]} calls do all but the work",
         f"at most {100 * side.MOST_WAY:g} % of what was read",
         f"takes more than {FAR:g} times as long as before the launches",
