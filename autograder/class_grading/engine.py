@@ -293,6 +293,10 @@ def remarkable(results: ClassResults, summary: Summary) -> Iterator[str]:
             for student, test, by_hand, by_test, more in results.rows("decided")
             if more
         ],
+        "submissions that arrived later than they say, which count from their arrival: {}": [
+            f"{student}: arrived {arrived}, says {said}"
+            for student, arrived, said in results.rows("arrived_later")
+        ],
         "submissions in which cells of the assignment were put back: {}": _students(results.rows("put_back")),
         "submissions without a time, so nothing says whether they are late: {}": summary.timeless,
     }.items():

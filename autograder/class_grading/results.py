@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 from nbgrader.api import MissingEntry, SubmittedAssignment
 
 from ..nbgrader_plugin.points import outcomes
+from ..nbgrader_plugin.submissions import TIMESTAMP
 from ..roles import exercise_of, nbgrader_data
 from ..show import visible
 from .course import Course, Reason
@@ -66,6 +67,8 @@ class Graded:
     # Why notebooks count 0 points, and what had been done to cells of the assignment.
     unreadable: list[tuple[str]] = field(default_factory=list)
     put_back: list[tuple[str]] = field(default_factory=list)
+    # When it arrived, which counts, and what it says itself, if that is much earlier.
+    arrived_later: list[tuple[str, ...]] = field(default_factory=list)
 
     def sum_of(self, tests: Collection[str]) -> float:
         """The points in these tests."""
@@ -194,6 +197,9 @@ def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
             by_test = "none" if grade.auto_score is None else f"{grade.auto_score:g}"
             more = "the test gives more by now" if (grade.auto_score or 0) > by_hand else ""
             result.decided.append((name, f"{by_hand:g}", by_test, more))
+    with suppress(OSError, UnicodeError):
+        lines = (folder / TIMESTAMP).read_text(encoding="utf-8").splitlines()
+        result.arrived_later += [tuple(map(visible, lines))] if len(lines) == 2 else []
     for path in sorted(folder.glob("*.ipynb")):
         notebook = nbformat.from_dict(json.loads(path.read_text(encoding="utf-8")))  # without looking it over
         notes = notebook.metadata.get("autograder", {})

@@ -14,6 +14,8 @@ MIME = "application/vnd.autograder.outcome+json"
 # A formula could draw another card over this one. The first word is for nbconvert's pages, the second for
 # JupyterLab's.
 NO_FORMULAS = "tex2jax_ignore mathjax_ignore"
+# How a line of a card begins that passes on what an answer wrote.
+WARNED = "Your code warned (no points lost): "
 
 # Word -> sign and colours (text, background) of the card; every pair has a contrast above 7:1.
 STYLES = {
@@ -121,4 +123,4 @@ def partial_points(earned: float, most: float, none: str, full: str) -> str:
 
 def notes(warnings: Sequence[str]) -> list[str]:
     """Lines for a card that pass on what the answer wrote to its error stream; it costs no points."""
-    return [f"Your code warned (no points lost): {line}" for line in dict.fromkeys(warnings)]
+    return [WARNED + " ".join(line.splitlines()) for line in dict.fromkeys(warnings)]

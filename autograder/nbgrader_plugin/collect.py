@@ -13,11 +13,9 @@ import shutil
 import stat
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime, timezone
-from functools import lru_cache
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,8 +25,10 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.utils import check_mode, parse_utc
 
+from ..show import first_of
+from .entries import TABLE
 from .reading import NotPlain, read_plain
-from .submissions import MOST_ENTRIES, refusal
+from .submissions import MOST_ENTRIES, TIMESTAMP, refusal, time_text
 
 # The rights that nbgrader gives to a submission's folder when all of it is there.
 COMPLETE = 0o777
@@ -36,39 +36,29 @@ COMPLETE = 0o777
 MOST_SECONDS = 60
 MOST_DEPTH = 10  # of folders in folders
 OWN_FOLDER = ".grading"
+# From the time that `nbgrader submit` notes to the last file in the exchange it takes seconds.
+MOST_ON_THE_WAY = timedelta(minutes=10)
+MOST_TOLD = 100  # refused names
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
-@dataclass(frozen=True)
-class Sent:
-    """What the name of a folder in the exchange says about a submission; ``time`` is UTC."""
-
-    student: str
-    assignment: str
-    time: datetime
-
-
-@lru_cache(maxsize=100_000)
-def sent(name: str) -> Sent | None:
-    """What a folder's name in the exchange says; None where it is no submission's."""
-    parts = name.rsplit("+", 3)
-    if len(parts) < 3:
-        return None
-    try:
-        return Sent(parts[0], parts[1], parse_utc(parts[2]))
-    except Exception:  # dates can be wrong in many ways
-        return None
+def addressed(name: str) -> tuple[str, str, str]:
+    """The student, the assignment and the time that a folder's name in the exchange says, each perhaps ""."""
+    student, assignment, said, *_ = (*name.rsplit("+", 3), "", "")
+    return student, assignment, said
 
 
 class Collect(ExchangeCollect):
     """``nbgrader collect``, with a look at each submission before it is taken.
 
-    ``only``: the names of the folders in the exchange that are looked at; all, if it is None. Afterwards,
-    ``unready`` has the names of those that are just being handed in, and ``refused`` a sentence for each
-    that is never taken.
+    ``only``: the names of the folders in the exchange that are looked at; all, if it is None. ``earlier``:
+    the ``records`` of others, which are still there. Afterwards, ``records`` has what there is to know of
+    each submission, by the folder's name, ``unready`` the names of those that are just being handed in, and
+    ``told`` sentences for the instructor.
     """
 
     only: Collection[str] | None = None
+    earlier: Sequence[dict[str, Any]] = ()
 
     def init_src(self) -> None:
         """Find the newest submission of each student; the newest that is not late, if that is asked for."""
@@ -79,10 +69,13 @@ class Collect(ExchangeCollect):
         self.inbound_path = str(inbound(self))
         if not check_mode(self.inbound_path, read=True, execute=True):
             self.fail(f"The exchange has no folder {self.inbound_path} that this account can read.")
+        names = os.listdir(self.inbound_path) if self.only is None else self.only
+        self.records = {name: record for name in names if (record := self._record(name))}
+        new, all_records = self.records.values(), [*self.earlier, *self.records.values()]
+        count_from_arrival(all_records)
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for name in os.listdir(self.inbound_path) if self.only is None else self.only:
-            if record := self._record(name):
-                found[record["username"]].append(record)
+        for record in filter(self._wanted, all_records if self.before_duedate else new):
+            found[record["username"]].append(record)
         due = None
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook, suppress(MissingEntry):
             if self.before_duedate:
@@ -91,8 +84,31 @@ class Collect(ExchangeCollect):
         for records in found.values():
             punctual = [record for record in records if due and record["timestamp"] <= due]
             self.src_records.append(max(punctual or records, key=lambda record: record["timestamp"]))
-        for name, sentence in self.refused.items():
-            self.log.warning("%s: %s", ascii(name), sentence)
+        self.told = list(self._tell())
+        for sentence in self.told:
+            self.log.warning("%s", sentence)
+
+    def _tell(self) -> Iterator[str]:
+        """What the instructor should know of what was found."""
+        yield from (f"{name!a}: {why}" for name, why in list(self.refused.items())[:MOST_TOLD])
+        if len(self.refused) > MOST_TOLD:
+            yield f"{len(self.refused) - MOST_TOLD} more names in the exchange are refused."
+        what = f"the submission of {self.coursedir.assignment_id}"
+        late = [record for record in self.src_records if _delay(record) > MOST_ON_THE_WAY]
+        doubtful = sorted(one["username"] for one in late if one["timestamp"] == one["said"])
+        for record in late:
+            if record["username"] not in doubtful:
+                said, arrived = time_text(record["said"]), time_text(record["arrived"])
+                yield (
+                    f"{record['username']}: {what} says {said}, but arrived {arrived}, and most others came "
+                    "when they say. So it counts from its arrival. Where that is wrong, give the student "
+                    f"days in {TABLE}."
+                )
+        if doubtful:
+            yield (
+                f"{first_of(doubtful)}: {what} arrived later than it says, and so did most others, or there "
+                "are too few: an exchange that was copied or restored looks so. Their own times count."
+            )
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         """Copy what was handed in, without links; ``dest`` is there when all of it is."""
@@ -101,6 +117,7 @@ class Collect(ExchangeCollect):
         with TemporaryDirectory(dir=own, prefix="taken-") as scratch:
             everything, wanted = Path(scratch, "everything"), Path(scratch, "wanted")
             copy_plain_files(Path(src), everything, 1000 * self.coursedir.max_dir_size)
+            self._write_time(everything / TIMESTAMP, os.path.basename(src))
             # By the course's rules, but for the one that keeps its own scripts with the instructors: students
             # hand in modules.
             rules = [pattern for pattern in self.coursedir.ignore if pattern != "*.py"]
@@ -111,27 +128,44 @@ class Collect(ExchangeCollect):
                 raise OSError(f"{src} cannot be copied: {error.args[0][0][2]}") from None
             shutil.move(wanted, dest)
 
+    def _write_time(self, path: Path, name: str) -> None:
+        """Write the time that counts, and in a second line what the submission says, if that is another."""
+        (record,) = (record for record in self.src_records if record["filename"] == name)
+        if path.is_dir():
+            shutil.rmtree(path)
+        lines = dict.fromkeys(time_text(record[kind]) for kind in ("timestamp", "said"))
+        path.write_text("\n".join(lines), encoding="utf-8")
+
     def _record(self, name: str) -> dict[str, Any] | None:
-        """A submission as nbgrader notes it, and when it ``arrived`` by the file system's clock, which no
-        student sets. None where it is of somebody else, or not to be taken.
+        """A submission as nbgrader notes it, with the time that it ``said``, and when it ``arrived`` by the
+        file system's clock, which no student sets. None where it is for another assignment, or not to be
+        taken.
         """
-        found = sent(name)
-        if found is None or found.assignment != self.coursedir.assignment_id:
+        student, assignment, said = addressed(name)
+        if assignment != self.coursedir.assignment_id:
             return None
-        if not fnmatch.fnmatchcase(found.student, self.coursedir.student_id or "*"):
-            return None
+        path = os.path.join(self.inbound_path, name)
         try:
-            about = os.lstat(os.path.join(self.inbound_path, name))
+            about = os.lstat(path)
         except OSError:  # it has just gone
             return None
-        if reason := self._objection(found.student, about):
+        if reason := self._objection(student, about):
             self.refused[name] = reason
             return None
         if stat.S_IMODE(about.st_mode) & COMPLETE != COMPLETE and time.time() - about.st_ctime < MOST_SECONDS:
             self.unready.add(name)
             return None
-        arrived = datetime.fromtimestamp(about.st_ctime, timezone.utc)
-        return {"username": found.student, "filename": name, "timestamp": found.time, "arrived": arrived}
+        try:
+            moment = parse_utc(said)
+        except Exception:  # dates can be wrong in many ways
+            return None
+        arrived = datetime.fromtimestamp(last_change(path, about), timezone.utc).replace(tzinfo=None)
+        times = {"timestamp": moment, "said": moment, "arrived": arrived}
+        return {"username": student, "assignment": assignment, "filename": name, **times}
+
+    def _wanted(self, record: dict[str, Any]) -> bool:
+        """Whether it is of a student whose work was asked for."""
+        return fnmatch.fnmatchcase(record["username"], self.coursedir.student_id or "*")
 
     def _objection(self, student: str, about: os.stat_result) -> str | None:
         """Why a submission is never taken, if so."""
@@ -155,6 +189,43 @@ class Collect(ExchangeCollect):
         return None
 
 
+def _delay(record: dict[str, Any]) -> timedelta:
+    """How much later than it says a submission arrived."""
+    return record["arrived"] - record["said"]
+
+
+def count_from_arrival(records: Iterable[dict[str, Any]]) -> None:
+    """Let submissions of one assignment that arrived later than they say count from their arrival.
+
+    Not where most of the other students' that had arrived before came later than they say, too: so it is in
+    an exchange that was restored or copied.
+    """
+    trust: dict[str, int] = {}  # of each student's last one: 1 where it came when it says, -1 where later
+    of_all = 0
+    for record in sorted(records, key=lambda record: record["arrived"]):
+        student, delay = record["username"], _delay(record)
+        late, of_others = delay > MOST_ON_THE_WAY, of_all - trust.get(student, 0)
+        record["timestamp"] = record["arrived" if late and of_others > 0 else "said"]
+        trust[student] = -1 if late else int(-delay <= MOST_ON_THE_WAY)
+        of_all = of_others + trust[student]
+
+
+def last_change(folder: str, about: os.stat_result) -> float:
+    """When something in a folder was last changed, by the file system's clock; ``about`` is the folder's."""
+    newest, entries = about.st_ctime, 0
+    with suppress(OSError):  # it has just gone
+        for place, folders, names, descriptor in os.fwalk(folder):  # it follows no links
+            entries += len(folders) + len(names)
+            if entries > MOST_ENTRIES:  # none of these is copied
+                break
+            for name in (*folders, *names):
+                with suppress(OSError):
+                    newest = max(newest, os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_ctime)
+            if place.count(os.sep) - folder.count(os.sep) >= MOST_DEPTH:
+                folders.clear()
+    return newest
+
+
 @contextmanager
 def changed_settings(directory: CourseDirectory, **values: Any) -> Iterator[None]:
     """Give a course's directory other settings for a while."""
@@ -176,8 +247,8 @@ def inbound(exchange: ExchangeCollect) -> Path:
 def copy_plain_files(source: Path, target: Path, most: int) -> None:
     """Copy a folder's regular files, the smallest of each folder first, until there are ``most`` bytes.
 
-    Links are left out, and so is what cannot be read, or written under its name, whatever its owner does to
-    the folder meanwhile. Raises OSError where nothing can be written.
+    Links are left out, and so is what has a name that does not show, cannot be read, or written under its
+    name, whatever its owner does to the folder meanwhile. Raises OSError where nothing can be written.
     """
     target.mkdir()
     entries = 0
@@ -186,10 +257,12 @@ def copy_plain_files(source: Path, target: Path, most: int) -> None:
         entries += len(folders) + len(names)
         if entries > MOST_ENTRIES:
             return
+        # Others log names as they are.
+        folders[:] = filter(str.isprintable, folders)
         if len(here.relative_to(target).parts) >= MOST_DEPTH:
             folders.clear()
         sizes = []
-        for name in names:
+        for name in filter(str.isprintable, names):
             with suppress(OSError):  # it has just gone
                 sizes.append((os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_size, name))
         for _, name in sorted(sizes):

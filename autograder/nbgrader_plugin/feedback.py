@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from time import perf_counter
 from typing import Any
@@ -13,10 +14,15 @@ from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import List, Unicode
 
+from ..judging.outcome import WARNED
 from ..roles import is_test
 from .patches import remove_hidden_tests
+from .points import as_text
 
-REMARK = "# The hidden tests are not shown."
+REMARK = "# The hidden tests are not shown, nor what your code wrote while they ran."
+# Such a line in a card, as HTML and as text.
+WARNING = re.compile(rf"<div[^<>]*>{re.escape(WARNED)}[^<]*</div>|\n  {re.escape(WARNED)}.*")
+CARD = ("text/html", "text/plain")
 MOST_CHARACTERS = 5000  # longer cells stay without colours
 MOST_SECONDS = 2.0  # after so long, all other cells of a page do
 
@@ -24,8 +30,9 @@ MOST_SECONDS = 2.0  # after so long, all other cells of a page do
 class HideTests(NbGraderPreprocessor):
     """Removes the hidden test regions, and their lines wherever an output repeats them.
 
-    A traceback and a warning both quote source lines. The card of a test cell says all that a student needs,
-    so the tracebacks of test cells are left out altogether.
+    What an answer wrote while a hidden test ran is left out, too, as that can be the inputs. A traceback and
+    a warning both quote source lines. The card of a test cell says all that a student needs, so the
+    tracebacks of test cells are left out altogether.
     """
 
     # nbgrader sets it for all preprocessors, and warns where one does not have it.
@@ -37,6 +44,9 @@ class HideTests(NbGraderPreprocessor):
             hidden.update(lines(cell.source))
             if remove_hidden_tests(cell, self):
                 cell.source = f"{cell.source.rstrip()}\n{REMARK}".lstrip()
+                cell.outputs = [output for output in cell.outputs if output.output_type != "stream"]
+                for data in (output.data for output in cell.outputs if "data" in output):
+                    data.update({kind: WARNING.sub("", as_text(data[kind])) for kind in CARD if kind in data})
             cell.outputs = [output for output in cell.outputs if output.output_type != "error"]
         # What students can see anyway is no secret, and short lines such as ")" give nothing away.
         hidden -= {line for cell in nb.cells for line in lines(cell.source)}

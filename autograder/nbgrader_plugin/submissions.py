@@ -115,7 +115,7 @@ def init_notebooks(self: Autograde) -> None:
             continue
         remove_links(self, Path(folder))
         there = glob.glob(os.path.join(glob.escape(folder), wanted))
-        names = expected or [os.path.basename(path) for path in there]
+        names = expected or list(filter(str.isprintable, map(os.path.basename, there)))  # they are logged
         if names:
             self.assignments[folder] = sorted(os.path.join(folder, name) for name in names)
     if not self.assignments and not self.refused:
@@ -182,11 +182,14 @@ def copy_time_and_secret(self: Autograde, assignment: str, student: str) -> None
 
 
 def timestamp_of(self: CourseDirectory, folder: str | Path) -> datetime | None:
-    """When a submission was handed in, if its folder says so in a way that can be read."""
+    """When a submission was handed in, if its folder says so in a way that can be read.
+
+    A second line has what the submission itself says, where that does not count.
+    """
     path = Path(folder, TIMESTAMP)
     try:
         text = read_plain(path, MOST_TIMESTAMP).decode().strip()
-        return parse_utc(text) if text else None
+        return parse_utc(text.split("\n")[0]) if text else None
     except (FileNotFoundError, NotADirectoryError):
         return None
     except Exception as error:  # dates can be wrong in many ways
@@ -194,6 +197,11 @@ def timestamp_of(self: CourseDirectory, folder: str | Path) -> datetime | None:
             "%s says no time that can be read (%s), so it counts as none.", path, type(error).__name__
         )
         return None
+
+
+def time_text(moment: datetime) -> str:
+    """A time (UTC), as nbgrader writes it."""
+    return f"{moment.isoformat(' ', 'microseconds')} UTC"
 
 
 def unfinished(folder: Path, notebooks: Iterable[str]) -> bool:

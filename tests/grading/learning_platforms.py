@@ -103,7 +103,10 @@ def exported_by_canvas(course: CanvasCourse, delimiter: str = ",") -> str:
 
 
 def imported_by_canvas(course: CanvasCourse, text: str) -> None:
-    """*Grades → Import*: what it refuses is an error here. An empty field changes nothing."""
+    """*Grades → Import*: what it refuses is an error here. An empty field changes nothing.
+
+    Where it knows the ID, it looks at no other column about a student.
+    """
     header, *rows = csv.reader(io.StringIO(text))
     assert {"Student", "ID", "Section"} <= set(header)
     numbers = {f"{name} ({number})": number for number, (name, _) in course.assignments.items()}
@@ -115,7 +118,7 @@ def imported_by_canvas(course: CanvasCourse, text: str) -> None:
     for row in rows:
         fields = dict(zip(header, row, strict=True))
         person = int(fields["ID"])
-        assert course.people[person]["name"] == fields["Student"]
+        assert course.people[person]["name"] == fields["Student"].removeprefix("'")
         for title, number in numbers.items():
             if fields.get(title):
                 course.scores[number, person] = float(fields[title])

@@ -223,6 +223,14 @@ def test_what_an_answer_printed_says_so(page: str, name: str, instructor: Instru
     assert {text.split("\n")[0] for text in said} == {"Printed while the test ran", "Output of this cell"}
 
 
+@of("prints_inputs")
+def test_what_an_answer_printed_in_a_hidden_test_is_for_the_instructor_alone(name, by_the_engine) -> None:
+    graded = by_the_engine.graded
+    for_all = graded.course.page(name, graded.assignment).read_text()
+    assert "(3, 117)" in str(graded.autograded(name)) and "(3, 117)" not in for_all
+    assert all(f"{how} (3" in for_all for how in ("printed", "written", "warned of"))  # in the other tests
+
+
 @of("page_files")
 def test_what_is_handed_in_beside_the_notebook_is_not_served_or_run(name, instructor: Instructor) -> None:
     folder = instructor.graded.submitted(name).parent

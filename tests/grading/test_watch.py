@@ -53,6 +53,7 @@ from autograder.class_grading.results import read_results
 from autograder.extras.watch import intake, trial
 from autograder.extras.watch import watcher as watcher_module
 from autograder.extras.watch.watcher import Watcher
+from autograder.nbgrader_plugin import collect
 from autograder.nbgrader_plugin.submissions import only_one
 
 pytestmark = pytest.mark.slow  # a gradebook for each test
@@ -236,6 +237,30 @@ def test_names_that_no_submission_can_have_are_said_once(course: ScratchCourse, 
     assert len(said.splitlines()) == len(refused)
 
 
+def test_each_name_is_read_once_and_of_unknown_assignments_none(course, monkeypatch) -> None:
+    """However many there are: what is kept of them goes with them."""
+    parse, parsed = collect.parse_utc, list[str]()
+    monkeypatch.setattr(collect, "parse_utc", lambda said: parsed.append(said) or parse(said))
+    for turn in range(200):
+        for name in (f"bo+traps+some day {turn}+a", f"bo+essay+2027-03-05 12:00:{turn % 60:02} UTC+{turn}"):
+            (INBOUND / name).mkdir()
+            (INBOUND / name).chmod(0o777)
+    send(course, "ada")
+    with watching() as watcher:
+        to_the_end(watcher)
+        assert len(parsed) == 201
+        to_the_end(watcher)
+        assert len(parsed) == 201
+        send(course, "bo")
+        to_the_end(watcher)
+        assert len(parsed) == 202
+        for name in INBOUND.glob("bo+traps+some*"):
+            name.rmdir()
+        watcher.intake.look()
+        assert len(watcher.intake._known) == 2
+    assert scores() == {"ada": FULL, "bo": FULL}
+
+
 def test_a_folder_of_another_account_is_left_there(course: ScratchCourse, capsys) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a folder to another account")
@@ -269,7 +294,7 @@ def test_who_is_not_enrolled_is_added_unless_the_course_says_otherwise(course: S
         to_the_end(watcher)
         to_the_end(watcher)
         assert pool.graded == ["ada"]
-        assert capsys.readouterr().err.count("'bo' has handed in, but is not in the gradebook") == 1
+        assert capsys.readouterr().err.count("Handed in, but not in the gradebook: 'bo'.") == 1
         with gradebook() as opened:
             opened.add_student("bo")
         to_the_end(watcher)

@@ -23,6 +23,9 @@ REMARKS = {
     "ungraded": "are not graded yet, and have no points here",
     "unsure": "have a test that waits for your decision; their points are those so far",
 }
+FORMULAS = (
+    "have ids that a spreadsheet would take for a formula, and are left out: enter their points yourself"
+)
 # What Canvas's own file has before the columns of the assignments; it takes a row back by these.
 CANVAS_STUDENT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
 
@@ -105,11 +108,17 @@ class Moodle(Exporter):
     """A file for *Grades → Import → CSV file*, by default ``moodle.csv``: a line for each with points."""
 
     def write(self, grades: Grades) -> None:
-        """Write the file. Who has no points is left out: an empty field would delete a grade on Moodle."""
-        rows = [
-            [one.id, one.email or "", one.first_name or "", one.last_name or "", *map(number, points)]
-            for one, points in grades.points.items()
-        ]
+        """Write the file. Who has no points is left out: an empty field would delete a grade on Moodle.
+
+        So is who has a user name, by which Moodle knows people, that is a formula for a spreadsheet.
+        """
+        rows = []
+        for one, points in grades.points.items():
+            texts = [no_formula(text or "") for text in (one.id, one.email, one.first_name, one.last_name)]
+            if texts[0] == one.id:
+                rows.append([*texts, *map(number, points)])
+        if odd := [one.id for one in grades.points if no_formula(one.id) != one.id]:
+            self.log.warning("%d %s: %s", len(odd), FORMULAS, first_of(odd))
         to = Path(self.to or "moodle.csv")
         write_csv(to, [["Username", "Email address", "First name", "Last name", *grades.columns], *rows])
         self.log.info("%d grades are in %s", len(rows), to)
@@ -128,7 +137,9 @@ class Canvas(Exporter):
         ours = {one.id.casefold(): (one.id, points) for one, points in grades.points.items()}
         for row in rows:
             if own := next((name for name in names_in(row) if name in ours), None):
-                table.append([row[name] or "" for name in about] + list(map(number, ours.pop(own)[1])))
+                # Canvas takes a row back by its ID, whatever the other columns say.
+                texts = [row[name] or "" if name == "ID" else no_formula(row[name] or "") for name in about]
+                table.append(texts + list(map(number, ours.pop(own)[1])))
             else:  # without names it is the line with the most points, or Canvas's test student
                 missing += names_in(row)[:1]
         to = Path(self.to or "upload.csv")
@@ -168,6 +179,11 @@ def known_column(row: Mapping[str, str], name: str) -> str:
     """Canvas's own title for a column, which has a number; for a new one the name alone."""
     own = re.compile(rf"{re.escape(name)} \(\d+\)")
     return next((title for title in row if title and own.fullmatch(title.strip())), name)
+
+
+def no_formula(text: str) -> str:
+    """The text, with a sign before it that lets no spreadsheet take it for a formula, if one would."""
+    return f"'{text}" if text.lstrip().startswith(tuple("=+-@＝＋－＠")) else text
 
 
 def number(value: float) -> str:

@@ -12,6 +12,7 @@ import shutil
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,13 +25,14 @@ from ...class_grading.course import Course
 from ...nbgrader_plugin.collect import (
     OWN_FOLDER,
     Collect,
+    addressed,
     changed_settings,
     copy_plain_files,
     inbound,
-    sent,
 )
 from ...nbgrader_plugin.patches import autograded_folder, owner
 from ...nbgrader_plugin.submissions import TIMESTAMP, refusal, unfinished
+from ...show import first_of
 from .queue_file import Key, Place
 
 NEW, PASSED_OVER = os.path.join(OWN_FOLDER, "new"), os.path.join(OWN_FOLDER, "passed_over")
@@ -55,7 +57,9 @@ class Intake:
         self._directory, self._grader = course.directory, course.grader
         self._submitted = course.directory.submitted_directory
         self._say = say
-        self._known: set[str] = set()  # names in the exchange that need nothing any more
+        # Names in the exchange that need nothing any more, with the records of those that are submissions.
+        self._known: dict[str, dict[str, Any] | None] = {}
+        self._strangers: set[str] = set()  # who is missing in the gradebook, and it was not said yet
         self._done: dict[Key, State] = {}  # the folders in submitted/ that need nothing
         # Of a watcher that was stopped; all of it is still where it came from.
         shutil.rmtree(course.root / NEW, ignore_errors=True)
@@ -91,13 +95,16 @@ class Intake:
         return sorted(self.waiting.values(), key=lambda one: (one.since, one.key))
 
     def on_the_way(self) -> list[Place]:
-        """Those that are in the exchange and were not taken yet, by the times in their names."""
-        names = [name for names in self._names().values() for name in names]
-        newest = {}
-        for one in sorted(filter(None, map(sent, names)), key=lambda one: one.time):
-            place = _place(one.assignment, one.student, one.time.replace(tzinfo=timezone.utc), sent=True)
-            newest[place.key] = place
-        return sorted(newest.values(), key=lambda one: (one.since, one.key))
+        """Those that are in the exchange and were not taken yet, in the order in which they arrived."""
+        newest: dict[Key, str] = {}
+        for assignment, names in self._names().items():
+            newest |= {(assignment, addressed(name)[0]): name for name in sorted(names)}
+        found = []
+        for key, name in newest.items():
+            with suppress(OSError):  # it has just gone
+                arrived = os.lstat(os.path.join(str(self.inbound), name)).st_ctime
+                found.append(_place(*key, datetime.fromtimestamp(arrived, timezone.utc), sent=True))
+        return sorted(found, key=lambda one: (one.since, one.key))
 
     def settle(self, place: Place, *, counts: bool) -> None:
         """Put a submission to where it belongs after grading: to those that count, or to the others."""
@@ -123,11 +130,12 @@ class Intake:
         if self.inbound is None or not (self.inbound.exists() or self._known):  # nothing was released so far
             return found
         listed = set(os.listdir(self.inbound))
-        self._known &= listed
-        for name in listed - self._known:
-            one = sent(name)
-            if one and one.assignment in self.assignments and self._may_hand_in(one.student):
-                found[one.assignment].add(name)
+        self._known = {name: known for name, known in self._known.items() if name in listed}
+        for name in listed - self._known.keys():  # anybody can put many there, so no date is read here
+            student, assignment, _ = addressed(name)
+            if assignment in self.assignments and self._may_hand_in(student):
+                found[assignment].add(name)
+        self._say_who_is_missing()
         return found
 
     def _may_hand_in(self, student: str) -> bool:
@@ -135,11 +143,16 @@ class Intake:
             return False
         if self.students is None or student in self.students:
             return True
-        self._say(
-            f"{student!a} has handed in, but is not in the gradebook, and c.Autograde.create_student is "
-            f"False. `nbgrader db student add {student}` lets the submission be graded."
-        )
+        self._strangers.add(student)
         return False
+
+    def _say_who_is_missing(self) -> None:
+        if self._strangers:
+            self._say(
+                f"Handed in, but not in the gradebook: {first_of(sorted(map(ascii, self._strangers)))}. As "
+                "c.Autograde.create_student is False, that waits for `nbgrader db student add ID`."
+            )
+        self._strangers.clear()
 
     def _folders(self) -> Iterator[tuple[Place, State]]:
         """The folders in submitted/ that have to be graded."""
@@ -158,6 +171,7 @@ class Intake:
                         yield _place(*key, arrived, sent=False), state
                     continue
                 self._done[key] = state
+        self._say_who_is_missing()
 
     def _new(self, folder: Path, key: Key, *, changed: bool) -> bool:
         """Whether what is in submitted/ has to be graded; where it has no time, because it ``changed``."""
@@ -176,10 +190,11 @@ class Intake:
             self._directory, assignment_id=assignment, student_id="*", submitted_directory=NEW
         ):
             collect = self._collector()
-            collect.only = None if collect.before_duedate else names
+            known = [record for record in self._known.values() if record]
+            collect.only, collect.earlier = names, [one for one in known if one["assignment"] == assignment]
             collect.init_src()
-            for name, sentence in collect.refused.items():
-                self._say(f"{name!a}: {sentence}")
+            for sentence in collect.told:
+                self._say(sentence)
             for record in collect.src_records:
                 if self._newer(assignment, record):
                     place = _place(assignment, record["username"], record["arrived"], sent=True)
@@ -187,7 +202,7 @@ class Intake:
                     collect.src_records = [record]
                     collect.copy_files()
                     self.waiting[place.key] = replace(place, since=before.since) if before else place
-            self._known |= names - collect.unready
+            self._known |= {name: collect.records.get(name) for name in names - collect.unready}
 
     def _newer(self, assignment: str, record: dict[str, Any]) -> bool:
         """Whether nothing as new was taken before."""
@@ -198,7 +213,7 @@ class Intake:
 
 
 def _place(assignment: str, student: str, arrived: datetime, *, sent: bool) -> Place:
-    time = arrived.isoformat()
+    time = arrived.replace(tzinfo=timezone.utc).isoformat()
     return Place(assignment, student, time, since=time, sent=sent)
 
 

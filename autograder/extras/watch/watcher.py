@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from functools import cache
+from functools import lru_cache
 from time import monotonic, sleep
 from typing import TextIO
 
@@ -34,6 +34,7 @@ from .trial import Trial
 EVERY_SECONDS = 5.0  # between two looks
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0  # seconds, after something went wrong
 AT_ONCE = 8  # submissions for each worker in one round, after which others may use the course
+MOST_REMEMBERED = 1000  # sentences that are not said again
 TRIES = 3  # of a submission that cannot be graded
 TRY_AGAIN_SECONDS = 60.0
 # What may be over when it is tried again.
@@ -57,7 +58,7 @@ class Watcher:
     stop_if_asked: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
-        self._warn_once = cache(self._warn)
+        self._warn_once = lru_cache(MOST_REMEMBERED)(self._warn)
         self.intake = Intake(self.course, self._warn_once)
         self._pool: Pool | None = None
         self._file = QueueFile(self.course.root)
