@@ -162,9 +162,9 @@ def test_a_process_that_dies_costs_one_test_and_comes_back_as_it_was_after_the_c
 
 
 def test_a_cell_is_not_left_out_because_there_was_no_time_to_run_it_again(box: Sandbox) -> None:
-    student = "import os, time\ntime.sleep(2)\ndef die(): os._exit(1)\ndef three(): return 3"
-    late = "import time\ntry: die()\nexcept RuntimeError: time.sleep(2.8)\nthree()"
-    executed = run(box, student, late, "three()", cell_seconds=3)
+    student = "import os, time\ntime.sleep(3)\ndef die(): os._exit(1)\ndef three(): return 3"
+    late = "import time\ntry: die()\nexcept RuntimeError: time.sleep(3.6)\nthree()"
+    executed = run(box, student, late, "three()", cell_seconds=4)
     assert results(executed)[0].startswith("TimeLimit: ")
     assert results(executed)[1] == "3"
 
