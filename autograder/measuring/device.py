@@ -27,11 +27,7 @@ def device_name(device: str) -> str:
     if platform.system() == "Darwin":
         chip = _answer(["sysctl", "-n", "machdep.cpu.brand_string"]) or "Apple"
         return f"{chip} GPU" if kind == "mps" else chip
-    with suppress(OSError):
-        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        if found := re.search(r"^model name\s*:\s*(.+)$", told, re.MULTILINE):
-            return found[1].strip()
-    return platform.processor() or platform.machine() or "CPU"
+    return _cpuinfo("model name") or platform.processor() or platform.machine() or "CPU"
 
 
 def processor() -> dict[str, str]:
@@ -39,11 +35,9 @@ def processor() -> dict[str, str]:
     "25-17-1", with model and stepping), "vector" (the instructions that torch uses), "caches"; what is known.
     """
     found = {"vector": torch.backends.cpu.get_cpu_capability()}
+    if all(parts := [*map(_cpuinfo, FAMILY)]):
+        found["family"] = "-".join(parts)
     with suppress(OSError):
-        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        parts = [re.search(rf"^{name}\s*:\s*(\d+)$", told, re.MULTILINE) for name in FAMILY]
-        if all(parts):
-            found["family"] = "-".join(part[1] for part in parts if part)
         sizes = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"))
         if sizes:
             found["caches"] = " ".join(size.read_text(encoding="utf-8").strip() for size in sizes)
@@ -98,6 +92,16 @@ def _told(index: int) -> dict[str, str]:
     command = ["nvidia-smi", "-i", str(index), f"--query-gpu={','.join(names)}"]
     answers = (answer.strip() for answer in _answer([*command, "--format=csv,noheader,nounits"]).split(","))
     return {name: answer for name, answer in zip(names, answers, strict=False) if answer[:1] not in ("[", "")}
+
+
+@functools.cache
+def _cpuinfo(fact: str) -> str:
+    """What Linux tells of the first processor; nothing where it does not."""
+    with suppress(OSError):
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        if found := re.search(rf"^{fact}\s*:\s*(.+)$", told, re.MULTILINE):
+            return found[1].strip()
+    return ""
 
 
 def _answer(command: list[str]) -> str:

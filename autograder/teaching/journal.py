@@ -17,8 +17,7 @@ NEAR, LEANS = 2.0, 1.25  # factors: a guess is near within the first; all of the
 
 def note_guess(question: str, guess: float, measured: float) -> None:
     """Keep the first guess on a question, with what was measured; in a notebook only."""
-    kept = store.read(NAME) or {}
-    if in_notebook() and question not in kept:
+    if in_notebook() and question not in (kept := store.read(NAME) or {}):
         store.write(NAME, kept | {question: [guess, measured]})
 
 

@@ -136,7 +136,7 @@ def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
         if verdict.code:
             runs = "" if verdict.code is Code.RUNS else "is "
             told += f" The {SOURCES[claim[0]].kind}'s own code {runs}{verdict.code}."
-        rows.append([claim, f"{says}{quoted}", f"{told} ({_links(claim, found, '')})"])
+        rows.append([claim, f"{says}{quoted}", f"{told} ({_links(claim, found)})"])
     if any(one.here for one in found):
         header.append("this machine")
         for row in rows:
@@ -153,9 +153,9 @@ def _as_published(claim: str) -> str:
     return "**{}** {}".format(*decide(claim)) if published_on(claim) else ""
 
 
-def _links(claim: str, found: Sequence[Evidence], folder: str) -> str:
+def _links(claim: str, found: Sequence[Evidence]) -> str:
     chapters = dict.fromkeys(one.chapter for one in found if one.claim == claim)
-    return ", ".join(f"[{chapter[:2]}]({folder}{chapter}.ipynb)" for chapter in chapters)
+    return ", ".join(f"[{chapter[:2]}]({chapter}.ipynb)" for chapter in chapters)
 
 
 def _sentence(one: Evidence) -> str:
