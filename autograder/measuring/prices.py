@@ -1,9 +1,8 @@
 """What a function should take on this machine: what it asks torch to do, at measured prices.
 
 Each operation, and each view, has the price of a call. An operation takes besides at least as long as moving
-its bytes, or as its arithmetic (``limits``). On a GPU calls run ahead of the work, so the longer of the two
-counts. The model knows nothing of Python, of new memory, and of the order in which bytes lie: where it is far
-off, one of these is at work.
+its bytes, or as its arithmetic (``limits``). On a GPU calls run ahead of the work: the longer of the two
+counts. The model knows nothing of Python, of new memory, and of the order in which bytes lie.
 """
 
 from __future__ import annotations
@@ -25,61 +24,50 @@ from .limits import limit
 from .units import seconds as as_time
 from .units import times
 
-# A prediction that is further off lacks something.
-FAR = 1.5
+# A prediction that is further off lacks something. A ratio nearer to 1 is hardly a difference.
+FAR, LITTLE = 1.5, 1.2
 CALLS, TRIES = 500, 7
-# Operations that do not read what they are given first.
-ONLY_WRITTEN = {"copy_", "fill_", "zero_"}
-
-
-@dataclass
-class Bill:
-    """Seconds that a call should take, by what they are for."""
-
-    calls: float = 0.0
-    bytes: float = 0.0
-    arithmetic: float = 0.0
-    ahead: bool = False
-
-    @property
-    def total(self) -> float:
-        """All of it."""
-        work = self.bytes + self.arithmetic
-        return max(self.calls, work) if self.ahead else self.calls + work
-
-    def __str__(self) -> str:
-        parts = {"calls": self.calls, "bytes": self.bytes, "arithmetic": self.arithmetic}
-        return ", ".join(f"{name} {as_time(part)}" for name, part in parts.items() if part > self.total / 50)
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """How many times faster the second of two bills is, beside what was ``measured``."""
+    """How many times faster the second side should be, beside what was ``measured``.
+
+    ``bills`` are the seconds of each side, by what they are for.
+    """
 
     device: str
-    bills: Mapping[str, Bill]
+    bills: Mapping[str, Mapping[str, float]]
     measured: Ratio
-
     cause = "prices"
 
     @property
     def ratio(self) -> float:
-        first, last = (bill.total for bill in self.bills.values())
+        first, last = (self._total(**bill) for bill in self.bills.values())
         return first / last
 
     @property
-    def share(self) -> float:
-        """How much of the difference, in logarithms, it explains."""
-        return math.log(self.ratio) / (math.log(self.measured.median) or 1e-9)
+    def share(self) -> float | None:
+        """How much of the difference, in logarithms, it explains; None where both see hardly any."""
+        predicted, measured = math.log(self.ratio), math.log(self.measured.median)
+        least = math.log(LITTLE)
+        return None if max(abs(predicted), abs(measured)) < least else predicted / (measured or 1e-9)
 
     def __str__(self) -> str:
-        bills = "; ".join(f"{name}: {bill}" for name, bill in self.bills.items())
-        off = max(self.ratio / self.measured.median, self.measured.median / self.ratio)
-        lacks = " The prices lack something that matters here." if off > FAR else ""
-        return (
-            f"Predicted from prices, on {self.device}: {times(self.ratio)} ({bills}). "
-            f"Measured: {times(self.measured.median)}.{lacks}"
+        bills = "; ".join(
+            f"{name}: "
+            + ", ".join(f"{of} {as_time(one)}" for of, one in bill.items() if one > self._total(**bill) / 50)
+            for name, bill in self.bills.items()
         )
+        off = abs(math.log(self.ratio / self.measured.median)) > math.log(FAR)
+        return (
+            f"Predicted from prices, on {self.device}: {times(self.ratio)} ({bills}). Measured: "
+            f"{times(self.measured.median)}.{' The prices lack something that matters here.' * off}"
+        )
+
+    def _total(self, calls: float, bytes: float, arithmetic: float) -> float:
+        work = bytes + arithmetic
+        return max(calls, work) if is_gpu(self.device) else calls + work
 
 
 def predict(sides: Mapping[str, Side], device: str, num_threads: int, measured: Ratio) -> Prediction:
@@ -93,7 +81,7 @@ def predict(sides: Mapping[str, Side], device: str, num_threads: int, measured: 
         side.function(*given)  # what is made at the first call is no cost of later ones
         with threads(num_threads), _Priced(device, num_threads) as priced:
             side.function(*given)
-        if not priced.bill.total:
+        if not priced.bill["calls"]:
             raise ValueError(f"{name!r} asks torch for nothing that has a price.")
         bills[name] = priced.bill
     return Prediction(device, bills, measured)
@@ -104,7 +92,8 @@ class _Priced(TorchDispatchMode):
 
     def __init__(self, device: str, num_threads: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.bill, self._where = Bill(ahead=is_gpu(device)), (device, num_threads)
+        self.bill = dict.fromkeys(("calls", "bytes", "arithmetic"), 0.0)
+        self._where: dict[str, Any] = {"device": device, "num_threads": num_threads}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -112,28 +101,24 @@ class _Priced(TorchDispatchMode):
         from torch.utils.flop_counter import flop_registry
 
         result = func(*args, **(kwargs or {}))
-        self.bill.calls += price_of_a_call(func.is_view, self._where[0])
-        if func.is_view:
-            return result
+        self.bill["calls"] += price_of_a_call(func.is_view, self._where["device"])
         name = func.overloadpacket.__name__
-        read = args[1:] if name in ONLY_WRITTEN or name.endswith("_like") else args
-        leaves = tree_leaves((read, kwargs, result))
-        moved = sum(_bytes(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor))
+        only_written = name in ("copy_", "fill_", "zero_") or name.endswith("_like")
+        tensors = tree_leaves((args[1:] if only_written else args, kwargs, result))
         count = flop_registry.get(func.overloadpacket)
-        flops = count(*args, **(kwargs or {}), out_val=result) if count else 0
-        device, num_threads = self._where
-        arithmetic = limit(flops=flops, device=device, num_threads=num_threads)
-        by_bytes = limit(moved, device=device, num_threads=num_threads)
-        if arithmetic > by_bytes:
-            self.bill.arithmetic += arithmetic
-        else:
-            self.bill.bytes += by_bytes
+        if not func.is_view:
+            bytes = limit(sum(map(_bytes, tensors)), **self._where)
+            flops = count(*args, **(kwargs or {}), out_val=result) if count else 0
+            arithmetic = limit(flops=flops, **self._where)
+            self.bill["bytes" if bytes > arithmetic else "arithmetic"] += max(bytes, arithmetic)
         return result
 
 
-def _bytes(tensor: torch.Tensor) -> int:
+def _bytes(value: object) -> int:
     """What an operation moves of a tensor: repeated elements come out of a cache."""
-    return min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes())
+    if not isinstance(value, torch.Tensor):
+        return 0
+    return min(value.numel() * value.element_size(), value.untyped_storage().nbytes())
 
 
 @cache

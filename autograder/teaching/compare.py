@@ -184,10 +184,14 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
     if in_notebook():
         html += _chart(timings, ratio)
     summary = f"{title}: measured on {timings[0].device}. {LATER}"
-    causes = [
-        {"cause": one.cause, "device": one.device, "share": round(one.share, 3)} for one in comparison.shares
-    ]
-    show(text, folded(summary, html) if guess is ... else html, {CAUSES_MIME: causes} if causes else None)
+    kept = {CAUSES_MIME: list(map(_kept, comparison.shares))} if comparison.shares else None
+    show(text, folded(summary, html) if guess is ... else html, kept)
+
+
+def _kept(one: Share | Prediction) -> dict[str, object]:
+    """What the list of all reasons says of a cause; no share where there is no difference."""
+    nothing = one.share is None or (isinstance(one, Share) and one.word == "no difference")
+    return {"cause": one.cause, "device": one.device, "share": None if nothing else round(one.share or 0, 3)}
 
 
 def _rows(timing: Timing) -> Iterator[tuple[str, ...]]:
