@@ -184,7 +184,9 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
     if in_notebook():
         html += _chart(timings, ratio)
     summary = f"{title}: measured on {timings[0].device}. {LATER}"
-    kept = {CAUSES_MIME: list(map(_kept, comparison.shares))} if comparison.shares else None
+    kept: dict[str, object] | None = (
+        {CAUSES_MIME: list(map(_kept, comparison.shares))} if comparison.shares else None
+    )
     show(text, folded(summary, html) if guess is ... else html, kept)
 
 
