@@ -2,12 +2,13 @@
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from repository import CHAPTERS, COURSE, EXERCISES, ROOT, SOLUTIONS, built, notebook, output_texts
 
-from autograder.authoring import builder
+from autograder.authoring import builder, whys
 from autograder.authoring.address import address
 from autograder.authoring.answers import points_of
 from autograder.authoring.colab import SOURCE, is_colab_cell
@@ -34,6 +35,13 @@ def test_notebooks_are_current():
     sources = COURSE + SOLUTIONS
     stale = [path.name for path in sources if builder.inputs(notebook(path)) != builder.inputs(built(path))]
     assert stale == [], "run `make notebooks`"
+
+
+def test_the_page_of_all_whys_is_current_and_most_rest_on_a_figure():
+    written = (ROOT / "docs/whys.md").read_text(encoding="utf-8")
+    assert written == whys.page(ROOT), "run `make notebooks`"
+    kinds = Counter(re.findall(r"\| (taken away|predicted|shown|documented) \|", written))
+    assert kinds.total() >= 120 and kinds["taken away"] + kinds["predicted"] >= 60
 
 
 @pytest.mark.slow

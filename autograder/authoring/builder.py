@@ -27,7 +27,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from ..roles import is_test
-from . import records
+from . import records, whys
 from .address import address, write_address
 from .colab import colab_cell, is_colab_cell
 from .fold import fold_answers
@@ -75,8 +75,13 @@ def build(source: Path) -> NotebookNode:
             apply_header(cell)
         except ValueError as error:
             raise BuildError(f"{source.name}: {_where(cell)}: {error}") from None
+    place = _place_of_readers(source)
+    for why in whys.whys(notebook.cells) if place == "course" else ():
+        if not why.kind:
+            needed = "It needs because=… in its comparison, an assert in a cell beside it, or a link."
+            raise BuildError(f"{source.name}: nothing shows why: {why.sentence!r} {needed}")
     fold_answers(notebook.cells)
-    if place := _place_of_readers(source):
+    if place:
         notebook.cells.insert(0, colab_cell(address(find_root(source.parent)), place))
     ids = [cell.id for cell in notebook.cells]
     if twice := {name for name in ids if ids.count(name) > 1}:
@@ -280,6 +285,7 @@ def _write_pages(root: Path, failed: list[Path]) -> None:
             from ..teaching import evidence, remember, scoreboard  # read claims, whose author may be at work
 
             records.write_page(root)
+            whys.write_page(root)
             found = scoreboard.findings(root / "course", root / "data" / "timings")
             for claim in evidence.CLAIMS:
                 evidence.judge(claim, found)  # cells that contradict each other
