@@ -6,20 +6,21 @@ This module works out what the page shows; ``class_report.html.j2`` says how.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
 
 import numpy as np
-from markupsafe import Markup
 
 from ..measuring.decide import FAR
 from ..measuring.units import times
-from ..show import GUESS, HERE, INK, RECORDED
 from .course import Course
-from .html_page import PALE, figure_of, picture_of, render
+from .html_page import render
 from .results import ClassResults, Lap, read_graded
+
+Bar = tuple[str, int, bool]  # from what to what, how many are there, and whether that is what was asked for
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,7 @@ def page_of(results: ClassResults) -> str:
             (f"{median(points):.1f}", "points, median"),
             (f"{min(points):g} to {max(points):g}", "points, lowest and highest"),
         ],
-        points=points_picture(points, most),
-        exercises=exercises_picture(spreads),
+        points=points_bars(points, most),
         spreads=spreads,
         races=[race for race in (race_of(results, name) for name in tests) if race[1]],
         sentences=[self_check(results), sandbox_sentence(results)],
@@ -74,8 +74,8 @@ def exercise_spreads(results: ClassResults) -> list[Spread]:
     return found
 
 
-def race_of(results: ClassResults, name: str) -> tuple[str, list[tuple[str, Markup]], str]:
-    """A race: its name, a sentence and a picture for each device, and how many were not timed."""
+def race_of(results: ClassResults, name: str) -> tuple[str, list[tuple[str, list[Bar]]], str]:
+    """A race: its name, a sentence and bars for each device, and how many were not timed."""
     tests = [test for graded in results.graded for test in graded.tests if test.name == name]
     devices: dict[str, list[Lap]] = {}
     for lap in (lap for test in tests for lap in test.laps):
@@ -88,7 +88,7 @@ def race_of(results: ClassResults, name: str) -> tuple[str, list[tuple[str, Mark
             f"On {device}, {reached} of {len(laps)} timed answers measured {times(required)} (asked for) or "
             f"more; median {times(median(lap.ratio for lap in laps))}."
         )
-        shown.append((text, race_picture(laps, f"{name}: {text}")))
+        shown.append((text, race_bars(laps)))
     undecided = sum(test.outcome == "undecided" for test in tests)
     rest = f"{sum(not test.laps for test in tests)} answers were not timed"
     return name, shown, f"{rest}; {undecided} undecided." if undecided else f"{rest}."
@@ -130,63 +130,22 @@ def self_check(results: ClassResults) -> str:
     return found
 
 
-def points_picture(points: Sequence[float], most: float) -> Markup:
+def points_bars(points: Sequence[float], most: float) -> list[Bar]:
     """How many students have how many points."""
-    figure, axes = figure_of(2.6)
-    edges = np.linspace(0, most or 1, min(20, max(5, math.ceil(most))) + 1 if most else 2)
-    counts, _, _ = axes.hist(np.clip(points, 0, edges[-1]), list(edges), rwidth=0.92, color=HERE)
-    axes.axvline(middle := median(points), color=GUESS, lw=2, ls="--")
-    axes.set_xlim(0, edges[-1])
-    axes.set_title(f"dashed: median, {middle:.1f} points", fontsize=10, color=INK, loc="left")
-    axes.set_xlabel("points")
-    axes.set_ylabel("students")
-    bars = zip(edges, edges[1:], counts, strict=False)
-    text = "; ".join(f"{low:g} to {high:g} points: {count:g}" for low, high, count in bars if count)
-    return picture_of(figure, f"Students by points. {text}. Median {middle:.1f}.")
+    edges = np.linspace(0, most or 1, min(10, max(5, math.ceil(most))) + 1)
+    counts, _ = np.histogram(np.clip(points, 0, edges[-1]), edges)
+    return [
+        (f"{low:g} to {high:g}", int(n), True) for low, high, n in zip(edges, edges[1:], counts, strict=False)
+    ]
 
 
-def exercises_picture(spreads: Sequence[Spread]) -> Markup:
-    """For each exercise the share of the class with all, some and no points."""
-    figure, axes = figure_of(0.9 + 0.38 * len(spreads))
-    left = np.zeros(len(spreads))
-    for kind, (colour, ink) in enumerate([(HERE, "white"), (RECORDED, "black"), (PALE, "black")]):
-        shares = np.array([100 * spread.shares[kind] for spread in spreads])
-        bars = axes.barh(range(len(spreads)), shares, 0.7, left, color=colour)
-        wide = [str(spread.counts[kind]) if spread.shares[kind] > 0.07 else "" for spread in spreads]
-        axes.bar_label(bars, wide, label_type="center", color=ink, fontsize=9)
-        left += shares
-    axes.set_yticks(range(len(spreads)), [spread.exercise for spread in spreads])
-    axes.set_ylim(len(spreads) - 0.5, -0.5)
-    axes.set_xlim(0, 100)
-    axes.set_title("blue: all points, orange: some, grey: none", fontsize=10, color=INK, loc="left")
-    axes.set_xlabel("% of the class; the numbers count students")
-    text = "; ".join("{}: {} all, {} some, {} none".format(one.exercise, *one.counts) for one in spreads)
-    return picture_of(figure, f"Students with all, some and no points. {text}.")
-
-
-def race_picture(laps: Sequence[Lap], text: str) -> Markup:
-    """A histogram of the ratios on a logarithmic axis; one edge of its bars is the ratio asked for."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
+def race_bars(laps: Sequence[Lap]) -> list[Bar]:
+    """How many answers measured what, in equal steps of the logarithm; one begins at the ratio asked for."""
     ratios, required = [lap.ratio for lap in laps], laps[0].required
-    low, high = min(*ratios, required, 1), max(*ratios, required)
-    step = max(math.log(high / low) / 18, math.log(1.15))
-    below, above = (math.ceil(abs(math.log(end / required)) / step + 1e-9) for end in (low, high))
-    figure, axes = figure_of(2.1)
-    edges = required * np.exp(step * np.arange(-below, above + 2))
-    for side, colour, hatch in ((edges[below:], HERE, None), (edges[: below + 1], RECORDED, "///")):
-        of_side = [ratio for ratio in ratios if (ratio >= required) == (side[0] >= required)]
-        axes.hist(of_side, list(side), rwidth=0.92, color=colour, hatch=hatch, edgecolor="white", lw=0)
-    axes.axvline(required, color=INK, lw=2)
-    axes.annotate(
-        f"{times(required)} asked for", (required, 1), xycoords=("data", "axes fraction"),
-        xytext=(0, 4), textcoords="offset points", ha="center", fontsize=10, color=INK,
-    )  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_xlim(low / math.exp(step), high * math.exp(step))
-    axes.xaxis.set_major_locator(LogLocator(subs=(1,) if high / low > 100 else (1, 2, 5)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: times(value)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("times as fast as the given version (logarithmic)")
-    axes.set_ylabel("students")
-    return picture_of(figure, text)
+    step = max(math.log(max(*ratios, required) / min(*ratios, required)) / 9, math.log(1.15))
+    counts = Counter(math.floor(math.log(ratio / required) / step) for ratio in ratios)
+    ends = {
+        place: times(required * math.exp(step * place))
+        for place in range(min(0, *counts), max(0, *counts) + 2)
+    }
+    return [(f"{ends[place]} to {ends[place + 1]}", counts[place], place >= 0) for place in list(ends)[:-1]]

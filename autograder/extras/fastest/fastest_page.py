@@ -14,9 +14,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import nbformat
-from markupsafe import Markup
 
-from ...class_grading.class_report import race_picture
+from ...class_grading.class_report import Bar, race_bars
 from ...class_grading.course import Course
 from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render
@@ -57,8 +56,8 @@ def page(course: Course) -> str:
 
 def races_of(
     results: ClassResults, answers: dict[str, dict[str, str]]
-) -> list[tuple[str, str, Markup, list[Shown]]]:
-    """The races that timed anybody: name, sentence, picture, and the answers that may be shown, the fastest
+) -> list[tuple[str, str, list[Bar], list[Shown]]]:
+    """The races that timed anybody: name, sentence, bars, and the answers that may be shown, the fastest
     first. ``answers``: student -> exercise -> source of the cell.
     """
     found = []
@@ -82,8 +81,7 @@ def races_of(
         for student, lap in sorted(laps, key=lambda pair: -pair[1].ratio):
             if code := may_be_shown(answers.get(student, {}).get(exercise, "")):
                 different.setdefault(code, Shown(code, lap.ratio, made_of(code, lap.of_limit)))
-        picture = race_picture([lap for _, lap in laps], f"{name}: {text}")
-        found.append((name, text, picture, list(different.values())))
+        found.append((name, text, race_bars([lap for _, lap in laps]), list(different.values())))
     return found
 
 
