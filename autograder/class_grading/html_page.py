@@ -17,10 +17,10 @@ from .status import length
 
 
 def render(template: Path, **values: object) -> str:
-    """A page as HTML."""
+    """A page as HTML, or a text."""
     environment = Environment(
         loader=FileSystemLoader([template.parent, Path(__file__).parent]),
-        autoescape=True,
+        autoescape=lambda name: not str(name).endswith(".txt.j2"),
         undefined=StrictUndefined,
         trim_blocks=True,
         keep_trailing_newline=True,
