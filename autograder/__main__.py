@@ -1,7 +1,5 @@
 """The course's commands: `python -m autograder --help`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -3,8 +3,6 @@
 Nothing but Python is imported, so that ``--help`` is quick: a command imports what it needs when it runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import warnings

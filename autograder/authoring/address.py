@@ -1,7 +1,5 @@
 """The repository's address: pyproject.toml has it, and where that cannot be read, the build writes it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

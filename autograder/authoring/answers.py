@@ -11,8 +11,6 @@ decides how many of the points in between. The kinds ``solution`` and
 ``unattempted`` need no entry: they are the source's own solution, and what students start from.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from copy import deepcopy

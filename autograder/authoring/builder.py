@@ -8,8 +8,6 @@ A chapter is executed when its code changed; otherwise it keeps the outputs that
 the role that the headers of cells say, the build makes nbgrader's metadata (headers.py).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

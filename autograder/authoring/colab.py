@@ -1,7 +1,5 @@
 """The first cell of every notebook: it fetches the course for Google Colab and Kaggle."""
 
-from __future__ import annotations
-
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 

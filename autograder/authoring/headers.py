@@ -9,8 +9,6 @@ Students may not change what is given, and write in the answer. A test gives the
 on its last line; its header has points= only where its code has no such check or race.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import math

@@ -1,7 +1,5 @@
 """Start a chapter: its script, its exercises, and answers to them that must score as stated."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 A record is a file as `make record` writes it; see ``teaching/recordings.py``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

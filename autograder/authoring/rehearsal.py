@@ -4,8 +4,6 @@ Every step is a real nbgrader command, run with the course's real settings in a 
 students hand in answers of known worth, so that the points at the end can be compared with what they must be.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A course in a folder of its own: the real settings and assignments, with private students and grades."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Where the percent scripts are, for whoever needs no more of them: nothing but Python is imported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ..command_line import CommandError

@@ -3,8 +3,6 @@
 This module works out what the page shows; ``class_report.html.j2`` says how.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

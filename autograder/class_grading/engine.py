@@ -4,8 +4,6 @@ For each submission the cells run in a worker's sandbox; then nbgrader's own Aut
 their outputs in place of running anything. What noise left undecided is timed once more at the end.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field

@@ -5,8 +5,6 @@ runs it, and writes it a second time. Here the two halves are apart: ``read`` is
 second, and the notebook stays in memory in between, while its cells run somewhere else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial

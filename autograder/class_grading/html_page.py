@@ -3,8 +3,6 @@
 A page's template lies beside the module that works out what it shows, and extends ``base.html.j2``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

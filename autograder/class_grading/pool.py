@@ -1,7 +1,5 @@
 """Where submissions run: what the engine asks of such a place, and the one on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from threading import Thread

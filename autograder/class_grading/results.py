@@ -1,7 +1,5 @@
 """What grading an assignment gave, read from the gradebook and the autograded notebooks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable
 from contextlib import suppress

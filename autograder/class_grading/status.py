@@ -5,8 +5,6 @@ have it to come, but for its first ones, which cost more: then caches are cold, 
 the machine. To count submissions would mislead: those that cannot be read are done at once.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator

@@ -4,8 +4,6 @@ nbgrader's own ``collect`` stops for everybody at one name that it cannot read, 
 takes what is there only by half, and leaves half a submission behind where a disk is full.
 """
 
-from __future__ import annotations
-
 import errno
 import fnmatch
 import os

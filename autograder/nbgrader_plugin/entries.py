@@ -6,8 +6,6 @@ student counts: one for this student and assignment before one for the student, 
 before one for all; an empty field leaves it to the others.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math

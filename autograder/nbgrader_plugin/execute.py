@@ -1,7 +1,5 @@
 """Puts the outputs of its cells into a submission: it has them run where a student's code can do no harm."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import logging

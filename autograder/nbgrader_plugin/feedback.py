@@ -1,7 +1,5 @@
 """Keeps the hidden tests out of the pages that students get. The autograded notebooks keep them."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 from time import perf_counter

@@ -4,8 +4,6 @@ Nothing that it lets through runs, loads anything, has a style or a name, or lie
 Formulas stay as they were written: what typesets them could draw anything anywhere.
 """
 
-from __future__ import annotations
-
 import re
 from html import escape
 

@@ -3,8 +3,6 @@
 What a student wrote goes through ``markdown``; outputs stand in boxes that say what they are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

@@ -4,8 +4,6 @@ nbgrader's own rule for a test cell: any error and any text on stderr is 0 point
 and anything else is full points. So a warning costs everything and a test that says nothing gives everything.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from datetime import datetime, timezone

@@ -5,8 +5,6 @@ sentence for the student. Cells get new ids and lose their outputs; of the metad
 nbgrader's cells are kept, which RestoreCells looks up in the gradebook.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 """Puts back what students must not change: the locked cells, the order of all cells of the assignment, and
 nbgrader's notes on each cell."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Plain nbgrader drops the grade of a student whose notebook it cannot read, and p
 its notebook. Here both are graded: 0 points, and a feedback page that says what was wrong.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import glob
 import json

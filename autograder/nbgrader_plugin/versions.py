@@ -3,8 +3,6 @@
 Both are noted in the notebook while it is read, so that they are there with the grade or not at all.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

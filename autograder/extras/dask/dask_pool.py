@@ -4,8 +4,6 @@ A worker only talks to its Sandbox, whose processes do the work. Workers may com
 lost is waited for, and gets all again that it had not given back.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

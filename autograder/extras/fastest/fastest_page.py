@@ -4,8 +4,6 @@ whose authors said that they may be shown. It names nobody.
 What the page shows is worked out here; ``fastest.html.j2`` says how.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

@@ -5,8 +5,6 @@ assignment and nothing else. In the container ``in_container.py`` grades; it als
 Gradescope publishes about such archives.
 """
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import tempfile

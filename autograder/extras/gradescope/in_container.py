@@ -16,8 +16,6 @@ in November 2026:
 - A student's code should run with as few rights as possible, and not as root.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 For ``nbgrader zip_collect``, which unpacks an archive and asks its collector about each file in it.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import unicodedata

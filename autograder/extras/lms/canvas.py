@@ -1,7 +1,5 @@
 """Grades sent to Canvas through its own interface, with a list of what would change first."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Any

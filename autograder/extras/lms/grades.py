@@ -1,7 +1,5 @@
 """An assignment's grades, read from the gradebook, and files of them that Moodle and Canvas import."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

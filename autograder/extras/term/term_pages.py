@@ -3,8 +3,6 @@
 What the pages show is worked out here; ``term.html.j2`` and ``student.html.j2`` say how.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime

@@ -3,8 +3,6 @@
 ``queue_file`` is for pages that show who waits; reading it takes neither nbgrader nor the gradebook.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from contextlib import ExitStack

@@ -4,8 +4,6 @@
 one has more points: then it goes to ``.grading/passed_over/``.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import shutil

@@ -3,8 +3,6 @@
 The watcher writes it, in one piece each time. Reading it takes neither nbgrader nor the gradebook.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Submissions graded apart from all others, so that one that has fewer points changes nothing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Grades what is handed in, one look after another, until it is stopped."""
 
-from __future__ import annotations
-
 import glob
 import sys
 from collections.abc import Callable, Sequence
