@@ -34,9 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM, description="Build, record, rehearse and grade the course."
-    )
+    parser = argparse.ArgumentParser(prog=PROGRAM, description="Build, rehearse and grade the course.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (_, about) in COMMANDS.items():
         commands.add_parser(name, add_help=False, help=about)  # each reads its own options, --help too

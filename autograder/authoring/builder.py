@@ -177,10 +177,7 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
 
 
 def tidy_outputs(notebook: NotebookNode, root: Path) -> None:
-    """Take this machine's folders out of the outputs' text.
-
-    Raises BuildError when an absolute path is left.
-    """
+    """Take this machine's folders out of outputs' text. Raises BuildError when an absolute path is left."""
     for cell in notebook.cells:
         for holder, key in texts(cell):
             cell_name = "&lt;cell&gt;" if key == "text/html" else "<cell>"
@@ -336,9 +333,7 @@ def _told(name: Path, failed: list[Path]) -> Iterator[None]:
 
 
 def _selected(root: Path, names: list[str]) -> tuple[list[Path], list[Path]]:
-    """The chapters and solutions whose names start with one of `names`, and the pages about them all; every
-    one without names.
-    """
+    """Chapters and solutions whose names start with one of `names` (none: all), and pages about them all."""
     chapters, solutions = chapter_sources(root), solution_sources(root)
     for name in names:
         if not any(path.stem.startswith(name) for path in chapters + solutions):

@@ -32,7 +32,7 @@ def new_chapter(root: Path, name: str) -> list[Path]:
     """
     if not (words := NAME.fullmatch(name)):
         raise BuildError(
-            f"{name!r} is no name for a chapter: it takes two digits and lower-case words, as in 20_topic"
+            f"{name!r} is no name for a chapter: two digits and lower-case words, as in 20_topic"
         )
     number, topic = words.groups()
     for folder in ("course", "solutions", "tests/answers"):

@@ -98,9 +98,7 @@ def run(course: ScratchCourse, assignment: str, answers: Answers, mixes: dict[st
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """Print what is being done, and when it is done, the seconds it took: below what it prints itself, if the
-    title ends its line.
-    """
+    """Print what is being done, and then the seconds it took: on a new line, if the title ends its own."""
     print(f"  {title:<52}", end="" if title.endswith("\n") else " ", flush=True)
     start = perf_counter()
     yield

@@ -10,10 +10,7 @@ class BuildError(CommandError):
 
 
 def find_root(start: Path | None = None) -> Path:
-    """The course's repository: `start` (the current folder) or the nearest folder above it.
-
-    Raises BuildError when there is none.
-    """
+    """The repository that `start` (the current folder) is in. Raises BuildError when there is none."""
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
         if (folder / "course").is_dir() and (folder / "pyproject.toml").is_file():

@@ -51,7 +51,7 @@ def judge_again(
     student = submission.student
     if why := course.reason(submission):
         raise SubmissionError(
-            f"it is to be graded first, because {why}: python -m autograder grade {course.assignment}"
+            f"grade it first, because {why}: python -m autograder grade {course.assignment}"
         )
     prepared, executed, tests = _run(course, submission, exercise, pool)
     page = course.autograded(student) / prepared.path.name

@@ -106,9 +106,7 @@ class Course:
         try:
             with only_one(self.root) as alone:
                 if not alone:
-                    raise GradingError(
-                        f"Another grade command is at work in {self.root}. Wait until it is done, or stop it."
-                    )
+                    raise GradingError(f"Another grade command is at work in {self.root}. Wait, or stop it.")
                 yield
         except OSError as error:
             if error.errno not in HOPELESS:
@@ -179,10 +177,7 @@ class Course:
             return gradebook.find_assignment(self.assignment).duedate
 
     def forced_since(self, students: Iterable[str]) -> str:
-        """Since when ``--force`` grades these students (none: all) again; a run that was stopped goes on.
-
-        ``forced_to_the_end`` ends it.
-        """
+        """Since when ``--force`` grades these students (none: all) again, until ``forced_to_the_end``."""
         wanted, before = sorted(students), _json_in(self._note(".forced.json"))
         if before.get("students") == wanted and "since" in before:
             return str(before["since"])
@@ -248,7 +243,7 @@ class Course:
                     again=True,
                 ) from None
             raise SubmissionError(
-                f"nbgrader could not grade it: {type(error).__name__}: {error} (see {self.log})"
+                f"nbgrader failed: {type(error).__name__}: {error} (see {self.log})"
             ) from None
 
     def record(self, data: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -306,9 +301,7 @@ def require_known(assignment: str, names: Iterable[str]) -> None:
 def _load(db_url: str | None) -> AutogradeApp:
     """nbgrader's own application with the settings of the current folder."""
     if not os.path.exists(SETTINGS):
-        raise GradingError(
-            f"There is no {SETTINGS} in {os.getcwd()}. Go to the course's folder and start again."
-        )
+        raise GradingError(f"There is no {SETTINGS} in {os.getcwd()}. Go to the course's folder.")
     app = AutogradeApp()
     app.raise_config_file_errors = True
     app.log_level = logging.ERROR

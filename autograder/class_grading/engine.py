@@ -164,9 +164,7 @@ def cells_of(prepared: Prepared) -> list[PlannedCell]:
     try:
         return [] if problem_of(prepared.notebook) else plan(prepared.notebook)
     except Exception as error:  # whatever it is, the others are still to be graded
-        raise SubmissionError(
-            f"its cells could not be put together: {type(error).__name__}: {error}"
-        ) from error
+        raise SubmissionError(f"its cells cannot be read: {type(error).__name__}: {error}") from error
 
 
 def run_all(pool: Pool, jobs: Iterable[Job], course: Course, status: Status) -> Iterator[Job]:

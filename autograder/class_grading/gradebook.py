@@ -78,8 +78,7 @@ class OpenGradebook:
                 self._check_rights()
         except ModuleNotFoundError as error:
             raise GradingError(
-                f"The database driver for {self.name} is not installed ({error}). For PostgreSQL: "
-                'pip install "autograder[course]"'
+                f'The driver of {self.name} is not installed ({error}): pip install "autograder[course]"'
             ) from None
         except DBAPIError as error:
             raise self.trouble(error) from None
@@ -91,8 +90,7 @@ class OpenGradebook:
         }
         if not there:
             raise GradingError(
-                f"The gradebook {self.name} is empty. Run `nbgrader generate_assignment` for the assignment "
-                "first."
+                f"The gradebook {self.name} is empty. Run `nbgrader generate_assignment` first."
             )
         missing = [
             f"{name}.{column.name}"

@@ -96,9 +96,7 @@ class Grader(Autograde):
     def _graded(self, prepared: Prepared, executed: Executed | None) -> tuple[Any, dict[str, Any]]:
         """A notebook as text after all steps of grading, and what nbgrader notes about it."""
         if version_of_files(prepared.path) != prepared.notebook.metadata.autograder.submitted:
-            raise SubmissionError(
-                f"{prepared.path.name} was handed in again while it was graded. The same command grades it."
-            )
+            raise SubmissionError(f"{prepared.path.name} was handed in again meanwhile. Start again.")
         with setenv(NBGRADER_EXECUTION="autograde"):
             exporter = self._exporter(executed)
             return exporter.from_notebook_node(prepared.notebook, prepared.resources)
@@ -130,8 +128,7 @@ class Grader(Autograde):
         sources = {index: cell.source for index, cell in enumerate(nb.cells) if cell.cell_type == "code"}
         if sources != (executed.sources if executed else {}):
             raise SubmissionError(
-                f"{resources['nbgrader']['notebook']} has other cells than those that were run. Nothing was "
-                "graded; please report this."
+                f"{resources['nbgrader']['notebook']} has other cells than those that ran: please report it."
             )
         if executed:
             put_outputs(nb, executed, self.log)

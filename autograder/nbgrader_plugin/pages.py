@@ -128,10 +128,7 @@ def harmless(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode,
 
 
 def _plain(output: NotebookNode, test: bool) -> NotebookNode | None:
-    """An output with nothing but what a page may show; None where that is nothing.
-
-    ``label``: what the box around it says that it is.
-    """
+    """An output with what a page may show, and the ``label`` of its box; None where that is nothing."""
     made = NotebookNode(output_type=output.output_type, metadata=NotebookNode(), label="Output of this cell")
     if test:
         made.label = OF_A_TEST.get(output.output_type, "Printed while the test ran")

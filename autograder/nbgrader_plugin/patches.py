@@ -214,10 +214,7 @@ def submitted_folders(converter: Autograde) -> list[str]:
 
 
 def owner(converter: Autograde, folder: str) -> tuple[str, str]:
-    """The assignment and the student that a folder of ``submitted_folders`` belongs to.
-
-    Raises ValueError for any other folder.
-    """
+    """Whose a folder of ``submitted_folders`` is: assignment and student. Raises ValueError for others."""
     pattern = converter._format_source("(?P<assignment>.*)", "(?P<student>.*)", escape=True)
     if match := re.fullmatch(pattern, folder, re.DOTALL):
         return match["assignment"], match["student"]

@@ -145,9 +145,7 @@ class _Notebook(msgspec.Struct):
 def notebook_of(text: str, name: str) -> NotebookNode:
     """The notebook that a text holds; ``name`` is that of its file. Raises UnreadableNotebook."""
     if text.count("{") + text.count("[") > MOST_PARTS:
-        raise UnreadableNotebook(
-            f"The file {quoted(name)} has too many parts. Clear its outputs and save it again."
-        )
+        raise UnreadableNotebook(f"{quoted(name)} has too many parts. Clear its outputs and save it again.")
     try:
         # Python refuses whole numbers of thousands of digits, and nobody needs them.
         data = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= MOST_DIGITS else 0)
@@ -170,8 +168,7 @@ def notebook_of(text: str, name: str) -> NotebookNode:
     if sum(sizes) > MOST_SOURCE or sum(texts) > MOST_TEXT or max(sizes, default=0) > MOST_CELL:
         raise UnreadableNotebook(
             f"The cells of {quoted(name)} hold more than {MOST_SOURCE:,} characters, one of them more than "
-            f"{MOST_CELL:,}, or those without code more than {MOST_TEXT:,}. "
-            "Data belongs into files of its own."
+            f"{MOST_CELL:,}, or those without code more than {MOST_TEXT:,}. Data belongs into files."
         )
     return fresh
 

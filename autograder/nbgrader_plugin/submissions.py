@@ -70,9 +70,7 @@ class SubmissionExporter(NotebookExporter):
 
 
 def read_or_explain(path: Path, log: logging.Logger) -> NotebookNode:
-    """The notebook at ``path``, with a note which version was read; in place of one that cannot be read, a
-    page that says why.
-    """
+    """The notebook at ``path``, or a page why it cannot be read, with a note which version that was."""
     version = version_of_files(path)  # before it is read: what comes in between is graded by the next run
     try:
         notebook = read_notebook(path)
@@ -191,9 +189,7 @@ def timestamp_of(self: CourseDirectory, folder: str | Path) -> datetime | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except Exception as error:  # dates can be wrong in many ways
-        self.log.error(
-            "%s says no time that can be read (%s), so it counts as none.", path, type(error).__name__
-        )
+        self.log.error("%s says no time that can be read (%s).", path, type(error).__name__)
         return None
 
 

@@ -45,10 +45,7 @@ def sandbox_of(worker: Worker, unconfined: bool) -> Sandbox:
 
 
 def warning_of(unconfined: bool, dask_worker: Worker) -> str | None:
-    """On a worker: make its Sandbox; gives the warning that it has for the instructor.
-
-    Raises SandboxError where nothing may run.
-    """
+    """On a worker: make its Sandbox; gives its warning. Raises SandboxError where nothing may run."""
     sandbox = sandbox_of(dask_worker, unconfined)
     if sandbox.refusal:
         raise SandboxError(sandbox.refusal)
@@ -76,10 +73,7 @@ def attempt(
 
 
 class DaskPool(Pool):
-    """The workers of a Dask scheduler. Raises PoolError where there are none that can be used.
-
-    ``run`` is what the workers call.
-    """
+    """The workers of a Dask scheduler, which call ``run``. Raises PoolError where none can be used."""
 
     def __init__(
         self, scheduler: str, unconfined: bool = False, *, run: Callable[..., dict] = run_cells
@@ -179,10 +173,7 @@ class DaskPool(Pool):
         with self._lock:
             if self._client is not lost:
                 return
-            self.trouble = (
-                f"waiting: the Dask scheduler {self.name} is gone. Start it and its workers, and grading "
-                "goes on."
-            )
+            self.trouble = f"waiting: the Dask scheduler {self.name} is gone. Start it and its workers."
             self.stop()
             until = monotonic() + LOST_SECONDS
             while monotonic() < until and not self._closed:
@@ -221,9 +212,7 @@ class DaskPool(Pool):
         with suppress(*UNREACHABLE):
             self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
         if not (found := self._info()):
-            raise PoolError(
-                f"The scheduler {self.name} has no workers. Start some: dask worker {self.name} --nthreads 1"
-            )
+            raise PoolError(f"{self.name} has no workers. Start some: dask worker {self.name} --nthreads 1")
         return sum(worker["nthreads"] for worker in found.values())
 
     def _prepare(self) -> list[str]:

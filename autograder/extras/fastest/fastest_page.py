@@ -73,7 +73,7 @@ def races_of(
         required = laps[0][1].required
         reached = sum(lap.ratio >= required for _, lap in laps)
         text = (
-            f"{reached} of {len(laps)} answers are {times(required)} as fast as the given version, or faster."
+            f"{reached} of {len(laps)} answers are at least {times(required)} as fast as the given version."
         )
         different: dict[str, Shown] = {}  # the same code handed in twice says nothing new
         for student, lap in sorted(laps, key=lambda pair: -pair[1].ratio):
@@ -141,12 +141,10 @@ def answers_of(course: Course, results: ClassResults) -> dict[str, dict[str, str
 def require_deadline(course: Course) -> None:
     """Raise GradingError while somebody may still hand in at no cost."""
     if (due := course.due) is None:
-        raise GradingError(
-            f"{course.assignment} has no due date, so answers are not shown yet. Set it in the formgrader."
-        )
+        raise GradingError(f"{course.assignment} has no due date yet. Set it in the formgrader.")
     last = due + timedelta(days=read_table(course.root / TABLE).longest_extension(course.assignment))
     if last > datetime.now(timezone.utc).replace(tzinfo=None):
         extended = f", for somebody on {last:%Y-%m-%d %H:%M} UTC" if last > due else ""
         raise GradingError(
-            f"{course.assignment} is due on {due:%Y-%m-%d %H:%M} UTC{extended}, so answers are not shown yet."
+            f"{course.assignment} is due on {due:%Y-%m-%d %H:%M} UTC{extended}. Wait for that."
         )

@@ -129,12 +129,10 @@ class MoodleArchive(Archive):
         if len(found) == 1:
             return found[0]
         why = f"{len(found)} students in the gradebook have" if found else "No student in the gradebook has"
+        place = f"submitted/ID/{self.parent.coursedir.assignment_id}/"
         self.log.error(
-            "%s the name %r, so what this name handed in is left out. Put it into submitted/ID/%s/ yourself, "
-            "or mend the names with `nbgrader db student import`.",
-            why,
-            who,
-            self.parent.coursedir.assignment_id,
+            f"{why} the name {who!r}, so what this name handed in is left out. Put it into {place} yourself, "
+            "or mend the names with `nbgrader db student import`."
         )
         return None
 
@@ -158,10 +156,8 @@ class CanvasArchive(Archive):
         if student := self._by_number.get(who):
             return student
         self.log.error(
-            "Canvas's user %s has no login or SIS id in %s that a student in the gradebook has, and is left "
-            "out. Enter the student, or export the file from Canvas again.",
-            who,
-            self.file,
+            f"Canvas's user {who} has no login or SIS id in {self.file} that a student in the gradebook has, "
+            "and is left out. Enter the student, or export the file from Canvas again."
         )
         return None
 

@@ -48,9 +48,7 @@ class CanvasUpload(Exporter):
         for change in changes:
             print(change)
         if unknown:
-            self.log.warning(
-                "%d have points and are not in the course on Canvas: %s", len(unknown), first_of(unknown)
-            )
+            self.log.warning("%d have points and are not on Canvas: %s", len(unknown), first_of(unknown))
         self.log.info("%d grades differ, %d are the same", len(changes), same)
         if not self.really:
             self.log.info("Nothing was changed. To send them: the same with --CanvasUpload.really=True")
@@ -99,9 +97,7 @@ def differences(course: Any, grades: Grades) -> tuple[list[Change], int, list[st
                     users[str(name).casefold()] = user.id
         if lacking := [name for name in grades.columns if name not in there]:
             known = first_of(sorted(there)) or "none"
-            raise ExportError(
-                f"Canvas has no assignment {lacking[0]!r}. Make it there first; it has: {known}."
-            )
+            raise ExportError(f"Canvas has no assignment {lacking[0]!r}. Make it there; it has: {known}.")
         found = {
             name: {submission.user_id: submission for submission in there[name].get_submissions()}
             for name in grades.columns

@@ -21,9 +21,7 @@ REMARKS = {
     "ungraded": "are not graded yet, and have no points here",
     "unsure": "have a test that waits for your decision; their points are those so far",
 }
-FORMULAS = (
-    "have ids that a spreadsheet would take for a formula, and are left out: enter their points yourself"
-)
+FORMULAS = "have ids that a spreadsheet takes for a formula, and are left out: enter their points yourself"
 # What Canvas's own file has before the columns of the assignments; it takes a row back by these.
 CANVAS_STUDENT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
 
@@ -74,7 +72,7 @@ class Exporter(ExportPlugin):
             exercises = exercise_of_each(gradebook.find_assignment(assignment))
         except MissingEntry:
             raise ExportError(
-                f"The gradebook has no assignment {assignment!r}. It has: {known}. Choose one with {example}."
+                f"There is no assignment {assignment!r}. There is: {known}. Say {example}."
             ) from None
         course, chosen = self.parent.coursedir, set(map(str, self.student))
         points: dict[Student, list[float]] = {}

@@ -50,10 +50,7 @@ class Term:
 
 
 def read_term(db_url: str | None = None) -> tuple[Term, Path]:
-    """All assignments of the course in the current folder, and that folder.
-
-    Raises GradingError where nothing is graded yet.
-    """
+    """All assignments in the current folder, and this folder. Raises GradingError if nothing is graded."""
     with Course("", db_url, write=False) as course, course.opened() as gradebook:
         due = {one.name: one.duedate for one in gradebook.assignments}
         students = sorted(student.id for student in gradebook.students)
