@@ -10,7 +10,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..files import write_whole
 from .course import Course
-from .gradebook import GradingError
 from .status import length
 
 
@@ -27,16 +26,6 @@ def render(template: Path, **values: object) -> str:
     return environment.get_template(template.name).render(**values)
 
 
-def write_page(path: Path, html: str) -> None:
-    """Put a page into a file. Raises GradingError where that is not possible."""
-    try:
-        write_whole(path, html)
-    except OSError as error:
-        raise GradingError(
-            f"The page cannot be written: {error}. Make room, or give this account the right to write there."
-        ) from None
-
-
 def publish(
     page: Callable[[Course], str],
     assignment: str,
@@ -44,11 +33,8 @@ def publish(
     ending: str = "",
     to: Path | None = None,
 ) -> None:
-    """Make a page about an assignment, by default in the course's folder, and print where it is.
-
-    Raises GradingError where that is not possible.
-    """
+    """Make a page about an assignment, by default in the course's folder, and print where it is."""
     with Course(assignment, db_url, write=False) as course:
         path = to or course.root / "reports" / f"{assignment}{ending}.html"
-        write_page(path, page(course))
+        write_whole(path, page(course))
     print(path)

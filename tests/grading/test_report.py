@@ -123,8 +123,7 @@ def test_the_command_writes_the_page(course: ScratchCourse, says: Says) -> None:
     path = Path(says(report, "traps").strip())
     assert path == course.folder / "reports" / "traps.html"
     assert f"{len(STUDENTS)} of {len(STUDENTS)} submissions graded" in Text(path.read_text()).text
-    said = says(report, "traps", "--output", "/proc/report.html", status=1)
-    assert "The page cannot be written: " in said
+    assert "'/proc/." in says(report, "traps", "--output", "/proc/report.html", status=1)
     assert "Did you mean traps?" in says(report, "trap", status=1)
 
 

@@ -13,8 +13,9 @@ from urllib.parse import quote
 from ...class_grading.class_report import exercise_spreads
 from ...class_grading.course import Course
 from ...class_grading.gradebook import GradingError
-from ...class_grading.html_page import render, write_page
+from ...class_grading.html_page import render
 from ...class_grading.results import ClassResults, Graded, read_results
+from ...files import write_whole
 
 HERE = Path(__file__).parent
 # An exercise that fewer solve, or more, is perhaps not what it should be.
@@ -69,14 +70,14 @@ def read_term(db_url: str | None = None) -> tuple[Term, Path]:
 
 
 def write_pages(term: Term, folder: Path) -> list[Path]:
-    """Write the instructor's page and the students' pages below a folder. Raises GradingError."""
+    """Write the instructor's page and the students' pages below a folder."""
     pages = {folder / "term.html": term_page(term)}
     for student in term.students:
         facts = [(f"{term.sum_of(student):g} of {term.most:g}", "points so far")]
         html = render(HERE / "student.html.j2", term=term, student=student, facts=facts)
         pages[folder / "students" / f"{quote(student, safe='')}.html"] = html
     for path, html in pages.items():
-        write_page(path, html)
+        write_whole(path, html)
     return list(pages)
 
 
