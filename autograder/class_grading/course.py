@@ -24,7 +24,7 @@ from tornado.log import app_log
 from traitlets import TraitError
 
 from ..files import write_whole
-from ..nbgrader_plugin.entries import TABLE, LateTableError, read_table
+from ..nbgrader_plugin.entries import TABLE, read_table
 from ..nbgrader_plugin.execute import RunEveryCell
 from ..nbgrader_plugin.patches import autograded_folder, owner
 from ..nbgrader_plugin.restore import original_cells
@@ -86,8 +86,6 @@ class Course:
             self.without_sandbox = step.without_sandbox
         except TraitError as error:
             raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses: {error} Mend it.") from None
-        except LateTableError as error:
-            raise GradingError(str(error)) from None
 
     def __enter__(self) -> Course:
         return self

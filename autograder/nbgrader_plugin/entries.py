@@ -18,6 +18,7 @@ from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.utils import gettz, parse_utc
 from traitlets import Unicode
 
+from ..command_line import CommandError
 from ..files import read_csv
 
 TABLE = "late.csv"
@@ -27,7 +28,7 @@ THREE_WORDS = re.compile(r"\s*(\S+\s+\S+)\s+(\S+)\s*")  # of a date
 OFFSET = re.compile(r"[+-]\d\d:?\d\d")
 
 
-class LateTableError(Exception):
+class LateTableError(CommandError):
     """The table cannot be used; the message names the line and says why."""
 
 
