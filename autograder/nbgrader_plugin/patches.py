@@ -4,8 +4,6 @@ nbgrader has no setting and no hook for these. Tried with the versions in ``TRIE
 environment.yml allow no later series. A new nbgrader is to be tried with the tests in tests/grading.
 """
 
-from __future__ import annotations
-
 import glob
 import inspect
 import io
@@ -18,7 +16,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 import nbgrader
@@ -39,9 +37,6 @@ from sqlalchemy.orm import scoped_session, sessionmaker
 from tornado.web import HTTPError
 from traitlets.config import LoggingConfigurable
 from traitlets.utils.importstring import import_item
-
-if TYPE_CHECKING:
-    from alembic.script import ScriptDirectory
 
 TRIED = ("0.9.5", "0.9.6")
 MIGRATIONS = Path(nbgrader.__file__).parent / "alembic"
@@ -240,13 +235,6 @@ def reads_its_own(converter: LoggingConfigurable | None) -> bool:
 def remove_hidden_tests(cell: NotebookNode, parent: LoggingConfigurable | None = None) -> bool:
     """Take the hidden tests out of a cell, as for students; whether there were any."""
     return ClearHiddenTests(parent=parent)._remove_hidden_test_region(cell)
-
-
-def migrations() -> ScriptDirectory:
-    """The versions of the gradebook's tables that nbgrader knows."""
-    from alembic.script import ScriptDirectory
-
-    return ScriptDirectory(str(MIGRATIONS))
 
 
 @contextmanager
