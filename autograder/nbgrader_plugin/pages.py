@@ -28,9 +28,10 @@ NAMES = ("assignment_id", "notebook_id", "student", "first_name", "last_name", "
 
 
 class SubmissionPage(HTMLExporter):
-    """A page about a submission; ``kind`` is the name of nbgrader's template."""
+    """A page about a submission; ``kind`` is the name of nbgrader's template, ``more`` are preprocessors."""
 
     kind: str
+    more: tuple[Any, ...] = ()
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(
@@ -38,12 +39,9 @@ class SubmissionPage(HTMLExporter):
             extra_template_basedirs=[str(patches.TEMPLATES)],
             extra_loaders=[patches.templates(self.kind)],
             default_preprocessors=[],  # some obey the tags of cells, others the first line of their source
+            preprocessors=[harmless, *self.more],
             **settings,
         )
-
-    def _init_preprocessors(self) -> None:
-        super()._init_preprocessors()
-        self.register_preprocessor(harmless)
 
     def default_filters(self) -> Iterator[tuple[str, Any]]:
         """nbconvert's filters, with other ones for Markdown, and one that sums the points up by exercise."""
@@ -64,25 +62,21 @@ class SubmissionPage(HTMLExporter):
         return html.encode("utf-8", "replace").decode(), resources
 
 
+def _without_fetching(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+    nb.cells = [cell for cell in nb.cells if not fetches_course(cell)]
+    return nb, resources
+
+
 class FeedbackPage(SubmissionPage):
     """The page that a student gets."""
 
-    kind = "feedback"
-
-    def _init_preprocessors(self) -> None:
-        super()._init_preprocessors()
-        self.register_preprocessor(_without_fetching)
+    kind, more = "feedback", (_without_fetching,)
 
 
 class FormgraderPage(SubmissionPage):
     """The page on which an instructor looks at a submission, changes points and writes comments."""
 
     kind = "formgrade"
-
-
-def _without_fetching(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-    nb.cells = [cell for cell in nb.cells if not fetches_course(cell)]
-    return nb, resources
 
 
 def by_exercise(nb: NotebookNode) -> dict[str, list[dict[str, Any]]]:
