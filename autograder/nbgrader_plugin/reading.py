@@ -39,13 +39,7 @@ PASSED_OVER = {"__pycache__", "timestamp.txt"}  # that is nbgrader's
 COMPILED = {".pyc", ".so"}  # modules that nobody can look into
 
 _Name = Annotated[str, Meta(max_length=MOST_NAME)]
-_KINDS = (
-    (stat.S_ISLNK, "a link to something else"),
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (lambda mode: not stat.S_ISREG(mode), "a device"),
-)
+_KINDS = {"l": "a link to something else", "d": "a folder", "p": "a pipe", "s": "a socket"}
 
 
 class UnreadableNotebook(Exception):
@@ -87,9 +81,8 @@ def read_plain(path: Path | str, most: int, folder: int | None = None) -> bytes:
 
 
 def _require_plain(found: os.stat_result, most: int) -> None:
-    for is_kind, what in _KINDS:
-        if is_kind(found.st_mode):
-            raise NotPlain(f"{what}, and no file of its own")
+    if (kind := stat.filemode(found.st_mode)[0]) != "-":
+        raise NotPlain(f"{_KINDS.get(kind, 'a device')}, and no file of its own")
     if found.st_nlink > 1:
         raise NotPlain("a file with a second name (a hard link), and no file of its own")
     if found.st_size > most:
