@@ -44,7 +44,7 @@ SECONDS_A_CELL = 600
 PAGES = ("claims", "index")  # show what the chapters and exercises say, so they are built after any of them
 
 # Folders in which people and systems keep their own files: a path there says something about one machine.
-_ABSOLUTE = re.compile(
+ABSOLUTE_PATH = re.compile(
     r"(?<![\w.:/<])/(?:home|root|tmp|usr|opt|var|mnt|srv|work|workspace|media|private|Users)/[\w.-]+"
     r"|\b[A-Z]:\\[\w.-]+\\"
 )
@@ -186,14 +186,9 @@ def tidy_outputs(notebook: NotebookNode, root: Path) -> None:
                 text = re.sub(r"[^\s\"'<>]*ipykernel_\d+/\d+\.py", cell_name, parts[place])
                 text = re.sub(r"/[^\s\"'<>]*/site-packages/", "", text)
                 parts[place] = text.replace(f"{root}{os.sep}", "")
-                for path in absolute_paths(parts[place]):
+                for path in ABSOLUTE_PATH.findall(parts[place]):
                     raise BuildError(f"{_where(cell)}: its output has an absolute path, {path}")
             holder[key] = "".join(parts)
-
-
-def absolute_paths(text: str) -> list[str]:
-    """What looks like a path of one particular machine in an output's text."""
-    return _ABSOLUTE.findall(text)
 
 
 def release(sources: Iterable[Path], root: Path) -> tuple[dict[str, dict[Path, bytes]], str]:

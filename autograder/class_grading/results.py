@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -217,6 +217,5 @@ def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
 def _lap(data: object) -> Lap | None:
     with suppress(ValidationError):
         lap = convert(data, Lap, strict=False)
-        share = lap.of_limit if lap.of_limit and 0 < lap.of_limit < inf else None
-        return replace(lap, of_limit=share) if 0 < lap.ratio < inf and 0 < lap.required < inf else None
+        return lap if all(0 < value < inf for value in (lap.ratio, lap.required, lap.of_limit or 1)) else None
     return None

@@ -72,8 +72,9 @@ class Collect(ExchangeCollect):
         new, all_records = self.records.values(), [*self.earlier, *self.records.values()]
         count_from_arrival(all_records)
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for record in filter(self._wanted, all_records if self.before_duedate else new):
-            found[record["username"]].append(record)
+        for record in all_records if self.before_duedate else new:
+            if fnmatch.fnmatchcase(record["username"], self.coursedir.student_id or "*"):
+                found[record["username"]].append(record)
         due = None
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook, suppress(MissingEntry):
             if self.before_duedate:
@@ -92,7 +93,7 @@ class Collect(ExchangeCollect):
         if len(self.refused) > MOST_TOLD:
             yield f"{len(self.refused) - MOST_TOLD} more names in the exchange are refused."
         what = f"the submission of {self.coursedir.assignment_id}"
-        late = [record for record in self.src_records if _delay(record) > MOST_ON_THE_WAY]
+        late = [one for one in self.src_records if one["arrived"] - one["said"] > MOST_ON_THE_WAY]
         doubtful = sorted(one["username"] for one in late if one["timestamp"] == one["said"])
         for record in late:
             if record["username"] not in doubtful:
@@ -161,10 +162,6 @@ class Collect(ExchangeCollect):
         times = {"timestamp": moment, "said": moment, "arrived": arrived}
         return {"username": student, "assignment": assignment, "filename": name, **times}
 
-    def _wanted(self, record: dict[str, Any]) -> bool:
-        """Whether it is of a student whose work was asked for."""
-        return fnmatch.fnmatchcase(record["username"], self.coursedir.student_id or "*")
-
     def _objection(self, student: str, about: os.stat_result) -> str | None:
         """Why a submission is never taken, if so."""
         if not student or student.startswith("."):  # ".." would be the folder above
@@ -187,11 +184,6 @@ class Collect(ExchangeCollect):
         return None
 
 
-def _delay(record: dict[str, Any]) -> timedelta:
-    """How much later than it says a submission arrived."""
-    return record["arrived"] - record["said"]
-
-
 def count_from_arrival(records: Iterable[dict[str, Any]]) -> None:
     """Let submissions of one assignment that arrived later than they say count from their arrival.
 
@@ -201,7 +193,7 @@ def count_from_arrival(records: Iterable[dict[str, Any]]) -> None:
     trust: dict[str, int] = {}  # of each student's last one: 1 where it came when it says, -1 where later
     of_all = 0
     for record in sorted(records, key=lambda record: record["arrived"]):
-        student, delay = record["username"], _delay(record)
+        student, delay = record["username"], record["arrived"] - record["said"]
         late, of_others = delay > MOST_ON_THE_WAY, of_all - trust.get(student, 0)
         record["timestamp"] = record["arrived" if late and of_others > 0 else "said"]
         trust[student] = -1 if late else int(-delay <= MOST_ON_THE_WAY)

@@ -167,7 +167,7 @@ def test_a_scheduler_that_comes_back(course: ScratchCourse, tmp_path: Path, monk
         summary = graded(pretending(dask), between=after(2, dask.restart))
     all_graded_once(course, summary.graded)
     said = capsys.readouterr().err
-    assert f"the Dask scheduler {dask.address} is gone. Start it and its workers, and" in said
+    assert f"the Dask scheduler {dask.address} is gone. Start it and its workers." in said
     assert "tests, running" in said  # workers say what they do
 
 

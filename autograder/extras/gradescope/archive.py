@@ -87,14 +87,9 @@ def _gradebook(root: Path, source: Path) -> bytes:
 
 def _write(archive: Path, inside: Mapping[str, bytes]) -> None:
     """Pack files under their names; nothing says when or by whom."""
-    draft = archive.with_suffix(".tmp")
-    try:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as packed:
-            for name, content in sorted(inside.items()):
-                about = zipfile.ZipInfo(name)
-                about.create_system, about.compress_type = 3, zipfile.ZIP_DEFLATED
-                about.external_attr = (0o755 if name in SCRIPTS else 0o644) << 16
-                packed.writestr(about, content)
-        draft.replace(archive)
-    finally:
-        draft.unlink(missing_ok=True)
+    with zipfile.ZipFile(archive, "w") as packed:
+        for name, content in sorted(inside.items()):
+            about = zipfile.ZipInfo(name)
+            about.create_system, about.compress_type = 3, zipfile.ZIP_DEFLATED
+            about.external_attr = (0o755 if name in SCRIPTS else 0o644) << 16
+            packed.writestr(about, content)
