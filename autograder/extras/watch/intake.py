@@ -34,7 +34,7 @@ from ...show import first_of
 from .queue_file import Key, Place
 
 NEW, PASSED_OVER = os.path.join(OWN_FOLDER, "new"), os.path.join(OWN_FOLDER, "passed_over")
-# A file system's clock has steps, and a folder may just be written to. One that is ahead is no reason to wait.
+# A file system's clock has steps, and a folder may just be written to; one that is ahead is no reason to wait.
 SETTLED_SECONDS = 2.0
 
 
@@ -224,7 +224,7 @@ def replace_folder(folder: Path, target: Path) -> None:
 
 
 def changed_at(folder: Path, notebooks: list[str]) -> int:
-    """When a folder, its notebooks or its time were last changed, in nanoseconds of the file system's clock."""
+    """When a folder, its notebooks or its time were last changed, in nanoseconds by the file system."""
     newest = 0
     for path in (folder, folder / TIMESTAMP, *(folder / f"{name}.ipynb" for name in notebooks)):
         with suppress(OSError):  # it is not there
