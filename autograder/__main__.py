@@ -29,7 +29,6 @@ COMMANDS = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command and return its exit status."""
     # Some shells switch Python's bytecode cache off; every start then compiles everything again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False

@@ -44,7 +44,6 @@ def picture_html(figure: Figure, alternative: str) -> str:
 
 
 def show_markdown(text: str) -> None:
-    """Display Markdown in a notebook; print it anywhere else."""
     _display(text, {"text/markdown": text})
 
 
@@ -82,7 +81,6 @@ def _visible(char: str) -> str:
 
 
 def first_of(names: Sequence[str], most: int = 8) -> str:
-    """The first of many names."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 

@@ -133,7 +133,6 @@ def keep_outputs(fresh: NotebookNode, notebook: Path, root: Path) -> bool:
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
-    """The cells that run."""
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 

@@ -108,7 +108,6 @@ def step(title: str) -> Iterator[None]:
 def points_table(
     answers: Answers, mixes: dict[str, dict[str, str]], got: dict[str, dict[str, float | None]]
 ) -> tuple[list[list[str]], bool]:
-    """The rows of the final table, and whether all points are as expected."""
     rows, right = [], True
     for student, kinds in mixes.items():
         points = got.get(student, {})

@@ -73,7 +73,6 @@ class ScratchCourse:
         return done.stdout
 
     def released(self, assignment: str) -> NotebookNode:
-        """The notebook that students get."""
         return nbformat.read(self.folder / "exercises" / assignment / f"{assignment}.ipynb", as_version=4)
 
     @property
@@ -96,5 +95,4 @@ class ScratchCourse:
             }
 
     def page(self, student: str, assignment: str) -> Path:
-        """The feedback page of one student."""
         return self.folder / "feedback" / student / assignment / f"{assignment}.html"

@@ -32,7 +32,6 @@ class Spread:
 
     @property
     def shares(self) -> list[float]:
-        """The counts as shares of the class."""
         return [count / max(1, sum(self.counts)) for count in self.counts]
 
 
@@ -42,7 +41,6 @@ def page(course: Course) -> str:
 
 
 def page_of(results: ClassResults) -> str:
-    """The page about results that were read."""
     points, most = [graded.points for graded in results.graded], sum(results.most.values())
     spreads = exercise_spreads(results)
     tests = [name for names in results.tests.values() for name in names]
@@ -63,7 +61,6 @@ def page_of(results: ClassResults) -> str:
 
 
 def exercise_spreads(results: ClassResults) -> list[Spread]:
-    """The points of each exercise that has tests."""
     found = []
     for exercise, names in results.tests.items():
         most, got = results.most_of(names), [graded.sum_of(names) for graded in results.graded]
@@ -93,7 +90,6 @@ def race_of(results: ClassResults, name: str) -> tuple[str, list[tuple[str, list
 
 
 def sandbox_sentence(results: ClassResults) -> str:
-    """Whether the submissions ran inside the sandbox."""
     sandboxed = [on for graded in results.graded for on in graded.sandboxed]
     if not sandboxed:
         return "No submission says whether it ran in the sandbox."
@@ -129,7 +125,6 @@ def self_check(results: ClassResults) -> str:
 
 
 def points_bars(points: Sequence[float], most: float) -> list[Bar]:
-    """How many students have how many points."""
     edges = np.linspace(0, most or 1, min(10, max(5, math.ceil(most))) + 1)
     counts, _ = np.histogram(np.clip(points, 0, edges[-1]), edges)
     return [

@@ -184,11 +184,9 @@ class Course:
         return since
 
     def forced_to_the_end(self) -> None:
-        """Let the next ``--force`` begin anew."""
         self._note(".forced.json").unlink(missing_ok=True)
 
     def autograded(self, student: str) -> Path:
-        """The folder of a student's autograded notebooks."""
         return autograded_folder(self.grader, self.assignment, student)
 
     @cached_property
@@ -274,7 +272,6 @@ class Course:
             raise GradingError(f"The old verdict cannot be kept, so nothing was changed: {error}.") from None
 
     def _note(self, kind: str) -> Path:
-        """A file about the assignment, of one kind."""
         return self.root / ".grading" / f"{self.assignment}{kind}"
 
 

@@ -221,7 +221,6 @@ def by_submission(jobs: Iterable[Job]) -> Iterator[list[Job]]:
 
 
 def finish(course: Course, jobs: list[Job], summary: Summary, status: Status) -> None:
-    """Write the grades of one submission."""
     student = jobs[0].submission.student
     for failure in (job.failure for job in jobs if job.failure):
         summary.failed[student] = failure
@@ -252,7 +251,6 @@ def said_before(assignment: str, again: dict[str, Reason]) -> Iterator[str]:
 
 
 def tell(course: Course, summary: Summary) -> str:
-    """What the instructor reads at the end."""
     return render(
         Path(__file__).with_name("summary.txt.j2"),
         assignment=course.assignment,

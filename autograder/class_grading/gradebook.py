@@ -135,7 +135,6 @@ class OpenGradebook:
                 self.connection.rollback()
 
     def commit(self) -> None:
-        """Keep what was written since the last time."""
         self.connection.commit()
         self.connection.begin()
 

@@ -122,7 +122,6 @@ class Grader(Autograde):
     def _put_outputs(
         self, executed: Executed | None, nb: NotebookNode, resources: dict[str, Any]
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Stands for RunEveryCell."""
         if problem_of(nb):
             return nb, resources
         sources = {index: cell.source for index, cell in enumerate(nb.cells) if cell.cell_type == "code"}

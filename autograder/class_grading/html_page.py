@@ -14,7 +14,6 @@ from .status import length
 
 
 def render(template: Path, **values: object) -> str:
-    """A page as HTML, or a text."""
     environment = Environment(
         loader=FileSystemLoader([template.parent, Path(__file__).parent]),
         autoescape=lambda name: not str(name).endswith(".txt.j2"),

@@ -110,7 +110,6 @@ class ClassResults:
         return {exercise: names for exercise, names in found.items() if names}
 
     def most_of(self, tests: Iterable[str]) -> float:
-        """The most points that there are in these tests."""
         return sum(self.most[name] for name in tests)
 
     def seconds(self, kind: str) -> float:

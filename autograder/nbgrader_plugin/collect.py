@@ -218,7 +218,6 @@ def last_change(folder: str, about: os.stat_result) -> float:
 
 @contextmanager
 def changed_settings(directory: CourseDirectory, **values: Any) -> Iterator[None]:
-    """Give a course's directory other settings for a while."""
     before = {name: getattr(directory, name) for name in values}
     try:
         for name, value in values.items():
@@ -230,7 +229,6 @@ def changed_settings(directory: CourseDirectory, **values: Any) -> Iterator[None
 
 
 def inbound(exchange: ExchangeCollect) -> Path:
-    """The folder in which submissions arrive."""
     return Path(exchange.root, exchange.coursedir.course_id, "inbound")
 
 

@@ -46,7 +46,6 @@ class Rule:
     most_percent: float = 100.0
 
     def penalty(self, points: float, seconds_late: float) -> float:
-        """The points that are taken off."""
         late = seconds_late - self.extension_days * DAY
         if late <= self.grace_hours * HOUR or late <= 0:
             return 0.0
@@ -63,7 +62,6 @@ class LateTable:
     lines: dict[tuple[str, str], dict[str, float]]
 
     def rule(self, assignment: str, student: str) -> Rule:
-        """What counts for a student in an assignment."""
         rule = Rule()
         for key in ((ALL, ALL), (assignment, ALL), (ALL, student), (assignment, student)):
             rule = replace(rule, **self.lines.get(key, {}))

@@ -85,7 +85,6 @@ def safe_card(html: str) -> Markup:
 
 
 def as_written(text: str) -> Markup:
-    """A text as it is."""
     return Markup("<pre>{}</pre>").format(text)
 
 

@@ -54,7 +54,6 @@ class SubmissionPage(HTMLExporter):
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[Any, dict[str, Any]]:
-        """The page, and what nbconvert notes about it."""
         nb.metadata = NotebookNode()  # with a language, a title, widgets
         resources = dict(resources or {})
         resources |= {name: str(escape(resources[name])) for name in NAMES if resources.get(name)}

@@ -169,7 +169,6 @@ _open_any_course = FormgraderHandler.get
 
 
 def _nonce(handler: BaseHandler) -> str:
-    """What lets scripts run in this answer."""
     if not hasattr(handler, "script_nonce"):
         handler.script_nonce = secrets.token_urlsafe()
     return handler.script_nonce

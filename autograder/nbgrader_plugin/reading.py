@@ -117,7 +117,6 @@ def read_notebook(path: Path) -> NotebookNode:
 
 
 def _other_notebooks(path: Path) -> list[str]:
-    """The names of a few other notebooks in the same folder."""
     with suppress(OSError):
         return sorted(other.name for other in islice(path.parent.glob("*.ipynb"), 1000))[:5]
     return []
@@ -253,7 +252,6 @@ def extra_files(folder: Path) -> dict[str, bytes | None]:
 
 
 def _files(folder: Path) -> Iterator[tuple[int, Path]]:
-    """The files that may be taken, with their sizes."""
     entries = 0
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if _is_taken(name)]
@@ -269,7 +267,6 @@ def _files(folder: Path) -> Iterator[tuple[int, Path]]:
 
 
 def _is_taken(name: str) -> bool:
-    """Whether a file or folder of this name is taken."""
     if name.startswith(".") or name.endswith(".ipynb") or name in PASSED_OVER:
         return False
     return name.isprintable()  # a name that is no text has surrogates, which are not

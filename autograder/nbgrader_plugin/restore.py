@@ -103,7 +103,6 @@ class RestoreCells(NbGraderPreprocessor):
         return nb, resources
 
     def originals(self, db_url: str, assignment: str, notebook: str) -> Originals:
-        """The cells of a notebook as the gradebook keeps them."""
         with Gradebook(db_url) as gradebook:
             cells = original_cells(gradebook.find_notebook(notebook, assignment))
         found = {}
@@ -201,7 +200,6 @@ def _joined(
     placed: Mapping[str, list[NotebookNode]],
     originals: Originals,
 ) -> Iterator[NotebookNode]:
-    """All cells in their order."""
     before: str | None = None
     put_back: list[str] = []
     for name in (*originals, None):
@@ -253,6 +251,5 @@ def original_cells(notebook: Notebook) -> dict[str, NotebookNode]:
 
 
 def mark(cell: NotebookNode, remark: str) -> None:
-    """Put a remark into the first line of a code cell."""
     if cell.cell_type == "code":
         cell.source = remark + cell.source

@@ -60,7 +60,6 @@ class SubmissionExporter(NotebookExporter):
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
     ) -> tuple[Any, dict[str, Any]]:
-        """Convert the notebook in a file to text, as nbconvert's method of this name does."""
         path = Path(filename)
         own = patches.reads_its_own(self.parent)  # of which everything is kept
         notebook = nbformat.read(path, as_version=4) if own else read_or_explain(path, self.log)

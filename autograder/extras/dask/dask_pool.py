@@ -156,7 +156,6 @@ class DaskPool(Pool):
             future.release()
 
     def _connect(self) -> Client:
-        """A client that hears what is done."""
         asyncio.run(_answer(self.name))
         with dask.config.set({"distributed.comm.timeouts.connect": f"{SCHEDULER_SECONDS}s"}):
             client = Client(self.name, timeout=SCHEDULER_SECONDS, set_as_default=False)
@@ -208,7 +207,6 @@ class DaskPool(Pool):
             self.trouble = f"waiting: all workers of {self.name} are gone. Start some, and grading goes on."
 
     def _count(self) -> int:
-        """Wait for workers; how many there are."""
         with suppress(*UNREACHABLE):
             self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
         if not (found := self._info()):

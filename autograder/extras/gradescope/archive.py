@@ -77,7 +77,6 @@ def _settings(root: Path) -> str:
 
 
 def _gradebook(root: Path, source: Path) -> bytes:
-    """A gradebook with one assignment and no students."""
     with tempfile.TemporaryDirectory(prefix="gradescope-") as folder:
         course = ScratchCourse(Path(folder), root)
         file = course.folder / GRADEBOOK

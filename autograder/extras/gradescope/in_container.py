@@ -83,7 +83,6 @@ def write_results(root: Path, assignment: str, without_sandbox: bool) -> None:
 
 
 def not_graded(sentence: str) -> dict[str, Any]:
-    """Results without a test: no points, and a sentence for the student."""
     return {"score": 0, "output": sentence, **FOR_STUDENTS}
 
 

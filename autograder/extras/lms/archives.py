@@ -97,7 +97,6 @@ class Archive(FileNameCollectorPlugin):
 
     @cached_property
     def _unpacked(self) -> Path:
-        """The folder into which nbgrader unpacks."""
         command, course = self.parent, self.parent.coursedir
         place = command.collect_directory_structure.format(
             downloaded=command.downloaded_directory,

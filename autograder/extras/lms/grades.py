@@ -183,12 +183,10 @@ def no_formula(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """Points as both platforms read them."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def write_csv(path: Path, rows: list[list[str]]) -> None:
-    """Write all of a table, or nothing."""
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     write_whole(path, text.getvalue())

@@ -33,11 +33,9 @@ class Term:
 
     @property
     def most(self) -> float:
-        """The most points that there are."""
         return sum(sum(results.most.values()) for results in self.assignments)
 
     def graded(self, results: ClassResults, student: str) -> Graded | None:
-        """A student's grade in an assignment, if there is one."""
         return next((one for one in results.graded if one.student == student), None)
 
     def sum_of(self, student: str) -> float:
@@ -82,7 +80,6 @@ def write_pages(term: Term, folder: Path) -> list[Path]:
 
 
 def term_page(term: Term) -> str:
-    """The instructor's page."""
     points = [term.sum_of(student) for student in term.students]
     return render(
         HERE / "term.html.j2",

@@ -34,7 +34,7 @@ from ...show import first_of
 from .queue_file import Key, Place
 
 NEW, PASSED_OVER = os.path.join(OWN_FOLDER, "new"), os.path.join(OWN_FOLDER, "passed_over")
-# A file system's clock has steps, and a folder may just be written to; one that is ahead is no reason to wait.
+# A folder may just be written to. A file system's clock has steps; that it is ahead is no reason to wait.
 SETTLED_SECONDS = 2.0
 
 
@@ -116,7 +116,6 @@ class Intake:
         self.waiting.pop(place.key, None)
 
     def folder(self, key: Key, step: str) -> Path:
-        """The folder of a submission in one of nbgrader's steps, or in one of ours."""
         assignment, student = key
         return Path(self._directory.format_path(step, student, assignment))
 
@@ -151,7 +150,6 @@ class Intake:
         self._strangers.clear()
 
     def _folders(self) -> Iterator[tuple[Place, int]]:
-        """The folders in submitted/ that have to be graded."""
         for assignment, notebooks in self.assignments.items():
             for name in glob.glob(self._directory.format_path(self._submitted, "*", assignment)):
                 student, folder = owner(self._grader, name)[1], Path(name)
@@ -181,7 +179,6 @@ class Intake:
         return Collect(coursedir=self._directory, parent=self._grader.parent, update=True)
 
     def _collect(self, assignment: str, names: set[str]) -> None:
-        """Take an assignment's submissions out of the exchange."""
         with changed_settings(
             self._directory, assignment_id=assignment, student_id="*", submitted_directory=NEW
         ):
@@ -214,7 +211,6 @@ def _place(assignment: str, student: str, arrived: datetime, *, sent: bool) -> P
 
 
 def replace_folder(folder: Path, target: Path) -> None:
-    """Move a folder to where another one may be."""
     if target.is_symlink():
         target.unlink()
     elif target.exists():

@@ -35,7 +35,6 @@ class Trial(Course):
         shutil.rmtree(self.root / TRIAL, ignore_errors=True)  # of a run that was stopped
 
     def submissions(self) -> list[Submission]:
-        """Those of the given line, in its order."""
         found = {one.student: one for one in super().submissions()}
         return [found[student] for student in self._line if student in found]
 

@@ -133,7 +133,6 @@ class Watcher:
         return bool(line)
 
     def _owed(self) -> list[Place]:
-        """Those whose pages were not handed back, and are to be now."""
         if not self.release or monotonic() < self._owe_again:
             return []
         graded = (one for one in self._file.ended.values() if one.stage == "graded" and not one.handed_back)
@@ -169,12 +168,10 @@ class Watcher:
         return list(known)
 
     def _ready(self) -> list[Place]:
-        """Those that can be graded now, in their order."""
         moment = monotonic()
         return [one for one in self.intake.line() if self._again.get(one, (0, 0))[1] <= moment]
 
     def _grade(self, line: list[Place]) -> None:
-        """Grade submissions of one assignment."""
         self._grading = {one.student: one for one in line}
         self._show()
         path = list(sys.path)
@@ -230,7 +227,6 @@ class Watcher:
         )
 
     def _hand_back(self, one: Place) -> None:
-        """Hand back a page; where that fails, it is tried again later."""
         exchange = self.intake.inbound is None or self.intake.inbound.parent.is_dir()
         try:
             hand_back(self.course, one.assignment, one.student, exchange=exchange)
@@ -244,7 +240,6 @@ class Watcher:
             self._file.end(replace(one, handed_back=True))
 
     def _show(self) -> None:
-        """Write the queue."""
         started = list(self._grading.values())[: self._pool.workers if self._pool else 1]
         line = [replace(one, stage="grading") for one in started]
         line += [one for one in self.intake.line() if one not in started]
@@ -283,7 +278,6 @@ class Watcher:
 
 
 def now() -> str:
-    """The time, as the queue file has it."""
     return datetime.now(timezone.utc).isoformat()
 
 
