@@ -109,7 +109,7 @@ def test_what_fails_costs_one_submission_and_is_graded_next_time(course: Scratch
         summary = graded(Instant(broken=["dalia"], change=change))
     assert summary.graded == ["fumi"] and grades(course)["fumi"] == FULL
     sentences = {
-        "ada": "traps has other cells than those that were run.",
+        "ada": "traps has other cells than those that ran",
         "bo": "traps.ipynb was handed in again meanwhile.",
         "chen": "nbgrader failed: KeyError: 'no such cell'",
         "dalia": "it broke",
