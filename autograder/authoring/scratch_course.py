@@ -11,15 +11,6 @@ from nbformat import NotebookNode
 from ..command_line import CommandError
 from .builder import build
 
-CONFIG = '''"""A rehearsal of the course in {root}, which has the real settings."""
-
-load_subconfig("nbgrader_config.py", path={root!r})  # noqa: F821
-c = get_config()  # noqa: F821
-c.CourseDirectory.root = {folder!r}
-c.Exchange.root = {exchange!r}
-c.Exchange.cache = {cache!r}
-'''
-
 
 class CommandFailed(CommandError):
     """A command failed; the message holds the end of what it printed."""
@@ -42,7 +33,8 @@ class ScratchCourse:
             places = {name: str(self.folder / name) for name in ("exchange", "cache")}
             for place in places.values():
                 Path(place).mkdir(parents=True, exist_ok=True)
-            settings = CONFIG.format(root=str(root.resolve()), folder=str(self.folder), **places)
+            form = Path(__file__).with_name("scratch_config.txt").read_text(encoding="utf-8")
+            settings = form.format(root=str(root.resolve()), folder=str(self.folder), **places)
             (self.folder / "nbgrader_config.py").write_text(settings, encoding="utf-8")
 
     def add_assignment(self, source: Path) -> str:

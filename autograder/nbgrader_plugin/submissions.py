@@ -40,15 +40,7 @@ MOST_SECRET = 1000
 MOST_ID = 128  # characters of a student's id: the gradebook has room for so many
 MOST_ENTRIES = 10_000  # files and folders in a submission that are looked at
 # Stands in for a notebook that cannot be read.
-EXPLANATION = """\
-# This submission could not be graded
-
-{problem}
-
-So every exercise counts **0 points**. The file itself was left as it was handed in.
-
-**What to do:** open the notebook in JupyterLab, run all cells, save it under its given name, and hand it in \
-again. If it does not open there, get a new copy of the exercise and paste your solutions into it."""
+EXPLANATION = (patches.OWN_TEMPLATES / "unreadable.md").read_text(encoding="utf-8").rstrip()
 
 
 class SubmissionExporter(NotebookExporter):

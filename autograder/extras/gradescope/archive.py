@@ -21,15 +21,6 @@ from .in_container import GRADEBOOK
 
 # Of the files that git tracks: what grades, and the data that exercises read.
 CONTENTS = ("LICENSE", "LICENSE-text", "autograder", "constraints.txt", "data", "pyproject.toml")
-CONFIG = '''\
-"""The course as nbgrader sees it on Gradescope: of its settings, those that decide points."""
-
-from autograder.nbgrader_plugin import configure
-
-c = get_config()  # noqa: F821  (nbgrader defines it)
-{limits}
-configure(c)
-'''
 SCRIPTS = ("setup.sh", "run_autograder")
 
 
@@ -73,7 +64,8 @@ def _settings(root: Path) -> str:
     """The course's limits. Its other settings stay here: an address of a database may have a password."""
     limits = PyFileConfigLoader(SETTINGS, path=str(root)).load_config().RunEveryCell
     lines = [f"c.RunEveryCell.{name} = {value!r}" for name, value in limits.items()]
-    return CONFIG.format(limits="\n".join(lines))
+    form = Path(__file__).with_name("nbgrader_config.txt").read_text(encoding="utf-8")
+    return form.format(limits="\n".join(lines))
 
 
 def _gradebook(root: Path, source: Path) -> bytes:
