@@ -8,9 +8,9 @@ import pytest
 from repository import CHAPTERS, COURSE, EXERCISES, ROOT, SOLUTIONS, built, notebook, output_texts
 
 from autograder.authoring import builder
-from autograder.authoring.address import address
 from autograder.authoring.answers import points_of
 from autograder.authoring.colab import SOURCE, is_colab_cell
+from autograder.authoring.sources import address
 from autograder.sandbox.submissions.suspicious_words import ways_inside, words_of_sharing
 from autograder.teaching import course_map
 

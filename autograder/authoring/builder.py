@@ -26,11 +26,10 @@ from nbformat import NotebookNode
 
 from ..roles import is_test
 from . import records
-from .address import address, write_address
 from .colab import colab_cell, is_colab_cell
 from .fold import fold_answers
 from .headers import apply_header, lighter
-from .sources import BuildError, chapter_sources, find_root, solution_sources
+from .sources import BuildError, address, chapter_sources, find_root, solution_sources, write_address
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {

@@ -12,10 +12,6 @@ from ..command_line import CommandError
 from .builder import build
 
 
-class CommandFailed(CommandError):
-    """A command failed; the message holds the end of what it printed."""
-
-
 class ScratchCourse:
     """A folder in which nbgrader commands run with the course's own ``nbgrader_config.py``.
 
@@ -45,11 +41,11 @@ class ScratchCourse:
         return source.stem
 
     def nbgrader(self, *arguments: str) -> str:
-        """Run one nbgrader command here; gives what it printed. Raises CommandFailed if it fails."""
+        """Run one nbgrader command here; gives what it printed. Raises CommandError if it fails."""
         return self._run("nbgrader", *arguments, stderr=subprocess.STDOUT)
 
     def grade(self, assignment: str, *options: str) -> None:
-        """Grade a class with the course's own command; its progress stays in sight. Raises CommandFailed."""
+        """Grade a class with the course's own command; its progress stays in sight. Raises CommandError."""
         self._run("autograder", "grade", assignment, *options)
 
     def _run(self, *words: str, stderr: int | None = None) -> str:
@@ -61,7 +57,7 @@ class ScratchCourse:
             log.write(f"$ {' '.join(words)}\n{done.stdout}\n")
         if done.returncode:
             end = "\n".join(done.stdout.splitlines()[-15:])
-            raise CommandFailed(f"{' '.join(words)} failed; its last lines are:\n{end}")
+            raise CommandError(f"{' '.join(words)} failed; {self.log} has all, and last:\n{end}")
         return done.stdout
 
     def released(self, assignment: str) -> NotebookNode:

@@ -28,10 +28,6 @@ THREE_WORDS = re.compile(r"\s*(\S+\s+\S+)\s+(\S+)\s*")  # of a date
 OFFSET = re.compile(r"[+-]\d\d:?\d\d")
 
 
-class LateTableError(CommandError):
-    """The table cannot be used; the message names the line and says why."""
-
-
 @dataclass(frozen=True)
 class Rule:
     """What lateness costs: ``percent_a_day`` of the points for each day begun, and ``most_percent`` at most.
@@ -74,13 +70,13 @@ class LateTable:
 
 
 def read_table(path: Path) -> LateTable:
-    """The table in a file; without lines where there is no such file. Raises LateTableError."""
+    """The table in a file; without lines where there is no such file. Raises CommandError."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return LateTable({})
     except (OSError, UnicodeDecodeError) as error:
-        raise LateTableError(f"{path} cannot be read: {error}") from None
+        raise CommandError(f"{path} cannot be read: {error}") from None
     lines: dict[tuple[str, str], dict[str, float]] = {}
     wanted, header, delimiter = ["assignment", "student", *FIGURES], list[str](), ","
     for number, line in enumerate(text.splitlines(), 1):
@@ -94,13 +90,13 @@ def read_table(path: Path) -> LateTable:
             unknown = [f"has a column {name!r}" for name in header if name not in wanted]
             if unknown or header[:2] != wanted[:2]:
                 what = [*unknown, "begins otherwise"][0]
-                raise LateTableError(f"{path} {what}; its columns are {', '.join(wanted)}.")
+                raise CommandError(f"{path} {what}; its columns are {', '.join(wanted)}.")
             continue
         given = dict(zip(header, row, strict=False))
         key = given.get("assignment") or ALL, given.get("student") or ALL
         where = f"{path}, line {number}"
         if key in lines:
-            raise LateTableError(f"{where}: there is a line for {' and '.join(key)} already.")
+            raise CommandError(f"{where}: there is a line for {' and '.join(key)} already.")
         lines[key] = {name: _figure(given[name], f"{where}: {name}") for name in FIGURES if given.get(name)}
     return LateTable(lines)
 
@@ -111,7 +107,7 @@ def _figure(text: str, where: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise LateTableError(f"{where} is {text!r}; it must be a number, 0 or more.")
+        raise CommandError(f"{where} is {text!r}; it must be a number, 0 or more.")
     return value
 
 
@@ -123,7 +119,7 @@ class TableOfLateWork(LateSubmissionPlugin):
     def late_submission_penalty(
         self, student_id: str, score: float, total_seconds_late: float
     ) -> float | None:
-        """The points taken off a notebook. Raises LateTableError."""
+        """The points taken off a notebook. Raises CommandError."""
         found = read_table(Path(self.table))
         if not found.lines:
             return super().late_submission_penalty(student_id, score, total_seconds_late)

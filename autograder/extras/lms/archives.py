@@ -17,8 +17,9 @@ from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 from nbgrader.utils import unzip
 from traitlets import Unicode
 
+from ...command_line import CommandError
 from ...nbgrader_plugin.submissions import SECRET, TIMESTAMP
-from .grades import ExportError, names_in, read_canvas
+from .grades import names_in, read_canvas
 from .unpack import unpack
 
 # What a browser, or Canvas for a second upload, adds to a notebook's name.
@@ -147,7 +148,7 @@ class CanvasArchive(Archive):
         ids = {student.casefold(): student for student in self._students()}
         try:
             rows = [(row["ID"].strip(), names_in(row)) for row in read_canvas(Path(self.file))]
-        except ExportError as error:
+        except CommandError as error:
             self.parent.fail("%s", error)
         return {number: ids[name] for number, names in rows for name in reversed(names) if name in ids}
 

@@ -7,8 +7,9 @@ from typing import Any
 from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode
 
+from ...command_line import CommandError
 from ...show import first_of
-from .grades import Exporter, ExportError, Grades, number
+from .grades import Exporter, Grades, number
 
 TOKEN = "CANVAS_TOKEN"
 EXACT = 0.005  # points
@@ -42,7 +43,7 @@ class CanvasUpload(Exporter):
     def write(self, grades: Grades) -> None:
         """Compare, list, and send what differs. A grade that Canvas refuses does not stop the others.
 
-        Raises ExportError at the end where some were refused.
+        Raises CommandError at the end where some were refused.
         """
         changes, same, unknown = differences(self._course(), grades)
         for change in changes:
@@ -57,7 +58,7 @@ class CanvasUpload(Exporter):
         self.log.info("%d grades were sent", len(changes) - len(refused))
         if refused:
             lines = [f"  {change.student}, {change.column}: {reason}" for change, reason in refused]
-            raise ExportError(
+            raise CommandError(
                 f"Canvas refused {len(refused)} grades; the same command tries these again.\n"
                 + "\n".join(lines)
             )
@@ -67,23 +68,23 @@ class CanvasUpload(Exporter):
             from canvasapi import Canvas
             from canvasapi.exceptions import CanvasException
         except ModuleNotFoundError:
-            raise ExportError('canvasapi is not installed: pip install "autograder[course]"') from None
+            raise CommandError('canvasapi is not installed: pip install "autograder[course]"') from None
         token = os.environ.get(TOKEN, "")
         if not (token and self.url and self.course):
-            raise ExportError(
+            raise CommandError(
                 f"An access token in the variable {TOKEN}, --CanvasUpload.url=https://… and "
                 "--CanvasUpload.course=NUMBER are needed."
             )
         try:
             return Canvas(self.url, token).get_course(self.course)
         except (CanvasException, OSError, ValueError) as error:
-            raise ExportError(f"Canvas at {self.url} does not show course {self.course}: {error}") from None
+            raise CommandError(f"Canvas at {self.url} does not show course {self.course}: {error}") from None
 
 
 def differences(course: Any, grades: Grades) -> tuple[list[Change], int, list[str]]:
     """What is to be changed on Canvas, how many grades are there as they should be, and who is not there.
 
-    A student is found by login, then by SIS id, capital letters or not. Raises ExportError where Canvas lacks
+    A student is found by login, then by SIS id, in any letters. Raises CommandError where Canvas lacks
     an assignment, or cannot be read.
     """
     from canvasapi.exceptions import CanvasException
@@ -97,13 +98,13 @@ def differences(course: Any, grades: Grades) -> tuple[list[Change], int, list[st
                     users[str(name).casefold()] = user.id
         if lacking := [name for name in grades.columns if name not in there]:
             known = first_of(sorted(there)) or "none"
-            raise ExportError(f"Canvas has no assignment {lacking[0]!r}. Make it there; it has: {known}.")
+            raise CommandError(f"Canvas has no assignment {lacking[0]!r}. Make it there; it has: {known}.")
         found = {
             name: {submission.user_id: submission for submission in there[name].get_submissions()}
             for name in grades.columns
         }
     except (CanvasException, OSError) as error:
-        raise ExportError(f"Canvas cannot be read: {error}") from None
+        raise CommandError(f"Canvas cannot be read: {error}") from None
     changes, same, unknown = [], 0, []
     for student, points in grades.points.items():
         user = users.get(student.id.casefold())

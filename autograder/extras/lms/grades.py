@@ -12,6 +12,7 @@ from nbgrader.api import Gradebook, MissingEntry, Student
 from nbgrader.plugins import ExportPlugin
 from traitlets import Bool, Unicode
 
+from ...command_line import CommandError
 from ...files import read_csv, write_whole
 from ...nbgrader_plugin.points import exercise_of_each
 from ...show import first_of
@@ -24,10 +25,6 @@ REMARKS = {
 FORMULAS = "have ids that a spreadsheet takes for a formula, and are left out: enter their points yourself"
 # What Canvas's own file has before the columns of the assignments; it takes a row back by these.
 CANVAS_STUDENT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
-
-
-class ExportError(Exception):
-    """Grades cannot be exported; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -50,28 +47,28 @@ class Exporter(ExportPlugin):
         """Called by ``nbgrader export``; ends it with one sentence where that is not possible."""
         try:
             self.write(self.grades(gradebook))
-        except (ExportError, OSError) as error:
+        except (CommandError, OSError) as error:
             self.log.error("%s", error)
             sys.exit(1)
 
     def write(self, grades: Grades) -> None:
-        """Export the grades. Raises ExportError."""
+        """Export the grades. Raises CommandError."""
         raise NotImplementedError
 
     def grades(self, gradebook: Gradebook) -> Grades:
         """Those that the command line asks for; who stands out is named in the log.
 
-        Raises ExportError unless it names one assignment, and the gradebook knows it.
+        Raises CommandError unless it names one assignment, and the gradebook knows it.
         """
         known = ", ".join(one.name for one in gradebook.assignments) or "none"
         example = "--assignment \"['NAME']\""
         if len(self.assignment) != 1:
-            raise ExportError(f"Name one assignment, as in {example}. The gradebook has: {known}.")
+            raise CommandError(f"Name one assignment, as in {example}. The gradebook has: {known}.")
         (assignment,) = map(str, self.assignment)
         try:
             exercises = exercise_of_each(gradebook.find_assignment(assignment))
         except MissingEntry:
-            raise ExportError(
+            raise CommandError(
                 f"There is no assignment {assignment!r}. There is: {known}. Say {example}."
             ) from None
         course, chosen = self.parent.coursedir, set(map(str, self.student))
@@ -126,7 +123,7 @@ class Canvas(Exporter):
     file = Unicode("canvas.csv", help="what Grades → Export gave").tag(config=True)
 
     def write(self, grades: Grades) -> None:
-        """Write the file. Raises ExportError where Canvas's file is missing, or is none."""
+        """Write the file. Raises CommandError where Canvas's file is missing, or is none."""
         rows = read_canvas(Path(self.file))
         about = [name for name in CANVAS_STUDENT if name in rows[0]]
         table, missing = [about + [known_column(rows[0], name) for name in grades.columns]], []
@@ -154,14 +151,14 @@ def read_canvas(path: Path) -> list[dict[str, str]]:
     try:
         rows = list(read_csv(path))
     except FileNotFoundError:
-        raise ExportError(
+        raise CommandError(
             f"There is no {path}. Canvas makes it: choose Grades → Export there, and give the file's name "
             "with --Canvas.file=… (for an archive: --CanvasArchive.file=…)"
         ) from None
     except UnicodeDecodeError:
-        raise ExportError(f"{path} is not in UTF-8. Export it from Canvas again.") from None
+        raise CommandError(f"{path} is not in UTF-8. Export it from Canvas again.") from None
     if not rows or not {"Student", "ID"} <= rows[0].keys():
-        raise ExportError(f"{path} is not what Canvas exports: it needs the columns Student and ID.")
+        raise CommandError(f"{path} is not what Canvas exports: it needs the columns Student and ID.")
     return rows
 
 
