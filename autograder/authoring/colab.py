@@ -15,9 +15,7 @@ METADATA = {
 
 # Nothing is installed, so their torch stays as it is: the course's package is imported from the clone.
 # When the cell runs again, the current folder is in the clone.
-SOURCE = (
-    f"{FETCHES_COURSE}\n" + Path(__file__).with_name("colab_cell.txt").read_text(encoding="utf-8").rstrip()
-)
+SOURCE = f"{FETCHES_COURSE}\n" + Path(__file__).with_name("colab_cell.txt").read_text("utf-8").rstrip()
 
 
 def colab_cell(address: str, folder: str) -> NotebookNode:

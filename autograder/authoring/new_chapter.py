@@ -31,9 +31,7 @@ def new_chapter(root: Path, name: str) -> list[Path]:
     of another form, and where its number or its topic is taken.
     """
     if not (words := NAME.fullmatch(name)):
-        raise BuildError(
-            f"{name!r} is no name for a chapter: two digits and lower-case words, as in 20_topic"
-        )
+        raise BuildError(f"{name!r} is no name for a chapter: two digits, lower-case words, as in 20_topic")
     number, topic = words.groups()
     for folder in ("course", "solutions", "tests/answers"):
         for there in sorted((root / folder).glob("[0-9][0-9]_*")):

@@ -23,11 +23,7 @@ FACTS = {
     "date": r"20\d\d-\d\d-\d\d",
 }
 # The kinds of devices, and what else is to be known of each; an AMD's GPU has its ROCm in place of a driver.
-KINDS = {
-    "cpu": {},
-    "cuda": {"cuda": r"\d+\.\d+", "driver": r"\d[\d.]*"},
-    "mps": {"macos": r"\d+(\.\d+)*"},
-}
+KINDS = {"cpu": {}, "cuda": {"cuda": r"\d+\.\d+", "driver": r"\d[\d.]*"}, "mps": {"macos": r"\d+(\.\d+)*"}}
 ROCM = {"rocm": r"\d+\.\d+\S*"}
 CLOCKS = ("cpu", "wall", "cuda", "mps")
 LEAST_ROUNDS = 5
@@ -48,9 +44,9 @@ def problems(content: Any, known: Sequence[Cell]) -> list[str]:
     return found
 
 
-def _is_record(content: Any) -> bool:
-    return isinstance(content, dict) and all(
-        isinstance(content.get(name), dict) for name in ("device", "timings")
+def _is_record(found: Any) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(found.get(name), dict) for name in ("device", "timings")
     )
 
 

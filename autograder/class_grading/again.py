@@ -50,9 +50,7 @@ def judge_again(
     """
     student = submission.student
     if why := course.reason(submission):
-        raise SubmissionError(
-            f"grade it first, because {why}: python -m autograder grade {course.assignment}"
-        )
+        raise SubmissionError(f"grade it first, as {why}: python -m autograder grade {course.assignment}")
     prepared, executed, tests = _run(course, submission, exercise, pool)
     page = course.autograded(student) / prepared.path.name
     with course.explained(student), Gradebook(course.db_url) as gradebook:

@@ -137,8 +137,6 @@ def race_bars(laps: Sequence[Lap]) -> list[Bar]:
     ratios, required = [lap.ratio for lap in laps], laps[0].required
     step = max(math.log(max(*ratios, required) / min(*ratios, required)) / 9, math.log(1.15))
     counts = Counter(math.floor(math.log(ratio / required) / step) for ratio in ratios)
-    ends = {
-        place: times(required * math.exp(step * place))
-        for place in range(min(0, *counts), max(0, *counts) + 2)
-    }
-    return [(f"{ends[place]} to {ends[place + 1]}", counts[place], place >= 0) for place in list(ends)[:-1]]
+    end = lambda place: times(required * math.exp(step * place))
+    places = range(min(0, *counts), max(0, *counts) + 1)
+    return [(f"{end(place)} to {end(place + 1)}", counts[place], place >= 0) for place in places]

@@ -238,9 +238,7 @@ class Course:
                     "this account the right to write there.",
                     again=True,
                 ) from None
-            raise SubmissionError(
-                f"nbgrader failed: {type(error).__name__}: {error} (see {self.log})"
-            ) from None
+            raise SubmissionError(f"nbgrader failed: {error!r} (see {self.log})") from None
 
     def record(self, data: dict[str, Any] | None = None) -> dict[str, Any]:
         """Keep what is to be known about the last run, or give it back."""

@@ -84,14 +84,10 @@ class OpenGradebook:
             raise self.trouble(error) from None
 
     def _check_version(self) -> None:
-        found = inspect(self.connection)
-        there = {
-            name: {column["name"] for column in found.get_columns(name)} for name in found.get_table_names()
-        }
+        db = inspect(self.connection)
+        there = {name: {column["name"] for column in db.get_columns(name)} for name in db.get_table_names()}
         if not there:
-            raise GradingError(
-                f"The gradebook {self.name} is empty. Run `nbgrader generate_assignment` first."
-            )
+            raise GradingError(f"{self.name} is empty. Run `nbgrader generate_assignment` first.")
         missing = [
             f"{name}.{column.name}"
             for name, table in Base.metadata.tables.items()

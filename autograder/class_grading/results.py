@@ -80,9 +80,7 @@ class Graded:
     @property
     def suspicious(self) -> list[tuple[str, str]]:
         """Where something suspicious was seen, and what."""
-        return [
-            (str(event.get("cell") or "the notebook"), str(event.get("what", ""))) for event in self.events
-        ]
+        return [(str(one.get("cell") or "the notebook"), str(one.get("what", ""))) for one in self.events]
 
 
 @dataclass

@@ -104,10 +104,8 @@ def harmless(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode,
         if GRADE_ID.fullmatch(str(data.get("grade_id"))):
             made.metadata.nbgrader = NotebookNode({key: data[key] for key in NBGRADER_DATA if key in data})
         if cell.cell_type == "markdown":
-            left -= text_size(cell.source)
-            made.source = (
-                safe_markdown(cell.source, cell.get("attachments")) if left >= 0 else as_written(cell.source)
-            )
+            left -= text_size(text := cell.source)
+            made.source = safe_markdown(text, cell.get("attachments")) if left >= 0 else as_written(text)
         elif cell.cell_type == "code":
             count = cell.get("execution_count")
             made.execution_count = count if isinstance(count, int) else None

@@ -111,7 +111,7 @@ def test_what_fails_costs_one_submission_and_is_graded_next_time(course: Scratch
     sentences = {
         "ada": "traps has other cells than those that ran",
         "bo": "traps.ipynb was handed in again meanwhile.",
-        "chen": "nbgrader failed: KeyError: 'no such cell'",
+        "chen": "nbgrader failed: KeyError('no such cell')",
         "dalia": "it broke",
         "emeka": "its cells cannot be read: KeyError: 'no such cell'",
     }

@@ -158,7 +158,7 @@ def raced(inbox: ScratchCourse) -> None:
 
 def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(raced: None, says: Says) -> None:
     shown = Text(Path(says(fastest.main, "traps").strip()).read_text())
-    assert f"{RACE} 4 of 5 answers are at least 2× as fast as the given version." in shown.text
+    assert f"{RACE} 4 of 5 answers are at least 2× as fast as the given one." in shown.text
     first, second = shown.text.index("7 times as fast"), shown.text.index("5 times as fast")
     assert first < second and "9 times as fast" not in shown.text
     assert "It calls pow. It has no loop. It reaches 25% of the machine's limit." in shown.text

@@ -72,9 +72,7 @@ def races_of(
             continue
         required = laps[0][1].required
         reached = sum(lap.ratio >= required for _, lap in laps)
-        text = (
-            f"{reached} of {len(laps)} answers are at least {times(required)} as fast as the given version."
-        )
+        text = f"{reached} of {len(laps)} answers are at least {times(required)} as fast as the given one."
         different: dict[str, Shown] = {}  # the same code handed in twice says nothing new
         for student, lap in sorted(laps, key=lambda pair: -pair[1].ratio):
             if code := may_be_shown(answers.get(student, {}).get(exercise, "")):
@@ -145,6 +143,4 @@ def require_deadline(course: Course) -> None:
     last = due + timedelta(days=read_table(course.root / TABLE).longest_extension(course.assignment))
     if last > datetime.now(timezone.utc).replace(tzinfo=None):
         extended = f", for somebody on {last:%Y-%m-%d %H:%M} UTC" if last > due else ""
-        raise GradingError(
-            f"{course.assignment} is due on {due:%Y-%m-%d %H:%M} UTC{extended}. Wait for that."
-        )
+        raise GradingError(f"{course.assignment} is due on {due:%Y-%m-%d %H:%M} UTC{extended}. Wait for it.")

@@ -53,9 +53,7 @@ class Extractor(ExtractorPlugin):
             try:
                 unpack(path, path.parent / path.name.removesuffix(path.suffix).removesuffix(".tar"))
             except Exception as error:  # a student wrote it, so it can be anything
-                self.log.error(
-                    "%r cannot be unpacked and is left out: %s.", str(path), f"{error}".rstrip(".")
-                )
+                self.log.error("%r cannot be unpacked and is left out: %s", str(path), error)
         for path in _files(unpacked):  # nbgrader logs their names as they are
             if not str(path.relative_to(unpacked)).isprintable():
                 self.log.error("A file with a name that does not show was left out: %r", str(path))

@@ -69,7 +69,7 @@ class Exporter(ExportPlugin):
             exercises = exercise_of_each(gradebook.find_assignment(assignment))
         except MissingEntry:
             raise CommandError(
-                f"There is no assignment {assignment!r}. There is: {known}. Say {example}."
+                f"There is no assignment {assignment!r}, but {known}. Say {example}."
             ) from None
         course, chosen = self.parent.coursedir, set(map(str, self.student))
         points: dict[Student, list[float]] = {}
