@@ -14,9 +14,8 @@ import numpy as np
 
 from ..measuring.decide import FAR
 from ..measuring.units import times
-from .course import Course
 from .html_page import render
-from .results import ClassResults, Lap, read_graded
+from .results import ClassResults, Lap
 
 Bar = tuple[str, int, bool]  # from what to what, how many are there, and whether that is what was asked for
 
@@ -35,12 +34,8 @@ class Spread:
         return [count / max(1, sum(self.counts)) for count in self.counts]
 
 
-def page(course: Course) -> str:
-    """The whole page about an assignment, as HTML. Raises GradingError where nothing is graded."""
-    return page_of(read_graded(course))
-
-
-def page_of(results: ClassResults) -> str:
+def page(results: ClassResults) -> str:
+    """The whole page about an assignment, as HTML."""
     points, most = [graded.points for graded in results.graded], sum(results.most.values())
     spreads = exercise_spreads(results)
     tests = [name for names in results.tests.values() for name in names]

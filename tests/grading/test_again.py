@@ -13,7 +13,7 @@ from test_report import Text
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import pool
 from autograder.class_grading.class_commands import again as main
-from autograder.class_grading.class_report import page_of as page
+from autograder.class_grading.class_report import page
 from autograder.class_grading.course import Course
 from autograder.class_grading.results import read_results
 from autograder.nbgrader_plugin.submissions import only_one

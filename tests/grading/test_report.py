@@ -10,7 +10,7 @@ from pretend_pools import RACE, Instant, graded, pretend
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.class_commands import report
-from autograder.class_grading.class_report import page_of as page
+from autograder.class_grading.class_report import page
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Job
 from autograder.class_grading.results import ClassResults, Graded, Lap, Verdict, read_results

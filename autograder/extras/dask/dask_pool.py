@@ -111,49 +111,43 @@ class DaskPool(Pool):
 
         Raises PoolError when the cluster is lost, and does not come back.
         """
-        number = next(self._numbers)
+        number, done = next(self._numbers), {"worker": None}
         self._tells[number] = tell
-        done: dict[str, Any] = {"worker": None}
         try:
             for _ in range(TRIES):
-                not_on, tried = done["worker"], None
-                while tried is None:
-                    tried = self._try(number, cells, {"unconfined": self._unconfined, **settings}, not_on)
-                done = tried
+                done = self._try(number, cells, {"unconfined": self._unconfined, **settings}, done["worker"])
                 if "executed" in done:
                     return Executed(**done["executed"])
             return done["failed"]
         finally:
             del self._tells[number]
 
-    def _try(self, number: int, cells: list[PlannedCell], settings: dict, not_on: str | None) -> dict | None:
-        """What a worker gave, another than ``not_on`` if there is any; None where it was lost on the way."""
-        client, ended = self._client, Event()
-        others = sorted(self._workers() - {not_on}) if not_on else []
-        if client.status != "running":
+    def _try(self, number: int, cells: list[PlannedCell], settings: dict, not_on: str | None) -> dict:
+        """What a worker gave, another than ``not_on`` if there is any."""
+        while True:  # until none was lost on the way
+            client, ended = self._client, Event()
+            others = sorted(self._workers() - {not_on}) if not_on else []
+            if client.status == "running":
+                future = client.submit(
+                    attempt, self._run, cells, settings, self._topic, number,
+                    pure=False, workers=others or None, allow_other_workers=bool(others),  # or it may wait
+                )  # fmt: skip
+                future.add_done_callback(lambda _, ended=ended: ended.set())
+                try:
+                    while client.status == "running" and not ended.wait(LOOK_SECONDS):
+                        self._require_workers()
+                    if client.status == "running" and not future.cancelled():  # as when the scheduler is gone
+                        return future.result(timeout=SCHEDULER_SECONDS)
+                except PoolError:
+                    raise
+                except KilledWorker:
+                    # By this one, or by another that was waiting on the same workers: once more will tell.
+                    return {"failed": WORKERS_DIED, "worker": None}
+                except Exception as error:  # its worker died before the result could be fetched
+                    return {"failed": not_run(error), "worker": None}
+                finally:
+                    future.release()
             self._come_back(client)
-            return None
-        future = client.submit(
-            attempt, self._run, cells, settings, self._topic, number,
-            pure=False, workers=others or None, allow_other_workers=bool(others),  # or it may wait for ever
-        )  # fmt: skip
-        future.add_done_callback(lambda _: ended.set())
-        try:
-            while client.status == "running" and not ended.wait(LOOK_SECONDS):
-                self._require_workers()
-            if client.status != "running" or future.cancelled():  # all are, when the scheduler is gone
-                self._come_back(client)
-                return None
-            return future.result(timeout=SCHEDULER_SECONDS)
-        except PoolError:
-            raise
-        except KilledWorker:
-            # By this one, or by another that was waiting on the same workers: once more will tell.
-            return {"failed": WORKERS_DIED, "worker": None}
-        except Exception as error:  # its worker died before the result could be fetched
-            return {"failed": not_run(error), "worker": None}
-        finally:
-            future.release()
 
     def _connect(self) -> Client:
         asyncio.run(_answer(self.name))

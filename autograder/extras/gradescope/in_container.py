@@ -34,13 +34,13 @@ from ...class_grading.course import SETTINGS, Course
 from ...class_grading.engine import grade
 from ...class_grading.gradebook import GradingError
 from ...class_grading.pool import LocalPool, PoolError
-from ...class_grading.results import ClassResults, Verdict, read_results
+from ...class_grading.results import ClassResults, read_results
 from ...files import write_whole
 from ...judging.outcome import MIME
 from ...nbgrader_plugin.collect import copy_plain_files
 from ...nbgrader_plugin.feedback import HideTests
 from ...nbgrader_plugin.points import as_text
-from ...roles import exercise_of, is_test, nbgrader_data
+from ...roles import is_test, nbgrader_data
 from ...sandbox import Sandbox
 
 GRADEBOOK = "gradebook.db"
@@ -123,9 +123,6 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
     """The grade of the one student, with nothing that the feedback page does not show."""
     (graded,) = results.graded
     shown = cards(course)
-    groups: dict[str, list[Verdict]] = {}
-    for test in graded.tests:
-        groups.setdefault(exercise_of(test.name, results.exercises) or test.name, []).append(test)
     tests = [
         {
             "name": test.name,
@@ -137,8 +134,8 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
             "output_format": "text",
             "visibility": "visible",
         }
-        for place, (exercise, found) in enumerate(groups.items(), 1)
-        for number, test in enumerate(found, 1)
+        for place, (exercise, names) in enumerate(results.tests.items(), 1)
+        for number, test in enumerate((one for one in graded.tests if one.name in names), 1)
     ]
     return {
         "tests": tests,

@@ -69,8 +69,8 @@ class Archive(FileNameCollectorPlugin):
         super().__init__(**settings)
         self._taken: set[tuple[str, str]] = set()
 
-    def student(self, who: str) -> str | None:
-        """The id of the student whom the platform means; None, with a sentence in the log, if nobody is."""
+    def student(self, who: str) -> str:
+        """The id of the student whom the platform means. Raises CommandError if there is none."""
         raise NotImplementedError
 
     def collect(self, submitted_file: str) -> dict[str, str] | None:
@@ -82,7 +82,12 @@ class Archive(FileNameCollectorPlugin):
             return None
         # The first: whatever is in it was named by the student.
         found = next((match for part in parts if (match := self.named.fullmatch(part))), None)
-        if found is None or not (student := self.student(found["who"])):
+        if found is None:
+            return None
+        try:
+            student = self.student(found["who"])
+        except CommandError as error:
+            self.log.error("%s", error)
             return None
         is_file = found.string == path.name
         name = plain_name(path, found["file"] if is_file else path.name)
@@ -122,17 +127,16 @@ class MoodleArchive(Archive):
             found.setdefault(words_of(name), []).append(student)
         return found
 
-    def student(self, who: str) -> str | None:
+    def student(self, who: str) -> str:
         found = self._by_name.get(words_of(who), [])
         if len(found) == 1:
             return found[0]
         why = f"{len(found)} students in the gradebook have" if found else "No student in the gradebook has"
         place = f"submitted/ID/{self.parent.coursedir.assignment_id}/"
-        self.log.error(
+        raise CommandError(
             f"{why} the name {who!r}, so what this name handed in is left out. Put it into {place} yourself, "
             "or mend the names with `nbgrader db student import`."
         )
-        return None
 
 
 class CanvasArchive(Archive):
@@ -150,14 +154,13 @@ class CanvasArchive(Archive):
             self.parent.fail("%s", error)
         return {number: ids[name] for number, names in rows for name in reversed(names) if name in ids}
 
-    def student(self, who: str) -> str | None:
+    def student(self, who: str) -> str:
         if student := self._by_number.get(who):
             return student
-        self.log.error(
+        raise CommandError(
             f"Canvas's user {who} has no login or SIS id in {self.file} that a student in the gradebook has, "
             "and is left out. Enter the student, or export the file from Canvas again."
         )
-        return None
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from canvasapi import Canvas
+from canvasapi.exceptions import CanvasException
 from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode
 
@@ -64,11 +66,6 @@ class CanvasUpload(Exporter):
             )
 
     def _course(self) -> Any:
-        try:
-            from canvasapi import Canvas
-            from canvasapi.exceptions import CanvasException
-        except ModuleNotFoundError:
-            raise CommandError('canvasapi is not installed: pip install "autograder[course]"') from None
         token = os.environ.get(TOKEN, "")
         if not (token and self.url and self.course):
             raise CommandError(
@@ -87,8 +84,6 @@ def differences(course: Any, grades: Grades) -> tuple[list[Change], int, list[st
     A student is found by login, then by SIS id, in any letters. Raises CommandError where Canvas lacks
     an assignment, or cannot be read.
     """
-    from canvasapi.exceptions import CanvasException
-
     try:
         there = {one.name: one for one in course.get_assignments()}
         users: dict[str, int] = {}
@@ -123,8 +118,6 @@ def differences(course: Any, grades: Grades) -> tuple[list[Change], int, list[st
 
 def send(changes: list[Change]) -> list[tuple[Change, str]]:
     """Send grades one at a time; those that Canvas refused or does not show afterwards, with the reason."""
-    from canvasapi.exceptions import CanvasException
-
     refused = []
     for change in tqdm(changes, unit="grade", desc="sending", disable=None):
         try:
