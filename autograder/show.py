@@ -22,10 +22,7 @@ HERE, RECORDED, GUESS, LIMIT, INK = "#0072B2", "#E69F00", "#CC79A7", "#009E73", 
 
 
 def show(text: str, html: str, data: dict[str, object] | None = None) -> None:
-    """Display ``html`` in a notebook with ``text`` as its plain form; print ``text`` anywhere else.
-
-    ``data`` are further entries of the MIME bundle.
-    """
+    """Display ``html``, and further ``data`` of its MIME bundle, in a notebook; print ``text`` elsewhere."""
     _display(text, {"text/html": html, **(data or {})})
 
 

@@ -136,10 +136,7 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | None = None) -> None:
-    """Run all cells in `folder`, as JupyterLab would, and keep the outputs in `notebook`.
-
-    Raises BuildError when a cell raises, takes too long or kills the kernel.
-    """
+    """Run all cells in `folder`; keep the outputs. Raises BuildError when one raises, or never ends."""
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -279,10 +276,7 @@ def _write_pages(root: Path, failed: list[Path]) -> None:
 
 
 def record(root: Path, names: Iterable[str] = ()) -> int:
-    """Run the chapters so that their comparisons record this machine's timings. Returns the exit status.
-
-    The notebooks on disk stay as they are. The comparisons themselves write the records.
-    """
+    """Run the chapters so that their comparisons record this machine's timings. Returns the exit status."""
     timings = root / "data" / "timings"
     timings.mkdir(parents=True, exist_ok=True)
     before = _files(timings)

@@ -1,7 +1,4 @@
-"""One page about a graded class: points, races, what an instructor should look at, time, the machine.
-
-This module works out what the page shows; ``class_report.html.j2`` says how.
-"""
+"""What the page about a graded class shows; ``class_report.html.j2`` says how."""
 
 import math
 from collections import Counter

@@ -137,8 +137,7 @@ class Collect(ExchangeCollect):
 
     def _record(self, name: str) -> dict[str, Any] | None:
         """A submission as nbgrader notes it, with the time that it ``said``, and when it ``arrived`` by the
-        file system's clock, which no student sets. None where it is for another assignment, or not to be
-        taken.
+        file system's clock, which no student sets. None where it is not to be taken.
         """
         student, assignment, said = addressed(name)
         if assignment != self.coursedir.assignment_id:

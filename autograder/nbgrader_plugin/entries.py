@@ -32,8 +32,7 @@ OFFSET = re.compile(r"[+-]\d\d:?\d\d")
 class Rule:
     """What lateness costs: ``percent_a_day`` of the points for each day begun, and ``most_percent`` at most.
 
-    Days count from the due date, or from the end of the extension. Up to ``grace_hours`` after it cost
-    nothing.
+    Days count from the due date, or the end of the extension. Up to ``grace_hours`` after it cost nothing.
     """
 
     extension_days: float = 0.0
@@ -145,10 +144,7 @@ def utc(date: datetime | str | None) -> datetime | None:
 
 
 def comma_separated(path: str) -> str:
-    """A table's text with commas and without a byte order mark, whatever a spreadsheet program put there.
-
-    Raises ValueError for a file in another encoding than UTF-8.
-    """
+    """A table's text with commas, whatever a spreadsheet program put there. Raises ValueError: no UTF-8."""
     try:
         table = read_csv(Path(path))
     except UnicodeDecodeError:

@@ -1,7 +1,4 @@
-"""nbgrader's two pages about a submission, feedback and formgrader, with nothing in them that acts by itself.
-
-What a student wrote goes through ``markdown``; outputs stand in boxes that say what they are.
-"""
+"""nbgrader's two pages about a submission, feedback and formgrader, without anything that acts by itself."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -79,10 +76,7 @@ class FormgraderPage(SubmissionPage):
 
 
 def by_exercise(nb: NotebookNode) -> dict[str, list[dict[str, Any]]]:
-    """nbgrader's notes on the graded cells of each exercise, and on the answers that have a comment.
-
-    Both are in their order; a cell that belongs to no exercise stands for itself.
-    """
+    """nbgrader's notes on graded cells and on answers with a comment, in order, by exercise (or by cell)."""
     graded = [data for cell in nb.cells if "grade_id" in (data := nbgrader_data(cell))]
     solutions = [data["grade_id"] for data in graded if data.get("solution")]
     found: dict[str, list[dict[str, Any]]] = {}

@@ -67,8 +67,7 @@ def read_plain(path: Path | str, most: int, folder: int | None = None) -> bytes:
     """The content of a file of at most ``most`` bytes, which has this one name.
 
     ``folder``: the descriptor of an open folder that ``path`` starts from. Nothing else is opened: a link
-    leads elsewhere, and a pipe or a device may never end. Raises NotPlain, or OSError where it cannot be
-    read.
+    leads elsewhere, and a pipe or a device may never end. Raises NotPlain or OSError.
     """
     _require_plain(os.stat(path, dir_fd=folder, follow_symlinks=False), most)
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -176,11 +175,7 @@ def _from_3(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fresh(cell: _Cell) -> NotebookNode:
-    """A new cell with the same type and source, and the name that nbgrader knows it by.
-
-    nbformat's own functions for new cells check each against the schema, which takes longer than all the
-    rest.
-    """
+    """A new cell with its type, source and name. (nbformat checks each against the schema: the most work.)"""
     name: Any = cell.metadata
     for field in ("nbgrader", "grade_id"):
         name = name.get(field) if isinstance(name, dict) else None

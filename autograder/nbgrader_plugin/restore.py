@@ -113,13 +113,11 @@ class RestoreCells(NbGraderPreprocessor):
 
 
 def restore(nb: NotebookNode, originals: Originals) -> list[str]:
-    """Put the original cells into a notebook, in their order; gives a remark for each that had been changed,
-    moved or deleted.
+    """Put the original cells into a notebook, in order; gives a remark for each that was changed or moved.
 
     Where a student copied a cell, one counts: one that is in order, or else the last. All others are cells of
     the student's own. These stay where they are among the cells that were in order, and those before an
-    answer that was moved go along with it. The notebook notes the names that each exercise was released
-    with.
+    answer that was moved go along with it. The notebook notes each exercise's released names.
     """
     remarks: list[str] = []
     in_order, moved = _that_count(nb.cells, list(originals))

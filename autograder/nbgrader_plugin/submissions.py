@@ -44,10 +44,7 @@ EXPLANATION = (patches.OWN_TEMPLATES / "unreadable.md").read_text(encoding="utf-
 
 
 class SubmissionExporter(NotebookExporter):
-    """Reads a submission; in place of one that cannot be read it puts a page that says why.
-
-    RestoreCells then adds the test cells, and ReadVerdicts gives each of them 0 points.
-    """
+    """Reads a submission; in place of one that cannot be read it puts a page that says why."""
 
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
@@ -134,10 +131,7 @@ def refusal(student: str) -> str | None:
 
 
 def remove_links(self: Autograde, folder: Path) -> None:
-    """Take symbolic links out of a submission: whoever opened one would see what it points to.
-
-    A submission that is a link becomes an empty one.
-    """
+    """Take symbolic links out of a submission: whoever opened one would see what it points to."""
     found = (Path(place, name) for place, *names in os.walk(folder) for name in chain(*names))
     for path in chain([folder], islice(found, MOST_ENTRIES)):
         with suppress(OSError):
@@ -203,10 +197,7 @@ def notes_of(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def only_one(root: Path, name: str = "lock") -> Iterator[bool]:
-    """Whether nobody else grades the course in ``root``; if so, nobody else can until the block ends.
-
-    ``name`` is the lock's; each is for one kind of work.
-    """
+    """Whether nobody else holds this lock of the course in ``root``; nobody else can until the block ends."""
     import fcntl  # not on Windows, where only students work
 
     folder = root / ".grading"

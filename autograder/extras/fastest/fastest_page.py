@@ -1,7 +1,5 @@
 """A page for the class after the deadline: how fast the answers to each race are, and the fastest of those
-whose authors said that they may be shown. It names nobody.
-
-What the page shows is worked out here; ``fastest.html.j2`` says how.
+whose authors said that they may be shown. It names nobody; ``fastest.html.j2`` says how it looks.
 """
 
 import ast

@@ -1,8 +1,7 @@
 """A page about answers that look alike: a hint for a person, who then reads them, and never a penalty.
 
 copydetect compares them, by runs of characters that two answers share once names, remarks and blanks are
-taken out (winnowing: Schleimer, Wilkerson and Aiken, 2003). What the page shows is worked out here;
-``similar.html.j2`` says how.
+taken out (winnowing: Schleimer, Wilkerson and Aiken, 2003).
 """
 
 from __future__ import annotations

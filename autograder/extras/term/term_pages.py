@@ -1,7 +1,4 @@
-"""Pages about the whole term: one for the instructor, and one for each student with all grades so far.
-
-What the pages show is worked out here; ``term.html.j2`` and ``student.html.j2`` say how.
-"""
+"""What the pages about the whole term show: the instructor's, and one for each student with all grades."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -64,10 +64,7 @@ class Intake:
         self.inbound = inbound(self._collector()) if own else None  # of nbgrader's own exchange
 
     def look(self) -> bool:
-        """Whether there is anything to take in. Files are looked at, and none is read that was there before.
-
-        Raises OSError where the exchange cannot be read.
-        """
+        """Whether there is anything to take in; no file is read. Raises OSError for a lost exchange."""
         return bool(self._names()) or any(True for _ in self._folders())
 
     def take_in(self) -> None:

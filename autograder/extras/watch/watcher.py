@@ -154,10 +154,7 @@ class Watcher:
             pool.close()
 
     def _look_up(self) -> list[str]:
-        """Ask the gradebook for the assignments, and for the students if they must be known.
-
-        Gives the names of all assignments, also of those that are not watched.
-        """
+        """Ask the gradebook for assignments, and for students if they must be known; gives all its names."""
         if self._trouble:
             self.course.open_again()
         with self.course.opened() as gradebook:
@@ -282,10 +279,7 @@ def now() -> str:
 
 
 def hand_back(course: Course, assignment: str, student: str, *, exchange: bool) -> None:
-    """Make a student's page anew, and release it where there is an ``exchange``, by nbgrader's own code.
-
-    Raises NbGraderException, ExchangeError or OSError where that is not possible.
-    """
+    """Make a student's page anew, and release it where there is an ``exchange``, by nbgrader's own code."""
     directory, app = course.directory, course.grader.parent
     with changed_settings(directory, assignment_id=assignment, student_id=glob.escape(student)):
         GenerateFeedback(coursedir=directory, parent=app, force=True).start()
