@@ -12,7 +12,7 @@ import numpy as np
 from ..measuring.decide import FAR
 from ..measuring.units import times
 from .html_page import render
-from .results import ClassResults, Lap
+from .results import ClassResults, Lap, Verdict
 
 Bar = tuple[str, int, bool]  # from what to what, how many are there, and whether that is what was asked for
 
@@ -47,7 +47,10 @@ def page(results: ClassResults) -> str:
         ],
         points=points_bars(points, most),
         spreads=spreads,
-        races=[race for race in (race_of(results, name) for name in tests) if race[1]],
+        races={name: race for name in tests if (race := race_of(results, name))[1]},
+        median=median,
+        times=times,
+        race_bars=race_bars,
         sentences=[self_check(results), sandbox_sentence(results)],
     )
 
@@ -61,24 +64,13 @@ def exercise_spreads(results: ClassResults) -> list[Spread]:
     return found
 
 
-def race_of(results: ClassResults, name: str) -> tuple[str, list[tuple[str, list[Bar]]], str]:
-    """A race: its name, a sentence and bars for each device, and how many were not timed."""
+def race_of(results: ClassResults, name: str) -> tuple[list[Verdict], dict[str, list[Lap]]]:
+    """A race: what it said about each answer, and what it measured on each device."""
     tests = [test for graded in results.graded for test in graded.tests if test.name == name]
     devices: dict[str, list[Lap]] = {}
     for lap in (lap for test in tests for lap in test.laps):
         devices.setdefault(lap.device, []).append(lap)
-    shown = []
-    for device, laps in devices.items():
-        required = laps[0].required
-        reached = sum(lap.ratio >= required for lap in laps)
-        text = (
-            f"On {device}, {reached} of {len(laps)} timed answers measured {times(required)} (asked for) or "
-            f"more; median {times(median(lap.ratio for lap in laps))}."
-        )
-        shown.append((text, race_bars(laps)))
-    undecided = sum(test.outcome == "undecided" for test in tests)
-    rest = f"{sum(not test.laps for test in tests)} answers were not timed"
-    return name, shown, f"{rest}; {undecided} undecided." if undecided else f"{rest}."
+    return tests, devices
 
 
 def sandbox_sentence(results: ClassResults) -> str:

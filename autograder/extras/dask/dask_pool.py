@@ -111,7 +111,8 @@ class DaskPool(Pool):
 
         Raises PoolError when the cluster is lost, and does not come back.
         """
-        number, done = next(self._numbers), {"worker": None}
+        number = next(self._numbers)
+        done: dict[str, Any] = {"worker": None}
         self._tells[number] = tell
         try:
             for _ in range(TRIES):

@@ -5,17 +5,16 @@ whose authors said that they may be shown. It names nobody; ``fastest.html.j2`` 
 import ast
 import re
 from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import nbformat
 
-from ...class_grading.class_report import Bar, race_bars
+from ...class_grading.class_report import race_bars
 from ...class_grading.course import Course
 from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render
-from ...class_grading.results import ClassResults, read_graded
+from ...class_grading.results import ClassResults, Lap, read_graded
 from ...measuring.units import times
 from ...nbgrader_plugin.entries import TABLE, read_table
 from ...roles import solution_cells
@@ -23,15 +22,6 @@ from ...roles import solution_cells
 BEST = 3
 # A student writes it into the solution's cell.
 MAY_BE_SHOWN = re.compile(r"(?im)^\s*#\s*you may show this\b")
-
-
-@dataclass(frozen=True)
-class Shown:
-    """An answer that may be shown: its code without remarks, what it measured, and what it is made of."""
-
-    code: str
-    ratio: float
-    words: str
 
 
 def page(course: Course) -> str:
@@ -47,16 +37,19 @@ def page(course: Course) -> str:
         facts=[(str(len(results.graded)), "submissions"), (str(len(races)), "races")],
         races=races,
         most=BEST,
+        times=times,
+        race_bars=race_bars,
+        made_of=made_of,
     )
 
 
 def races_of(
     results: ClassResults, answers: dict[str, dict[str, str]]
-) -> list[tuple[str, str, list[Bar], list[Shown]]]:
-    """The races that timed anybody: name, sentence, bars, and the answers that may be shown, the fastest
-    first. ``answers``: student -> exercise -> source of the cell.
+) -> dict[str, tuple[list[Lap], dict[str, Lap]]]:
+    """The races that timed anybody, with what they measured, the fastest first: for all, and for each code
+    that may be shown. ``answers``: student -> exercise -> source of the cell.
     """
-    found = []
+    found = {}
     for exercise, name in [(one, name) for one, names in results.tests.items() for name in names]:
         laps = [
             (graded.student, lap)
@@ -66,16 +59,13 @@ def races_of(
             for lap in test.laps
             if lap.device == "cpu"
         ]
-        if not laps:
-            continue
-        required = laps[0][1].required
-        reached = sum(lap.ratio >= required for _, lap in laps)
-        text = f"{reached} of {len(laps)} answers are at least {times(required)} as fast as the given one."
-        different: dict[str, Shown] = {}  # the same code handed in twice says nothing new
-        for student, lap in sorted(laps, key=lambda pair: -pair[1].ratio):
+        laps.sort(key=lambda pair: -pair[1].ratio)
+        different: dict[str, Lap] = {}  # the same code handed in twice says nothing new
+        for student, lap in laps:
             if code := may_be_shown(answers.get(student, {}).get(exercise, "")):
-                different.setdefault(code, Shown(code, lap.ratio, made_of(code, lap.of_limit)))
-        found.append((name, text, race_bars([lap for _, lap in laps]), list(different.values())))
+                different.setdefault(code, lap)
+        if laps:
+            found[name] = [lap for _, lap in laps], different
     return found
 
 
@@ -105,8 +95,8 @@ def _without_remarks(tree: ast.Module) -> str:
     return ast.unparse(tree)
 
 
-def made_of(code: str, of_limit: float | None) -> str:
-    """What an answer calls, how often it loops, and how near it comes to the machine's limit."""
+def made_of(code: str) -> tuple[list[str], int]:
+    """What an answer calls, the most often called first, and how many loops it has."""
     tree = ast.parse(code)
     own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     calls = Counter(
@@ -117,11 +107,7 @@ def made_of(code: str, of_limit: float | None) -> str:
         and name not in own
     )
     loops = sum(isinstance(node, (ast.For, ast.While, ast.comprehension)) for node in ast.walk(tree))
-    words = [f"It calls {', '.join(name for name, _ in calls.most_common(8))}."] if calls else []
-    words.append({0: "It has no loop.", 1: "It has one loop."}.get(loops, f"It has {loops} loops."))
-    if of_limit:
-        words.append(f"It reaches {of_limit:.0%} of the machine's limit.")
-    return " ".join(words)
+    return [name for name, _ in calls.most_common(8)], loops
 
 
 def answers_of(course: Course, results: ClassResults) -> dict[str, dict[str, str]]:
