@@ -102,17 +102,7 @@ def shortcomings(path: Path, course: Path) -> list[str]:
 def list_of_records(timings: Path, course: Path) -> str:
     """The page that lists the records in the folder ``timings``, as Markdown. Raises ValueError."""
     known = comparisons(course)
-    lines = [
-        "# Recorded timings",
-        "",
-        "One file a device, written there by `make record`; the chapters show them beside the reader's own.",
-        "`make notebooks` and `make record` list them. To add a device, run `make record` on it while it",
-        "does nothing else, and send the file with the form *A claim does not hold on my machine*.",
-        "`make record ARGS='--check FILE'` says whether a file is whole and plausible.",
-        "",
-        "| device | kind | torch | date | comparisons | missing | file |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    lines = []
     for path in sorted(timings.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         if not _is_record(content):
@@ -121,7 +111,8 @@ def list_of_records(timings: Path, course: Path) -> str:
         facts = [device["name"], device["kind"], device["torch"], device["date"]]
         numbers = [len(content["timings"]), sum(missing(content, known).values())]
         lines.append(f"| {' | '.join(map(str, [*facts, *numbers]))} | [{path.name}]({path.name}) |")
-    return "\n".join(lines) + "\n"
+    form = Path(__file__).with_name("records_page.txt").read_text("utf-8")
+    return form.format(lines="\n".join(lines))
 
 
 def write_page(root: Path) -> None:

@@ -182,8 +182,7 @@ def error_message(error: NotebookNode, answer: NotebookNode | None) -> str:
         )
     else:
         message = (
-            f"The test stopped with {short(error)}. Call your solution with inputs of your own to see where "
-            "this comes from."
+            f"The test stopped with {short(error)}. Call your solution with inputs of your own to see why."
         )
     if errors:
         message += f" First mend the cell with your solution: {short(errors[-1])}"

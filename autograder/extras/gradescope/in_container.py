@@ -47,18 +47,11 @@ GRADEBOOK = "gradebook.db"
 STUDENT = "student"
 MOST_BYTES = 10**9  # of what is handed in
 NOBODY = 65534  # the user with this number owns no files
-UNFINISHED = (
-    "Grading ended before its time: the container had too little memory, or its time was up. Please tell "
-    "your instructor."
-)
+UNFINISHED = "Grading ended too early: there was too little memory or time. Please tell your instructor."
 FAILED = "This submission could not be graded. That is not your fault; please tell your instructor."
-REFUSED = (
-    "This was not graded, because the sandbox that keeps tests and submissions apart does not start in "
-    "Gradescope's container. That is not your fault; please tell your instructor."
-)
+REFUSED = "Not graded, as no sandbox starts here. That is not your fault; please tell your instructor."
 HOW_TO_ALLOW = (
-    "make gradescope ASSIGNMENT=… ARGS=--without-sandbox makes an archive that grades all the same. What "
-    "that means is said in docs/instructors.md, Gradescope."
+    "docs/instructors.md, Gradescope, says what ARGS=--without-sandbox does: it grades all the same."
 )
 FOR_STUDENTS = {"output_format": "text", "visibility": "visible", "stdout_visibility": "hidden"}
 NOT_FINAL = "These points are not final: your instructor decides this test."

@@ -11,7 +11,7 @@ from traitlets import Bool, Integer, Unicode
 
 from ...command_line import CommandError
 from ...show import first_of
-from .grades import Exporter, Grades, number
+from .grades import Exporter, Points, number
 
 TOKEN = "CANVAS_TOKEN"
 EXACT = 0.005  # points
@@ -42,12 +42,12 @@ class CanvasUpload(Exporter):
     course = Integer(help="the number in the address of the course").tag(config=True)
     really = Bool(False, help="change the grades; otherwise only list the changes").tag(config=True)
 
-    def write(self, grades: Grades) -> None:
+    def write(self, columns: list[str], points: Points) -> None:
         """Compare, list, and send what differs. A grade that Canvas refuses does not stop the others.
 
         Raises CommandError at the end where some were refused.
         """
-        changes, same, unknown = differences(self._course(), grades)
+        changes, same, unknown = differences(self._course(), columns, points)
         for change in changes:
             print(change)
         if unknown:
@@ -78,7 +78,7 @@ class CanvasUpload(Exporter):
             raise CommandError(f"Canvas at {self.url} does not show course {self.course}: {error}") from None
 
 
-def differences(course: Any, grades: Grades) -> tuple[list[Change], int, list[str]]:
+def differences(course: Any, columns: list[str], points: Points) -> tuple[list[Change], int, list[str]]:
     """What is to be changed on Canvas, how many grades are there as they should be, and who is not there.
 
     A student is found by login, then by SIS id, in any letters. Raises CommandError where Canvas lacks
@@ -91,22 +91,22 @@ def differences(course: Any, grades: Grades) -> tuple[list[Change], int, list[st
             for key in ("sis_user_id", "login_id"):  # the login counts more
                 if name := getattr(user, key, None):
                     users[str(name).casefold()] = user.id
-        if lacking := [name for name in grades.columns if name not in there]:
+        if lacking := [name for name in columns if name not in there]:
             known = first_of(sorted(there)) or "none"
             raise CommandError(f"Canvas has no assignment {lacking[0]!r}. Make it there; it has: {known}.")
         found = {
             name: {submission.user_id: submission for submission in there[name].get_submissions()}
-            for name in grades.columns
+            for name in columns
         }
     except (CanvasException, OSError) as error:
         raise CommandError(f"Canvas cannot be read: {error}") from None
     changes, same, unknown = [], 0, []
-    for student, points in grades.points.items():
+    for student, own in points.items():
         user = users.get(student.id.casefold())
         if user is None:
             unknown.append(student.id)
             continue
-        for column, value in zip(grades.columns, points, strict=True):
+        for column, value in zip(columns, own, strict=True):
             if submission := found[column].get(user):
                 before, after = getattr(submission, "score", None), round(value, 2)
                 if before is not None and abs(before - after) < EXACT:

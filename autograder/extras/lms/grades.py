@@ -5,7 +5,6 @@ import io
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry, Student
@@ -27,15 +26,8 @@ FORMULAS = "have ids that a spreadsheet takes for a formula, and are left out: e
 CANVAS_STUDENT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
 
 
-@dataclass(frozen=True)
-class Grades:
-    """The columns: the assignment and, if asked for, its exercises; and who has points, one for each column.
-
-    Those of the assignment are less the penalty for being late; those of exercises are without it.
-    """
-
-    columns: list[str]
-    points: dict[Student, list[float]]
+# Who has points, and how many in each column: in the assignment, less what lateness cost, and in exercises.
+Points = dict[Student, list[float]]
 
 
 class Exporter(ExportPlugin):
@@ -46,33 +38,30 @@ class Exporter(ExportPlugin):
     def export(self, gradebook: Gradebook) -> None:
         """Called by ``nbgrader export``; ends it with one sentence where that is not possible."""
         try:
-            self.write(self.grades(gradebook))
+            self.write(*self.grades(gradebook))
         except (CommandError, OSError) as error:
             self.log.error("%s", error)
             sys.exit(1)
 
-    def write(self, grades: Grades) -> None:
+    def write(self, columns: list[str], points: Points) -> None:
         """Export the grades. Raises CommandError."""
         raise NotImplementedError
 
-    def grades(self, gradebook: Gradebook) -> Grades:
-        """Those that the command line asks for; who stands out is named in the log.
+    def grades(self, gradebook: Gradebook) -> tuple[list[str], Points]:
+        """The columns and points that the command line asks for; who stands out is named in the log.
 
         Raises CommandError unless it names one assignment, and the gradebook knows it.
         """
         known = ", ".join(one.name for one in gradebook.assignments) or "none"
-        example = "--assignment \"['NAME']\""
         if len(self.assignment) != 1:
-            raise CommandError(f"Name one assignment, as in {example}. The gradebook has: {known}.")
+            raise CommandError(f"Name one, as in --assignment \"['NAME']\". The gradebook has: {known}.")
         (assignment,) = map(str, self.assignment)
         try:
             exercises = exercise_of_each(gradebook.find_assignment(assignment))
         except MissingEntry:
-            raise CommandError(
-                f"There is no assignment {assignment!r}, but {known}. Say {example}."
-            ) from None
+            raise CommandError(f"There is no assignment {assignment!r}, but {known}.") from None
         course, chosen = self.parent.coursedir, set(map(str, self.student))
-        points: dict[Student, list[float]] = {}
+        points: Points = {}
         standing_out: dict[str, list[str]] = {kind: [] for kind in REMARKS}
         for student in gradebook.students:
             if chosen and student.id not in chosen:
@@ -94,26 +83,26 @@ class Exporter(ExportPlugin):
             if names:
                 self.log.warning("%d %s: %s", len(names), REMARKS[kind], first_of(names))
         more = dict.fromkeys(exercises.values()) if self.by_exercise else ()
-        return Grades([assignment, *(f"{assignment}: {name}" for name in more)], points)
+        return [assignment, *(f"{assignment}: {name}" for name in more)], points
 
 
 class Moodle(Exporter):
     """A file for *Grades → Import → CSV file*, by default ``moodle.csv``: a line for each with points."""
 
-    def write(self, grades: Grades) -> None:
+    def write(self, columns: list[str], points: Points) -> None:
         """Write the file. Who has no points is left out: an empty field would delete a grade on Moodle.
 
         So is who has a user name, by which Moodle knows people, that is a formula for a spreadsheet.
         """
         rows = []
-        for one, points in grades.points.items():
+        for one, own in points.items():
             texts = [no_formula(text or "") for text in (one.id, one.email, one.first_name, one.last_name)]
             if texts[0] == one.id:
-                rows.append([*texts, *map(number, points)])
-        if odd := [one.id for one in grades.points if no_formula(one.id) != one.id]:
+                rows.append([*texts, *map(number, own)])
+        if odd := [one.id for one in points if no_formula(one.id) != one.id]:
             self.log.warning("%d %s: %s", len(odd), FORMULAS, first_of(odd))
         to = Path(self.to or "moodle.csv")
-        write_csv(to, [["Username", "Email address", "First name", "Last name", *grades.columns], *rows])
+        write_csv(to, [["Username", "Email address", "First name", "Last name", *columns], *rows])
         self.log.info("%d grades are in %s", len(rows), to)
 
 
@@ -122,12 +111,12 @@ class Canvas(Exporter):
 
     file = Unicode("canvas.csv", help="what Grades → Export gave").tag(config=True)
 
-    def write(self, grades: Grades) -> None:
+    def write(self, columns: list[str], points: Points) -> None:
         """Write the file. Raises CommandError where Canvas's file is missing, or is none."""
         rows = read_canvas(Path(self.file))
         about = [name for name in CANVAS_STUDENT if name in rows[0]]
-        table, missing = [about + [known_column(rows[0], name) for name in grades.columns]], []
-        ours = {one.id.casefold(): (one.id, points) for one, points in grades.points.items()}
+        table, missing = [about + [known_column(rows[0], name) for name in columns]], []
+        ours = {one.id.casefold(): (one.id, own) for one, own in points.items()}
         for row in rows:
             if own := next((name for name in names_in(row) if name in ours), None):
                 # Canvas takes a row back by its ID, whatever the other columns say.
