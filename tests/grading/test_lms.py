@@ -181,7 +181,7 @@ def test_a_grade_that_is_refused_stops_no_other(graded: ScratchCourse, token: No
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["Moodle", "--to=x.csv"], "Name one assignment, as in --assignment"),
+        (["Moodle", "--to=x.csv"], "Name one, as in --assignment"),
         (["Moodle", "--assignment=['nope']"], "There is no assignment 'nope'"),
         (["Canvas", ONE, "--Canvas.file=none.csv"], "There is no none.csv. Canvas"),
         (to_canvas("http://127.0.0.1:9"), "Canvas at http://127.0.0.1:9 does not show course 7"),
