@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from random import Random
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -86,7 +87,9 @@ def grade(
         summary.failed.update(course.grader.refused)
     since = course.forced_since(wanted) if force else ""
     reasons = {submission: course.reason(submission, since) for submission in chosen}
-    todo = course.in_turn([submission for submission, why in reasons.items() if why])
+    todo = [submission for submission, why in reasons.items() if why]
+    if course.shuffled:
+        Random(0).shuffle(todo)
     summary.skipped = [submission.student for submission, why in reasons.items() if not why]
     summary.again = {one.student: why for one, why in reasons.items() if why and why is not Reason.NOT_GRADED}
     for sentence in said_before(course.assignment, summary.again):

@@ -120,10 +120,7 @@ class ClassResults:
 
     def to_grade(self) -> list[tuple[str, str]]:
         """Who is not graded, or not by what counts now, and why."""
-        failed, found = self.run.get("failed", {}), dict(self.missing)
-        for student, why in self.outdated.items():
-            found[student] = failed.get(student) or f"To be graded again, because {why}."
-        return list(found.items())
+        return [*self.missing.items(), *self.outdated.items()]
 
     def judged_again(self) -> list[list[str]]:
         """Tests that were judged again: when, the old verdict and the new one, and which counts."""
@@ -162,14 +159,15 @@ def read_results(course: Course) -> ClassResults:
             most |= {cell.name: cell.max_score for cell in notebook.grade_cells}
             exercises += [cell.name for cell in notebook.solution_cells]
         for student, why in reasons.items():
+            failed = run.get("failed", {}).get(student)
             if why is not Reason.NOT_GRADED:
                 with suppress(MissingEntry):
                     found = gradebook.find_submission(course.assignment, student)
                     graded.append(_read(course.autograded(student), found, student))
                     if why:
-                        outdated[student] = why
+                        outdated[student] = failed or f"To be graded again, because {why}."
                     continue
-            missing[student] = run.get("failed", {}).get(student) or run.get("stopped") or "Not graded yet."
+            missing[student] = failed or run.get("stopped") or "Not graded yet."
     return ClassResults(course.assignment, most, exercises, graded, missing, run, outdated, course.disputes())
 
 

@@ -96,13 +96,13 @@ def test_nothing_in_the_page_is_taken_for_html_and_odd_figures_can_be_drawn() ->
     verdict = {"points": 1.0, "outcome": odd, "message": odd}
     test = {"test": odd, "before": verdict, "now": verdict, "by_hand": None, "counts": odd}
     dispute = {"student": odd, "exercise": odd, "when": odd, "tests": [test]}
-    shown = Text(page(ClassResults(odd, {odd: 1}, [odd], [one], {odd: odd}, {}, {odd: odd}, [dispute])))
+    shown = Text(page(ClassResults(odd, {odd: 1}, [odd], [one], {odd: odd}, {}, {odd: odd * 2}, [dispute])))
     assert "b-this" not in shown.tags
     for sentence in (
         f"Grades of {odd}",
         f"Student Test Why {odd} {odd} {odd} Suspicious",
         f"Student Where What {odd} {odd} {odd}",
-        f"{odd} To be graded again, because {odd}.",
+        f"{odd} {odd * 2}",
         f"Student Why {odd} {odd}",
         f"Student Test When Before New verdict Which counts {odd} {odd} {odd} 1 points, {odd}: {odd}",
         f"at worst ({odd})",

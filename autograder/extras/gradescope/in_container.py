@@ -4,9 +4,7 @@
 https://gradescope-autograders.readthedocs.io (pages specs, tech, best_practices and troubleshooting), as read
 in November 2026:
 
-- ``setup.sh`` runs once, as root, when the image is made. ``run_autograder`` runs as root for each
-  submission, in a container of its own. The archive is in /autograder/source, what was handed in is in
-  /autograder/submission.
+- Each submission has a container of its own. What was handed in is in /autograder/submission.
 - At the end, /autograder/results/results.json must be there, also where grading failed, with a ``score`` or
   ``tests``. A visibility is "hidden", "after_due_date", "after_published" or "visible"; in an output of the
   format "text" nothing is taken for HTML.
