@@ -37,6 +37,7 @@ class Extractor(ExtractorPlugin):
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
         given, unpacked = Path(archive_path), Path(extracted_path)
+        self.unpacked = unpacked
         for path in _files(given):
             place = unpacked / path.relative_to(given).parent
             place.mkdir(parents=True, exist_ok=True)
@@ -75,9 +76,9 @@ class Archive(FileNameCollectorPlugin):
 
     def collect(self, submitted_file: str) -> dict[str, str] | None:
         """Whose file this is, and its name; None, with a sentence in the log, for one that is not taken."""
-        path = Path(submitted_file)
-        parts = path.relative_to(self._unpacked).parts
-        unpacked_too = path.suffix in self.parent.extractor_plugin_inst.zip_ext
+        path, extractor = Path(submitted_file), self.parent.extractor_plugin_inst
+        parts = path.relative_to(extractor.unpacked).parts
+        unpacked_too = path.suffix in extractor.zip_ext
         if unpacked_too or "__MACOSX" in parts or path.name.startswith("."):
             return None
         # The first: whatever is in it was named by the student.
@@ -98,16 +99,6 @@ class Archive(FileNameCollectorPlugin):
             return None
         self._taken.add((student, name))
         return {"student_id": student, "file_id": name}
-
-    @cached_property
-    def _unpacked(self) -> Path:
-        command, course = self.parent, self.parent.coursedir
-        place = command.collect_directory_structure.format(
-            downloaded=command.downloaded_directory,
-            assignment_id=course.assignment_id,
-            collect_step=command.extracted_directory,
-        )
-        return Path(course.root, place)
 
     def _students(self) -> dict[str, str]:
         """The students in the gradebook: id -> first and last name."""
