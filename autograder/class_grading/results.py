@@ -4,12 +4,11 @@ import json
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import nbformat
-from msgspec import ValidationError, convert
+from msgspec import Meta, ValidationError, convert
 from nbformat import NotebookNode
 from nbgrader.api import MissingEntry, SubmittedAssignment
 
@@ -20,6 +19,8 @@ from ..show import visible
 from .course import Course, Reason
 from .gradebook import GradingError
 
+Ratio = Annotated[float, Meta(gt=0, lt=1e300)]  # no infinity
+
 
 @dataclass(frozen=True)
 class Lap:
@@ -28,9 +29,9 @@ class Lap:
     """
 
     device: str
-    ratio: float
-    required: float
-    of_limit: float | None = None
+    ratio: Ratio
+    required: Ratio
+    of_limit: Ratio | None = None
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,10 @@ def verdict_of(cell: NotebookNode, points: float | None) -> Verdict:
     """What a test cell says: the first of its cards that did not pass, or else the first one."""
     cards = outcomes(cell) or [{}]
     card = next((card for card in cards if card.get("outcome") != "passed"), cards[0])
-    laps = [lap for data in card.get("laps") or [] if (lap := _lap(data))]
+    laps = []
+    for data in card.get("laps") or []:
+        with suppress(ValidationError):
+            laps.append(convert(data, Lap, strict=False))
     words = str(card.get("outcome", "")), str(card.get("message", ""))
     return Verdict(points or 0.0, *words, nbgrader_data(cell)["grade_id"], laps)
 
@@ -207,10 +211,3 @@ def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
             if (name := nbgrader_data(cell).get("grade_id")) in grades:
                 result.tests.append(verdict_of(cell, grades[name].score))
     return result
-
-
-def _lap(data: object) -> Lap | None:
-    with suppress(ValidationError):
-        lap = convert(data, Lap, strict=False)
-        return lap if all(0 < value < inf for value in (lap.ratio, lap.required, lap.of_limit or 1)) else None
-    return None

@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from traitlets.config import PyFileConfigLoader
@@ -44,7 +44,12 @@ def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) 
     }
     archive = root / "build" / f"gradescope-{assignment}.zip"
     archive.parent.mkdir(exist_ok=True)
-    _write(archive, inside)
+    with zipfile.ZipFile(archive, "w") as packed:
+        for name, content in sorted(inside.items()):
+            about = zipfile.ZipInfo(name)  # which says not when or by whom
+            about.create_system, about.compress_type = 3, zipfile.ZIP_DEFLATED
+            about.external_attr = (0o755 if name in SCRIPTS else 0o644) << 16
+            packed.writestr(about, content)
     return archive
 
 
@@ -74,13 +79,3 @@ def _gradebook(root: Path, source: Path) -> bytes:
         file = course.folder / GRADEBOOK
         course.nbgrader("generate_assignment", course.add_assignment(source), f"--db=sqlite:///{file}")
         return file.read_bytes()
-
-
-def _write(archive: Path, inside: Mapping[str, bytes]) -> None:
-    """Pack files under their names; nothing says when or by whom."""
-    with zipfile.ZipFile(archive, "w") as packed:
-        for name, content in sorted(inside.items()):
-            about = zipfile.ZipInfo(name)
-            about.create_system, about.compress_type = 3, zipfile.ZIP_DEFLATED
-            about.external_attr = (0o755 if name in SCRIPTS else 0o644) << 16
-            packed.writestr(about, content)
