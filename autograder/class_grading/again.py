@@ -107,7 +107,7 @@ def _run(
         tests = [cell.index for cell in cells if cell.role == "test" and cell.exercise == exercise]
         if tests:
             job = Job(submission, prepared, cells, only=tests)
-            (status := Status(1)).opened(job, job, submission.student, cells)
+            (status := Status(1)).opened(job, submission.student, cells)
             list(run_all(pool, [job], course, status))
             if job.executed is None:
                 raise SubmissionError(str(job.failure))

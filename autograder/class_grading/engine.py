@@ -138,7 +138,7 @@ def jobs_of(course: Course, submission: Submission, status: Status) -> list[Job]
     except SubmissionError as error:
         jobs = [Job(submission, None, [], failure=str(error))]
     for job in jobs:
-        status.opened(submission.folder, job, submission.student, job.cells)
+        status.opened(job, submission.student, job.cells)
     return jobs
 
 

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import secrets
-import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -115,12 +114,7 @@ def init_notebooks(self: Autograde) -> None:
 
 def refusal(student: str) -> str | None:
     """Why nothing is graded under this student id, if so: ids get into pages, addresses and patterns."""
-    odd = {
-        char
-        for char in student
-        if char in '<>&"`\\{}|*?[]' or unicodedata.category(char)[0] == "C" or not char.isprintable()
-    }
-    if odd:
+    if odd := {char for char in student if char in '<>&"`\\{}|*?[]' or not char.isprintable()}:
         why = f"has characters that no id may have ({' '.join(sorted(map(ascii, odd)))})"
     elif student != student.strip() or len(student) > MOST_ID:
         why = f"has spaces around it, or more than {MOST_ID} characters"

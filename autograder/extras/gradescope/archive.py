@@ -58,8 +58,6 @@ def course_files(root: Path, contents: Iterable[str]) -> list[str]:
     command = ["git", "ls-files", "-z", *contents]
     try:
         listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    except FileNotFoundError:
-        raise CommandError("git was not found; it tells which files belong to the course.") from None
     except subprocess.CalledProcessError as error:
         raise CommandError(f"git does not tell which files belong to the course: {error.stderr}") from None
     return [path for path in listed.stdout.split("\0") if path and (root / path).is_file()]
