@@ -45,9 +45,7 @@ def problems(content: Any, known: Sequence[Cell]) -> list[str]:
 
 
 def _is_record(found: Any) -> bool:
-    return isinstance(found, dict) and all(
-        isinstance(found.get(name), dict) for name in ("device", "timings")
-    )
+    return isinstance(found, dict) and all(isinstance(found.get(key), dict) for key in ("device", "timings"))
 
 
 def _problems_of_device(device: Mapping[str, Any]) -> Iterator[str]:

@@ -111,9 +111,8 @@ def self_check(results: ClassResults) -> str:
 def points_bars(points: Sequence[float], most: float) -> list[Bar]:
     edges = np.linspace(0, most or 1, min(10, max(5, math.ceil(most))) + 1)
     counts, _ = np.histogram(np.clip(points, 0, edges[-1]), edges)
-    return [
-        (f"{low:g} to {high:g}", int(n), True) for low, high, n in zip(edges, edges[1:], counts, strict=False)
-    ]
+    found = zip(edges, edges[1:], counts, strict=False)
+    return [(f"{low:g} to {high:g}", int(count), True) for low, high, count in found]
 
 
 def race_bars(laps: Sequence[Lap]) -> list[Bar]:

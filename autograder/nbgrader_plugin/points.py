@@ -101,12 +101,10 @@ class SaveVerdicts(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         names = resources["nbgrader"]
-        with Gradebook(names["db_url"]) as gradebook:
-            found = gradebook.find_submission_notebook(
-                names["notebook"], names["assignment"], names["student"]
-            )
+        with Gradebook(names["db_url"]) as opened:
+            found = opened.find_submission_notebook(names["notebook"], names["assignment"], names["student"])
             # One question for all cells: nbgrader asks for each cell, and commits after each.
-            grades, comments = (by_cell(gradebook, kind, found) for kind in (Grade, Comment))
+            grades, comments = (by_cell(opened, kind, found) for kind in (Grade, Comment))
             for cell in nb.cells:
                 if is_grade(cell):
                     save_grade(cell, grades[cell.metadata.nbgrader.grade_id], self.log)
@@ -114,7 +112,7 @@ class SaveVerdicts(NbGraderPreprocessor):
                     data = cell.metadata.nbgrader
                     unchanged = data.get("checksum") == compute_checksum(cell) and not is_task(cell)
                     comments[data.grade_id].auto_comment = "No response." if unchanged else None
-            gradebook.db.commit()
+            opened.db.commit()
         finished = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         nb.metadata.setdefault("autograder", NotebookNode())["finished"] = finished
         return nb, resources
@@ -176,9 +174,7 @@ def error_message(error: NotebookNode, answer: NotebookNode | None) -> str:
             "the task gives, and keep the given cells above the test."
         )
     else:
-        message = (
-            f"The test stopped with {short(error)}. Call your solution with inputs of your own to see why."
-        )
+        message = f"The test stopped with {short(error)}. Call your answer with your own inputs to see why."
     if errors:
         message += f" First mend the cell with your solution: {short(errors[-1])}"
     return message

@@ -29,9 +29,7 @@ SAID_SECONDS = 5  # after which that is said
 LOOK_SECONDS = 1  # between two looks at the workers
 TRIES = 3  # of a notebook whose workers die, or cannot run it
 
-WORKERS_DIED = (
-    "The worker processes that ran it died. Look at the machine's memory, then try it alone: --student"
-)
+WORKERS_DIED = "The worker processes that ran it died. Look at the memory there, then try it alone: --student"
 # One class since Python 3.11.
 UNREACHABLE = (OSError, ValueError, TimeoutError, asyncio.TimeoutError)
 

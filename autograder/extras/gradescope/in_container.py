@@ -48,9 +48,7 @@ NOBODY = 65534  # the user with this number owns no files
 UNFINISHED = "Grading ended too early: there was too little memory or time. Please tell your instructor."
 FAILED = "This submission could not be graded. That is not your fault; please tell your instructor."
 REFUSED = "Not graded, as no sandbox starts here. That is not your fault; please tell your instructor."
-HOW_TO_ALLOW = (
-    "docs/instructors.md, Gradescope, says what ARGS=--without-sandbox does: it grades all the same."
-)
+HOW_TO_ALLOW = "ARGS=--without-sandbox grades all the same. What that means: docs/instructors.md, Gradescope."
 FOR_STUDENTS = {"output_format": "text", "visibility": "visible", "stdout_visibility": "hidden"}
 NOT_FINAL = "These points are not final: your instructor decides this test."
 
