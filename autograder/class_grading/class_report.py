@@ -51,7 +51,7 @@ def page(results: ClassResults) -> str:
         median=median,
         times=times,
         race_bars=race_bars,
-        sentences=[self_check(results), sandbox_sentence(results)],
+        sentences=machine(results),
     )
 
 
@@ -73,39 +73,20 @@ def race_of(results: ClassResults, name: str) -> tuple[list[Verdict], dict[str, 
     return tests, devices
 
 
-def sandbox_sentence(results: ClassResults) -> str:
-    sandboxed = [on for graded in results.graded for on in graded.sandboxed]
-    if not sandboxed:
-        return "No submission says whether it ran in the sandbox."
-    if all(sandboxed):
-        return "All submissions ran inside the sandbox (bubblewrap)."
-    return (
-        f"{sandboxed.count(False)} of {len(sandboxed)} notebooks ran without the sandbox: students' code "
-        "could reach this account's files and the network. Install bubblewrap and grade them again."
-    )
-
-
-def self_check(results: ClassResults) -> str:
-    """What the same function against itself showed, before the machine judged others."""
+def machine(results: ClassResults) -> list[str]:
+    """Sentences about the machine: the sandbox, and what the same function against itself showed."""
     noise = [found for graded in results.graded for found in graded.noise]
     checks = {found["when"]: found for found in noise if "spread" in found and "when" in found}.values()
-    if refused := [str(found["noisy"]) for found in noise if found.get("noisy")]:
-        return f"The machine found itself too noisy to judge {len(refused)} times: {refused[-1]}"
-    if not checks:
-        return "The machine did not check itself, because no race was timed."
-    worst = max(checks, key=lambda found: found["spread"] + abs(found["bias"]))
-    low, high = (math.exp(worst["bias"] + sign * worst["spread"]) for sign in (-1, 1))
-    often = "once" if len(checks) == 1 else f"{len(checks)} times"
-    found = (
-        f"The machine checked itself {often}: the same function against itself came out between "
-        f"{low:.2f}× and {high:.2f}× at worst ({worst['when']})."
-    )
-    if uneven := [float(one["strays"]) for one in noise if one.get("signs_only")]:
-        found += (
-            f" In {len(uneven)} of {len(noise)} notebooks with races, launches were off by more than "
-            f"{times(FAR)} so often (up to {100 * max(uneven):.0f} % of them) that only their signs counted."
-        )
-    return found
+    return render(
+        Path(__file__).with_name("machine.txt.j2"),
+        sandboxed=[on for graded in results.graded for on in graded.sandboxed],
+        noise=noise,
+        checks=len(checks),
+        worst=max(checks, key=lambda found: found["spread"] + abs(found["bias"]), default=None),
+        exp=math.exp,
+        times=times,
+        far=FAR,
+    ).splitlines()
 
 
 def points_bars(points: Sequence[float], most: float) -> list[Bar]:

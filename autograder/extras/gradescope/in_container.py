@@ -27,7 +27,7 @@ from typing import Any
 
 import nbformat
 
-from ...class_grading.class_report import sandbox_sentence, self_check
+from ...class_grading.class_report import machine
 from ...class_grading.course import SETTINGS, Course
 from ...class_grading.engine import grade
 from ...class_grading.gradebook import GradingError
@@ -154,7 +154,7 @@ def cards(course: Course) -> dict[str, str]:
 
 def remarks(results: ClassResults) -> list[str]:
     """Sentences for the instructor, which students do not see."""
-    said = [sandbox_sentence(results), self_check(results)]
+    said = machine(results)
     if undecided := ", ".join(name for _, name, _ in results.rows("undecided")):
         said.append(
             f"Undecided: {undecided}. The points are those shown so far, or none. Have this submission "
