@@ -16,7 +16,7 @@ from pretend_pools import Instant, graded
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import engine, pool
 from autograder.class_grading.class_commands import grade as main
-from autograder.extras.dask import dask_pool
+from autograder.extras import dask as dask_pool
 from autograder.nbgrader_plugin import reading, restore
 from autograder.nbgrader_plugin.submissions import only_one
 from autograder.sandbox import Executed

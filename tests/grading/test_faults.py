@@ -28,7 +28,8 @@ from autograder.class_grading import engine, status
 from autograder.class_grading.course import Course
 from autograder.class_grading.gradebook import GradingError
 from autograder.class_grading.pool import LocalPool, Pool, PoolError
-from autograder.extras.dask import DaskPool, dask_pool
+from autograder.extras import dask as dask_pool
+from autograder.extras.dask import DaskPool
 
 pytestmark = pytest.mark.slow
 
