@@ -60,9 +60,7 @@ class ReadVerdicts(NbGraderPreprocessor):
         data = cell.metadata.nbgrader
         self.log.debug("Cell %s counts 0: %s", data.grade_id, message)
         nothing = new_output("execute_result", {"text/plain": "0.0"}, execution_count=cell.execution_count)
-        shown = Outcome(outcome, 0, data.points, message)
-        forms = {"text/plain": shown.text(), "text/html": shown.html(), MIME: shown.data}
-        cell.outputs = [new_output("display_data", forms), *cell.outputs, nothing]
+        cell.outputs = [card(outcome, message, data.points), *cell.outputs, nothing]
 
     def objection(
         self,
@@ -159,6 +157,13 @@ def found_right(cell: NotebookNode) -> bool:
 
 def _points(cell: NotebookNode) -> float:
     return float(as_text(cell.outputs[-1].data["text/plain"]))
+
+
+def card(word: str, message: str, max_points: float) -> NotebookNode:
+    """An outcome card with 0 points, in the form that ``check`` displays."""
+    shown = Outcome(word, 0, max_points, message)
+    forms = {"text/plain": shown.text(), "text/html": shown.html(), MIME: shown.data}
+    return new_output("display_data", forms)
 
 
 def error_message(error: NotebookNode, answer: NotebookNode | None) -> str:
