@@ -27,12 +27,10 @@ SCRIPTS = ("setup.sh", "run_autograder")
 def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) -> Path:
     """Write build/gradescope-ASSIGNMENT.zip; gives its path.
 
-    ``without_sandbox``: it grades where bubblewrap does not work, too. Raises CommandError for an assignment
-    that is not there, without git, and where its notebook cannot be made.
+    ``without_sandbox``: it grades where bubblewrap does not work, too. Raises OSError for an assignment that
+    is not there, and without git; CommandError where its notebook cannot be made.
     """
     source = root / "solutions" / assignment / f"{assignment}.py"
-    if not source.is_file():
-        raise CommandError(f"there is no assignment {assignment}: {source} does not exist")
     here = Path(__file__).parent
     arguments = shlex.join([assignment, *(["--without-sandbox"] if without_sandbox else [])])
     inside = {name: (root / name).read_bytes() for name in course_files(root, CONTENTS)}

@@ -102,10 +102,7 @@ def lay_out_course(root: Path, assignment: str, folder: Path) -> None:
         shutil.copyfile(root / "source" / name, folder / name)
     target = folder / "submitted" / STUDENT / assignment
     target.parent.mkdir(parents=True)
-    if (root / "submission").is_dir():
-        copy_plain_files(root / "submission", target, MOST_BYTES)
-    else:
-        target.mkdir()
+    copy_plain_files(root / "submission", target, MOST_BYTES)
 
 
 def in_their_format(course: Course, results: ClassResults, seconds: float) -> dict[str, Any]:
