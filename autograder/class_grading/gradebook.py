@@ -88,12 +88,8 @@ class OpenGradebook:
         there = {name: {column["name"] for column in db.get_columns(name)} for name in db.get_table_names()}
         if not there:
             raise GradingError(f"{self.name} is empty. Run `nbgrader generate_assignment` first.")
-        missing = [
-            f"{name}.{column.name}"
-            for name, table in Base.metadata.tables.items()
-            for column in table.columns
-            if column.name not in there.get(name, ())
-        ]
+        used = (column for table in Base.metadata.tables.values() for column in table.columns)
+        missing = [str(column) for column in used if column.name not in there.get(column.table.name, ())]
         version = MigrationContext.configure(self.connection).get_current_revision()
         self.connection.rollback()
         scripts = ScriptDirectory(str(MIGRATIONS))

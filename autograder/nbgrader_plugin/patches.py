@@ -72,12 +72,8 @@ class NbgraderChanged(Exception):
 
 def check_nbgrader() -> None:
     """Raises NbgraderChanged where the installed nbgrader lacks what this module uses."""
-    missing = [
-        f"{owner.__name__}.{name}"
-        for owner, names in PRIVATE.items()
-        for name in names
-        if name not in vars(owner)
-    ]
+    used = ((owner, name) for owner, names in PRIVATE.items() for name in names)
+    missing = [f"{owner.__name__}.{name}" for owner, name in used if name not in vars(owner)]
     if list(inspect.signature(Gradebook.__init__).parameters) != ARGUMENTS:
         missing.append(f"Gradebook({', '.join(ARGUMENTS[1:])})")
     if not MIGRATIONS.is_dir():
