@@ -9,9 +9,9 @@ import pytest
 from repository import CHAPTERS, COURSE, EXERCISES, ROOT, SOLUTIONS, built, notebook, output_texts
 
 from autograder.authoring import builder, whys
-from autograder.authoring.address import address
 from autograder.authoring.answers import points_of
 from autograder.authoring.colab import SOURCE, is_colab_cell
+from autograder.authoring.sources import address
 from autograder.sandbox.submissions.suspicious_words import ways_inside, words_of_sharing
 from autograder.teaching import course_map
 
@@ -63,7 +63,7 @@ def test_chapters_were_run_from_top_to_bottom_and_show_no_errors_and_no_folders_
             mine = [path for path in (str(ROOT), str(Path.home()), sys.prefix) if len(path) > 1]
             wrong += [f"{where} was run out of order"] * (cell.execution_count != number)
             wrong += [f"{where} raised" for output in cell.outputs if output.output_type == "error"]
-            wrong += [f"{where} has {path}" for text in texts for path in builder.absolute_paths(text)]
+            wrong += [f"{where} has {path}" for text in texts for path in builder.ABSOLUTE_PATH.findall(text)]
             wrong += [f"{where} has {path}" for text in texts for path in mine if path in text]
     assert wrong == []
 
@@ -98,9 +98,9 @@ def test_what_these_look_for_is_found(tmp_path):
     text = "[a](here.md#top) ![b](gone.png) [c](https://example.org) [d](also/gone.md)"
     assert dead_links(text, tmp_path) == ["gone.png", "also/gone.md"]
     for text in ("see /home/ada/x.py", "'/tmp/a.txt'", "(/Users/ada/x)", r"C:\Users\ada", "file=/srv/x"):
-        assert builder.absolute_paths(text), text
+        assert builder.ABSOLUTE_PATH.findall(text), text
     for text in ("https://example.org/home/page", "a/b", "3 / 4", "course/01.ipynb", "</tmp>", "1/usr/2"):
-        assert not builder.absolute_paths(text), text
+        assert not builder.ABSOLUTE_PATH.findall(text), text
 
 
 def test_the_first_cell_knows_where_the_notebook_is():
