@@ -15,15 +15,14 @@ import sys
 import tarfile
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 from known_work import CHAPTER, EXERCISES
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from programs import PATIENCE, environment, git, run
-from repository import COURSE, ROOT, SOLUTIONS, copy_files
+from repository import COURSE, ROOT, SOLUTIONS, copy_files, with_what_they_need
 
 from autograder.files import write_whole
 from autograder.gpu.wheels import NEEDED
@@ -51,31 +50,11 @@ SCRIPTS = {
 }
 
 
-def with_what_they_need(names: tuple[str, ...]) -> set[str]:
-    """The distributions of these names and all that they require here."""
-    found: set[str] = set()
-    queue = list(names)
-    while queue:
-        name = canonicalize_name(queue.pop())
-        if name in found:
-            continue
-        found.add(name)
-        try:
-            needs = [Requirement(line) for line in requires(name) or ()]
-        except PackageNotFoundError:
-            continue
-        queue += [one.name for one in needs if not one.marker or one.marker.evaluate({"extra": ""})]
-    return found
-
-
 def hidden(names: tuple[str, ...]) -> set[str]:
     """The modules that are installed here, and not where there are only these distributions."""
     known = with_what_they_need(names) | {"autograder"}
-    return {
-        module
-        for module, owners in packages_distributions().items()
-        if not known & set(map(canonicalize_name, owners))
-    }
+    owned = packages_distributions().items()
+    return {module for module, owners in owned if not known & set(map(canonicalize_name, owners))}
 
 
 @pytest.fixture
@@ -120,11 +99,8 @@ def kept(archive: Path) -> dict[tuple[str, str], dict]:
     if not archive.exists():
         return {}
     with tarfile.open(archive) as tar:
-        files = {
-            Path(name).stem: json.load(tar.extractfile(name))
-            for name in tar.getnames()
-            if Path(name).stem in STEPS and name.endswith(".json")
-        }
+        names = [name for name in tar.getnames() if Path(name).stem in STEPS and name.endswith(".json")]
+        files = {Path(name).stem: json.load(tar.extractfile(name)) for name in names}
     return {(step, item): found for step, items in files.items() for item, found in items.items()}
 
 
@@ -165,9 +141,8 @@ def command(tmp_path: Path, rented) -> Callable:
 def test_after_three_commands_everything_is_there_once(command) -> None:
     carried, before, codes = None, {}, []
     for number, last in enumerate(("branches", "ratios", "nothing")):
-        code, carried = command(
-            number, carried, lambda found, last=last: any(step == last for step, _ in found)
-        )
+        enough = lambda found, last=last: any(step == last for step, _ in found)
+        code, carried = command(number, carried, enough)
         codes.append(code)
         after = kept(carried)
         assert len(after) > len(before)

@@ -16,12 +16,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from programs import environment as clean
 from programs import run
-from repository import ROOT, copy_files
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from repository import PROJECT, ROOT, copy_files
 
 # Called in place of Python: writes down how it is called, answers the Makefile's questions like the version
 # and the modules it is made to have, and does nothing else.
@@ -250,13 +245,12 @@ PINS = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if 
 
 def project(*extras: str) -> dict[str, Requirement]:
     """The requirements of the package and these extras (of all without any), from pyproject.toml."""
-    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    more = table["optional-dependencies"]
-    lines = table["dependencies"] + [line for extra in extras or more for line in more[extra]]
+    more = PROJECT["optional-dependencies"]
+    lines = PROJECT["dependencies"] + [line for extra in extras or more for line in more[extra]]
     found = [Requirement(line) for line in lines]
     python = {"python_version": "3.11"}  # what constraints.txt and environment.yml are for
     needed = [r for r in found if not r.marker or r.marker.evaluate(python)]
-    return {canonicalize_name(r.name): r for r in needed if r.name != table["name"]}
+    return {canonicalize_name(r.name): r for r in needed if r.name != PROJECT["name"]}
 
 
 def test_constraints_are_names_and_versions_only_and_satisfy_the_project():
