@@ -5,21 +5,21 @@ import re
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import dedent
 
 import nbformat
 import programs
 from grading_class import scores
 from lab_server import listens, mark_installed
-from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 from nbgrader.api import Assignment, Gradebook
 from repository import ROOT, all_files, copy_files
 
 from autograder.authoring.address import address
-from autograder.authoring.answers import Answers, answers_to, submission
+from autograder.authoring.answers import answers_to, submission
 from autograder.authoring.builder import build
 from autograder.authoring.rehearsal import mix, points_table
 from autograder.authoring.scratch_course import ScratchCourse
@@ -37,33 +37,17 @@ class Block:
     def commands(self) -> list[str]:
         """The commands of a shell's block, each on one line and without remarks."""
         lines = re.sub(r"\\\n\s*", "", self.text).splitlines()
-        plain = (re.sub(r"(^|\s+)#.*$", "", line).strip() for line in lines)
-        return [line for line in plain if line]
+        return [plain for line in lines if (plain := re.sub(r"(^|\s+)#.*$", "", line).strip())]
 
 
-@dataclass
-class Section:
-    """What stands between one heading and the next."""
-
-    heading: str
-    blocks: list[Block] = field(default_factory=list)
-
-    @property
-    def commands(self) -> list[str]:
-        """Those of all blocks for a shell."""
-        return [command for block in self.blocks if block.language == "sh" for command in block.commands]
-
-
-def read_guide(path: Path) -> list[Section]:
-    """The sections of a page, in their order."""
-    tokens = MarkdownIt("commonmark").parse(path.read_text(encoding="utf-8"))
-    sections = [Section("")]
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if token.type == "heading_open" and following:
-            sections.append(Section(following.content))
-        elif token.type == "fence":
-            sections[-1].blocks.append(Block(token.info.strip(), token.content))
-    return sections
+def read_guide(path: Path) -> dict[str, list[Block]]:
+    """The sections of a page that have code, in their order: heading -> blocks."""
+    # With one more sign, the page's title is a heading too; a remark in a shell's block has just one.
+    _, *parts = re.split(r"(?m)^##+ (.*)$", f"#{path.read_text(encoding='utf-8')}")
+    fence = re.compile(r"(?ms)^( *)```(\w+)\n(.*?)^\1```$")
+    found = {heading: fence.findall(part) for heading, part in zip(parts[::2], parts[1::2], strict=True)}
+    blocks = {head: [Block(kind, dedent(text)) for _, kind, text in each] for head, each in found.items()}
+    return {heading: each for heading, each in blocks.items() if each}
 
 
 A = "01_tensor_creation"
@@ -132,7 +116,7 @@ class Term:
             "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
         }
         self.course.environment |= self.environment
-        self.answers: Answers = answers_to(A, self.folder)
+        self.answers = answers_to(A, self.folder)
         self.mixes = {student: mix(self.answers, number) for number, student in enumerate(AT_WORK, 2)}
         self.by_hand: dict[tuple[str, str], float] = {}
         self.db_url = self.course.db_url
@@ -188,11 +172,9 @@ class Term:
     def penalties(self) -> dict[str, float]:
         """Those that are not 0."""
         with self.gradebook() as gradebook:
-            return {
-                one.student_id: one.late_submission_penalty
-                for one in gradebook.assignment_submissions(A)
-                if one.late_submission_penalty
-            }
+            all_of_it = gradebook.assignment_submissions(A)
+            found = {one.student_id: one.late_submission_penalty for one in all_of_it}
+        return {student: penalty for student, penalty in found.items() if penalty}
 
     def assignment(self) -> Assignment:
         with self.gradebook() as gradebook:
