@@ -98,9 +98,6 @@ def film(request: pytest.FixtureRequest) -> Iterator[Callable[[Page, float], Non
 
     yield take
     if folder and shots:
-        (first, _), *others = shots
-        lengths = [int(1000 * seconds) for _, seconds in shots]
-        more = [picture for picture, _ in others]
-        first.save(
-            folder / "guess.gif", save_all=True, append_images=more, duration=lengths, loop=0, optimize=True
-        )
+        (first, *more), seconds = zip(*shots, strict=True)
+        how = {"save_all": True, "append_images": more, "loop": 0, "optimize": True}
+        first.save(folder / "guess.gif", duration=[int(1000 * each) for each in seconds], **how)

@@ -6,8 +6,8 @@ from getpass import getuser
 from pathlib import Path
 
 import pytest
-from accessibility import findings, findings_in_both_themes
-from lab_notebook import Notebook, menu
+from chromium import findings
+from lab_notebook import Notebook, findings_in_both_themes, menu
 from lab_server import environment
 from playwright.sync_api import FrameLocator, Locator, Page, expect
 from programs import printed
@@ -169,7 +169,7 @@ def read_feedback(page: Page, course: Path, screenshot) -> None:
     cards.nth(3).scroll_into_view_if_needed()
     screenshot(page, "feedback")
     # The rest of the page is nbgrader's own.
-    assert findings(page, "[role=status]") == []
+    assert findings(page, {"include": [["[role=status]"]]}) == []
 
 
 def read_report(page: Page, course: Path) -> None:

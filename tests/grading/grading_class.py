@@ -21,6 +21,7 @@ from repository import ROOT
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.nbgrader_plugin.entries import utc
+from autograder.sandbox import PlannedCell
 
 INBOUND = Path("exchange/fast-pytorch/inbound")
 STUDENTS = ("ada", "bo", "chen", "dalia", "emeka", "fumi")
@@ -61,6 +62,15 @@ def a_class(folder: Path, students: Iterable[str] = STUDENTS) -> ScratchCourse:
         code = f"def negate(x):\n    return -x  # {student}"
         hand_in(course, "traps", student, answered(notebook, negate=code))
     return course
+
+
+def cells(*some: tuple[str, str], exercise: str = "", names: list[str] | None = None) -> list[PlannedCell]:
+    """Cells as a sandbox takes them, of an exercise each; tests find these of the student's names, or all."""
+    its = lambda role: names if names is None or role == "test" else []
+    return [
+        PlannedCell(i, role, code, f"t{i}", exercise or f"e{i}", its(role))
+        for i, (role, code) in enumerate(some)
+    ]
 
 
 def configure(course: ScratchCourse, line: str) -> None:

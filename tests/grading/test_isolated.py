@@ -7,7 +7,7 @@ import threading
 from contextlib import ExitStack
 
 import pytest
-from boxed import cells
+from grading_class import cells
 
 from autograder.judging.outcome import MIME
 from autograder.sandbox import Executed, Sandbox

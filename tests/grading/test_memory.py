@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import psutil
 import pytest
-from boxed import cells
+from grading_class import cells
 
 from autograder.sandbox import Executed, Sandbox
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from boxed import cells
+from grading_class import cells
 from hostile_class import adopted
 
 from autograder.sandbox import Sandbox

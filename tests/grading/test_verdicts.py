@@ -1,13 +1,11 @@
 """What a test cell displayed becomes points and a reason; nbgrader's own rule then reads the points."""
 
-from copy import deepcopy
-
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nbgrader.utils import determine_grade
 
-from autograder.judging.outcome import MIME, Outcome, notes
+from autograder.judging.outcome import MIME
 from autograder.nbgrader_plugin.feedback import REMARK, HideTests
 from autograder.nbgrader_plugin.points import ReadVerdicts
 
@@ -49,24 +47,6 @@ def test_hidden_lines_are_taken_out_of_every_output() -> None:
     assert [shown.evalue, *shown.traceback, first.outputs[1].text] == ["(hidden test)"] * 3
     assert first.outputs[2].data["text/html"] == "<b>(hidden test)</b>"
     assert second.outputs[0].text == "import torch"  # no secret: it stands in a visible cell
-
-
-def test_what_an_answer_wrote_in_a_hidden_test_is_left_out_and_what_the_test_found_stays() -> None:
-    found = Outcome(
-        "passed", 2, 2, "right in 2 cases.", ["all fine", *notes(["W: input\n(3, 117)", "input"])]
-    )
-    shown = {"text/plain": found.text(), "text/html": found.html(), MIME: found.data}
-    outputs = [new_output("stream", text="input 3"), new_output("display_data", shown), result("2")]
-    hidden = cell(
-        "pad_hidden", "### BEGIN HIDDEN TESTS\n1\n### END HIDDEN TESTS", *deepcopy(outputs), points=2
-    )
-    visible = cell("pad_check", "check(pad)", *deepcopy(outputs), points=2)
-    HideTests().preprocess(new_notebook(cells=[hidden, visible]), {})
-    for kind in ("text/plain", "text/html"):
-        assert "all fine" in hidden.outputs[0].data[kind] and "117" in visible.outputs[1].data[kind]
-    assert "input" not in str(hidden.outputs) and "117" not in str(hidden.outputs)
-    assert [output.output_type for output in hidden.outputs] == ["display_data", "execute_result"]
-    assert visible.outputs == outputs
 
 
 LAPS: dict[str, object] = {"laps": [{"device": "cpu"}]}
