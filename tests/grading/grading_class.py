@@ -85,12 +85,20 @@ def command(course: ScratchCourse, *arguments: str, program="autograder", **more
     return run(sys.executable, "-m", program, *arguments, cwd=course.folder, env=env)
 
 
+@contextmanager
+def as_current(course: ScratchCourse) -> Iterator[pytest.MonkeyPatch]:
+    """While it lasts, the current folder is the course's, and so are the variables."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        for name, value in course.environment.items():
+            patch.setenv(name, value)
+        yield patch
+
+
 def nbgrader(course: ScratchCourse, app: type[NbGrader], *arguments: str, status: int = 0) -> str:
     """As ``course.nbgrader``, in this process: what a command says, which ends with this status."""
     said, ended = io.StringIO(), 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
-        patch.chdir(course.folder)
-        patch.setenv("JUPYTER_CONFIG_DIR", course.environment["JUPYTER_CONFIG_DIR"])
+    with as_current(course), redirect_stdout(said), redirect_stderr(said):
         try:
             command = app()
             command.initialize([*arguments])

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from grading_class import as_current
 from hostile_class import HONEST, Aftermath, catalogue, grade
 from page_readers import Seen, formgrader, see
 from playwright.sync_api import Browser, BrowserContext, expect
@@ -106,10 +107,7 @@ def test_suspicious_events(name: str, aftermath: Aftermath) -> None:
 def report(by_the_engine: Aftermath) -> str:
     """The report for the instructor, as HTML."""
     course, assignment = by_the_engine.graded.course, by_the_engine.graded.assignment
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(course.folder)
-        for variable, value in course.environment.items():
-            patch.setenv(variable, value)
+    with as_current(course):
         assert main(["report", assignment]) == 0
     return max(course.folder.rglob("*.html"), key=lambda path: path.stat().st_mtime).read_text()
 

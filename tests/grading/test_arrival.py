@@ -83,9 +83,8 @@ def test_an_exchange_that_was_restored_makes_nobody_late(course, take) -> None:
         send(course, f"new{number}", NOW)
     send(course, "zoe", NOW - DAY)
     take()
-    assert scores() == dict.fromkeys(["ada", "bo", "chen"], FULL) | dict.fromkeys(
-        ["new0", "new1", "new2", "new3", "zoe"], HALF
-    )
+    late = dict.fromkeys(["new0", "new1", "new2", "new3", "zoe"], HALF)
+    assert scores() == dict.fromkeys(["ada", "bo", "chen"], FULL) | late
 
 
 def test_what_came_before_tells_about_what_comes_later(course: ScratchCourse) -> None:

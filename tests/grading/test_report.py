@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from grading_class import STUDENTS, Says, a_class, autograded, decide, due, gradebook
+from grading_class import STUDENTS, Says, a_class, as_current, autograded, decide, due, gradebook
 from pretend_class import answered, hand_in
 from pretend_pools import RACE, Instant, graded, pretend
 
@@ -40,8 +40,7 @@ class Eventful(Instant):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> ClassResults:
     """What is read of such a class."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(a_class(tmp_path_factory.mktemp("eventful")).folder)
+    with as_current(a_class(tmp_path_factory.mktemp("eventful"))):
         graded(Eventful())
         with Course("traps") as opened:
             return read_results(opened)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from grading_class import Says, a_class, nbgrader
+from grading_class import Says, a_class, as_current, nbgrader
 from nbformat import NotebookNode
 from nbgrader.apps import GenerateAssignmentApp
 from pretend_class import hand_in
@@ -106,8 +106,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
 
 @pytest.fixture(scope="module")
 def shown(course: ScratchCourse) -> str:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(course.folder)
+    with as_current(course):
         assert main([CHAPTER]) == 0
     return (course.folder / "reports" / f"{CHAPTER}_similar.html").read_text(encoding="utf-8")
 

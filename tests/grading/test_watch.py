@@ -12,37 +12,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from grading_class import (
-    INBOUND,
-    configure,
-    decide,
-    due,
-    gradebook,
-    half_written,
-    nbgrader,
-    scores,
-    small_files,
-)
-from nbgrader.apps import CollectApp
+from grading_class import INBOUND, configure, decide, due, gradebook, half_written, scores, small_files
 from nbgrader.exchange import ExchangeError
 from pretend_class import answered, hand_in
 from pretend_pools import graded, stop
-from watched_class import (
-    FULL,
-    LESS,
-    POOR,
-    START,
-    Judging,
-    code,
-    page,
-    queue,
-    send,
-    stages,
-    to_the_end,
-    trouble,
-    watched,
-    watching,
-)
+from watched_class import FULL, LESS, POOR, START, Judging, page, queue, send, to_the_end, watched, watching
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import Course
@@ -77,6 +51,22 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return clock
 
 
+def code(step: str, student: str) -> str:
+    return Path(step, student, "traps", "traps.ipynb").read_text()
+
+
+def stages() -> dict[str, str]:
+    return {place.student: place.stage for place in queue().places}
+
+
+def trouble(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line about what was in the way, but for a bar's progress; in the end all was well again."""
+    said = capsys.readouterr()
+    (line,) = (line for line in said.err.splitlines() if not line.startswith("grading: "))
+    assert said.out.count("All is well again.") == 1
+    return line
+
+
 def run(watcher: Watcher) -> None:
     """Let it run until nothing happens any more in its pauses."""
     with pytest.raises(KeyboardInterrupt):
@@ -94,7 +84,7 @@ def test_what_comes_in_is_graded_and_is_then_what_was_submitted(course: ScratchC
         assert read_results(opened).missing == {}
     said = capsys.readouterr().out
     for words, waiting in (("ada  16", 1), ("bo  13", 0)):
-        line = f"traps  {words} of 16 points, \\d+ s after it was handed in; {waiting} wait"
+        line = rf"traps  {words} of 16 points, \d+ s after it was handed in; {waiting} wait"
         assert re.search(rf"(?m)^[-\d]+ [:\d]+  {line}$", said)
     assert graded(Judging()).skipped == ["ada", "bo"]
 
@@ -231,10 +221,12 @@ def test_names_that_no_submission_can_have_are_said_once(course: ScratchCourse, 
             to_the_end(watcher)
     assert scores() == {"ada": FULL}
     assert set(Path().iterdir()) - before <= {Path("autograded"), Path("submitted"), Path(".grading")}
-    said = capsys.readouterr().err
-    said = "".join(line for line in said.splitlines(keepends=True) if not line.startswith("grading: "))
-    assert [said.count(sentence) for sentence in refused.values()] == [1] * len(refused)
-    assert len(said.splitlines()) == len(refused)
+    said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("grading: ")]
+    assert (
+        ["".join(said).count(sentence) for sentence in refused.values()]
+        == [1] * len(refused)
+        == [1] * len(said)
+    )
 
 
 def test_each_name_is_read_once_and_of_unknown_assignments_none(course, monkeypatch) -> None:
@@ -275,7 +267,7 @@ def test_a_folder_of_another_account_is_left_there(course: ScratchCourse, capsys
     said = capsys.readouterr().err
     assert said.count("It says that it is of bo, but the account nobody put it there") == 1
     assert "# poor" not in code("submitted", "bo")
-    nbgrader(course, CollectApp, "traps", "--update")
+    course.nbgrader("collect", "traps", "--update")
     assert "# poor" not in code("submitted", "bo")
     configure(course, "c.ExchangeCollect.check_owner = False")
     watched(best=False)
@@ -363,17 +355,12 @@ def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, cloc
     assert "The Dask scheduler is gone. Start it. What is handed in waits" in trouble(capsys)
 
 
+MOVED = "replace_folder"
+IN_GRADING = [(Grader, name) for name in ("init_assignment", "write_single_notebook", "set_permissions")]
+
+
 @pytest.mark.parametrize("better", [True, False])
-@pytest.mark.parametrize(
-    ("place", "moment"),
-    [
-        (Grader, "init_assignment"),
-        (Grader, "write_single_notebook"),
-        (Grader, "set_permissions"),
-        (trial, "replace_folder"),
-        (intake, "replace_folder"),
-    ],
-)
+@pytest.mark.parametrize(("place", "moment"), [*IN_GRADING, (trial, MOVED), (intake, MOVED)])
 def test_a_crash_leaves_the_old_grade_or_the_new_one(course, monkeypatch, place, moment, better) -> None:
     send(course, "ada", **({"negate": POOR} if better else {}))
     watched()
@@ -381,7 +368,7 @@ def test_a_crash_leaves_the_old_grade_or_the_new_one(course, monkeypatch, place,
     send(course, "ada", **({} if better else {"negate": POOR}))
     send(course, "bo")
     with monkeypatch.context() as patched:
-        patched.setattr(place, moment, lambda *_: stop())
+        patched.setattr(place, moment, stop)
         with suppress(KeyboardInterrupt):
             watched()
     assert half_written(course) == 0
