@@ -10,7 +10,7 @@ import pytest
 import yaml
 from programs import python
 from repository import ROOT, published
-from test_pace import LINES, WORDS
+from test_notebooks import LINES, WORDS
 
 from autograder.gpu import device_judge
 from autograder.measuring.clocks import BLOCK_SECONDS

@@ -1,5 +1,6 @@
-"""What GitHub and others read of the repository: workflows, forms, the container, and Binder."""
+"""What GitHub, Binder and others read of the repository; its data; and how files are written."""
 
+import fnmatch
 import json
 import os
 import re
@@ -13,6 +14,8 @@ from jupyter_core.paths import jupyter_path
 from needed import node_packages
 from programs import run
 from repository import ROOT
+
+from autograder.files import write_whole
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 CALL = r"(?:sudo )?make ([a-z-]+)(?: test-all)?(?: [A-Z]+=(?:[\w.-]+|\$\{\{ matrix\.\w+ \}\}))*"
@@ -123,3 +126,31 @@ def test_post_build_turns_off_what_there_is() -> None:
 def test_every_attack_is_in_the_table_of_attacks() -> None:
     page = (ROOT / "SECURITY.md").read_text()
     assert runpy.run_path(str(ROOT / ".ci/attacks.py"))["written"](page) == page, "call .ci/attacks.py"
+
+
+def test_data_is_small_and_the_origin_of_every_file_is_stated():
+    paths = [path for path in (ROOT / "data").rglob("*") if path.is_file()]
+    paths = [path for path in paths if not {"__pycache__", "timings"} & set(path.parts)]
+    assert sum(path.stat().st_size for path in paths) < 3_000_000
+    table = (ROOT / "data/LICENSES.md").read_text(encoding="utf-8")
+    stated = re.findall(r"^\| `([^`]+)` \| .+ \| .+ \|", table, re.MULTILINE)
+    for path in paths:
+        name = path.relative_to(ROOT / "data").as_posix()
+        if path.suffix in {".jpg", ".png", ".npz"} or name.startswith("texts/"):
+            assert any(fnmatch.fnmatch(name, pattern) for pattern in stated), name
+    for pattern in stated:
+        assert list((ROOT / "data").glob(pattern)), f"{pattern} is not there"
+
+
+def test_a_file_is_written_whole_or_left_as_it_was(tmp_path):
+    path = tmp_path / "new" / "file.txt"
+    write_whole(path, "old ×\n")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "x" * 100_000 + "\ud800")
+    assert path.read_bytes() == "old ×\n".encode()
+    write_whole(path, "new")
+    assert path.read_text() == "new"
+    for no_place in (path / "below", path.parent):
+        with pytest.raises(OSError):
+            write_whole(no_place, "text")
+    assert list(path.parent.iterdir()) == [path] and list(tmp_path.iterdir()) == [path.parent]

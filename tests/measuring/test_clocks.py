@@ -1,9 +1,10 @@
-"""Blocks of calls on the clocks of a machine, and rounds of blocks of two sides."""
+"""Blocks of calls on the clocks of a machine, rounds of blocks of two sides, and time limits."""
 
-import contextlib
 import math
-import mmap
+import os
 import random
+import subprocess
+import sys
 import time
 from math import inf
 
@@ -13,6 +14,7 @@ from known_work import busy_for
 
 from autograder.measuring import clocks, duel
 from autograder.measuring.clocks import BLOCK_SECONDS, calibrate, run_block
+from autograder.measuring.countdown import MOST_STRETCH, CoreTime, Countdown
 from autograder.measuring.duel import FEWEST_ROUNDS, interleave, ratio_of
 from autograder.measuring.settings import longest
 
@@ -25,19 +27,6 @@ def test_a_block_counts_its_calls_and_all_its_clocks_run():
     assert block.per_call("wall") == block.wall / 7
     sleeps = run_block(lambda: time.sleep(0.05), (), calls=1)
     assert sleeps.wall > 5 * sleeps.cpu
-
-
-def test_touching_new_memory_shows_as_page_faults():
-    pytest.importorskip("resource")
-    pages = mmap.mmap(-1, 4000 * mmap.PAGESIZE)
-    with contextlib.suppress(AttributeError, OSError):  # a kernel may give many pages at one fault
-        pages.madvise(mmap.MADV_NOHUGEPAGE)
-
-    def touch():
-        pages[:: mmap.PAGESIZE] = bytes(4000)
-
-    first, again = run_block(touch, (), calls=1), run_block(touch, (), calls=1)
-    assert first.faults > again.faults + 3500
 
 
 def search(seconds_of, **most):
@@ -143,3 +132,40 @@ def test_an_interval_of_order_statistics_holds_the_true_ratio_as_often_as_it_say
     assert 950 <= held < 999, "an interval that always holds the truth is too wide to be one of 95 %"
     ratio = ratio_of([1, 2, 3, 4, 5, 6, 7], [1] * 7)  # of seven, it is the whole range
     assert (ratio.low, ratio.median, ratio.high) == pytest.approx((1, 4, 7))
+
+
+# Time limits on a busy machine: only waiting for a core is given back (as test_isolated.py shows).
+
+on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel tells it on Linux")
+SECONDS = 0.8
+
+
+class AlwaysWaiting(CoreTime):
+    def seconds(self) -> tuple[float, float]:
+        return 0.0, 2 * time.monotonic()
+
+
+@on_linux
+def test_who_sleeps_gets_nothing_back_and_who_waits_forever_comes_to_an_end() -> None:
+    for seconds, core_time in ((SECONDS, CoreTime()), (SECONDS / MOST_STRETCH, AlwaysWaiting())):
+        start, countdown = time.monotonic(), Countdown(seconds, core_time)
+        while countdown.left():
+            time.sleep(SECONDS / 10)  # at each waking it waits for a core, and that is given back
+        assert SECONDS <= time.monotonic() - start < 3 * SECONDS
+        countdown.put_off(100)
+        assert countdown.left() > 90
+
+
+@on_linux
+def test_threads_count_and_so_do_those_that_have_ended() -> None:
+    core_time = CoreTime()
+    before, _ = core_time.seconds()
+    burn = "import time\nwhile time.process_time() < 0.4: pass"
+    with subprocess.Popen([sys.executable, "-c", burn]) as process:
+        of_both = CoreTime(lambda: [os.getpid(), process.pid])
+        while process.poll() is None:
+            time.sleep(0.05)
+            of_both.seconds()
+    time.sleep(0.3)
+    assert of_both.seconds()[0] - before > 0.2
+    assert CoreTime(lambda: [1 << 30]).seconds() == (0, 0)
