@@ -10,6 +10,7 @@ from repository import ROOT, all_files, copy_files
 from autograder.__main__ import main
 from autograder.authoring import builder
 from autograder.authoring.address import address
+from autograder.files import write_whole
 
 OURS = address(ROOT).removeprefix("https://github.com/")
 LAUNCH = "course/index.ipynb"
@@ -48,13 +49,11 @@ def test_the_readme_launches_the_front_page() -> None:
 def test_a_fork_has_its_address_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy_files(tmp_path, ["nbgrader_config.py", CHAPTER, CHAPTER.replace("ipynb", "py"), SOLUTION, EXERCISE])
     repository = "ada-l/my.notes_2"
-    (tmp_path / "pyproject.toml").write_text(
-        f'[project.urls]\nRepository = "https://github.com/{repository}"\n'
-    )
-    (tmp_path / "docs").mkdir()
+    urls = f'[project.urls]\nRepository = "https://github.com/{repository}"\n'
+    (tmp_path / "pyproject.toml").write_text(urls)
     for page in ("README.md", "docs/page.md"):
-        (tmp_path / page).write_text(
-            f"{PAGE.format(OURS, *OURS.split('/'), OURS)}<!-- end of the three -->\n"
+        write_whole(
+            tmp_path / page, f"{PAGE.format(OURS, *OURS.split('/'), OURS)}<!-- end of the three -->\n"
         )
     monkeypatch.chdir(tmp_path)
     before = nbformat.read(CHAPTER, as_version=4)

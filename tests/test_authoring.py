@@ -59,8 +59,7 @@ def course(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(path: Path) -> nbformat.NotebookNode:
-    return nbformat.read(path, as_version=4)
+read = lambda path: nbformat.read(path, as_version=4)
 
 
 def notebooks(course: Path) -> dict[Path, tuple[int, bytes]]:

@@ -151,12 +151,8 @@ def scores(db_url: str | None = None, assignment: str = "traps") -> dict[str, fl
         return {one.student_id: one.score - (one.late_submission_penalty or 0.0) for one in all_of_it}
 
 
-def handed_in(student: str) -> Path:
-    return Path("submitted", student, "traps", "traps.ipynb")
-
-
-def autograded(student: str) -> Path:
-    return Path("autograded", student, "traps", "traps.ipynb")
+handed_in = lambda student: Path("submitted", student, "traps", "traps.ipynb")
+autograded = lambda student: Path("autograded", student, "traps", "traps.ipynb")
 
 
 def grades(course: ScratchCourse) -> dict[str, dict[str, float | None]]:

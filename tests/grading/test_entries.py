@@ -34,10 +34,7 @@ traps,fumi,3,,,
 another,*,,0,100,100
 """
 WANTED = {student: penalty for student, (_, penalty) in HANDED_IN.items()}
-
-
-def penalties() -> dict[str, float]:
-    return {student: round(16 - score, 6) for student, score in scores().items()}
+penalties = lambda: {student: round(16 - score, 6) for student, score in scores().items()}
 
 
 def test_grading_takes_off_what_a_table_says_or_a_later_one(course: ScratchCourse, says: Says) -> None:

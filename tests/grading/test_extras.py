@@ -78,7 +78,7 @@ def test_the_help_of_commands_is_quick() -> None:
     """But for ``gpu``, which is for a machine with torch."""
     names = [name for name in COMMANDS if name != "gpu"]
     look = (
-        f"import sys; from autograder.__main__ import find; [find(n).parser.format_help() for n in {names}]; "
+        f"import sys; from autograder.__main__ import find; [find(n).parser.format_help() for n in {names}]"
     )
-    done = python(look + "print({'torch', 'nbgrader', 'sqlalchemy'} & sys.modules.keys())")
+    done = python(f"{look}; print({{'torch', 'nbgrader', 'sqlalchemy'}} & sys.modules.keys())")
     assert (done.returncode, done.stdout) == (0, "set()\n"), done.stderr

@@ -18,7 +18,7 @@ from test_report import Text
 from autograder.authoring.answers import answers_to
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.extras.similar import alike, main
-from autograder.extras.similar.alike import FEW, LONGEST, MOST_PAIRS, AlikePair, look_alikes
+from autograder.extras.similar.alike import FEW, LONGEST, MOST_PAIRS, look_alikes
 from autograder.roles import solution_cells
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
@@ -60,8 +60,7 @@ def disguised(code: str) -> str:
     return re.sub(r"(?m)$", "  # all my own work", code)
 
 
-def pairs(found: tuple[list[AlikePair], int]) -> set[tuple[str, str]]:
-    return {pair.students for pair in found[0]}
+pairs = lambda found: {pair.students for pair in found[0]}
 
 
 def answered(release: NotebookNode, answers: dict[str, str]) -> NotebookNode:

@@ -102,10 +102,7 @@ def test_a_bound_of_seconds_is_for_all_devices_or_for_one(monkeypatch):
 
 def test_every_block_gets_fresh_inputs_and_both_sides_the_same_contents():
     seen = {"a": [], "b": []}
-
-    def keep(name):
-        return lambda numbers: seen[name].append((id(numbers), numbers[0].item()))
-
+    keep = lambda name: lambda numbers: seen[name].append((id(numbers), numbers[0].item()))
     samples = interleave({"a": keep("a"), "b": keep("b")}, some_numbers, seconds=0.01)
     contents = [list(dict.fromkeys(value for _, value in seen[name])) for name in "ab"]
     # One seed for calibrating each side, then one a round that both sides share.

@@ -69,12 +69,8 @@ def test_amds_gpu_is_named_as_such_and_decides_nothing_about_cudnn(monkeypatch: 
     assert decides("A2", "cuda", rocm=gpus.is_rocm())
 
 
-def some_rows(generator: torch.Generator, device: str) -> torch.Tensor:
-    return torch.rand(200, 8, generator=generator).to(device)
-
-
-def norms_slow(rows: torch.Tensor) -> torch.Tensor:
-    return torch.stack([row.norm() for row in rows])
+some_rows = lambda generator, device: torch.rand(200, 8, generator=generator).to(device)
+norms_slow = lambda rows: torch.stack([row.norm() for row in rows])
 
 
 def test_apples_gpu_is_measured_and_checked_and_no_ratio_is_asked_for_there() -> None:
@@ -84,9 +80,8 @@ def test_apples_gpu_is_measured_and_checked_and_no_ratio_is_asked_for_there() ->
         found = compare("norms", norms, inputs=some_rows, seconds=0.05)
         assert found.samples["mps"].clock == "mps"
         right = check(norms["one call"], like=norms_slow, on=some_rows, points=1)
-        raced = race(
-            norms["one call"], against=norms_slow, on=some_rows, at_least={"cpu": 2, "cuda": 9}, points=2
-        )
+        asked = {"cpu": 2, "cuda": 9}
+        raced = race(norms["one call"], against=norms_slow, on=some_rows, at_least=asked, points=2)
     assert (right.word, right.summary) == ("passed", "right in 4 cases.")
     assert raced.points == 2 and len(raced.facts["laps"]) == 1
     assert any("as fast as given on Apple's GPU" in line for line in raced.details)

@@ -21,8 +21,7 @@ def timed(claim: str, times: float, what: str = "a cell", **sides: str) -> Evide
     return Evidence(claim, what, "timing", holds(claim, ratio), ratio=ratio, device="Abacus", **sides)
 
 
-def seen(claim: str, holds: bool) -> Evidence:
-    return Evidence(claim, "It is so.", "behaviour", holds)
+seen = lambda claim, holds: Evidence(claim, "It is so.", "behaviour", holds)
 
 
 def test_each_claim_has_its_own_threshold_and_device_and_the_whole_interval_counts() -> None:
