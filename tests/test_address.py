@@ -51,10 +51,9 @@ def test_a_fork_has_its_address_everywhere(tmp_path: Path, monkeypatch: pytest.M
     repository = "ada-l/my.notes_2"
     urls = f'[project.urls]\nRepository = "https://github.com/{repository}"\n'
     (tmp_path / "pyproject.toml").write_text(urls)
+    before = f"{PAGE.format(OURS, *OURS.split('/'), OURS)}<!-- end of the three -->\n"
     for page in ("README.md", "docs/page.md"):
-        write_whole(
-            tmp_path / page, f"{PAGE.format(OURS, *OURS.split('/'), OURS)}<!-- end of the three -->\n"
-        )
+        write_whole(tmp_path / page, before)
     monkeypatch.chdir(tmp_path)
     before = nbformat.read(CHAPTER, as_version=4)
     assert main(["notebooks"]) == 0

@@ -14,27 +14,21 @@ from autograder.teaching import course_map
 INDEX = notebook(ROOT / "course/index")
 
 
-def shown_map() -> str:
-    """What the front page shows as its map."""
+def test_every_chapter_and_its_exercises_are_on_the_map_which_is_what_these_say(
+    tmp_path, monkeypatch, capsys
+):
     (output,) = [output for cell in INDEX.cells for output in cell.get("outputs", ())]
-    return output.data["text/markdown"].replace("\N{NO-BREAK SPACE}", " ")
-
-
-def test_every_chapter_and_its_exercises_are_on_the_map():
-    shown = shown_map()
+    shown = output.data["text/markdown"].replace("\N{NO-BREAK SPACE}", " ")
     assert [name for name in CHAPTERS if f"]({name}.ipynb)" not in shown] == []
     assert [name for name in CHAPTERS if f"](../exercises/{name}/{name}.ipynb)" not in shown] == []
     assert "none passed yet" in shown and "●" not in shown, "it knows nothing of who built it"
-
-
-def test_the_map_is_what_the_chapters_and_exercises_say(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT / "course")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for cell in INDEX.cells:
         if cell.cell_type == "code":
             exec(cell.source, {})
     printed = capsys.readouterr().out.replace("\N{NO-BREAK SPACE}", " ").strip()
-    assert printed == shown_map(), "run `make notebooks ARGS=index`"
+    assert printed == shown, "run `make notebooks ARGS=index`"
 
 
 def test_a_chapter_without_its_times_is_refused(tmp_path):

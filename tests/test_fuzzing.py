@@ -44,8 +44,6 @@ REPLIES = messages.Returned | messages.Raised | messages.Found | messages.Functi
 REPLIES |= messages.Missing | messages.CellShown | messages.Hello
 LOG = logging.getLogger("fuzzing")
 LOG.setLevel(logging.CRITICAL + 1)
-
-
 WHOLE, HANDED_IN = build(TRAPS), build(TRAPS)
 for one in HANDED_IN.cells:
     remove_hidden_tests(one)
@@ -199,18 +197,14 @@ def fitting(draw: st.DrawFn) -> messages.Node:
     return messages.TensorNode(dtype, "cpu", shape, strides, buffer=place)
 
 
-def any_of_the_schema() -> None:
-    """Have Hypothesis fill the fields of the schema's types with sizes and names that may do harm."""
-    st.register_type_strategy(int, SIZES)
-    st.register_type_strategy(str, NAMES)
-    for kind in vars(messages).values():
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            made_of = st.builds(kind, **dict.fromkeys(kind.__struct_fields__, ...))
-            fits = kind in (messages.TensorNode, messages.ArrayNode)
-            st.register_type_strategy(kind, fitting() | made_of if fits else made_of)
-
-
-any_of_the_schema()
+# Hypothesis fills the fields of the schema's types with sizes and names that may do harm.
+st.register_type_strategy(int, SIZES)
+st.register_type_strategy(str, NAMES)
+for kind in vars(messages).values():
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        made_of = st.builds(kind, **dict.fromkeys(kind.__struct_fields__, ...))
+        fits = kind in (messages.TensorNode, messages.ArrayNode)
+        st.register_type_strategy(kind, fitting() | made_of if fits else made_of)
 PROBED = st.builds(messages.CountedCosts, operations=st.just({f"aten.{decode.PROBES[3]}": 1}))
 SEVERAL = st.builds(messages.CollectionNode, st.just("list"), st.lists(fitting(), max_size=3))
 KINDS = (messages.Returned, messages.Found, messages.Raised, messages.CellShown)

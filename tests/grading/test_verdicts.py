@@ -1,6 +1,5 @@
 """What a test cell displayed becomes points and a reason; nbgrader's own rule then reads the points."""
 
-import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nbgrader.utils import determine_grade
@@ -77,9 +76,8 @@ def test_a_race_counts_only_where_the_checks_of_its_exercise_found_the_answer_ri
         assert points_of(one, checked("pad_check", CHECKED)) == [3, 1]
 
 
-@pytest.mark.parametrize(
-    ("test", "points"),
-    [
+def test_what_costs_a_race_its_points() -> None:
+    for test, points in [
         (checked("pad_check", WRONG | {"outcome": "not attempted"}), 0),
         (("pad_check", "check(f)", (error("TimeLimit", "too long"),)), 0),
         (("pad_check", "check(f)", (card(**CHECKED), card(**WRONG), result("0"))), 0),
@@ -88,10 +86,8 @@ def test_a_race_counts_only_where_the_checks_of_its_exercise_found_the_answer_ri
         (checked("pad_check", WRONG | {"outcome": "undecided", "right": True}), 3),
         (checked("crop_check", WRONG), 3),
         (("pad_race_2", "race(f)", (card(outcome="undecided", points=0), result("0"))), 3),
-    ],
-)
-def test_what_costs_a_race_its_points(test: tuple[str, str, tuple[NotebookNode, ...]], points: float) -> None:
-    assert points_of(race("pad_race"), test)[0] == points
+    ]:
+        assert points_of(race("pad_race"), test)[0] == points, test
 
 
 def test_the_card_says_which_test_found_a_wrong_answer() -> None:
