@@ -14,9 +14,7 @@ from autograder.teaching import course_map
 INDEX = notebook(ROOT / "course/index")
 
 
-def test_every_chapter_and_its_exercises_are_on_the_map_which_is_what_these_say(
-    tmp_path, monkeypatch, capsys
-):
+def test_every_chapter_and_its_exercises_are_on_the_map_as_they_are(tmp_path, monkeypatch, capsys):
     (output,) = [output for cell in INDEX.cells for output in cell.get("outputs", ())]
     shown = output.data["text/markdown"].replace("\N{NO-BREAK SPACE}", " ")
     assert [name for name in CHAPTERS if f"]({name}.ipynb)" not in shown] == []
