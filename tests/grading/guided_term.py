@@ -162,12 +162,8 @@ class Term:
                 cell.source = f"# you may show this\n{cell.source}"
         return notebook
 
-    def gradebook(self) -> Gradebook:
-        return Gradebook(self.db_url)
-
-    def scores(self) -> dict[str, float]:
-        """Everybody's points, less the penalty."""
-        return scores(self.db_url, A)
+    gradebook = lambda self: Gradebook(self.db_url)
+    scores = lambda self: scores(self.db_url, A)  # less the penalties
 
     def penalties(self) -> dict[str, float]:
         """Those that are not 0."""
@@ -175,6 +171,9 @@ class Term:
             all_of_it = gradebook.assignment_submissions(A)
             found = {one.student_id: one.late_submission_penalty for one in all_of_it}
         return {student: penalty for student, penalty in found.items() if penalty}
+
+    def report(self, name: str) -> str:
+        return (self.folder / "reports" / f"{name}.html").read_text()
 
     def assignment(self) -> Assignment:
         with self.gradebook() as gradebook:

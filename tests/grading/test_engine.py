@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from grading_class import STUDENTS, Says, autograded, grades, half_written, handed_in, small_files
+from grading_class import STUDENTS, Says, autograded, configure, grades, half_written, handed_in, small_files
 from nbformat.v4 import new_code_cell
 from pretend_class import FULL, answered, hand_in
 from pretend_pools import Instant, graded
@@ -117,8 +117,7 @@ def test_what_fails_costs_one_submission_and_is_graded_next_time(course: Scratch
     }
     assert summary.failed.keys() == sentences.keys()
     for student, sentence in sentences.items():
-        assert sentence in summary.failed[student]
-        assert not autograded(student).exists()
+        assert sentence in summary.failed[student] and not autograded(student).exists()
     assert half_written(course) == 0
     assert "in stumble" in Path(".grading/traps.log").read_text()
     record = json.loads(Path(".grading/traps.json").read_text())  # for the report
@@ -144,8 +143,7 @@ def refused(says: Says) -> Says:
 
 def test_bad_settings(course: ScratchCourse, refused: Says) -> None:
     config = Path("nbgrader_config.py")
-    text = config.read_text()
-    config.write_text(f"{text}c.RunEveryCell.timeout = 'long'\n")
+    configure(course, "c.RunEveryCell.timeout = 'long'")
     assert "nbgrader refuses" in refused("traps")
     config.write_text("c = get_config(\n")
     assert "nbgrader_config.py cannot be read: SyntaxError" in refused("traps")
@@ -214,7 +212,6 @@ def test_a_full_disk(course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, say
     with small_files(size):
         said = says(main, "traps", status=1)
     assert "Make room on" in said.splitlines()[-1]
-    assert half_written(course) == 0
-    assert not autograded("ada").exists()
+    assert half_written(course) == 0 and not autograded("ada").exists()
     assert "ada" in graded().graded
     assert grades(course) == dict.fromkeys(STUDENTS, FULL)

@@ -19,7 +19,7 @@ from autograder.authoring.answers import answers_to
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.extras.similar import alike, main
 from autograder.extras.similar.alike import FEW, LONGEST, MOST_PAIRS, look_alikes
-from autograder.roles import solution_cells
+from autograder.roles import nbgrader_data, solution_cells
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
 CHAPTER = "01_tensor_creation"
@@ -42,12 +42,6 @@ def other_ways(chapter: str) -> dict[str, dict[str, str]]:
         for number, one in enumerate(right):
             students.setdefault(f"way{number}", {})[exercise] = one.code or ""
     return students
-
-
-def given(chapter: str) -> dict[str, str]:
-    """The code of the notebook that students get, by cell."""
-    cells = notebook(ROOT / "exercises" / chapter / chapter).cells
-    return {cell.metadata.get("nbgrader", {}).get("grade_id", cell.id): cell.source for cell in cells}
 
 
 def disguised(code: str) -> str:
@@ -203,10 +197,10 @@ def test_few_independent_answers_are_listed() -> None:
     """A reader and the course's authors wrote these without each other (docs/instructors.md)."""
     compared, listed = 0, []
     for chapter in ATTEMPTED:
-        everybody = {"reader": attempts(chapter), **other_ways(chapter)}
-        for way in sorted(everybody.keys() - {"reader"}):
-            both = {"reader": everybody["reader"], way: everybody[way]}
-            found, more = look_alikes(both, given(chapter))
+        cells = notebook(ROOT / "exercises" / chapter / chapter).cells  # as students get them
+        given = {nbgrader_data(cell).get("grade_id", cell.id): cell.source for cell in cells}
+        for way, answers in other_ways(chapter).items():
+            found, more = look_alikes({"reader": attempts(chapter), way: answers}, given)
             compared += more
             listed += [(chapter, way, round(pair.share, 2)) for pair in found]
     assert compared >= 60

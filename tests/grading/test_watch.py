@@ -26,7 +26,6 @@ from autograder.class_grading.pool import PoolError
 from autograder.class_grading.results import read_results
 from autograder.extras.watch import intake, trial
 from autograder.extras.watch import watcher as watcher_module
-from autograder.extras.watch.watcher import Watcher
 from autograder.nbgrader_plugin import collect
 from autograder.nbgrader_plugin.submissions import only_one
 
@@ -61,12 +60,6 @@ def trouble(capsys: pytest.CaptureFixture[str]) -> str:
     (line,) = (line for line in said.err.splitlines() if not line.startswith("grading: "))
     assert said.out.count("All is well again.") == 1
     return line
-
-
-def run(watcher: Watcher) -> None:
-    """Let it run until nothing happens any more in its pauses."""
-    with pytest.raises(KeyboardInterrupt):
-        watcher.run()
 
 
 def test_what_comes_in_is_graded_and_is_then_what_was_submitted(course: ScratchCourse, capsys) -> None:
@@ -325,7 +318,8 @@ def test_a_full_disk(course: ScratchCourse, capsys, clock: SimpleNamespace) -> N
     with watching() as watcher, small_files(40_000):  # the gradebook is larger
         full = resource.getrlimit(resource.RLIMIT_FSIZE)
         clock.events += [lambda: None, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (full[1], full[1]))]
-        run(watcher)
+        with pytest.raises(KeyboardInterrupt):
+            watcher.run()
     assert "What is handed in waits" in trouble(capsys)
     assert scores() == {"ada": FULL}
     assert half_written(course) == 0
@@ -343,7 +337,8 @@ def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, cloc
     send(course, "ada")
     with watching(lambda _: next(pools)) as watcher:
         clock.events.append(lambda: None)
-        run(watcher)
+        with pytest.raises(KeyboardInterrupt):
+            watcher.run()
     assert scores() == {"ada": FULL} and not lost.jobs
     assert "The Dask scheduler is gone. Start it. What is handed in waits" in trouble(capsys)
 
@@ -449,9 +444,8 @@ def test_a_page_that_cannot_be_handed_back_is_tried_again(course: ScratchCourse,
         watched(release=True)
     assert "The page of ada for traps could not be handed back: Unwritable" in capsys.readouterr().err
     assert scores() == {"ada": FULL} and not page(folder).exists()
-    with watching(release=True) as watcher:  # a watcher that is started later knows of it
-        watcher.round()
-        watcher.round()
+    for _ in range(2):  # a watcher that is started later knows of it
+        watched(release=True)
     assert page(folder).exists()
     assert queue().of("ada")[0][0].points == FULL
 
@@ -465,8 +459,7 @@ def test_a_class_is_graded_in_parts_between_which_others_get_in(course: ScratchC
     with watching(names=["other"]) as watcher:
         assert not watcher.round(), "only the given assignments are watched"
     with watching() as watcher:
-        assert watcher.round()
-        assert len(scores()) == 2
+        assert watcher.round() and len(scores()) == 2
         with only_one(course.folder) as alone:
             assert alone
         assert watcher.round() and not watcher.round()
