@@ -73,7 +73,7 @@ def listed(items: list[str]) -> str:
 
 
 def of_reading() -> list[str]:
-    """How long the page takes, and the code that a test cell's way names."""
+    """How long the page takes, and the code that a test cell's way names; and of the sandbox."""
     way = PAGE.partition("## A test cell's way\n")[2].partition("\n[Functions")[0]
     names = {name.rpartition("/")[2] for name in re.findall(r"`([\w/]+\.py)`", way)} - {"NN_topic.py"}
     files = [path for path in (ROOT / "autograder").rglob("*.py") if path.name in names]
@@ -81,11 +81,13 @@ def of_reading() -> list[str]:
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
     about = round(lines, -3)
     assert about == pytest.approx(lines, rel=0.15)
+    assert answer_handle._WATCH_SECONDS == 1 / 4
     (depth,) = re.findall(r"assert most <= (\d)", (ROOT / "tests/grading/test_isolated.py").read_text())
     return [
         f"This page takes {5 * math.ceil(len(PAGE.split()) / WORDS / 5)} minutes",
         f"in {len(files)} files with {about:,} lines, which take {about / LINES / 60:g} hours",
         f"it is {NUMBER[int(depth)]} calls at most",
+        "memory may be over its limit for a quarter of a second",
     ]
 
 
@@ -175,15 +177,7 @@ def of_short_answers() -> list[str]:
     ]
 
 
-def of_the_sandbox() -> list[str]:
-    assert answer_handle._WATCH_SECONDS == 1 / 4
-    return ["memory may be over its limit for a quarter of a second"]
-
-
-HELD = [
-    of_reading, of_judges, of_the_judge_on_a_gpu, of_the_published_table, of_an_h200, of_short_answers,
-    of_the_sandbox,
-]  # fmt: skip
+HELD = [of_reading, of_judges, of_the_judge_on_a_gpu, of_the_published_table, of_an_h200, of_short_answers]
 
 
 @pytest.mark.parametrize("figures", HELD)

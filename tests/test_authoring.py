@@ -77,16 +77,6 @@ def test_building_twice_gives_the_same_also_of_a_script_that_jupyterlab_wrote(co
     assert builder.build(source) == fresh
 
 
-def test_another_sum_of_points_than_the_text_says_is_refused(course):
-    source = course / "solutions/01_one/01_one.py"
-    script = f"# %% [markdown]\n# The exercise. 1 points, about 10 minutes.\n\n{SOLUTION}"
-    source.write_text(script)
-    builder.build(source)
-    source.write_text(script.replace("points=1", "points=1.5"))
-    with pytest.raises(builder.BuildError, match=r"its text says 1 points, and its tests give 1\.5"):
-        builder.build(source)
-
-
 # Headers say an id and a role; nbgrader's metadata is made of them.
 
 
@@ -94,6 +84,13 @@ def cells_of(folder: Path, script: str) -> list[nbformat.NotebookNode]:
     source = folder / "some.py"
     source.write_text(script)
     return builder.build(source).cells
+
+
+def test_another_sum_of_points_than_the_text_says_is_refused(course):
+    script = f"# %% [markdown]\n# The exercise. 1 points, about 10 minutes.\n\n{SOLUTION}"
+    cells_of(course, script)
+    with pytest.raises(builder.BuildError, match=r"its text says 1 points, and its tests give 1\.5"):
+        cells_of(course, script.replace("points=1", "points=1.5"))
 
 
 def test_nbgraders_metadata_comes_from_the_role_and_what_else_a_header_says_is_kept(course):
@@ -229,7 +226,6 @@ def test_headers_stay_light_when_jupyterlab_saves(course, pair, opened):
 def test_a_cell_marked_in_jupyterlab_is_built(course, pair):
     """nbgrader's toolbar writes its own metadata into a cell, which here is a new one."""
     data = {"grade": True, "grade_id": "twice_more", "locked": True, "points": 1, "solution": False}
-
     new = nbformat.v4.new_code_cell("check(twice, points=2)", metadata={"nbgrader": data})
     in_jupyterlab(course, ".ipynb", lambda cells: cells.append(new))
     assert "twice_more" in pair.read_text() and 'id="twice_more"' not in pair.read_text()
@@ -301,7 +297,6 @@ def ran(course, monkeypatch):
         shown = nbformat.v4.new_output("execute_result", {"text/plain": "kept"}, execution_count=number)
         cell.execution_count, cell.outputs = number, [shown] if number > 1 else []
     nbformat.write(made, course / "course/01_one.ipynb")
-
     monkeypatch.setattr(builder, "execute", Mock(side_effect=builder.BuildError("was run")))
     return course
 

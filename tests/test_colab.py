@@ -66,7 +66,6 @@ def clean_environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def colab(tmp_path_factory: pytest.TempPathFactory) -> Colab:
-    files = all_files()
     folder = tmp_path_factory.mktemp("colab")
     base = python_with("colab")
     packages = next(base.parents[1].glob("lib/python*/site-packages"))
@@ -76,10 +75,9 @@ def colab(tmp_path_factory: pytest.TempPathFactory) -> Colab:
     (above / "all.pth").write_text(f"{packages}\nimport at_start\n")
     (above / "at_start.py").write_text(AT_START.format(log=str(folder / "programs.log")))
     # A git repository with the files as they are here now.
-    repository = folder / "repository"
-    copy_files(repository, files)
-    commit(repository)
-    return Colab(folder / "environment/bin/python", packages, folder / "programs.log", repository)
+    copy_files(folder / "repository", all_files())
+    commit(folder / "repository")
+    return Colab(folder / "environment/bin/python", packages, folder / "programs.log", folder / "repository")
 
 
 @pytest.fixture

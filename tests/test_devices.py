@@ -25,10 +25,8 @@ from autograder.teaching.scripts import comparisons
 
 def test_an_answer_is_beyond_a_limit_only_where_that_is_measured_anew(monkeypatch, tmp_path) -> None:
     """What was kept may be of a day on battery."""
-    slow, fast = (
-        {"bytes_per_second": [[size, speed] for size in limits.SIZES], "flops_per_second": speed}
-        for speed in (1.0, 1e15)
-    )
+    at = lambda speed: {"bytes_per_second": [[n, speed] for n in limits.SIZES], "flops_per_second": speed}
+    slow, fast = at(1.0), at(1e15)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(limits, "rates", cache(lambda *_: slow))
     monkeypatch.setattr(limits, "measure_rates", lambda *_: fast)

@@ -13,6 +13,7 @@ from autograder.authoring import builder
 from autograder.authoring.address import address
 from autograder.authoring.answers import points_of
 from autograder.authoring.colab import SOURCE, is_colab_cell
+from autograder.roles import nbgrader_data
 from autograder.sandbox.submissions.suspicious_words import ways_inside, words_of_sharing
 from autograder.teaching import course_map
 
@@ -77,14 +78,11 @@ def test_links_in_notebooks_and_pages_lead_somewhere():
 
 
 def test_solutions_have_tests_and_light_headers_and_say_their_points_and_minutes():
-    wrong = []
     for source in SOLUTIONS:
         text = source.read_text(encoding="utf-8")
         minutes = sum(map(int, re.findall(r"\*\w+, (\d+) minutes\.\*", text)))
         said = f"{sum(points_of(built(source)).values()):g} points, about {minutes} minutes."
-        if '" role="test"\n' not in text or "nbgrader=" in text or said not in text:
-            wrong.append(f"{source.name}: {said}")
-    assert wrong == []
+        assert '" role="test"\n' in text and "nbgrader=" not in text and said in text, (source.name, said)
 
 
 def test_what_these_look_for_is_found(tmp_path):
@@ -98,24 +96,17 @@ def test_what_these_look_for_is_found(tmp_path):
 
 
 def test_the_first_cell_knows_where_the_notebook_is():
-    wrong = []
     for path in COURSE + SOLUTIONS + EXERCISES:
         first, *others = notebook(path).cells
         folder = path.parent.relative_to(ROOT).as_posix().replace("solutions/", "exercises/")
-        right = first.source == SOURCE.format(address=address(ROOT), folder=folder)
-        if not (right and is_colab_cell(first)) or any(map(is_colab_cell, others)):
-            wrong.append(path.name)
-    assert wrong == []
+        assert first.source == SOURCE.format(address=address(ROOT), folder=folder), path.name
+        assert is_colab_cell(first) and not any(map(is_colab_cell, others)), path.name
 
 
 def test_the_courses_own_answers_and_cells_have_no_signs():
     """Signs in a student's code that its counted costs, or what it shares, may be made up (test_roles.py)."""
-    cells = [
-        (path, cell.source)
-        for path in EXERCISES
-        for cell in builder.code_cells(notebook(path))
-        if not cell.metadata.get("nbgrader", {}).get("locked")
-    ]
+    all_cells = [(path, cell) for path in EXERCISES for cell in builder.code_cells(notebook(path))]
+    cells = [(path, cell.source) for path, cell in all_cells if not nbgrader_data(cell).get("locked")]
     for path in [*SOLUTIONS, *(ROOT / "tests/answers").glob("*.py")]:
         parts = re.split(r"(?m)^(?=# %%)", path.read_text(encoding="utf-8"))
         # What is given is the author's own, and nobody looks for signs in it.
@@ -126,11 +117,10 @@ def test_the_courses_own_answers_and_cells_have_no_signs():
 
 
 def test_every_exercise_has_a_level_and_tests_that_a_student_can_run():
-    maps = {name: course_map.chapter(name, ROOT / "course") for name in CHAPTERS}
-    wrong = [name for name, found in maps.items() if len(found.levels) != len(found.tests)]
-    wrong += [name for name, found in maps.items() if not set(found.levels) <= {"easy", "medium", "hard"}]
-    wrong += [name for name, found in maps.items() if not all(found.tests.values())]
-    assert wrong == []
+    for name in CHAPTERS:
+        found = course_map.chapter(name, ROOT / "course")
+        assert len(found.levels) == len(found.tests) and all(found.tests.values()), name
+        assert set(found.levels) <= {"easy", "medium", "hard"}, name
 
 
 # Chapters that breathe: how long they are, what their heads say, and who makes the guesses.

@@ -18,6 +18,8 @@ from programs import environment as clean
 from programs import run
 from repository import PROJECT, ROOT, copy_files
 
+from autograder.files import write_whole
+
 # Called in place of Python: writes down how it is called, answers the Makefile's questions like the version
 # and the modules it is made to have, and does nothing else.
 FAKE_PYTHON = """\
@@ -87,17 +89,13 @@ def make(checkout: Path, python: FakePython):
     return lambda *words, **env: run("make", *words, cwd=checkout, env=clean(PATH=path, PROGRAMS="no") | env)
 
 
-def test_a_python_too_old_or_too_new_is_refused(make, python):
+def test_a_python_too_old_or_too_new_or_without_venv_or_not_there_is_refused(make, python):
     for target, version in {"lab": "3.8.18", "test": "3.14.0", "notebooks": "3.8.18"}.items():
         python.becomes(version=version)
         for done in (make(target), make(target, f"PYTHON={python.path}")):
             assert done.returncode
             assert "Python 3.10 to 3.13 is needed" in done.stderr and f"Python {version}" in done.stderr
             assert f"make {target} BASE=/path/to/python3.12" in done.stderr
-    assert python.calls() == []
-
-
-def test_a_python_that_cannot_make_environments_or_is_not_there_is_refused(make, python):
     for module in ("venv", "ensurepip"):
         python.becomes(missing=module)
         done = make("lab")
@@ -163,8 +161,12 @@ def test_its_torch_is_kept(make, python):
         assert f"{name}=={metadata.version(name)}" in said
 
 
-def test_without_a_given_python_the_constraints_are_used(make, python, checkout):
+def test_what_make_would_call(make, python, checkout):
+    """Without a given Python the constraints are used, and a browser opens where there is a display."""
     assert "pip install --constraint constraints.txt --editable '.[dev]'" in make("-n", "lab").stdout
+    assert ("--no-browser" in make("-n", "lab").stdout) == (sys.platform == "linux")
+    for display in ({"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "wayland-0"}):
+        assert "--no-browser" not in make("-n", "lab", **display).stdout
     python.becomes(version="3.10.13")
     assert "pip install  --editable '.[dev]'" in make("-n", "lab").stdout
     assert f'PATH="{checkout}/.venv/bin:$PATH" .venv/bin/python' in make("-n", "notebooks").stdout
@@ -184,12 +186,6 @@ def test_a_bundle_is_installed_from_its_wheels_or_says_for_whom_they_are(make, p
     make(*target)
     (install,) = (line for line in python.calls() if line.startswith("-m pip install"))
     assert "--no-index --find-links wheels --editable .[course" in install
-
-
-def test_a_browser_opens_where_there_is_a_display(make):
-    assert ("--no-browser" in make("-n", "lab").stdout) == (sys.platform == "linux")
-    for display in ({"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "wayland-0"}):
-        assert "--no-browser" not in make("-n", "lab", **display).stdout
 
 
 @pytest.mark.slow
@@ -213,31 +209,23 @@ def test_lab_starts_and_prints_an_address_that_answers(checkout, tmp_path):
         assert re.search(rf":{port}/lab/tree/course/index.ipynb\?token=\w+", again.stdout)
 
 
-CARD = "NVIDIA GeForce RTX 4070"
-
-
-@pytest.mark.parametrize(
-    ("version", "gpu", "said"),
-    [
-        ("cuda = '13.2'; hip = None", CARD, f"GPU: {CARD}, through CUDA 13.2."),
-        ("cuda = hip = None", CARD, f"GPU: {CARD}, which is NOT used"),
-        ("cuda = hip = None", None, "GPU: none. Everything runs on the CPU"),
-    ],
-)
-def test_lab_says_which_gpu_it_will_use_and_how_to_have_one_that_lies_idle_used(version, gpu, said, tmp_path):
-    (tmp_path / "torch").mkdir()
-    (tmp_path / "torch/__init__.py").write_text("raise SystemExit('importing it takes seconds')")
-    (tmp_path / "torch/version.py").write_text(version)
-    if gpu:
-        (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\necho '{gpu}'\n")
-        (tmp_path / "nvidia-smi").chmod(0o755)
-    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
-    there = {**clean(), "PATH": path, "PYTHONPATH": str(tmp_path)}
-    done = run(sys.executable, ".ci/ready_for_lab.py", cwd=ROOT, env=there)
-    assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
-    if "NOT used" in said:
-        page, heading = re.search(r"(docs/\w+.md), '(.+)'", done.stdout).groups()
-        assert f"## {heading}" in (ROOT / page).read_text(encoding="utf-8")
+def test_lab_says_which_gpu_it_will_use_and_how_to_have_one_that_lies_idle_used(tmp_path):
+    card, program = "NVIDIA GeForce RTX 4070", tmp_path / "nvidia-smi"
+    write_whole(tmp_path / "torch/__init__.py", "raise SystemExit('importing it takes seconds')")
+    there = clean(PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", PYTHONPATH=str(tmp_path))
+    for version, said in [
+        ("cuda = hip = None", "GPU: none. Everything runs on the CPU"),
+        ("cuda = '13.2'; hip = None", f"GPU: {card}, through CUDA 13.2."),
+        ("cuda = hip = None", f"GPU: {card}, which is NOT used"),
+    ]:
+        (tmp_path / "torch/version.py").write_text(version)
+        if card in said:
+            program.write_text(f"#!/bin/sh\necho '{card}'\n")
+            program.chmod(0o755)
+        done = run(sys.executable, ".ci/ready_for_lab.py", cwd=ROOT, env=there)
+        assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
+    page, heading = re.search(r"(docs/\w+.md), '(.+)'", done.stdout).groups()
+    assert f"## {heading}" in (ROOT / page).read_text(encoding="utf-8")
 
 
 PINS = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]
@@ -301,12 +289,10 @@ def test_ci_runs_what_the_readme_says():
 def test_help_lists_every_command():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
-    listed = {
-        command: {line.split()[1] for line in run("make", command, cwd=ROOT, env=clean()).stdout.splitlines()}
-        for command in ("help", "help-all")
-    }
-    assert listed["help-all"] == targets
-    assert len(listed["help"]) <= 8 and {"lab", "test", "grade", "help-all"} <= listed["help"] < targets
+    said = (run("make", command, cwd=ROOT, env=clean()).stdout for command in ("help", "help-all"))
+    few, everything = ({line.split()[1] for line in one.splitlines()} for one in said)
+    assert everything == targets
+    assert len(few) <= 8 and {"lab", "test", "grade", "help-all"} <= few < targets
     for name in ("README.md", "CONTRIBUTING.md", "docs/start.md"):
         for target in re.findall(r"`?make ([a-z-]+)\b", (ROOT / name).read_text(encoding="utf-8")):
             assert target in targets, f"{name} speaks of `make {target}`"

@@ -93,10 +93,8 @@ def test_who_wants_it_all_the_same_says_so_and_is_warned(name: str, course: Scra
     settings = course.folder / "nbgrader_config.py"
     before = settings.read_text()
     configure(course, ALLOWED)
-    try:
-        done = call(course, name)
-    finally:
-        settings.write_text(before)
+    done = call(course, name)
+    settings.write_text(before)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     assert "submissions run without a sandbox" in said and "apt install bubblewrap." in said
