@@ -14,7 +14,6 @@ FLAGS += ["--no-first-run"]
 
 
 def launch(playwright: Playwright) -> Browser:
-    """Start it without a window."""
     expect.set_options(timeout=PATIENCE)
     program = next(filter(None, map(shutil.which, BROWSERS)))
     return playwright.chromium.launch(executable_path=program, args=FLAGS)

@@ -43,8 +43,6 @@ class Copied(ForkServerProcess):
 
 
 class ForkedKernel(LocalProvisioner):
-    """Has a process copied that becomes the kernel."""
-
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
         asked = cmd[cmd.index("-f") + 1], kwargs["cwd"], kwargs["env"]
         self.process = Copied(target=become_kernel, args=asked)

@@ -258,7 +258,6 @@ APPLES = {"synchronize": None, "manual_seed": None, "current_allocated_memory": 
 
 
 def says(value: object) -> Callable[..., Any]:
-    """A function that always gives this."""
     return lambda *args, **kwargs: value
 
 

@@ -81,7 +81,6 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def python(code: str, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
-    """Run Python code in a process of its own."""
     return run(sys.executable, "-c", code, *arguments, **options)
 
 

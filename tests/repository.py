@@ -79,7 +79,6 @@ def all_files() -> list[str]:
 
 
 def copy_files(folder: Path, names: Iterable[str]) -> None:
-    """Copy files, as they are now, to the same places in another folder."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)

@@ -141,7 +141,6 @@ class Person:
         assert self.post("assignments/submit", **THIS)["success"]
 
     def points(self) -> dict[str, float]:
-        """The points of the students, in the instructor's formgrader."""
         grades = self.get("formgrader/api/submissions/digits").json()
         return {one["student"]: one["score"] for one in grades}
 

@@ -52,7 +52,6 @@ def pages(site: Path) -> dict[Path, str]:
 
 
 def content(page: str) -> str:
-    """A page's text without its tags."""
     return html.unescape(re.sub(r"<[^>]*>", "", page))
 
 

@@ -23,7 +23,6 @@ KERNEL_IS_CONNECTED = """async () => {
 
 
 def menu(page: Page, *path: str) -> None:
-    """Click through JupyterLab's menu."""
     first, *rest = path
     page.get_by_role("menuitem", name=first, exact=True).click()
     for name in rest:
@@ -65,7 +64,6 @@ class Notebook:
         return self.cell(source).get_by_role("status")
 
     def run(self, source: str) -> None:
-        """Click into a cell and run it."""
         self.cell(source).locator(".cm-content").click()
         self.page.keyboard.press("Control+Enter")
 

@@ -26,7 +26,6 @@ pytestmark = pytest.mark.slow
 
 
 def command(course: Path, home: Path, *arguments: str) -> None:
-    """Run an instructor's command in the course's folder."""
     env = environment(home) | {"PYTHONPATH": str(course)}
     printed(sys.executable, "-m", *arguments, cwd=course, env=env)
 

@@ -42,7 +42,6 @@ def built_once(name: str, build: Callable[[Path], object]) -> Path:
 
 
 def copied(template: Path, folder: Path) -> ScratchCourse:
-    """A copy of a course in another folder."""
     shutil.copytree(template, folder, dirs_exist_ok=True)
     return ScratchCourse(folder, ROOT)
 
@@ -74,7 +73,6 @@ def cells(*some: tuple[str, str], exercise: str = "", names: list[str] | None = 
 
 
 def configure(course: ScratchCourse, line: str) -> None:
-    """Add a line to the course's nbgrader_config.py."""
     with (course.folder / "nbgrader_config.py").open("a") as file:
         file.write(f"{line}\n")
 
@@ -115,7 +113,6 @@ def gradebook() -> Gradebook:
 
 
 def decide(student: str, test: str, points: float) -> None:
-    """Give points by hand."""
     with gradebook() as opened:
         entry = opened.find_grade(test, "traps", "traps", student)
         entry.manual_score, entry.needs_manual_grade = points, False

@@ -28,8 +28,6 @@ from autograder.roles import solution_cells
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of code."""
-
     language: str
     text: str
 

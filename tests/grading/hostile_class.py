@@ -63,8 +63,6 @@ HONEST = ("aa_honest", "zz_honest")  # the first and the last of every class
 
 @dataclass(frozen=True)
 class Adversary:
-    """One file of the catalogue."""
-
     name: str
     parts: list[KnownAnswer]
     said: dict[str, tuple[str, float]]  # test cell -> "=" or "<", and points
@@ -83,7 +81,6 @@ class Adversary:
         return found
 
     def hand_in(self, course: ScratchCourse, assignment: str, release: NotebookNode, student: str) -> None:
-        """Put the submission where nbgrader collects it."""
         notebook = deepcopy(release)
         for part in self.parts:
             if part.exercise == "extra":

@@ -11,8 +11,6 @@ from programs import printed
 
 
 class Postgres:
-    """The server, where it is installed."""
-
     def __init__(self) -> None:
         self.programs = Path((sorted(glob.glob(POSTGRESQL)) or [str(shutil.which("initdb"))])[-1]).parent
         # Not pytest's folders: only their owner may enter, and a socket's path is limited to 107 characters.

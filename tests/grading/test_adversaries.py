@@ -59,7 +59,6 @@ def by_nbgrader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def aftermath(graded: str, request: pytest.FixtureRequest) -> Aftermath:
-    """What was left of the class that was graded so."""
     return request.getfixturevalue(graded)
 
 
@@ -109,7 +108,6 @@ def test_suspicious_events(name: str, aftermath: Aftermath) -> None:
 
 @pytest.fixture(scope="module")
 def report(by_the_engine: Aftermath) -> str:
-    """The report for the instructor, as HTML."""
     course, assignment = by_the_engine.graded.course, by_the_engine.graded.assignment
     with as_current(course):
         assert main(["report", assignment]) == 0
