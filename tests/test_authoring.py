@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from unittest.mock import Mock
@@ -191,7 +190,7 @@ def test_an_answer_is_folded_and_what_leads_on_is_not(course, text):
 # Jupytext writes what is in the notebook into the script: nbgrader's own metadata, where it is not light.
 
 
-def in_jupyterlab(course: Path, opened: str, change: Callable[[list], None]) -> None:
+def in_jupyterlab(course: Path, opened: str, change) -> None:
     """Open a file of the solution as a notebook, change its cells and save, as JupyterLab does."""
     manager = jupytext.TextFileContentsManager(root_dir=str(course))
     path = f"solutions/01_one/01_one{opened}"

@@ -4,7 +4,6 @@ import json
 import shutil
 from functools import cache
 from itertools import cycle
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -68,7 +67,7 @@ def test_a_profile_without_a_kernel_is_idle_and_each_gpu_has_a_cache_of_its_own(
 
 
 @pytest.mark.parametrize("ratios", [[3.0], [0.3], [3.0, 0.3], [0.3, 3.0], [0.3, 1.0, 3.0]], ids=str)
-def test_whatever_gpus_give_the_score_page_is_built(ratios: list[float], tmp_path: Path) -> None:
+def test_whatever_gpus_give_the_score_page_is_built(ratios: list[float], tmp_path) -> None:
     """Their ratios may contradict every condition."""
     shutil.copytree(recordings.TIMINGS, tmp_path / "timings")
     others = cycle(ratios)

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 
 import pytest
 from programs import printed
@@ -25,7 +24,7 @@ for name, (signature, constants) in kernels.LAUNCHED.items():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", [path for path in COURSE + SOLUTIONS if "19" in path.stem], ids=str)
-def test_kernels_compile_for_a_t4_and_an_h100(source: Path, tmp_path: Path) -> None:
+def test_kernels_compile_for_a_t4_and_an_h100(source, tmp_path) -> None:
     pytest.importorskip("triton", reason="it comes for Linux")
     places = {"PYTHONPATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
     there = {**os.environ, **places, "AUTOGRADER_SECONDS": "0", "MPLBACKEND": "agg"}

@@ -4,7 +4,6 @@ import html
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def split(source: Path) -> tuple[list[str], list[str]]:
     return [plain(line) for line in secret], [plain(line) for line in visible]
 
 
-def texts(folder: Path) -> Iterator[tuple[Path, str]]:
+def texts(folder: Path):
     """(file, line) for everything readable under a folder."""
     for path in sorted(folder.rglob("*")):
         if path.is_file():
@@ -54,7 +53,7 @@ def texts(folder: Path) -> Iterator[tuple[Path, str]]:
             yield from ((path, plain(line)) for part in parts for line in part.splitlines())
 
 
-def leaks(exercises: Path, sources: Iterable[Path]) -> list[str]:
+def leaks(exercises: Path, sources) -> list[str]:
     """What is found under `exercises` and should not be.
 
     A line that the given code shows as well (`array = array.copy()`) may occur as often as it does there.

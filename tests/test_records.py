@@ -3,7 +3,6 @@
 import copy
 import json
 from datetime import date, timedelta
-from pathlib import Path
 
 import pytest
 from repository import ROOT
@@ -67,14 +66,14 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_says_what_a_file_is(tmp_path: Path, capsys, monkeypatch) -> None:
+def test_the_command_says_what_a_file_is(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(ROOT)
     whole = record()
     titles = [one.title for one in KNOWN if one.only != "cpu"]
     whole["timings"] = {title.replace("…", "1"): TIMING for title in titles}
     file = tmp_path / "l4.json"
 
-    def check(content: str, path: Path = file) -> int:
+    def check(content: str, path=file) -> int:
         file.write_text(content, encoding="utf-8")
         return main(["record", "--check", str(path)])
 

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import time
 from importlib import metadata
@@ -326,7 +325,7 @@ def program(folder: Path, name: str, script: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def install(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def install(folder: Path, **more: str):
     return run(BASH, ROOT / ".ci/programs", env={"PATH": str(folder), **more})
 
 

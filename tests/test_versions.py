@@ -1,6 +1,6 @@
 """Other versions than those of constraints.txt: those of Colab, and the oldest that are allowed.
 
-All notebooks run on them by `make test-on VERSIONS=colab`, or oldest. The first cell of every notebook fetches
+All notebooks run on them by `make test-on VERSIONS=colab`, or oldest. The first cell of each fetches
 the course in Colab and on Kaggle, and does nothing at all anywhere else. Colab is imitated: the packages that
 it publishes (environments/colab.txt), which this course's is not among, `google.colab` loaded, and an empty
 folder. The course is fetched from a copy of this repository.

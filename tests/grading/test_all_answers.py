@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from autograder.authoring.answers import Answers, answers_to, expected_points, s
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import engine
 from autograder.class_grading.course import Course
-from autograder.class_grading.pool import Pool
 from autograder.class_grading.results import read_results
 from autograder.sandbox.submissions import supervisor
 
@@ -36,7 +34,7 @@ def class_of(answers: Answers) -> dict[str, dict[str, str]]:
     return {f"student{i}": {exercise: found[i] for exercise, found in kinds.items()} for i in range(number)}
 
 
-def grade(chapter: str, folder: Path, connect: Callable[[bool], Pool], root: Path = ROOT) -> list[str]:
+def grade(chapter: str, folder: Path, connect, root: Path = ROOT) -> list[str]:
     """Grade a class that hands in every answer of a chapter; what differs from the points expected.
 
     ``connect`` gives what runs the submissions.

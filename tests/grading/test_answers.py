@@ -1,8 +1,5 @@
 """Answers of known worth are read and put into notebooks as they stand."""
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import pytest
 from repository import ROOT, SOLUTIONS
 
@@ -12,7 +9,7 @@ from autograder.authoring.rehearsal import main, points_table
 CHAPTERS = [path.stem for path in SOLUTIONS]
 
 
-def test_a_header_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_a_header_that_cannot_be_read_is_refused(tmp_path) -> None:
     path = tmp_path / "answers.py"
     path.write_text("# %% pad check=one\n")
     with pytest.raises(ValueError, match=r"answers\.py: expected .* found '# %% pad check=one'"):
@@ -29,7 +26,7 @@ def test_every_exercise_has_answers_that_lose_and_one_at_most_is_answered_by_the
     assert sum("transcribed" in full(kinds) for kinds in answers.values()) <= 1
 
 
-def full(kinds: Mapping[str, KnownAnswer]) -> set[str]:
+def full(kinds) -> set[str]:
     """The answers that get every point."""
     most = kinds["solution"].points
     return {name for name, answer in kinds.items() if answer.points == most} - {"solution"}

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import time
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def by_collect(course: ScratchCourse, *more: str) -> str:
 
 
 @pytest.fixture(params=["collect", "watch"])
-def take(request: pytest.FixtureRequest, course: ScratchCourse, capsys) -> Callable[[], str]:
+def take(request: pytest.FixtureRequest, course: ScratchCourse, capsys):
     """Take what there is and grade it, by either command: what it says."""
     if request.param == "collect":
         return lambda: by_collect(course)

@@ -4,7 +4,6 @@ import json
 import shutil
 import socket
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from autograder.class_grading.class_commands import grade as main
 from autograder.extras.dask import dask_pool
 from autograder.nbgrader_plugin import reading, restore
 from autograder.nbgrader_plugin.submissions import only_one
-from autograder.sandbox import Executed
 
 pytestmark = pytest.mark.slow  # a gradebook for each test
 
@@ -88,14 +86,14 @@ def test_what_noise_left_undecided_is_timed_once_more_at_the_end(course: Scratch
 
 
 def test_what_fails_costs_one_submission_and_is_graded_next_time(course: ScratchCourse, monkeypatch) -> None:
-    def change(student: str, done: Executed) -> None:
+    def change(student: str, done) -> None:
         if student == "ada":
             done.sources = {index: f"{source}#" for index, source in done.sources.items()}
         if student == "bo":  # who hands in again while it is graded
             handed_in("bo").write_text(json.dumps(answered(course.released("traps"), double="new = 1")))
             handed_in("bo").with_name("timestamp.txt").write_text("2030-01-02 10:00:00 UTC")
 
-    def stumbling_over(student: str, function: Callable) -> Callable:
+    def stumbling_over(student: str, function):
         def stumble(*given: object) -> object:
             if f"# {student}" in str(given):
                 raise KeyError("no such cell")

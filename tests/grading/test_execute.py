@@ -1,7 +1,6 @@
 """The limits on one notebook as a whole, and what a cell shows."""
 
 import pytest
-from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from autograder.nbgrader_plugin.execute import RunEveryCell
@@ -9,7 +8,7 @@ from autograder.nbgrader_plugin.execute import RunEveryCell
 pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 
 
-def run(*sources: str, **limits: float) -> list[NotebookNode]:
+def run(*sources: str, **limits: float):
     notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
     RunEveryCell(**limits).preprocess(notebook, {})
     return notebook.cells

@@ -1,14 +1,11 @@
 """What plain `nbgrader autograde` and `generate_feedback` make of right, wrong and broken submissions."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 from grading_class import a_class, command, configure, grades
 from nbgrader.api import Gradebook
 from pretend_class import FULL, TIME_LIMIT, Graded, api, find, hand_in, submissions
-
-from autograder.authoring.scratch_course import ScratchCourse
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
@@ -22,7 +19,7 @@ def traps(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     return Graded(course, "traps")
 
 
-def handed_in(folder: Path) -> ScratchCourse:
+def handed_in(folder):
     course = a_class(folder, students=())
     for student, content in submissions(course.released("traps")).items():
         hand_in(course, "traps", student, content)
@@ -97,7 +94,7 @@ def test_hidden_tests_stay_hidden_but_from_the_instructor(traps: Graded) -> None
     assert any(output.output_type == "error" for output in cell.outputs)
 
 
-def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_path: Path) -> None:
+def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_path) -> None:
     course = handed_in(tmp_path)
     configure(course, f"c.RunEveryCell.timeout = {TIME_LIMIT}")
     done = command(course, "grade", "traps")

@@ -13,7 +13,6 @@ from autograder.judging.outcome import MIME
 from autograder.sandbox import Executed, Sandbox
 from autograder.sandbox.racing.machine_lock import MachineLock, cores
 from autograder.sandbox.submissions import supervisor
-from autograder.sandbox.wire.channel import Channel
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
@@ -402,7 +401,7 @@ class Noisy(Sandbox):
 
     times = 1
 
-    def _check_machine(self, control: Channel) -> None:
+    def _check_machine(self, control) -> None:
         super()._check_machine(control)
         self.times -= 1
         self._noisy = "this machine is too noisy to judge." if self.times >= 0 else None

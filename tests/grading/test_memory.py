@@ -3,7 +3,6 @@
 import os
 import secrets
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +57,7 @@ def words() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def box(words: dict[str, str]) -> Iterator[Sandbox]:
+def box(words: dict[str, str]):
     """A sandbox that has graded a submission with a planted word, below an environment with one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADING_SECRET", words["environment"])

@@ -1,7 +1,6 @@
 """A new chapter is complete from the start: it builds, passes the tests, and its answers get their points."""
 
 import sys
-from pathlib import Path
 
 import pytest
 from lab_server import mark_installed
@@ -19,7 +18,7 @@ SCRIPTS = [f"course/{NAME}.py", f"solutions/{NAME}/{NAME}.py", f"tests/answers/{
 
 
 @pytest.fixture
-def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def course(tmp_path, monkeypatch: pytest.MonkeyPatch):
     """A course with one chapter, and the current folder."""
     for folder in ("course", "solutions/01_one", "tests/answers"):
         write_whole(tmp_path / folder / "01_one.py", "")

@@ -2,7 +2,6 @@
 
 import random
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from types import SimpleNamespace
 
@@ -17,7 +16,7 @@ from autograder.sandbox import Executed, PlannedCell, SandboxError, Step
 class Watched:
     """Stands for a Sandbox: notes which jobs it runs, and does with them what the test says."""
 
-    def __init__(self, act: Callable[[str], None] = lambda job: None, warning: str | None = None) -> None:
+    def __init__(self, act=lambda job: None, warning: str | None = None) -> None:
         self.act, self.warning, self.ran = act, warning, list[str]()
         self.notice = self.refusal = None
         self.stopped = threading.Event()

@@ -11,11 +11,9 @@ from grading_class import STUDENTS, Says, a_class, as_current, autograded, decid
 from pretend_class import answered, hand_in
 from pretend_pools import RACE, Instant, graded, pretend
 
-from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.class_commands import report
 from autograder.class_grading.class_report import page_of as page
 from autograder.class_grading.course import Course
-from autograder.class_grading.engine import Job
 from autograder.class_grading.results import ClassResults, Graded, Lap, Verdict, read_results
 from autograder.extras import fastest, term
 from autograder.extras.fastest.fastest_page import may_be_shown
@@ -27,7 +25,7 @@ from autograder.sandbox import Executed
 class Eventful(Instant):
     """Ada does something suspicious, the machine checks itself, one runs without the sandbox."""
 
-    def start(self, job: Job, cells: list[dict], **settings: object) -> None:
+    def start(self, job, cells: list[dict], **settings: object) -> None:
         student = job.submission.student
         done = Executed(**pretend(cells, undecided=student == "bo", **settings))
         if student == "ada":
@@ -119,7 +117,7 @@ def test_nothing_in_the_page_is_taken_for_html_and_odd_figures_can_be_drawn() ->
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_page(course: ScratchCourse, says: Says) -> None:
+def test_the_command_writes_the_page(course, says: Says) -> None:
     said = says(report, "traps", status=1)
     assert "Nothing of traps is graded yet. Run `python -m autograder grade traps`" in said
     assert "Run `python -m autograder grade ASSIGNMENT` first." in says(term.main, status=1)
@@ -153,7 +151,7 @@ def measured(student: str, done: Executed) -> None:
 
 
 @pytest.fixture
-def raced(inbox: ScratchCourse) -> None:
+def raced(inbox) -> None:
     """That class, graded, in the current folder."""
     for student, (_, code) in CLASS.items():
         hand_in(inbox, "traps", student, answered(inbox.released("traps"), square=code))

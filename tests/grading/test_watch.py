@@ -20,7 +20,6 @@ from watched_class import FULL, LESS, POOR, START, Judging, page, queue, send, t
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import Course
-from autograder.class_grading.engine import Job
 from autograder.class_grading.grader import Grader
 from autograder.class_grading.pool import PoolError
 from autograder.class_grading.results import read_results
@@ -329,7 +328,7 @@ def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, cloc
     """What still ran in the old one would come back to the wrong submission."""
 
     class Lost(Judging):
-        def wait(self) -> tuple[Job, object]:
+        def wait(self):
             raise PoolError("The Dask scheduler is gone. Start it.", again=True)
 
     lost = Lost()
@@ -391,7 +390,7 @@ def test_the_queue_shows_places_and_then_what_became_of_each(course: ScratchCour
     seen: list[dict[str, str]] = []
 
     class Looking(Judging):
-        def wait(self) -> tuple[Job, object]:
+        def wait(self):
             seen.append(stages())
             return super().wait()
 

@@ -11,13 +11,11 @@ from grading_class import command, scores
 from programs import PATIENCE, until
 from watched_class import page, queue, send
 
-from autograder.authoring.scratch_course import ScratchCourse
-
 
 class Command(subprocess.Popen):
     """A watch command that runs; ``log`` has what it has written so far."""
 
-    def __init__(self, course: ScratchCourse, *arguments: str) -> None:
+    def __init__(self, course, *arguments: str) -> None:
         self.log = course.folder / "watch.log"
         words = [sys.executable, "-m", "autograder", "watch", "--workers", "2", *arguments]
         with self.log.open("w") as log:
@@ -44,7 +42,7 @@ class Command(subprocess.Popen):
 
 @pytest.mark.needs("bubblewrap")
 @pytest.mark.slow
-def test_a_class_hands_in_and_gets_it_back_at_once(inbox: ScratchCourse) -> None:
+def test_a_class_hands_in_and_gets_it_back_at_once(inbox) -> None:
     half = {"negate": "def negate(x):\n    return x"}
     with Command(inbox, "traps", "--release") as watcher:
         watcher.says("Watching submitted/ and ")

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -24,7 +23,7 @@ WRONG = "def sums(rows): return rows.sum(1) + 1"
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(tmp_path, monkeypatch: pytest.MonkeyPatch):
     """The current folder, with two versions of a function."""
     for name, text in {"old": OLD, "new": NEW, "wrong": WRONG}.items():
         (tmp_path / f"{name}.py").write_text(text)

@@ -5,7 +5,6 @@ import re
 import shlex
 import sys
 import venv
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -31,7 +30,7 @@ RIGHT = "def sums(rows): return rows.sum(1)"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def locks(tmp_path_factory: pytest.TempPathFactory):
     """Nobody waits for races of other tests."""
     with not_waiting_for(tmp_path_factory.mktemp("locks")):
         yield

@@ -5,7 +5,6 @@ import random
 import time
 import warnings
 from functools import cache
-from pathlib import Path
 
 import pytest
 import torch
@@ -125,7 +124,7 @@ def test_a_gpu_that_keeps_one_waiting_ends_no_race_with_a_traceback(monkeypatch:
         ("", (None, None, None), None),
     ],
 )
-def test_what_a_driver_does_not_know_is_left_out(said: str, facts, mode, tmp_path: Path, monkeypatch) -> None:
+def test_what_a_driver_does_not_know_is_left_out(said: str, facts, mode, tmp_path, monkeypatch) -> None:
     """And it is asked once."""
     (tmp_path / "nvidia-smi").write_text(f'#!/bin/sh\necho asked >>"$0.log"\necho "{said}"\n')
     (tmp_path / "nvidia-smi").chmod(0o755)

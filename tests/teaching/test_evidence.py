@@ -1,7 +1,6 @@
 """Verdicts follow from evidence: made-up cells about real claims."""
 
 import warnings
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -103,7 +102,7 @@ def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFix
     ]
 
 
-def test_a_mistake_in_the_file_of_claims_gets_one_sentence(tmp_path: Path) -> None:
+def test_a_mistake_in_the_file_of_claims_gets_one_sentence(tmp_path) -> None:
     text = (ROOT / "autograder/teaching/claims.toml").read_text(encoding="utf-8")
     for old, new, sentence in [
         ('promises = "speed"', 'promises = "sped"', "A1: promises is 'sped'; it may be 'speed', 'memory'"),

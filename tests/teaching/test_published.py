@@ -2,7 +2,6 @@
 
 import re
 from itertools import chain
-from pathlib import Path
 
 import pytest
 from repository import ROOT
@@ -52,7 +51,7 @@ def test_tables_are_whole_and_their_licences_lie_beside_them() -> None:
     assert len(train) == 796 and sum(point.ratio < 1 for point in train) == 149
 
 
-def test_a_figure_that_breaks_a_rule_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_figure_that_breaks_a_rule_is_refused_by_name(tmp_path) -> None:
     path = tmp_path / "figures.toml"
 
     def write(given: dict) -> None:
