@@ -1,10 +1,13 @@
-"""Programs that tests start, and what these say."""
+"""Programs that tests start, what these say, and what is served over HTTP on this machine."""
 
+import functools
+import http.server
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -94,3 +97,30 @@ def commit(folder: Path) -> None:
     git(folder, "init", "--quiet")
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message", "The course")
+
+
+class Quiet(http.server.BaseHTTPRequestHandler):
+    """A handler that says nothing."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Files(Quiet, http.server.SimpleHTTPRequestHandler):
+    """A server of files."""
+
+
+@contextmanager
+def serving(handler: Callable[..., Quiet]) -> Iterator[str]:
+    """Serve what a handler gives; gives the address."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder; gives its address, which ends with a slash."""
+    with serving(functools.partial(Files, directory=str(folder))) as address:
+        yield f"{address}/"

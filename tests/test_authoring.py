@@ -68,12 +68,10 @@ def notebooks(course: Path) -> dict[Path, tuple[int, bytes]]:
 def test_building_twice_gives_the_same_also_of_a_script_that_jupyterlab_wrote(course):
     source = course / "course/01_one.py"
     fresh = builder.build(source)
-    assert fresh == builder.build(source)
-    assert fresh.metadata.kernelspec == builder.KERNEL
+    assert fresh == builder.build(source) and fresh.metadata.kernelspec == builder.KERNEL
     assert [cell.id for cell in fresh.cells] == ["colab", "cell-0", "cell-1", "cell-2"]
     jupytext.write(fresh, source, fmt="py:percent")
-    assert "google.colab" in source.read_text()
-    assert builder.build(source) == fresh
+    assert "google.colab" in source.read_text() and builder.build(source) == fresh
 
 
 # Headers say an id and a role; nbgrader's metadata is made of them.
@@ -245,12 +243,10 @@ def test_build_and_build_again(course, capsys):
     exercise = (course / "exercises/01_one/01_one.ipynb").read_text()
     assert "the answer" not in exercise and "abab" not in exercise and "twice(1) == 2" in exercise
     assert {path.suffix for path in (course / "exercises").rglob("*") if path.is_file()} == {".ipynb"}
-    assert not list(course.glob("*.db"))
-    assert "course/01_one.ipynb" in capsys.readouterr().out
+    assert not list(course.glob("*.db")) and "course/01_one.ipynb" in capsys.readouterr().out
 
     before = notebooks(course)
-    assert builder.make_notebooks(course) == 0
-    assert notebooks(course) == before
+    assert builder.make_notebooks(course) == 0 and notebooks(course) == before
     assert "course/01_one.ipynb" not in capsys.readouterr().out
 
     assert builder.make_notebooks(course, ["01"]) == 0
@@ -262,10 +258,8 @@ def test_build_and_build_again(course, capsys):
     # Headers that Jupytext made heavy are made light again, and nothing else changes.
     script = course / "solutions/01_one/01_one.py"
     jupytext.write(builder.build(script), script, fmt="py:percent")
-    assert "nbgrader={" in script.read_text()
-    assert builder.make_notebooks(course) == 0
-    assert notebooks(course) == after
-    assert script.read_text().endswith(SOLUTION)
+    assert "nbgrader={" in script.read_text() and builder.make_notebooks(course) == 0
+    assert notebooks(course) == after and script.read_text().endswith(SOLUTION)
     said = "solutions/01_one/01_one.py: nbgrader's metadata in headers became id= and role="
     assert said in capsys.readouterr().out
 
@@ -306,8 +300,7 @@ def test_a_page_about_all_chapters_is_built_again_after_a_chapter_changed(ran, c
         (ran / "course" / f"{page}.py").write_text("# %%\n1 + 1\n")
     assert builder.make_notebooks(ran) == 0
     capsys.readouterr()
-    assert builder.make_notebooks(ran) == 0
-    assert capsys.readouterr().out == ""
+    assert builder.make_notebooks(ran) == 0 and capsys.readouterr().out == ""
     chapter = ran / "course/01_one.py"
     chapter.write_text(chapter.read_text() + "\n# %%\n3 + 3\n")
     assert builder.make_notebooks(ran) == 0
@@ -351,8 +344,7 @@ def test_a_chapter_with_other_code_runs(ran, capsys):
     ]:
         script.write_text(CHAPTER.replace(old, new))
         before = notebooks(ran)
-        assert builder.make_notebooks(ran) == 1
-        assert "was run" in capsys.readouterr().err
+        assert builder.make_notebooks(ran) == 1 and "was run" in capsys.readouterr().err
         assert notebooks(ran) == before
 
 
@@ -390,8 +382,7 @@ def test_a_cell_that_raises_stops_its_notebook_and_outputs_hold_no_folders_of_th
     (course / "solutions/01_one/01_one.py").unlink()
     script = course / "course/01_one.py"
     script.write_text(script.read_text() + '\n# %% tags=["raises-exception"]\nx = 1\nint("three")\n')
-    assert builder.make_notebooks(course) == 1
-    assert not notebooks(course)
+    assert builder.make_notebooks(course) == 1 and not notebooks(course)
     message = capsys.readouterr().err
     assert "course/01_one.ipynb: cell cell-3" in message and """line 'int("three")'""" in message
     assert "ValueError: invalid literal for int() with base 10: 'three'" in message
@@ -416,8 +407,7 @@ def test_record_runs_the_chapters_and_keeps_the_notebooks(course, capsys):
         'content = f\'{{"device": {device}, "timings": {{}}}}\'\n'
         "pathlib.Path(os.environ['AUTOGRADER_RECORD'], 'device.json').write_text(content)\n"
     )
-    assert builder.record(course) == 0
-    assert (course / "data/timings/device.json").is_file()
+    assert builder.record(course) == 0 and (course / "data/timings/device.json").is_file()
     assert not notebooks(course)
     printed = capsys.readouterr().out
     assert "wrote data/timings/device.json\n  the device's " in printed

@@ -290,8 +290,7 @@ def test_the_instructor_mends_a_test_on_the_hub(graded):
         "make report ASSIGNMENT=digits",
     ]
     shown = graded["instructor"].does(" && ".join(commands))
-    assert "All points are as expected." in shown
-    assert "reports/digits.html" in shown
+    assert "All points are as expected." in shown and "reports/digits.html" in shown
     built = graded["instructor"].get("api/contents/solutions/digits/digits.ipynb").json()["content"]
     assert any(":60]]" in cell["source"] for cell in built["cells"])
     # The rehearsal's students are not among the real ones.

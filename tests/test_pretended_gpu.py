@@ -82,8 +82,7 @@ def test_solutions_run_on_a_gpu(source, kind: str, monkeypatch: pytest.MonkeyPat
             if not is_colab_cell(cell) and not cell.id.startswith(COMPILES):
                 trial.cell = cell.id
                 exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
-    assert trial.wrong == []
-    assert trial.tried > 3
+    assert trial.wrong == [] and trial.tried > 3
 
 
 @pytest.mark.pretended

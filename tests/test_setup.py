@@ -118,8 +118,7 @@ def test_an_installation_that_stops_is_said_and_not_trusted(make, python, checko
     make(".venv/ready")
     done = [line.split(" [")[0] for line in python.calls()]
     assert done[0] == "-m venv .venv --clear" and done[1].startswith("-m pip install")
-    assert (checkout / ".venv/ready").is_file()
-    assert make(".venv/ready").returncode == 0
+    assert (checkout / ".venv/ready").is_file() and make(".venv/ready").returncode == 0
     assert python.calls() == []
 
 
@@ -137,16 +136,14 @@ def test_a_given_python_is_prepared_once(make, python, checkout):
     assert start.startswith("-m jupyterlab ") and "course/index.ipynb" in start
     assert "[PYTHONDONTWRITEBYTECODE=unset]" in install and "[PYTHONDONTWRITEBYTECODE=unset]" in start
     # nbgrader calls alembic by its name; the environment need not be activated for that.
-    assert f"[PATH={python.path.parent}]" in start
-    assert not (checkout / ".venv").exists()
+    assert f"[PATH={python.path.parent}]" in start and not (checkout / ".venv").exists()
 
     assert make(*lab).returncode == 0
     assert [line.split()[1] for line in python.calls()] == ["jupyterlab"]
 
     future = time.time() + 60
     os.utime(checkout / "pyproject.toml", (future, future))
-    assert make(*lab).returncode == 0
-    assert len(python.calls()) == 2
+    assert make(*lab).returncode == 0 and len(python.calls()) == 2
 
 
 def test_its_torch_is_kept(make, python):
@@ -272,8 +269,7 @@ def test_environment_agrees_with_the_project():
     conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base", "jupyter-server": "jupyter_server"}
     wanted = {conda_names.get(name, name): str(r.specifier) for name, r in project("course").items()}
     given = {name: rest for name, *rest in map(str.split, packages)}
-    assert given.pop("python") == ["=3.11"]
-    assert given.pop("pip") == []
+    assert given.pop("python") == ["=3.11"] and given.pop("pip") == []
     assert given.pop("pytorch") == [wanted.pop("pytorch"), "cpu*"]
     assert {name: str(SpecifierSet("".join(version))) for name, version in given.items()} == wanted
     assert pip == {"pip": ["-e .[course]"]}

@@ -12,10 +12,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from chromium import findings
-from file_server import served
-from programs import PATIENCE, printed, run
+from programs import PATIENCE, printed, run, served
 from repository import CHAPTERS, EXERCISES, ROOT, notebook
-from test_leaks import plain
+from test_notebooks import plain
 
 from autograder.authoring.address import address as course_address
 
@@ -62,7 +61,7 @@ def attributes(page: str, *names: str) -> list[str]:
 
 
 def test_every_notebook_and_guide_is_a_page_and_nothing_else_is(site, pages):
-    """No solution either; that nothing of one is in what the pages are made of, test_leaks.py shows."""
+    """No solution either; that nothing of one is in what the pages are made of, test_notebooks.py shows."""
     sources = [*(ROOT / "course").glob("*.ipynb"), *EXERCISES, *(ROOT / "docs").glob("*.md")]
     made = [*(source.relative_to(ROOT) for source in sources), Path("index.md"), Path("CONTRIBUTING.md")]
     assert pages.keys() == {site / path.with_suffix(".html") for path in [*made, Path("search.html")]}

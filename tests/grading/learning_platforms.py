@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from file_server import Quiet, serving
+from programs import Quiet, serving
 
 TOKEN = "a token"
 ABOUT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")

@@ -58,5 +58,4 @@ def test_points_that_differ_are_reported() -> None:
 
 def test_a_rehearsal_that_cannot_start_says_why(capsys) -> None:
     for arguments in ["--assignment", "99_nothing"], ["--scratch", "."]:
-        assert main(arguments) == 1
-        assert capsys.readouterr().err.startswith("error: ")
+        assert main(arguments) == 1 and capsys.readouterr().err.startswith("error: ")

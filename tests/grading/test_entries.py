@@ -45,8 +45,7 @@ def test_grading_takes_off_what_a_table_says_or_a_later_one(course: ScratchCours
     said = says(main, "traps")
     assert "4 penalties would change." in said and "fumi" in said
     assert set(penalties().values()) == {0.0}
-    assert "4 penalties changed." in says(main, "traps", "--apply")
-    assert penalties() == WANTED
+    assert "4 penalties changed." in says(main, "traps", "--apply") and penalties() == WANTED
     assert "0 penalties would change." in says(main, "traps")
     # A more generous one takes it back.
     Path("late.csv").write_text("assignment,student,extension_days\ntraps,*,60\n")

@@ -33,8 +33,7 @@ def only(*exercises: str) -> dict[str, float]:
 
 def test_right_answers_get_full_points_and_the_released_notebook_none(traps: Graded) -> None:
     contents = submissions(traps.course.released("traps"))
-    assert traps.points.keys() == contents.keys()
-    assert grades(traps.course)["right"] == FULL
+    assert traps.points.keys() == contents.keys() and grades(traps.course)["right"] == FULL
     assert grades(traps.course)["unattempted"] == only()
     assert "not attempted: there is no solution here yet" in traps.page("unattempted")
     assert traps.submitted("cut_off").read_bytes() == contents["cut_off"], "it is left alone"
@@ -52,8 +51,7 @@ def test_a_result_that_says_no_points_counts_nothing(traps: Graded) -> None:
         ("odd_nan", "The test returned `nan`, but it can give from 0 to 1 points."),
         ("odd_card", "The test returned `1`, but its card says 0 points"),
     ):
-        assert traps.points["right"][test] == 0
-        assert reason in page
+        assert traps.points["right"][test] == 0 and reason in page
 
 
 def test_an_undecided_race_is_marked_for_the_instructor(traps: Graded) -> None:
@@ -86,8 +84,7 @@ def test_hidden_tests_stay_hidden_but_from_the_instructor(traps: Graded) -> None
             assert secret not in traps.html(student), (student, secret)
         assert "Traceback" not in traps.page(student)
     page = traps.page("curious")
-    assert "end of history" in page
-    assert "RuntimeError: out" in page
+    assert "end of history" in page and "RuntimeError: out" in page
     assert grades(traps.course)["curious"] == only("double", "negate")
     cell = find(traps.autograded("mistakes"), "square_hidden")
     assert "123456789" in cell.source
@@ -103,8 +100,7 @@ def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_pat
     assert f" of {len(traps.points)} submissions" in done.stderr
     assert course.points("traps") == traps.points
     again = command(course, "grade", "traps")
-    assert again.returncode == 0
-    assert "Nothing was left to do" in again.stdout
+    assert again.returncode == 0 and "Nothing was left to do" in again.stdout
 
 
 def test_the_formgrader_grades_an_unreadable_submission(traps: Graded) -> None:

@@ -164,8 +164,7 @@ def test_a_cell_is_not_left_out_because_there_was_no_time_to_run_it_again(box: S
     student = "import os, time\ntime.sleep(3)\ndef die(): os._exit(1)\ndef three(): return 3"
     late = "import time\ntry: die()\nexcept RuntimeError: time.sleep(3.6)\nthree()"
     executed = run(box, student, late, "three()", cell_seconds=4)
-    assert results(executed)[0].startswith("TimeLimit: ")
-    assert results(executed)[1] == "3"
+    assert results(executed)[0].startswith("TimeLimit: ") and results(executed)[1] == "3"
 
 
 def test_a_busy_machine_does_not_use_up_the_time_of_a_cell(box: Sandbox) -> None:
@@ -375,8 +374,7 @@ def tricky(rows): return rows if sys._getframe(1).f_code.co_name == 'on_race_cal
     executed = run(box, student, *races)
     outcomes = [card(executed, index)["outcome"] for index in range(2, 7)]
     assert outcomes == ["passed", "failed", "passed", "passed", "failed"]
-    assert results(executed)[:2] == ["2", "0"]
-    assert len(card(executed)["laps"][0]["logs"]) >= 3
+    assert results(executed)[:2] == ["2", "0"] and len(card(executed)["laps"][0]["logs"]) >= 3
     assert "laps" in card(executed, 3), card(executed, 3)["message"]
     assert 0.6 < card(executed, 3)["laps"][0]["ratio"] < 1.4
     assert "shares memory with its input" in card(executed, 6)["message"]

@@ -67,8 +67,7 @@ def test_closing_stops_what_runs() -> None:
     with closing(LocalPool([sandbox])) as made:
         start(made, "endless", "never begun")
         assert begun.wait(60)
-    assert sandbox.ran == ["endless"]
-    assert threading.active_count() == before
+    assert sandbox.ran == ["endless"] and threading.active_count() == before
 
 
 def test_what_a_sandbox_lacks_is_a_warning_or_an_error() -> None:
@@ -106,5 +105,4 @@ def test_the_time_left_follows_from_what_is_left_to_do(monkeypatch: pytest.Monke
         if 0.1 <= (now - began) / (clock.now - began) <= 0.9:
             assert left is not None
             assert 1 / 1.5 < left / (clock.now - now) < 1.5, (now - began, left)
-    assert found.seconds_left == 0
-    assert found.share == 1
+    assert found.seconds_left == 0 and found.share == 1

@@ -172,8 +172,7 @@ def different(number: int) -> list[str]:
 def test_given_code_imports_and_an_answer_as_it_was_given_are_no_sign() -> None:
     imports = "import torch\nfrom torch.nn.functional import " + ", ".join(f"name_{n}" for n in range(40))
     alike = {"ada": {"f": LONG}, "bo": {"f": disguised(LONG)}}
-    assert pairs(look_alikes(alike, {}))
-    assert look_alikes(alike, {"f_given": LONG})[1] == 0
+    assert pairs(look_alikes(alike, {})) and look_alikes(alike, {"f_given": LONG})[1] == 0
     assert look_alikes({"ada": {"f": imports}, "bo": {"f": imports}}, {})[1] == 0
     words = '"""' + "Words. " * 50 + '"""'
     stub = f"def f(x):\n    {words}\n    raise NotImplementedError('Write your solution here')"

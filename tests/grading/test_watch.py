@@ -91,8 +91,7 @@ def test_fewer_points_change_nothing(course: ScratchCourse, capsys: pytest.Captu
     assert pool.graded == ["ada"]
     again = Judging()
     watched(again)  # not after a restart either
-    assert again.graded == []
-    assert graded(Judging()).skipped == ["ada"]
+    assert again.graded == [] and graded(Judging()).skipped == ["ada"]
     graded(Judging(), force=True)
     assert scores() == {"ada": FULL}
 
@@ -102,8 +101,7 @@ def test_as_many_points_or_more_count_and_fewer_if_the_instructor_wants_it(cours
         send(course, "ada", negate=f"def negate(x):\n    return {returned}")
         watched()
         assert f'return {returned}"' in code("autograded", "ada")
-    assert scores() == {"ada": FULL}
-    assert not Path(".grading/passed_over/ada/traps").exists()
+    assert scores() == {"ada": FULL} and not Path(".grading/passed_over/ada/traps").exists()
     send(course, "ada", negate=POOR)
     watched(best=False)
     assert scores() == {"ada": LESS}
@@ -289,8 +287,7 @@ def test_what_cannot_be_graded_is_tried_three_times(course: ScratchCourse, capsy
         monkeypatch.setattr(watcher_module, "TRY_AGAIN_SECONDS", 0.0)
         watcher._again = {one: (tries, 0.0) for one, (tries, _) in watcher._again.items()}
         to_the_end(watcher)
-    assert pool.graded.count("ada") == 3
-    assert scores() == {"bo": FULL}
+    assert pool.graded.count("ada") == 3 and scores() == {"bo": FULL}
     said = capsys.readouterr().out
     assert said.count("ada  not graded: it broke It is tried again in a minute.") == 2
     assert said.count("python -m autograder grade traps --student ada") == 1
@@ -319,8 +316,7 @@ def test_a_full_disk(course: ScratchCourse, capsys, clock: SimpleNamespace) -> N
         clock.events += [lambda: None, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (full[1], full[1]))]
         with pytest.raises(KeyboardInterrupt):
             watcher.run()
-    assert "What is handed in waits" in trouble(capsys)
-    assert scores() == {"ada": FULL}
+    assert "What is handed in waits" in trouble(capsys) and scores() == {"ada": FULL}
     assert half_written(course) == 0
 
 
@@ -358,8 +354,7 @@ def test_a_crash_leaves_the_old_grade_or_the_new_one(course, monkeypatch, place,
         patched.setattr(place, moment, stop)
         with suppress(KeyboardInterrupt):
             watched()
-    assert half_written(course) == 0
-    assert scores()["ada"] in (old["ada"], FULL)
+    assert half_written(course) == 0 and scores()["ada"] in (old["ada"], FULL)
     watched()
     assert scores() == {"ada": FULL, "bo": FULL}
     assert "# poor" not in code("autograded", "ada") and "# poor" not in code("submitted", "ada")
@@ -381,8 +376,7 @@ def test_without_an_exchange_submitted_is_watched(course: ScratchCourse, monkeyp
         assert pool.graded == ["ada"]
         path.write_text(json.dumps(answered(course.released("traps"))))
         to_the_end(watcher)
-    assert scores() == {"ada": FULL}
-    assert pool.graded == ["ada"] * 2
+    assert scores() == {"ada": FULL} and pool.graded == ["ada"] * 2
 
 
 def test_the_queue_shows_places_and_then_what_became_of_each(course: ScratchCourse) -> None:
@@ -416,8 +410,7 @@ def test_who_was_graded_sees_points_and_feedback_when_they_are_handed_back(cours
     watched()
     ((place, before),) = queue().of("ada")
     assert (place.student, place.stage, place.points, place.most, before) == ("ada", "graded", None, None, 0)
-    assert queue().of("nobody") == []
-    assert not Path("feedback").exists()
+    assert queue().of("nobody") == [] and not Path("feedback").exists()
     second, other = send(course, "ada"), send(course, "bo")
     hand_in(course, "traps", "chen", answered(course.released("traps")))
     graded(Judging(), students=["chen"])
@@ -445,8 +438,7 @@ def test_a_page_that_cannot_be_handed_back_is_tried_again(course: ScratchCourse,
     assert scores() == {"ada": FULL} and not page(folder).exists()
     for _ in range(2):  # a watcher that is started later knows of it
         watched(release=True)
-    assert page(folder).exists()
-    assert queue().of("ada")[0][0].points == FULL
+    assert page(folder).exists() and queue().of("ada")[0][0].points == FULL
 
 
 def test_a_class_is_graded_in_parts_between_which_others_get_in(course: ScratchCourse, monkeypatch) -> None:

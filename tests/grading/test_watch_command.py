@@ -59,8 +59,7 @@ def test_a_class_hands_in_and_gets_it_back_at_once(inbox) -> None:
         assert command(inbox, "grade", "traps").returncode == 0
         assert command(inbox, "late", "traps").returncode == 1  # there is no table; it was not refused
         assert watcher.stop() == 0
-    assert scores() == {"ada": 9.5, "bo": 6.5}
-    assert not queue().at_work
+    assert scores() == {"ada": 9.5, "bo": 6.5} and not queue().at_work
     with Command(inbox, "traps", "--release") as watcher:
         send(inbox, "bo", double="def double(x):\n    return x + x")
         watcher.says("traps  bo  9.5 of 16 points")

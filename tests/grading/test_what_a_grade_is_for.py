@@ -55,8 +55,7 @@ def test_other_tests_are_run_by_the_plain_command_also_if_it_was_stopped(course:
     assert "The tests or points of traps changed since submissions were graded (4): these are" in before
     assert "points given by hand stay" in before
     assert "4 of them graded again, because the tests or points changed" in afterwards
-    assert "{5: 25}" in autograded("ada").read_text()
-    assert run()[0].graded == []
+    assert "{5: 25}" in autograded("ada").read_text() and run()[0].graded == []
 
 
 @pytest.mark.parametrize("name", ["setup", "square"])

@@ -43,8 +43,7 @@ def test_half_of_a_difference_is_called_part_of_it():
     """In logarithms: four times as long, and twice without."""
     pair = {"slow": lambda x: busy_for(0.012 if torch.is_grad_enabled() else 0.006), "fast": briefly}
     share = away("recording", pair)
-    assert 0.3 < share.share < 0.7
-    assert share.word in ("part", "most")
+    assert 0.3 < share.share < 0.7 and share.word in ("part", "most")
 
 
 def test_what_turns_a_difference_round_is_more_than_all_of_it():

@@ -82,8 +82,7 @@ some_numbers = lambda generator, device: torch.rand(20_000, generator=generator)
 def test_three_times_the_work_takes_three_times_as_long():
     sides = {"three": lambda numbers: busy_for(0.009), "one": lambda numbers: busy_for(0.003)}
     ratio = interleave(sides, some_numbers, clock="cpu", seconds=0).ratio("three", "one")
-    assert ratio.low <= ratio.median <= ratio.high
-    assert 2.9 < ratio.median < 3.1
+    assert ratio.low <= ratio.median <= ratio.high and 2.9 < ratio.median < 3.1
 
 
 def test_what_only_the_first_call_loads_is_not_held_against_a_side(monkeypatch):
@@ -115,8 +114,7 @@ def test_what_is_nearly_equal_gets_as_many_calls_a_block():
     sides = {name: lambda numbers, it=seconds: busy_for(it) for name, seconds in takes.items()}
     blocks = interleave(sides, some_numbers, clock="cpu", seconds=0).blocks
     calls = {name: {block.calls for block in blocks[name]} for name in sides}
-    assert calls["a"] == calls["b"]
-    assert min(calls["far"]) > max(calls["a"])
+    assert calls["a"] == calls["b"] and min(calls["far"]) > max(calls["a"])
 
 
 def test_an_interval_of_order_statistics_holds_the_true_ratio_as_often_as_it_says():

@@ -18,8 +18,7 @@ def test_eleven_equal_signs_are_enough_for_one_in_a_thousand():
     assert len(list(measured)) == 20 - 11, "no more are measured than are needed"
     assert decide([2.0] * 20, 1e-3).word == "faster"
     assert decide([0.5] * 20, 1e-3).word == "slower"
-    assert len(decide([2.0] * 20, 1e-2).ratios) == 8
-    assert decide([], 1e-3).ratios == []
+    assert len(decide([2.0] * 20, 1e-2).ratios) == 8 and decide([], 1e-3).ratios == []
 
 
 def test_where_strays_are_rare_three_ratios_far_away_are_enough():
@@ -39,8 +38,7 @@ def test_a_third_ratio_changes_nothing_where_two_count_alike():
         between, middle = math.sqrt(one * other), sorted((one, other, third))[1]
         assert count_alike(between, middle)
         assert decide([between] * 50, 1e-3).word == decide([middle] * 50, 1e-3).word
-    assert not count_alike(1.0, 0.99)
-    assert not count_alike(1.01, 0.99)
+    assert not count_alike(1.0, 0.99) and not count_alike(1.01, 0.99)
     assert count_alike(1.01, 1.02)
 
 

@@ -53,16 +53,14 @@ def test_nonsense_gets_one_clear_sentence():
 def test_what_is_no_guess_gets_one_sentence_and_is_measured(guess, capsys):
     compare("sines", VARIANTS, inputs=hundred, guess=guess, seconds=0.01)
     text = capsys.readouterr().out
-    assert "one call" in text
-    assert "Your guess" not in text
+    assert "one call" in text and "Your guess" not in text
     assert text.count("A guess is one number above 0") == (guess is not None)
 
 
 def test_without_a_guess_it_measures_and_says_that_none_was_made(capsys):
     compare("sines", VARIANTS, inputs=hundred, guess=..., claim="A1", seconds=0.05)
     text = capsys.readouterr().out
-    assert "No guess yet." in text
-    assert "it holds" in text
+    assert "No guess yet." in text and "it holds" in text
     guessed(..., "It waits 63 times.")
     assert capsys.readouterr().out == "No guess yet.\nIt waits 63 times.\n"
     guessed((1, 40), "Once, and 38 %.")
@@ -98,8 +96,7 @@ def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):
     compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.1)
     verdicts("A1", "A2")
     table = capsys.readouterr().out
-    assert "does not hold; holds" in table
-    assert "not measured (needs a GPU)" in table
+    assert "does not hold; holds" in table and "not measured (needs a GPU)" in table
     compare("sines backwards", VARIANTS, inputs=hundred, claim="A1", seconds=0.1)
     verdicts("A1")  # a cell that is run again replaces what it found
     assert "does not hold" not in capsys.readouterr().out
@@ -217,8 +214,7 @@ def test_what_was_shown_is_recorded_and_found_again_with_its_origin(tmp_path, mo
     (found,) = recordings.recordings_of("sines", VARIANTS, tmp_path)
     assert found.seconds["loop"] == pytest.approx(comparison.samples["cpu"].seconds("loop"), rel=1e-3)
     assert found.facts["torch"] == torch.__version__ in found.device
-    assert found.facts["date"] in found.device
-    assert found.facts["name"] in found.device
+    assert found.facts["date"] in found.device and found.facts["name"] in found.device
     # A recording without the variants of the cell is not used.
     assert not recordings.recordings_of("sines", {"loop": None, "new": None}, tmp_path)
     assert not recordings.recordings_of("no such title", VARIANTS, tmp_path)

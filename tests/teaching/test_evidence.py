@@ -24,8 +24,7 @@ seen = lambda claim, holds: Evidence(claim, "It is so.", "behaviour", holds)
 
 
 def test_each_claim_has_its_own_threshold_and_device_and_the_whole_interval_counts() -> None:
-    assert holds(SMALLER, Ratio(1.09, 1.08, 1.2))
-    assert not holds(SPEED, Ratio(1.09, 1.08, 1.2))
+    assert holds(SMALLER, Ratio(1.09, 1.08, 1.2)) and not holds(SPEED, Ratio(1.09, 1.08, 1.2))
     assert not holds(SPEED, Ratio(1.5, 1.05, 2.0))
     assert decides(SPEED, "cpu") and decides(SPEED, "cuda")
     assert decides(ON_A_GPU, "cuda") and not decides(ON_A_GPU, "cpu")
