@@ -4,8 +4,8 @@ import shutil
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from needed import BROWSERS
 from playwright.sync_api import Browser, Page, Playwright, expect
+from programs import BROWSERS
 
 PATIENCE = 120_000  # milliseconds for one step: a guard against a hang, not an expectation
 # Root may not use Chromium's sandbox; the rest keeps it from calling home.

@@ -95,6 +95,7 @@ def of_judges() -> list[str]:
     now, again = ERRORS["now"], ERRORS["again"]
     equal, clear = (len(decide([2.0] * 99, now, strays_are_rare=rare).ratios) for rare in (False, True))
     assert len(decide([2.0] * 99, device_judge.ERROR).ratios) == equal
+    cheats = yaml.safe_load((ROOT / "tests/adversaries/on_a_device.yaml").read_text(encoding="utf-8"))
     watched = inspect.signature(Strays).parameters["kept"].default
     return [
         f"within {100 * (SAME - 1):.0f} % of the ratio asked for",
@@ -110,13 +111,7 @@ def of_judges() -> list[str]:
         f"takes more than {FAR:g} times as long as before the launches",
         f"takes {FAR:g} times as long as in its best launch",
         f"no more than {NUMBER[undisturbed.FEW]} more of these",
-    ]
-
-
-def of_the_judge_on_a_gpu() -> list[str]:
-    cheats = yaml.safe_load((ROOT / "tests/adversaries/on_a_device.yaml").read_text(encoding="utf-8"))
-    equal = len(decide([2.0] * 99, device_judge.ERROR).ratios)
-    return [
+        # And on a GPU.
         f"draws {device_judge.PICKS} places",
         f"must take {NUMBER[device_judge.FEWEST_TIMES]} times as long",
         f"lasts {1e3 * device_judge.BLOCK_SECONDS:g} ms, if {device_judge.MOST_CALLS} calls take as long",
@@ -177,7 +172,7 @@ def of_short_answers() -> list[str]:
     ]
 
 
-HELD = [of_reading, of_judges, of_the_judge_on_a_gpu, of_the_published_table, of_an_h200, of_short_answers]
+HELD = [of_reading, of_judges, of_the_published_table, of_an_h200, of_short_answers]
 
 
 @pytest.mark.parametrize("figures", HELD)

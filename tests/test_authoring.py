@@ -92,8 +92,7 @@ def test_another_sum_of_points_than_the_text_says_is_refused(course):
 
 def test_nbgraders_metadata_comes_from_the_role_and_what_else_a_header_says_is_kept(course):
     plain, *cells = cells_of(course, f"# %%\n1\n\n{GIVEN}\n{SOLUTION}")
-    assert (plain.id, plain.metadata) == ("cell-0", {})
-    assert cells[0].metadata.pop("tags") == ["x"]
+    assert (plain.id, plain.metadata) == ("cell-0", {}) and cells[0].metadata.pop("tags") == ["x"]
     common = {"schema_version": 3, "task": False, "grade": False, "locked": True, "solution": False}
     answer, test = {"locked": False, "solution": True}, {"grade": True, "points": 1}
     more = {"setup": {}, "twice": answer, "twice_check": test}

@@ -1,7 +1,9 @@
 """Devices that are not here: small memories, limits of another day, queued commands, a GPU's record."""
 
 import json
+import os
 import shutil
+import sys
 from functools import cache
 from itertools import cycle
 from typing import Any
@@ -10,7 +12,8 @@ from unittest.mock import Mock
 import pytest
 import torch
 from pretend_cuda import pretended_gpu
-from repository import ROOT, SOLUTIONS, built
+from programs import printed
+from repository import COURSE, ROOT, SOLUTIONS, built
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import autograder
@@ -152,3 +155,32 @@ def test_ratios_asked_for_on_a_gpu_can_be_reached(monkeypatch: pytest.MonkeyPatc
     rows = [(chapter, f"`{name}`", times(asked), times(ratio)) for chapter, name, asked, ratio in found]
     table = table_markdown(("chapter", "race", "asked for", "predicted"), rows)
     assert table in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), f"It should hold:\n\n{table}"
+
+
+# The Triton kernels of chapter 19 and its exercises compile for GPUs, old and new, without one.
+
+COMPILE = """
+import kernels
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+for name, (signature, constants) in kernels.LAUNCHED.items():
+    kernel = getattr(kernels, name)
+    places = {(kernel.arg_names.index(key),): value for key, value in constants.items()}
+    for capability in (75, 90):
+        triton.compile(ASTSource(kernel, signature, places), target=GPUTarget("cuda", capability, 32))
+        print(name, capability)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [path for path in COURSE + SOLUTIONS if "19" in path.stem], ids=str)
+def test_kernels_compile_for_a_t4_and_an_h100(source, tmp_path) -> None:
+    pytest.importorskip("triton", reason="it comes for Linux")
+    places = {"PYTHONPATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    there = {**os.environ, **places, "AUTOGRADER_SECONDS": "0", "MPLBACKEND": "agg"}
+    collect = [sys.executable, "tests/triton_kernels.py", source, tmp_path / "kernels.py"]
+    printed(*collect, cwd=ROOT, env={**there, "TRITON_INTERPRET": "1"})
+    said = printed(sys.executable, "-c", COMPILE, cwd=tmp_path, env=there)
+    assert len(said.splitlines()) >= 6

@@ -12,8 +12,7 @@ import nbformat
 import pytest
 import yaml
 from jupyter_core.paths import jupyter_path
-from needed import node_packages
-from programs import run
+from programs import node_packages, run
 from repository import ROOT, all_files, copy_files
 
 from autograder.__main__ import main

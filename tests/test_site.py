@@ -82,8 +82,7 @@ def test_outputs_are_shown(pages, site):
     outputs = [output for cell in recorded.cells for output in cell.get("outputs", ())]
     tables = sum(output.get("data", {}).get("text/html", "").count("<caption") for output in outputs)
     assert tables and article.count("<caption") == tables
-    assert article.count("<img") >= 10
-    assert 'href="06_memory_format.html"' in pages[site / CLAIMS]
+    assert article.count("<img") >= 10 and 'href="06_memory_format.html"' in pages[site / CLAIMS]
 
 
 def test_cells_for_other_places_are_left_out_and_buttons_lead_there(pages, site):

@@ -208,8 +208,7 @@ def test_a_page_runs_from_top_to_bottom(colab: Colab, content: Path) -> None:
     assert all(cell.outputs for cell in code_cells(book)[1:])
     # The kernel starts again in the folder where it started; the clone is there, and nothing is fetched.
     colab.execute(book, content)
-    assert colab.clones() == 1
-    assert [path.name for path in content.iterdir()] == ["fast-pytorch"]
+    assert colab.clones() == 1 and [path.name for path in content.iterdir()] == ["fast-pytorch"]
 
 
 @pytest.mark.slow

@@ -66,10 +66,8 @@ def a_class(folder: Path, students: Iterable[str] = STUDENTS) -> ScratchCourse:
 def cells(*some: tuple[str, str], exercise: str = "", names: list[str] | None = None) -> list[PlannedCell]:
     """Cells as a sandbox takes them, of an exercise each; tests find these of the student's names, or all."""
     its = lambda role: names if names is None or role == "test" else []
-    return [
-        PlannedCell(i, role, code, f"t{i}", exercise or f"e{i}", its(role))
-        for i, (role, code) in enumerate(some)
-    ]
+    found = [(i, role, code, f"t{i}", exercise or f"e{i}", its(role)) for i, (role, code) in enumerate(some)]
+    return [PlannedCell(*each) for each in found]
 
 
 def configure(course: ScratchCourse, line: str) -> None:

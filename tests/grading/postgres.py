@@ -6,8 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from needed import POSTGRESQL
-from programs import printed
+from programs import POSTGRESQL, printed
 
 
 class Postgres:

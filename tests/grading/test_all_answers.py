@@ -62,9 +62,7 @@ def grade(chapter: str, folder: Path, connect, root: Path = ROOT) -> list[str]:
             for lap in test.laps
         }
         found = {}
-        handed_in = [
-            (student, exercise, kind) for student in some for exercise, kind in some[student].items()
-        ]
+        handed_in = [(who, exercise, kind) for who in some for exercise, kind in some[who].items()]
         for student, exercise, kind in handed_in:
             for test, wanted in answers[exercise][kind].points.items():
                 ratio = None if kind in ("solution", "right_slow") else asked.get((student, test))

@@ -30,8 +30,7 @@ def test_everybody_is_graded_and_what_is_graded_is_left_alone(course: ScratchCou
     assert summary.skipped == ["ada"] and summary.failed == {}
     assert sorted(summary.graded) == sorted(STUDENTS[1:]) and ("now", "ada") not in pool.log
     assert autograded("ada").read_bytes() == before
-    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
-    assert graded().skipped == list(STUDENTS)
+    assert grades(course) == dict.fromkeys(STUDENTS, FULL) and graded().skipped == list(STUDENTS)
     assert sorted(graded(force=True).graded) == sorted(STUDENTS)
 
 
@@ -115,8 +114,7 @@ def test_what_fails_costs_one_submission_and_is_graded_next_time(course: Scratch
     assert summary.failed.keys() == sentences.keys()
     for student, sentence in sentences.items():
         assert sentence in summary.failed[student] and not autograded(student).exists()
-    assert half_written(course) == 0
-    assert "in stumble" in Path(".grading/traps.log").read_text()
+    assert half_written(course) == 0 and "in stumble" in Path(".grading/traps.log").read_text()
     record = json.loads(Path(".grading/traps.json").read_text())  # for the report
     assert record["failed"] == summary.failed and record["seconds"] > 0
     assert sorted(graded().graded) == sorted(sentences)
@@ -159,8 +157,7 @@ def test_unknown_names_and_a_second_command(course: ScratchCourse, refused: Says
     shutil.rmtree("submitted")
     assert "Nobody has handed in traps" in refused("traps")
     Path("gradebook.db").unlink()
-    assert "There is no gradebook at" in refused("traps")
-    assert not Path("gradebook.db").exists()
+    assert "There is no gradebook at" in refused("traps") and not Path("gradebook.db").exists()
     assert "which is no address of a database" in refused("traps", "--db", "gradebook.db")
     Path("gradebook.db").touch()
     assert "is empty" in refused("traps")

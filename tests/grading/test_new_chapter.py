@@ -65,7 +65,7 @@ def test_a_new_chapter_builds_and_passes_the_tests(tmp_path):
     run(sys.executable, "-m", "ruff", "format", "--check", *SCRIPTS)
     run(sys.executable, "-m", "ruff", "check", *SCRIPTS)
     looks = f"{NAME} or test_every or (test_notebooks and not links)"
-    looked_at = ("test_notebooks.py", "grading/test_answers.py", "test_frontpage.py")
+    looked_at = ("test_notebooks.py", "grading/test_answers.py")
     tests = ("pytest", "-m", "not slow", "-k", looks, "-p", "no:cacheprovider")
     run(sys.executable, "-m", *tests, *(f"tests/{file}" for file in looked_at))
 

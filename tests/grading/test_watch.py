@@ -84,8 +84,7 @@ def test_fewer_points_change_nothing(course: ScratchCourse, capsys: pytest.Captu
     send(course, "ada", negate=POOR)
     pool = Judging()
     watched(pool)
-    assert scores() == {"ada": FULL}
-    assert {step: code(step, "ada") for step in before} == before
+    assert scores() == {"ada": FULL} and {step: code(step, "ada") for step in before} == before
     assert "# poor" in code(".grading/passed_over", "ada")
     assert "ada  13 of 16 points; the earlier submission counts, with 16, " in capsys.readouterr().out
     assert pool.graded == ["ada"]
@@ -291,8 +290,7 @@ def test_what_cannot_be_graded_is_tried_three_times(course: ScratchCourse, capsy
     said = capsys.readouterr().out
     assert said.count("ada  not graded: it broke It is tried again in a minute.") == 2
     assert said.count("python -m autograder grade traps --student ada") == 1
-    assert stages() == {"ada": "failed", "bo": "graded"}
-    assert graded(Judging()).graded == ["ada"]
+    assert stages() == {"ada": "failed", "bo": "graded"} and graded(Judging()).graded == ["ada"]
 
 
 def test_it_keeps_out_of_the_way_of_other_commands(course: ScratchCourse, capsys) -> None:

@@ -63,5 +63,4 @@ def test_a_class_hands_in_and_gets_it_back_at_once(inbox) -> None:
     with Command(inbox, "traps", "--release") as watcher:
         send(inbox, "bo", double="def double(x):\n    return x + x")
         watcher.says("traps  bo  9.5 of 16 points")
-        assert watcher.stop(signal.SIGTERM) == 0
-        assert watcher.log.read_text().count("  traps  ") == 1
+        assert watcher.stop(signal.SIGTERM) == 0 and watcher.log.read_text().count("  traps  ") == 1

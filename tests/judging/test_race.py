@@ -148,8 +148,7 @@ def test_answers_that_cannot_race_are_told_why(capsys):
         (Mock(side_effect=NotImplementedError), "not attempted", ""),
     ]:
         outcome = run(function)
-        assert (outcome.word, outcome.points) == (word, 0)
-        assert message in capsys.readouterr().out
+        assert (outcome.word, outcome.points) == (word, 0) and message in capsys.readouterr().out
 
 
 def test_an_answer_that_takes_too_long_to_be_timed_is_told_so(monkeypatch, capsys):
@@ -170,8 +169,7 @@ def test_an_answer_that_never_returns_is_stopped(request, capsys):
             with contextlib.suppress(Exception):
                 values = values + 1
 
-    assert run(endless).word == "error"
-    assert "did not return within 0.2 s" in capsys.readouterr().out
+    assert run(endless).word == "error" and "did not return within 0.2 s" in capsys.readouterr().out
 
 
 def test_a_ratio_that_asks_for_nothing_is_refused():

@@ -16,8 +16,7 @@ def test_eleven_equal_signs_are_enough_for_one_in_a_thousand():
     measured = iter([2.0] * 20)
     assert decide(measured, 1e-3).ratios == [2.0] * 11
     assert len(list(measured)) == 20 - 11, "no more are measured than are needed"
-    assert decide([2.0] * 20, 1e-3).word == "faster"
-    assert decide([0.5] * 20, 1e-3).word == "slower"
+    assert decide([2.0] * 20, 1e-3).word == "faster" and decide([0.5] * 20, 1e-3).word == "slower"
     assert len(decide([2.0] * 20, 1e-2).ratios) == 8 and decide([], 1e-3).ratios == []
 
 
@@ -63,8 +62,7 @@ def test_without_a_difference_wrong_verdicts_stay_below_the_bound_wherever_one_s
 
     for ratios, rare in ((equal, False), (equal_but_for_strays, True)):
         words = words_of(ratios, 0.05, 1000, strays_are_rare=rare)
-        assert 0 < words.count("faster") < 0.05 * 1000
-        assert 0 < words.count("slower") < 0.05 * 1000
+        assert 0 < words.count("faster") < 0.05 * 1000 and 0 < words.count("slower") < 0.05 * 1000
 
 
 def test_the_evidence_of_size_grows_with_strays_only():

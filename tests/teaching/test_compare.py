@@ -38,11 +38,7 @@ def test_nonsense_gets_one_clear_sentence():
         ({"variants": {"one": torch.sin}}, ValueError, "two callables or more"),
         ({"inputs": 3}, TypeError, "inputs must be a function"),
         ({"claim": "Z9"}, ValueError, "There is no claim 'Z9'"),
-        (
-            {"variants": {"sine": torch.sin, "cosine": torch.cos}},
-            ValueError,
-            "'cosine' does not give what 'sine'",
-        ),
+        ({"variants": {"sine": torch.sin, "cosine": torch.cos}}, ValueError, "'cosine' does not give what"),
         ({"variants": {"a": torch.sin, "b": lambda x: x.double().sin()}}, ValueError, "say why with differ"),
     ]:
         with pytest.raises(error, match=sentence):
@@ -180,8 +176,7 @@ def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(recordings, "TIMINGS", tmp_path)
     comparison = compare("sines", VARIANTS, inputs=hundred, seconds=0.05)
     text = capsys.readouterr().out
-    assert "recorded: Some GPU, driver 600.1, torch 9.9, 2026-01-31" in text
-    assert "4,000×" in text
+    assert "recorded: Some GPU, driver 600.1, torch 9.9, 2026-01-31" in text and "4,000×" in text
     assert picture_html(draw(comparison.timings, guess=3.0), "").count(";base64,iVBORw0KGgo") == 1
 
 
