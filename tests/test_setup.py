@@ -208,7 +208,7 @@ def test_lab_starts_and_prints_an_address_that_answers(checkout, tmp_path):
 
 
 def test_lab_says_which_gpu_it_will_use_and_how_to_have_one_that_lies_idle_used(tmp_path):
-    card, program = "NVIDIA GeForce RTX 4070", tmp_path / "nvidia-smi"
+    card = "NVIDIA GeForce RTX 4070"
     write_whole(tmp_path / "torch/__init__.py", "raise SystemExit('importing it takes seconds')")
     there = clean(PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", PYTHONPATH=str(tmp_path))
     for version, said in [
@@ -218,8 +218,7 @@ def test_lab_says_which_gpu_it_will_use_and_how_to_have_one_that_lies_idle_used(
     ]:
         (tmp_path / "torch/version.py").write_text(version)
         if card in said:
-            program.write_text(f"#!/bin/sh\necho '{card}'\n")
-            program.chmod(0o755)
+            program(tmp_path, "nvidia-smi", f"echo '{card}'")
         done = run(sys.executable, ".ci/ready_for_lab.py", cwd=ROOT, env=there)
         assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
     page, heading = re.search(r"(docs/\w+.md), '(.+)'", done.stdout).groups()

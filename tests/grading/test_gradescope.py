@@ -91,8 +91,7 @@ def total(x):
     return x.sum(dim=1)"""
 
 
-def tries_this(student: str, done) -> None:
-    done.events = [{"cell": "double_check", "what": "Tried this."}]
+tries_this = lambda student, done: done.events.append({"cell": "double_check", "what": "Tried this."})
 
 
 def test_it_says_points_and_only_to_instructors_what_it_saw(tmp_path: Path, monkeypatch) -> None:

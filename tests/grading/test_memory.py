@@ -102,9 +102,7 @@ def test_it_would_find_what_is_there(words: dict[str, str]) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may read the memory of these processes")
 def test_from_outside_only_the_judge_is_seen_to_know(box: Sandbox, words: dict[str, str]) -> None:
     student = f"WORD = '{words['answer']}'\nimport time\ndef twice(x):\n    time.sleep(15)\n    return 2 * x"
-    judges: list[int] = []
-    answers: list[int] = []
-    known: dict[int, set[str]] = {}
+    judges, answers, known = [], [], {}
     with Sandbox() as another:
         working = threading.Thread(target=run, args=(another, words, student))
         working.start()

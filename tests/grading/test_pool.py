@@ -60,9 +60,7 @@ def test_an_error_costs_only_its_job() -> None:
 
 
 def test_closing_stops_what_runs() -> None:
-    before = threading.active_count()
-    begun = threading.Event()
-    sandbox = Watched()
+    before, begun, sandbox = threading.active_count(), threading.Event(), Watched()
     sandbox.act = lambda name: begun.set() or (sandbox.stopped.wait(60) and None)
     with closing(LocalPool([sandbox])) as made:
         start(made, "endless", "never begun")

@@ -69,9 +69,7 @@ def test_a_cost_speaks_neither_for_nor_against() -> None:
 
 
 def test_the_articles_code_has_a_verdict_of_its_own() -> None:
-    def code(holds: bool, outdated: bool = False) -> Evidence:
-        return Evidence(SPEED, "its example", "code", holds, outdated=outdated)
-
+    code = lambda holds, **more: Evidence(SPEED, "its example", "code", holds, **more)
     found = judge(SPEED, [timed(SPEED, 2), code(False)])
     assert (found.word, found.code, found.rests_on) == ("holds", "wrong", ("timing",))
     assert judge(SPEED, [code(True), code(True, outdated=True)]).code == "outdated"
