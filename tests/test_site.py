@@ -154,9 +154,7 @@ def test_on_a_phone_nothing_fails_comes_from_elsewhere_or_scrolls_sideways(visit
         assert all(response.url.startswith((address, "data:")) for response in window.responses)
         assert window.page.evaluate("document.documentElement.scrollWidth") == 390
         if path == LONGEST:  # its wide outputs scroll inside themselves
-            window.page.evaluate(
-                "document.querySelectorAll('details').forEach(result => { result.open = true })"
-            )
+            window.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
             wide = "[...document.querySelectorAll('.text_html')].filter(o => o.scrollWidth > o.clientWidth)"
             assert window.page.evaluate(f"{wide}.length") > 5
             assert window.page.evaluate(f"{wide}.every(o => getComputedStyle(o).overflowX == 'auto')")
