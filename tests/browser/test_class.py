@@ -36,7 +36,10 @@ def test_an_assignment_from_release_to_feedback(lab: str, page: Page, course, ho
     page.goto(lab)
     Notebook(page, "Fast PyTorch, measured")
     menu(page, "Nbgrader", "Assignment List")
-    fetch(page)
+    page.locator("#released_assignments_list").get_by_role("button", name="Fetch").click()
+    fetched = page.locator("#fetched_assignments_list")
+    fetched.get_by_role("button", name=ASSIGNMENT).click()
+    fetched.get_by_role("link", name=ASSIGNMENT).click()
     solve(page, screenshot)
     submit(page)
     see_progress(page)
@@ -46,14 +49,10 @@ def test_an_assignment_from_release_to_feedback(lab: str, page: Page, course, ho
     find_the_points(page.frame_locator("iframe"))
     read_feedback(page, course, screenshot)
     command(course, home, "autograder", "report", ASSIGNMENT)
-    read_report(page, course)
-
-
-def fetch(page: Page) -> None:
-    page.locator("#released_assignments_list").get_by_role("button", name="Fetch").click()
-    fetched = page.locator("#fetched_assignments_list")
-    fetched.get_by_role("button", name=ASSIGNMENT).click()
-    fetched.get_by_role("link", name=ASSIGNMENT).click()
+    page.goto((course / "reports" / f"{ASSIGNMENT}.html").as_uri())
+    expect(page.get_by_role("heading", name=f"Grades of {ASSIGNMENT}")).to_be_visible()
+    expect(page.get_by_role("listitem").filter(has_text="1 of 1submissions graded")).to_be_visible()
+    assert findings(page) == []
 
 
 def solve(page: Page, screenshot) -> None:
@@ -169,10 +168,3 @@ def read_feedback(page: Page, course: Path, screenshot) -> None:
     screenshot(page, "feedback")
     # The rest of the page is nbgrader's own.
     assert findings(page, {"include": [["[role=status]"]]}) == []
-
-
-def read_report(page: Page, course: Path) -> None:
-    page.goto((course / "reports" / f"{ASSIGNMENT}.html").as_uri())
-    expect(page.get_by_role("heading", name=f"Grades of {ASSIGNMENT}")).to_be_visible()
-    expect(page.get_by_role("listitem").filter(has_text="1 of 1submissions graded")).to_be_visible()
-    assert findings(page) == []

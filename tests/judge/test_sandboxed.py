@@ -92,18 +92,15 @@ def test_an_answer_that_never_ends(tmp_path):
     assert (verdict.word, verdict.why) == ("not run", "new.py:sums did not end within 3 s.")
 
 
-@pytest.mark.parametrize(
-    "given, inputs, why",
-    [
+def test_a_bad_given_version_or_bad_inputs(tmp_path):
+    for given, inputs, why in [
         ("sums", "unseeded", "inputs gives other values for an equal generator"),
         ("sums", "fixed", "inputs gives the same values each time"),
         ("fails", "inputs", "the given version raised KeyError: 'no'"),
         ("sums", "nothing", "old.py defines no function 'nothing'."),
-    ],
-)
-def test_a_bad_given_version_or_bad_inputs(given, inputs, why, tmp_path):
-    verdict = judged(tmp_path, RIGHT, given, inputs)
-    assert verdict.word == "not run" and why in verdict.why
+    ]:
+        verdict = judged(tmp_path, RIGHT, given, inputs)
+        assert verdict.word == "not run" and why in verdict.why
 
 
 def test_an_undecided_race_is_run_a_second_time(tmp_path, monkeypatch):

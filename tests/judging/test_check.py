@@ -112,21 +112,18 @@ def test_values_are_compared_in_higher_precision(capsys):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
-@pytest.mark.parametrize(
-    ("got", "expected"),
-    [
+def test_numbers_with_no_square_are_compared(dtype):
+    for got, expected in [
         ([1e38, 1e38], [1e38, 2e38]),
         ([1e200, 1e200], [1e200, 2e200]),  # both are inf in float32
         ([1.0, 5.0], [1.0, math.inf]),
         ([1.0, math.inf], [1.0, -math.inf]),
         ([1e-200, 1e-200], [1e-200, 2e-200]),
-    ],
-)
-def test_numbers_with_no_square_are_compared(got, expected, dtype):
-    got, expected = torch.tensor(got, dtype=dtype), torch.tensor(expected, dtype=dtype)
-    assert lookup(lambda numbers: expected.clone(), like=lambda numbers: expected).passed
-    differ = not torch.equal(got, expected)
-    assert lookup(lambda numbers: got, like=lambda numbers: expected).passed != differ
+    ]:
+        one, other = torch.tensor(got, dtype=dtype), torch.tensor(expected, dtype=dtype)
+        assert lookup(lambda numbers, it=other: it.clone(), like=lambda numbers, it=other: it).passed
+        found = lookup(lambda numbers, it=one: it, like=lambda numbers, it=other: it)
+        assert found.passed == torch.equal(one, other), (got, expected)
 
 
 def test_points_grow_with_the_memory_that_is_saved(capsys):
