@@ -266,7 +266,7 @@ PROPERTIES: dict[str, tuple[Callable[[Any], None], st.SearchStrategy]] = {
     "bytes are received": (is_received, streams()),
 }
 # What broke one of them once, or might have.
-FOUND = {
+FOUND: dict[str, list] = {
     "a submitted file is graded": [b"", b"\0", b"9" * 5000, b"[" * 100_000, b'{"cells": [], "nbformat": 4}'],
     "bytes are received": [(b"", 0), (b"\0" * 16, 20)],
 }
@@ -278,5 +278,5 @@ def test_it_holds(name: str) -> None:
     checked = given(made)(holds)
     for found in FOUND.get(name, ()):
         checked = example(found)(checked)
-    always_the_same = {"derandomize": True, "database": None, "deadline": None}
+    always_the_same: Any = {"derandomize": True, "database": None, "deadline": None}
     settings(max_examples=25, **always_the_same, suppress_health_check=list(HealthCheck))(checked)()
