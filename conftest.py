@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import forked_kernels
-import needed
+import programs
 import pytest
 
 ROOT = Path(__file__).parent
@@ -91,7 +91,7 @@ def place(test: str) -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before nbval starts a kernel
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    needed.guard(item)
+    programs.guard(item)
     if ON_LINUX:
         forked_kernels.use(item.path.suffix == ".ipynb")
 
@@ -115,7 +115,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("left out on this machine")
         for what, number in lacking.most_common():
             terminalreporter.line(f"{number:5} tests need {what}")
-        terminalreporter.line(f"To have them run, on Debian and Ubuntu: {needed.INSTALL}")
+        terminalreporter.line(f"To have them run, on Debian and Ubuntu: {programs.INSTALL}")
     if left_out:
         terminalreporter.section("left out here, run by make test-all")
         notebooks = sum(file.endswith(".ipynb") for file in left_out)

@@ -1,7 +1,7 @@
 """Tries what comes from outside, as Hypothesis makes it up: submitted files, and messages to the judge.
 
 It ends with an error at the first input for which a property does not hold, and shows the smallest such one.
-That goes to FOUND in tests/fuzzing.py, where the fast tests try it from then on.
+That goes to FOUND in tests/test_fuzzing.py, where the fast tests try it from then on.
 
     python benchmarks/fuzz.py --minutes 30
 """
@@ -20,9 +20,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from fuzzing import PROPERTIES  # noqa: E402
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis.strategies import SearchStrategy  # noqa: E402
+from test_fuzzing import PROPERTIES  # noqa: E402
 
 EXAMPLES = 300  # from one random start
 SLOW = 20_000  # milliseconds for one input, after which it counts as hanging

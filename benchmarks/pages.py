@@ -18,7 +18,7 @@ SITE = ROOT / "build" / "site"
 sys.path.insert(0, str(ROOT / "tests"))
 
 import chromium  # noqa: E402
-from file_server import served  # noqa: E402
+from programs import served  # noqa: E402
 
 LOADED = "performance.getEntriesByType('navigation')[0].loadEventEnd / 1000"
 

@@ -1,9 +1,11 @@
-"""The browser of this machine, for tests that look at pages."""
+"""The browser of this machine, for tests that look at pages, and what axe-core finds in these."""
 
 import shutil
+from typing import Any
 
-from needed import BROWSERS
-from playwright.sync_api import Browser, Playwright, expect
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Playwright, expect
+from programs import BROWSERS
 
 PATIENCE = 120_000  # milliseconds for one step: a guard against a hang, not an expectation
 # Root may not use Chromium's sandbox; the rest keeps it from calling home.
@@ -12,7 +14,14 @@ FLAGS += ["--no-first-run"]
 
 
 def launch(playwright: Playwright) -> Browser:
-    """Start it without a window."""
     expect.set_options(timeout=PATIENCE)
     program = next(filter(None, map(shutil.which, BROWSERS)))
     return playwright.chromium.launch(executable_path=program, args=FLAGS)
+
+
+def findings(page: Page, parts: dict[str, list] | None = None, **options: Any) -> list[str]:
+    """What axe finds in a page, or in these parts of it, a line for each element."""
+    found = Axe().run(page, parts, options or None).response
+    assert found["passes"]
+    nodes = [(one["id"], node) for one in found["violations"] for node in one["nodes"]]
+    return [f"{name}: {node['html'][:200]} {node['failureSummary']}" for name, node in nodes]

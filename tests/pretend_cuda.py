@@ -145,8 +145,7 @@ def _asked(func: Any, name: str, args: Any, kwargs: Any) -> str | None:
     return "cpu" if name in MAKERS else None
 
 
-def _on(value: object) -> bool:
-    return isinstance(value, OnGpu)
+_on = lambda value: isinstance(value, OnGpu)
 
 
 def _to_cpu(leaf: Any) -> Any:
@@ -259,7 +258,6 @@ APPLES = {"synchronize": None, "manual_seed": None, "current_allocated_memory": 
 
 
 def says(value: object) -> Callable[..., Any]:
-    """A function that always gives this."""
     return lambda *args, **kwargs: value
 
 

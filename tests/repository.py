@@ -2,17 +2,28 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import nbformat
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from programs import git
 
 from autograder.authoring import builder
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # Scripts; those of the numbered chapters begin with a digit.
 COURSE = builder.chapter_sources(ROOT)
 SOLUTIONS = builder.solution_sources(ROOT)
@@ -43,6 +54,22 @@ def published(name: str) -> dict:
     return json.loads((ROOT / "data" / f"{name}.json").read_text(encoding="utf-8"))
 
 
+def with_what_they_need(names: Iterable[str]) -> set[str]:
+    """The distributions of these requirements and all that they require here."""
+    found: set[tuple[str, ...]] = set()
+    queue = list(map(Requirement, names))
+    while queue:
+        needed = queue.pop()
+        extras = ("", *sorted(needed.extras))
+        if (one := (canonicalize_name(needed.name), *extras)) not in found:
+            found.add(one)
+            with suppress(PackageNotFoundError):  # of another system, or an older Python
+                asked = lambda marker, of=extras: any(marker.evaluate({"extra": extra}) for extra in of)
+                more = map(Requirement, requires(needed.name) or ())
+                queue += [each for each in more if not each.marker or asked(each.marker)]
+    return {name for name, *_ in found}
+
+
 def all_files() -> list[str]:
     """The names of the files that are in git, or could be."""
     if not (ROOT / ".git").exists():
@@ -52,7 +79,6 @@ def all_files() -> list[str]:
 
 
 def copy_files(folder: Path, names: Iterable[str]) -> None:
-    """Copy files, as they are now, to the same places in another folder."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from programs import python
 from repository import ROOT, published
-from test_pace import LINES, WORDS
+from test_notebooks import LINES, WORDS
 
 from autograder.gpu import device_judge
 from autograder.measuring.clocks import BLOCK_SECONDS
@@ -73,7 +73,7 @@ def listed(items: list[str]) -> str:
 
 
 def of_reading() -> list[str]:
-    """How long the page takes, and the code that a test cell's way names."""
+    """How long the page takes, and the code that a test cell's way names; and of the sandbox."""
     way = PAGE.partition("## A test cell's way\n")[2].partition("\n[Functions")[0]
     names = {name.rpartition("/")[2] for name in re.findall(r"`([\w/]+\.py)`", way)} - {"NN_topic.py"}
     files = [path for path in (ROOT / "autograder").rglob("*.py") if path.name in names]
@@ -81,11 +81,13 @@ def of_reading() -> list[str]:
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
     about = round(lines, -3)
     assert about == pytest.approx(lines, rel=0.15)
+    assert answer_handle._WATCH_SECONDS == 1 / 4
     (depth,) = re.findall(r"assert most <= (\d)", (ROOT / "tests/grading/test_isolated.py").read_text())
     return [
         f"This page takes {5 * math.ceil(len(PAGE.split()) / WORDS / 5)} minutes",
         f"in {len(files)} files with {about:,} lines, which take {about / LINES / 60:g} hours",
         f"it is {NUMBER[int(depth)]} calls at most",
+        "memory may be over its limit for a quarter of a second",
     ]
 
 
@@ -93,6 +95,7 @@ def of_judges() -> list[str]:
     now, again = ERRORS["now"], ERRORS["again"]
     equal, clear = (len(decide([2.0] * 99, now, strays_are_rare=rare).ratios) for rare in (False, True))
     assert len(decide([2.0] * 99, device_judge.ERROR).ratios) == equal
+    cheats = yaml.safe_load((ROOT / "tests/adversaries/on_a_device.yaml").read_text(encoding="utf-8"))
     watched = inspect.signature(Strays).parameters["kept"].default
     return [
         f"within {100 * (SAME - 1):.0f} % of the ratio asked for",
@@ -108,13 +111,7 @@ def of_judges() -> list[str]:
         f"takes more than {FAR:g} times as long as before the launches",
         f"takes {FAR:g} times as long as in its best launch",
         f"no more than {NUMBER[undisturbed.FEW]} more of these",
-    ]
-
-
-def of_the_judge_on_a_gpu() -> list[str]:
-    cheats = yaml.safe_load((ROOT / "tests/adversaries/on_a_device.yaml").read_text(encoding="utf-8"))
-    equal = len(decide([2.0] * 99, device_judge.ERROR).ratios)
-    return [
+        # And on a GPU.
         f"draws {device_judge.PICKS} places",
         f"must take {NUMBER[device_judge.FEWEST_TIMES]} times as long",
         f"lasts {1e3 * device_judge.BLOCK_SECONDS:g} ms, if {device_judge.MOST_CALLS} calls take as long",
@@ -175,15 +172,7 @@ def of_short_answers() -> list[str]:
     ]
 
 
-def of_the_sandbox() -> list[str]:
-    assert answer_handle._WATCH_SECONDS == 1 / 4
-    return ["memory may be over its limit for a quarter of a second"]
-
-
-HELD = [
-    of_reading, of_judges, of_the_judge_on_a_gpu, of_the_published_table, of_an_h200, of_short_answers,
-    of_the_sandbox,
-]  # fmt: skip
+HELD = [of_reading, of_judges, of_the_published_table, of_an_h200, of_short_answers]
 
 
 @pytest.mark.parametrize("figures", HELD)

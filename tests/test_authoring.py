@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from unittest.mock import Mock
@@ -60,8 +59,7 @@ def course(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(path: Path) -> nbformat.NotebookNode:
-    return nbformat.read(path, as_version=4)
+read = lambda path: nbformat.read(path, as_version=4)
 
 
 def notebooks(course: Path) -> dict[Path, tuple[int, bytes]]:
@@ -71,22 +69,10 @@ def notebooks(course: Path) -> dict[Path, tuple[int, bytes]]:
 def test_building_twice_gives_the_same_also_of_a_script_that_jupyterlab_wrote(course):
     source = course / "course/01_one.py"
     fresh = builder.build(source)
-    assert fresh == builder.build(source)
-    assert fresh.metadata.kernelspec == builder.KERNEL
+    assert fresh == builder.build(source) and fresh.metadata.kernelspec == builder.KERNEL
     assert [cell.id for cell in fresh.cells] == ["colab", "cell-0", "cell-1", "cell-2"]
     jupytext.write(fresh, source, fmt="py:percent")
-    assert "google.colab" in source.read_text()
-    assert builder.build(source) == fresh
-
-
-def test_another_sum_of_points_than_the_text_says_is_refused(course):
-    source = course / "solutions/01_one/01_one.py"
-    script = f"# %% [markdown]\n# The exercise. 1 points, about 10 minutes.\n\n{SOLUTION}"
-    source.write_text(script)
-    builder.build(source)
-    source.write_text(script.replace("points=1", "points=1.5"))
-    with pytest.raises(builder.BuildError, match=r"its text says 1 points, and its tests give 1\.5"):
-        builder.build(source)
+    assert "google.colab" in source.read_text() and builder.build(source) == fresh
 
 
 WHYS = {  # what stands beside a Why
@@ -126,10 +112,16 @@ def cells_of(folder: Path, script: str) -> list[nbformat.NotebookNode]:
     return builder.build(source).cells
 
 
+def test_another_sum_of_points_than_the_text_says_is_refused(course):
+    script = f"# %% [markdown]\n# The exercise. 1 points, about 10 minutes.\n\n{SOLUTION}"
+    cells_of(course, script)
+    with pytest.raises(builder.BuildError, match=r"its text says 1 points, and its tests give 1\.5"):
+        cells_of(course, script.replace("points=1", "points=1.5"))
+
+
 def test_nbgraders_metadata_comes_from_the_role_and_what_else_a_header_says_is_kept(course):
     plain, *cells = cells_of(course, f"# %%\n1\n\n{GIVEN}\n{SOLUTION}")
-    assert (plain.id, plain.metadata) == ("cell-0", {})
-    assert cells[0].metadata.pop("tags") == ["x"]
+    assert (plain.id, plain.metadata) == ("cell-0", {}) and cells[0].metadata.pop("tags") == ["x"]
     common = {"schema_version": 3, "task": False, "grade": False, "locked": True, "solution": False}
     answer, test = {"locked": False, "solution": True}, {"grade": True, "points": 1}
     more = {"setup": {}, "twice": answer, "twice_check": test}
@@ -224,7 +216,7 @@ def test_an_answer_is_folded_and_what_leads_on_is_not(course, text):
 # Jupytext writes what is in the notebook into the script: nbgrader's own metadata, where it is not light.
 
 
-def in_jupyterlab(course: Path, opened: str, change: Callable[[list], None]) -> None:
+def in_jupyterlab(course: Path, opened: str, change) -> None:
     """Open a file of the solution as a notebook, change its cells and save, as JupyterLab does."""
     manager = jupytext.TextFileContentsManager(root_dir=str(course))
     path = f"solutions/01_one/01_one{opened}"
@@ -259,7 +251,6 @@ def test_headers_stay_light_when_jupyterlab_saves(course, pair, opened):
 def test_a_cell_marked_in_jupyterlab_is_built(course, pair):
     """nbgrader's toolbar writes its own metadata into a cell, which here is a new one."""
     data = {"grade": True, "grade_id": "twice_more", "locked": True, "points": 1, "solution": False}
-
     new = nbformat.v4.new_code_cell("check(twice, points=2)", metadata={"nbgrader": data})
     in_jupyterlab(course, ".ipynb", lambda cells: cells.append(new))
     assert "twice_more" in pair.read_text() and 'id="twice_more"' not in pair.read_text()
@@ -280,12 +271,10 @@ def test_build_and_build_again(course, capsys):
     exercise = (course / "exercises/01_one/01_one.ipynb").read_text()
     assert "the answer" not in exercise and "abab" not in exercise and "twice(1) == 2" in exercise
     assert {path.suffix for path in (course / "exercises").rglob("*") if path.is_file()} == {".ipynb"}
-    assert not list(course.glob("*.db"))
-    assert "course/01_one.ipynb" in capsys.readouterr().out
+    assert not list(course.glob("*.db")) and "course/01_one.ipynb" in capsys.readouterr().out
 
     before = notebooks(course)
-    assert builder.make_notebooks(course) == 0
-    assert notebooks(course) == before
+    assert builder.make_notebooks(course) == 0 and notebooks(course) == before
     assert "course/01_one.ipynb" not in capsys.readouterr().out
 
     assert builder.make_notebooks(course, ["01"]) == 0
@@ -297,10 +286,8 @@ def test_build_and_build_again(course, capsys):
     # Headers that Jupytext made heavy are made light again, and nothing else changes.
     script = course / "solutions/01_one/01_one.py"
     jupytext.write(builder.build(script), script, fmt="py:percent")
-    assert "nbgrader={" in script.read_text()
-    assert builder.make_notebooks(course) == 0
-    assert notebooks(course) == after
-    assert script.read_text().endswith(SOLUTION)
+    assert "nbgrader={" in script.read_text() and builder.make_notebooks(course) == 0
+    assert notebooks(course) == after and script.read_text().endswith(SOLUTION)
     said = "solutions/01_one/01_one.py: nbgrader's metadata in headers became id= and role="
     assert said in capsys.readouterr().out
 
@@ -331,7 +318,6 @@ def ran(course, monkeypatch):
         shown = nbformat.v4.new_output("execute_result", {"text/plain": "kept"}, execution_count=number)
         cell.execution_count, cell.outputs = number, [shown] if number > 1 else []
     nbformat.write(made, course / "course/01_one.ipynb")
-
     monkeypatch.setattr(builder, "execute", Mock(side_effect=builder.BuildError("was run")))
     return course
 
@@ -342,8 +328,7 @@ def test_a_page_about_all_chapters_is_built_again_after_a_chapter_changed(ran, c
         (ran / "course" / f"{page}.py").write_text("# %%\n1 + 1\n")
     assert builder.make_notebooks(ran) == 0
     capsys.readouterr()
-    assert builder.make_notebooks(ran) == 0
-    assert capsys.readouterr().out == ""
+    assert builder.make_notebooks(ran) == 0 and capsys.readouterr().out == ""
     chapter = ran / "course/01_one.py"
     chapter.write_text(chapter.read_text() + "\n# %%\n3 + 3\n")
     assert builder.make_notebooks(ran) == 0
@@ -387,8 +372,7 @@ def test_a_chapter_with_other_code_runs(ran, capsys):
     ]:
         script.write_text(CHAPTER.replace(old, new))
         before = notebooks(ran)
-        assert builder.make_notebooks(ran) == 1
-        assert "was run" in capsys.readouterr().err
+        assert builder.make_notebooks(ran) == 1 and "was run" in capsys.readouterr().err
         assert notebooks(ran) == before
 
 
@@ -426,8 +410,7 @@ def test_a_cell_that_raises_stops_its_notebook_and_outputs_hold_no_folders_of_th
     (course / "solutions/01_one/01_one.py").unlink()
     script = course / "course/01_one.py"
     script.write_text(script.read_text() + '\n# %% tags=["raises-exception"]\nx = 1\nint("three")\n')
-    assert builder.make_notebooks(course) == 1
-    assert not notebooks(course)
+    assert builder.make_notebooks(course) == 1 and not notebooks(course)
     message = capsys.readouterr().err
     assert "course/01_one.ipynb: cell cell-3" in message and """line 'int("three")'""" in message
     assert "ValueError: invalid literal for int() with base 10: 'three'" in message
@@ -452,8 +435,7 @@ def test_record_runs_the_chapters_and_keeps_the_notebooks(course, capsys):
         'content = f\'{{"device": {device}, "timings": {{}}}}\'\n'
         "pathlib.Path(os.environ['AUTOGRADER_RECORD'], 'device.json').write_text(content)\n"
     )
-    assert builder.record(course) == 0
-    assert (course / "data/timings/device.json").is_file()
+    assert builder.record(course) == 0 and (course / "data/timings/device.json").is_file()
     assert not notebooks(course)
     printed = capsys.readouterr().out
     assert "wrote data/timings/device.json\n  the device's " in printed

@@ -1,20 +1,35 @@
-"""``make gpu``, rehearsed with the CPU in the GPU's place."""
+"""``make gpu``, rehearsed with the CPU in the GPU's place; and on a rented machine.
 
+That has few packages, and each command is killed at its limit. A command starts in a folder with what git
+tracks and what is carried, and only what lies in its folder ``OUT`` comes back: at most 8 files of 16 MiB.
+"""
+
+import ast
 import json
+import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
 import tarfile
 import time
+from collections.abc import Callable
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 from known_work import CHAPTER, EXERCISES
-from repository import ROOT
+from packaging.utils import canonicalize_name
+from programs import PATIENCE, environment, git, run
+from repository import COURSE, ROOT, SOLUTIONS, copy_files, with_what_they_need
 
 from autograder.__main__ import main as command
 from autograder.authoring import records
 from autograder.files import write_whole
 from autograder.gpu import device_judge, device_memory, smoke
 from autograder.gpu.gpu_run import JUDGES, Run, _all_items, _do, _facts, _one, main
+from autograder.gpu.wheels import NEEDED
 from autograder.judging.calls import AnswerError
 from autograder.measuring.duel import DuelError
 
@@ -210,3 +225,137 @@ def test_a_convolution_has_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(RuntimeError, match="ended with code 1"):
         bad()
     bad.close()
+
+
+# On a rented machine.
+
+# What such a machine has; what these need is there, too.
+THERE = ("jinja2", "matplotlib", "numpy", "pillow", "pip", "psutil", "setuptools", "torch", "torchvision")
+THERE += ("tqdm", "triton")
+HIDING = """
+import sys
+from importlib.machinery import PathFinder
+
+class OnlySome(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in HIDDEN else super().find_spec(name, path, target)
+
+sys.meta_path = [OnlySome if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+OTHERS = (":!course", ":!exercises", ":!solutions")  # in their place is a small course
+STEPS = ("smoke", "limits", "branches", "recordings", "ratios", "others", "judge")
+SCRIPTS = {
+    "course/05_twice.py": CHAPTER,
+    "course/01_more.py": CHAPTER.replace("two ways", "more"),
+    "solutions/01_twice/01_twice.py": EXERCISES,
+}
+
+
+def hidden(names: tuple[str, ...]) -> set[str]:
+    """The modules that are installed here, and not where there are only these distributions."""
+    known = with_what_they_need(names) | {"autograder"}
+    owned = packages_distributions().items()
+    return {module for module, owners in owned if not known & set(map(canonicalize_name, owners))}
+
+
+@pytest.fixture
+def rented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[tuple[str, ...]], None]:
+    """Hide from all processes what a machine with these distributions lacks."""
+
+    def hide(names: tuple[str, ...]) -> None:
+        (tmp_path / "hiding").mkdir(exist_ok=True)
+        code = f"HIDDEN = {sorted(hidden(names))!r}\n{HIDING}"
+        (tmp_path / "hiding" / "sitecustomize.py").write_text(code, encoding="utf-8")
+        monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{tmp_path / 'hiding'}")
+
+    return hide
+
+
+def test_what_notebooks_import_is_there() -> None:
+    missing = hidden((*NEEDED, *THERE))
+    assert {"nbgrader", "hypothesis", "dask", "jupyterlab"} <= missing
+    for path in [*COURSE, *SOLUTIONS, *(ROOT / "course" / "parts").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            assert not missing & {name.partition(".")[0] for name in names}, f"{path.name}:{node.lineno}"
+
+
+@pytest.mark.slow  # processes that load torch
+def test_nothing_is_imported_that_such_a_machine_lacks(rented) -> None:
+    rented((*NEEDED, *THERE))
+    done = run(sys.executable, "-m", "autograder.gpu.smoke", "packages", "cpu", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    # A package that was forgotten hinders its step alone, and is told.
+    rented(THERE)
+    done = run(sys.executable, "-m", "autograder", "gpu", "--help", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    done = run(sys.executable, "-m", "autograder.gpu.smoke", "packages", "cpu", cwd=ROOT)
+    said = done.stderr.splitlines()[-1]
+    assert done.returncode and "No module named 'nbclient'" in said and "No module named 'msgspec'" in said
+
+
+def archived(archive: Path) -> dict[tuple[str, str], dict]:
+    """What an archive holds, by step and item."""
+    if not archive.exists():
+        return {}
+    with tarfile.open(archive) as tar:
+        names = [name for name in tar.getnames() if Path(name).stem in STEPS and name.endswith(".json")]
+        files = {Path(name).stem: json.load(tar.extractfile(name)) for name in names}
+    return {(step, item): found for step, items in files.items() for item, found in items.items()}
+
+
+@pytest.fixture
+def machine_command(tmp_path: Path, rented) -> Callable:
+    """One command on a fresh machine, killed once what it found is ``enough``; gives its code and archive."""
+    rented((*NEEDED, *THERE))
+
+    def call(number: int, carried: Path | None, enough: Callable[[dict], bool]) -> tuple[int, Path]:
+        machine, out = tmp_path / f"machine {number}", tmp_path / f"out {number}"
+        copy_files(machine, git(ROOT, "ls-files", "-z", "--", ".", *OTHERS).split("\0")[:-1])
+        for name, text in SCRIPTS.items():
+            write_whole(machine / name, text)
+        out.mkdir()
+        if carried:
+            (machine / "build").mkdir()
+            shutil.copy(carried, machine / "build" / "gpu.tar.gz")
+        words = f"--device cpu --only {','.join(STEPS)}"
+        own = {"PYTHONPATH": str(tmp_path / "hiding"), "XDG_CACHE_HOME": str(machine / "cache")}
+        there = {"cwd": machine, "env": environment(AUTOGRADER_SECONDS="0.1", **own)}
+        make = ["make", "gpu", f"OUT={out}", f"PYTHON={sys.executable}", f"ARGS={words}"]
+        with subprocess.Popen(make, start_new_session=True, **there) as process:
+            end = time.monotonic() + PATIENCE
+            while process.poll() is None and not enough(archived(out / "gpu.tar.gz")):
+                assert time.monotonic() < end
+                time.sleep(0.2)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        back = list(out.iterdir())
+        assert len(back) <= 8 and max(path.stat().st_size for path in back) <= 16 << 20
+        assert all(re.fullmatch(r"[\w.-]+", path.name, re.ASCII) for path in back)
+        return process.returncode, out / "gpu.tar.gz"
+
+    return call
+
+
+@pytest.mark.slow
+def test_after_three_commands_everything_is_there_once(machine_command) -> None:
+    carried, before, codes = None, {}, []
+    for number, last in enumerate(("branches", "ratios", "nothing")):
+        enough = lambda found, last=last: any(step == last for step, _ in found)
+        code, carried = machine_command(number, carried, enough)
+        codes.append(code)
+        after = archived(carried)
+        assert len(after) > len(before)
+        # What an earlier command has handed over is not done again: the times that it took are the same.
+        assert [one for one in before if one[0] != "smoke" and after[one] != before[one]] == []
+        before = after
+    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    assert [sum(step == name for step, _ in after) for name in STEPS] == [5, 1, 3, 1, 1, 1, 40]
+    assert {item for step, item in after if step == "branches"} == set(SCRIPTS)
+    assert not [found for (step, _), found in after.items() if step != "smoke" and found["errors"]]
+    with tarfile.open(carried) as tar:
+        (record,) = (name for name in tar.getnames() if re.search("/timings/.*json$", name))
+        content = json.load(tar.extractfile(record))
+    assert sorted(content["timings"]) == ["more", "two ways"]

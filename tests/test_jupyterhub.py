@@ -127,13 +127,8 @@ class Person:
         return self.session.get(f"{self.base}/{path}", timeout=PATIENCE, **options)
 
     def post(self, path: str, /, method: str = "POST", **data: object) -> dict:
-        answer = self.session.request(
-            method,
-            f"{self.base}/{path}",
-            json=data,
-            headers={"X-XSRFToken": self.cookie(f"/user/{self.name}/")},
-            timeout=PATIENCE,
-        )
+        about = {"json": data, "headers": {"X-XSRFToken": self.cookie(f"/user/{self.name}/")}}
+        answer = self.session.request(method, f"{self.base}/{path}", timeout=PATIENCE, **about)
         answer.raise_for_status()
         return answer.json()
 
@@ -146,7 +141,6 @@ class Person:
         assert self.post("assignments/submit", **THIS)["success"]
 
     def points(self) -> dict[str, float]:
-        """The points of the students, in the instructor's formgrader."""
         grades = self.get("formgrader/api/submissions/digits").json()
         return {one["student"]: one["score"] for one in grades}
 
@@ -167,6 +161,12 @@ class Person:
         finally:
             wire.close()
         return int(end[1]), shown
+
+    def does(self, command: str) -> str:
+        """Run a command that must succeed; gives what it showed."""
+        status, shown = self.terminal(command)
+        assert status == 0, shown
+        return shown
 
 
 @contextmanager
@@ -248,8 +248,7 @@ def graded(people: dict[str, Person]) -> dict[str, Person]:
     bo.hand_in("")
     formgrader("collect")
     grade = "make grade ASSIGNMENT=digits ARGS='--workers 1'"
-    status, shown = instructor.terminal(f"cd ~/fast-pytorch && {grade}")
-    assert status == 0 and "2 graded" in shown, shown
+    assert "2 graded" in instructor.does(f"cd ~/fast-pytorch && {grade}")
     formgrader("generate_feedback")
     formgrader("release_feedback")
     for student in (ada, bo):
@@ -290,10 +289,8 @@ def test_the_instructor_mends_a_test_on_the_hub(graded):
         "make rehearsal ARGS='--assignment digits --students 2'",
         "make report ASSIGNMENT=digits",
     ]
-    status, shown = graded["instructor"].terminal(" && ".join(commands))
-    assert status == 0, shown
-    assert "All points are as expected." in shown
-    assert "reports/digits.html" in shown
+    shown = graded["instructor"].does(" && ".join(commands))
+    assert "All points are as expected." in shown and "reports/digits.html" in shown
     built = graded["instructor"].get("api/contents/solutions/digits/digits.ipynb").json()["content"]
     assert any(":60]]" in cell["source"] for cell in built["cells"])
     # The rehearsal's students are not among the real ones.
@@ -314,8 +311,7 @@ def test_who_waits_sees_that_and_nothing_of_others(graded, hub):
     assert "Nothing is graded at the moment." in page(ada)
     watch = "python -m autograder watch --release --workers 1"
     in_background = f"({watch} > ~/watch.log 2>&1 & echo $! > ~/pid)"
-    status, shown = instructor.terminal(f"cd ~/fast-pytorch && {in_background}")
-    assert status == 0, shown
+    instructor.does(f"cd ~/fast-pytorch && {in_background}")
     until(lambda: "You have handed in nothing since grading began." in page(ada))
     bo.arrive()  # for a token that is not from before the page
     bo.hand_in(ANSWER)
@@ -329,8 +325,7 @@ def test_who_waits_sees_that_and_nothing_of_others(graded, hub):
     bo.arrive()
     bo.post("assignments/fetch_feedback", **THIS)
     instructor.arrive()
-    status, shown = instructor.terminal("kill $(cat ~/pid); cat ~/watch.log")
-    assert status == 0 and "digits  bo  3 of 3 points" in shown, shown
+    assert "digits  bo  3 of 3 points" in instructor.does("kill $(cat ~/pid); cat ~/watch.log")
     until(lambda: "Nothing is graded at the moment." in page(bo))
 
 
@@ -349,12 +344,12 @@ def test_a_student_reads_nothing_of_the_others(graded):
     ada = graded["ada"]
     shown = {path: ada.terminal(f"ls {shlex.quote(path)}")[1] for path in closed}
     assert [path for path, said in shown.items() if "Permission denied" not in said] == []
-    assert ada.terminal("ls ~/fast-pytorch/exercises/digits")[0] == 0  # what is hers
+    ada.does("ls ~/fast-pytorch/exercises/digits")  # what is hers
     assert ada.terminal("grep -r amax /srv/nbgrader/exchange/fast-pytorch/outbound")[0] == 1
     status, shown = ada.terminal("mv /srv/nbgrader/exchange/fast-pytorch /srv/nbgrader/exchange/mine")
     assert status and "Operation not permitted" in shown, shown
-    status, shown = ada.terminal("env")
-    assert status == 0 and not any(password in shown for password in PASSWORDS.values())
+    shown = ada.does("env")
+    assert not any(password in shown for password in PASSWORDS.values())
 
 
 def test_a_student_enters_no_other_server(people, hub):
@@ -404,7 +399,7 @@ def test_a_page_on_a_students_server_reaches_no_other_server(people, hub, browse
     folder = "~/.local/share/jupyter/labextensions/look/static"
     write = f"mkdir -p {folder} && base64 -d > {folder}/look.html <<< {b64encode(ATTACK.encode()).decode()}"
     people["ada"].arrive()  # for a token that is not from before the other tests
-    assert people["ada"].terminal(write)[0] == 0
+    people["ada"].does(write)
     with browser.new_context() as context:
         page = context.new_page()
         page.goto(f"{hub}/hub/login?next=/hub/spawn")
@@ -425,22 +420,19 @@ PYTHON = shlex.quote(sys.executable)
 EXAMPLE = shlex.quote(f"{ROOT}/examples/jupyterhub")
 
 
-@pytest.mark.parametrize(
-    ("before", "reason"),
-    [
+def test_the_command_says_why_it_does_not_start():
+    check = "getent passwd instructor bo; ls /home /srv"
+    for before, reason in [
         ("setpriv --reuid=nobody --regid=nogroup --clear-groups", "needs Linux, and root"),
         ("env HUB_PASSWORD=short", "HUB_PASSWORD must hold a password of 8 characters or more"),
         ("env PATH=/usr/sbin", "configurable-http-proxy was not found: npm install"),
         ("useradd ada;", "there is an account ada already"),
         (f"chmod 700 {shlex.quote(str(ROOT))}/autograder;", f"other users cannot run {sys.executable}"),
-    ],
-)
-def test_the_command_says_why_it_does_not_start(before, reason):
-    check = "getent passwd instructor bo; ls /home /srv"
-    said = said_in_a_container(f"{before} {PYTHON} {EXAMPLE}/start.py; echo status $?; {check}")
-    (error,) = (line for line in said.splitlines() if line.startswith("error: "))
-    assert reason in error
-    assert said.endswith("status 1\n/home:\n\n/srv:\n"), said  # and no account was made
+    ]:
+        said = said_in_a_container(f"{before} {PYTHON} {EXAMPLE}/start.py; echo status $?; {check}")
+        (error,) = (line for line in said.splitlines() if line.startswith("error: "))
+        assert reason in error
+        assert said.endswith("status 1\n/home:\n\n/srv:\n"), said  # and no account was made
 
 
 def test_a_second_start_keeps_everybodys_work():

@@ -3,7 +3,6 @@
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import pretend_cuda
@@ -71,7 +70,7 @@ class Trial:
 @pytest.mark.pretended
 @pytest.mark.parametrize("kind", gpus.KINDS)
 @pytest.mark.parametrize("source", SOLUTIONS, ids=lambda path: path.stem)
-def test_solutions_run_on_a_gpu(source: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_solutions_run_on_a_gpu(source, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(source.parent)
     monkeypatch.setenv("AUTOGRADER_DEVICES", kind)
     with pretended_gpu(kind) as gpu, CudaTypes() if kind == "cuda" else nullcontext():
@@ -83,8 +82,7 @@ def test_solutions_run_on_a_gpu(source: Path, kind: str, monkeypatch: pytest.Mon
             if not is_colab_cell(cell) and not cell.id.startswith(COMPILES):
                 trial.cell = cell.id
                 exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
-    assert trial.wrong == []
-    assert trial.tried > 3
+    assert trial.wrong == [] and trial.tried > 3
 
 
 @pytest.mark.pretended
@@ -139,7 +137,7 @@ CHAPTERS = [path for path in COURSE if path.stem not in ("claims", "index")]
 @pytest.mark.pretended
 @pytest.mark.parametrize("kind", gpus.KINDS)
 @pytest.mark.parametrize("source", CHAPTERS, ids=lambda path: path.stem)
-def test_chapters_run_on_a_gpu(source: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chapters_run_on_a_gpu(source, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if source.stem in COMPILED:
         pytest.skip(f"{COMPILED[source.stem]} asks the driver for the device")
     monkeypatch.chdir(source.parent)

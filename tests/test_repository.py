@@ -1,5 +1,6 @@
-"""What GitHub and others read of the repository: workflows, forms, the container, and Binder."""
+"""What GitHub, Binder and others read of the repository; its data; and how files are written."""
 
+import fnmatch
 import json
 import os
 import re
@@ -7,12 +8,17 @@ import runpy
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
 from jupyter_core.paths import jupyter_path
-from needed import node_packages
-from programs import run
-from repository import ROOT
+from programs import node_packages, run
+from repository import ROOT, all_files, copy_files
+
+from autograder.__main__ import main
+from autograder.authoring import builder
+from autograder.authoring.sources import address
+from autograder.files import write_whole
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 CALL = r"(?:sudo )?make ([a-z-]+)(?: test-all)?(?: [A-Z]+=(?:[\w.-]+|\$\{\{ matrix\.\w+ \}\}))*"
@@ -29,7 +35,6 @@ for (const file of process.argv.slice(3))
 
 
 def commands(path: Path) -> list[str]:
-    """What the steps of a workflow run."""
     return re.findall(r"(?m)^ +- run: (.+)$", path.read_text(encoding="utf-8"))
 
 
@@ -75,8 +80,7 @@ def test_what_make_test_takes_of_each_kind_is_there() -> None:
     folders = [ROOT / name for name in ("tests", "course", "solutions")]
     files = [path.relative_to(ROOT).as_posix() for folder in folders for path in folder.rglob("*.*")]
     for line in chosen:
-        file = line.partition("::")[0]
-        assert any(re.match(file, name) for name in files), line
+        assert any(re.match(line.partition("::")[0], name) for name in files), line
 
 
 def test_the_container_is_that_of_the_environment() -> None:
@@ -112,14 +116,102 @@ def test_post_build_turns_off_what_there_is() -> None:
     """A plugin that got another name would be left on, and nothing would say so."""
     script = (ROOT / "postBuild").read_text(encoding="utf-8")
     assert os.access(ROOT / "postBuild", os.X_OK)
-    names = re.search(r"for plugin in (.*);", script)[1].split()
+    names = set(re.search(r"for plugin in (.*);", script)[1].split())
     folders = [Path(folder) / "labextensions/@jupyter/nbgrader/static" for folder in jupyter_path()]
     code = "".join(file.read_text(encoding="utf-8") for folder in folders for file in folder.glob("*.js"))
-    there = set(re.findall(r"@jupyter/nbgrader:([a-z-]+)", code))
-    assert there - set(names) == {"validate-assignment"}
-    assert set(names) < there
+    assert set(re.findall(r"@jupyter/nbgrader:([a-z-]+)", code)) == names | {"validate-assignment"}
 
 
 def test_every_attack_is_in_the_table_of_attacks() -> None:
     page = (ROOT / "SECURITY.md").read_text()
     assert runpy.run_path(str(ROOT / ".ci/attacks.py"))["written"](page) == page, "call .ci/attacks.py"
+
+
+def test_data_is_small_and_the_origin_of_every_file_is_stated():
+    paths = [path for path in (ROOT / "data").rglob("*") if path.is_file()]
+    paths = [path for path in paths if not {"__pycache__", "timings"} & set(path.parts)]
+    assert sum(path.stat().st_size for path in paths) < 3_000_000
+    table = (ROOT / "data/LICENSES.md").read_text(encoding="utf-8")
+    stated = re.findall(r"^\| `([^`]+)` \| .+ \| .+ \|", table, re.MULTILINE)
+    for path in paths:
+        name = path.relative_to(ROOT / "data").as_posix()
+        if path.suffix in {".jpg", ".png", ".npz"} or name.startswith("texts/"):
+            assert any(fnmatch.fnmatch(name, pattern) for pattern in stated), name
+    for pattern in stated:
+        assert list((ROOT / "data").glob(pattern)), f"{pattern} is not there"
+
+
+def test_a_file_is_written_whole_or_left_as_it_was(tmp_path):
+    path = tmp_path / "new" / "file.txt"
+    write_whole(path, "old ×\n")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "x" * 100_000 + "\ud800")
+    assert path.read_bytes() == "old ×\n".encode()
+    write_whole(path, "new")
+    assert path.read_text() == "new"
+    for no_place in (path / "below", path.parent):
+        with pytest.raises(OSError):
+            write_whole(no_place, "text")
+    assert list(path.parent.iterdir()) == [path] and list(tmp_path.iterdir()) == [path.parent]
+
+
+# The repository's address, for which there is one place, and where it stands besides.
+
+OURS = address(ROOT).removeprefix("https://github.com/")
+LAUNCH = "course/index.ipynb"
+CHAPTER = "course/08_many_gpus.ipynb"
+SOLUTION = "solutions/08_many_gpus/08_many_gpus.py"
+EXERCISE = "exercises/08_many_gpus/08_many_gpus.ipynb"
+# A page that says where the repository is in every way, and speaks of others.
+PAGE = """\
+Code: https://github.com/{0}/blob/main/README.md, git@github.com:{0}.git, (https://github.com/{0}).
+Launch: https://colab.research.google.com/github/{0}/blob/main/a.ipynb https://mybinder.org/v2/gh/{0}/HEAD
+Hub: https://hub.org/hub/user-redirect/git-pull?repo=https%3A%2F%2Fgithub.com%2F{1}%2F{2}&urlpath=lab%2Ftree%2F{2}%2Fcourse
+Others' machines: https://codespaces.new/{0} https://kaggle.com/kernels/welcome?src=https://github.com/{0}/blob/main/a.ipynb
+Others: https://github.com/pytorch/pytorch https://github.com/{3}-and-more
+<!-- three of them: built by make notebooks -->
+"""
+
+
+@pytest.mark.needs("git")
+def test_every_address_is_that_of_the_project() -> None:
+    owner, name = OURS.split("/")
+    theirs = rf"(?:{owner}|your_name)/[\w.-]*\w|[\w.-]+/(?:{name}|fast-pytorch)\b"
+    address = re.compile(rf"(?i)(?:github\.com[/:]|/github/|/gh/)({theirs})")
+    for file in all_files():
+        text = (ROOT / file).read_bytes().decode(errors="replace")
+        assert {found[1].removesuffix(".git") for found in address.finditer(text)} <= {OURS}, file
+
+
+def test_the_readme_launches_the_front_page() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"](https://mybinder.org/v2/gh/{OURS}/HEAD?urlpath=lab/tree/{LAUNCH})" in readme
+    assert f"](https://colab.research.google.com/github/{OURS}/blob/main/{LAUNCH})" in readme
+    assert (ROOT / LAUNCH).is_file()
+
+
+@pytest.mark.slow
+def test_a_fork_has_its_address_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy_files(tmp_path, ["nbgrader_config.py", CHAPTER, CHAPTER.replace("ipynb", "py"), SOLUTION, EXERCISE])
+    repository = "ada-l/my.notes_2"
+    urls = f'[project.urls]\nRepository = "https://github.com/{repository}"\n'
+    (tmp_path / "pyproject.toml").write_text(urls)
+    before = f"{PAGE.format(OURS, *OURS.split('/'), OURS)}<!-- end of the three -->\n"
+    for page in ("README.md", "docs/page.md"):
+        write_whole(tmp_path / page, before)
+    monkeypatch.chdir(tmp_path)
+    before = nbformat.read(CHAPTER, as_version=4)
+    assert main(["notebooks"]) == 0
+    for page in ("README.md", "docs/page.md"):
+        text = (tmp_path / page).read_text()
+        assert text.startswith(PAGE.format(repository, *repository.split("/"), OURS)), page
+    for notebook in (CHAPTER, SOLUTION.replace(".py", ".ipynb"), EXERCISE):
+        assert f'"https://github.com/{repository}"' in nbformat.read(notebook, as_version=4).cells[0].source
+    after = nbformat.read(CHAPTER, as_version=4)
+    assert [cell.get("outputs") for cell in after.cells] == [cell.get("outputs") for cell in before.cells]
+
+
+def test_without_an_address_nothing_is_built(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project.urls]\n")
+    with pytest.raises(builder.BuildError, match="lacks a line `Repository = "):
+        address(tmp_path)

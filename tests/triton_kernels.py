@@ -49,9 +49,8 @@ for cell in code_cells(build(script)):
 parts, table = ["import triton", "import triton.language as tl"], {}
 for name, (function, args, named) in launched.items():
     parameters = inspect.signature(function).parameters
-    given = dict(zip(parameters, args, strict=False)) | {
-        key: named[key] for key in named if key in parameters
-    }
+    given = dict(zip(parameters, args, strict=False))
+    given |= {key: named[key] for key in named if key in parameters}
     constants = {key: given[key] for key, one in parameters.items() if "constexpr" in str(one.annotation)}
     signature = {key: "constexpr" if key in constants else mangle_type(value) for key, value in given.items()}
     source = textwrap.dedent(inspect.getsource(function))

@@ -71,36 +71,35 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture
-def screenshot(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
-    """Takes a picture for the README where ``--screenshots`` asks for it; else does nothing."""
-    folder: Path | None = request.config.getoption("--screenshots", None)
+def folder(request: pytest.FixtureRequest) -> Path | None:
+    """Where ``--screenshots`` asks for the README's pictures; else none are taken."""
+    return request.config.getoption("--screenshots", None)
+
+
+def picture_of(page: Page) -> Image.Image:
+    return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+
+
+@pytest.fixture
+def screenshot(folder: Path | None) -> Callable[[Page, str], None]:
+    """Takes a picture of a page."""
 
     def take(page: Page, name: str) -> None:
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
-            picture = Image.open(io.BytesIO(page.screenshot()))
             # 256 colours: half the size, and nobody sees a difference.
-            small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+            small = picture_of(page).quantize(256, dither=Image.Dither.NONE)
             small.save(folder / f"{name}.png", optimize=True)
 
     return take
 
 
 @pytest.fixture
-def film(request: pytest.FixtureRequest) -> Iterator[Callable[[Page, float], None]]:
+def film(folder: Path | None) -> Iterator[Callable[[Page, float], None]]:
     """Takes a picture of a page for a moving one, ``guess.gif``, with the seconds that it stays."""
-    folder: Path | None = request.config.getoption("--screenshots", None)
     shots: list[tuple[Image.Image, float]] = []
-
-    def take(page: Page, seconds: float) -> None:
-        if folder:
-            shots.append((Image.open(io.BytesIO(page.screenshot())).convert("RGB"), seconds))
-
-    yield take
+    yield lambda page, seconds: shots.append((picture_of(page), seconds)) if folder else None
     if folder and shots:
-        (first, _), *others = shots
-        lengths = [int(1000 * seconds) for _, seconds in shots]
-        more = [picture for picture, _ in others]
-        first.save(
-            folder / "guess.gif", save_all=True, append_images=more, duration=lengths, loop=0, optimize=True
-        )
+        (first, *more), seconds = zip(*shots, strict=True)
+        how = {"save_all": True, "append_images": more, "loop": 0, "optimize": True}
+        first.save(folder / "guess.gif", duration=[int(1000 * each) for each in seconds], **how)

@@ -2,8 +2,13 @@
 
 import re
 
+from chromium import findings
 from playwright.sync_api import Locator, Page, expect
 
+# JupyterLab's menus and editors and nbgrader's pages are not ours to mend. So axe looks at what we write:
+# rendered Markdown and the outputs of cells in JupyterLab, the cards on the feedback page.
+PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"
+OURS = {"include": [[f"{PANEL} .jp-{part}"] for part in ("RenderedMarkdown", "OutputArea-output")]}
 # Nobody presses Tab more often than this to reach what is in the cell that they are in.
 MOST_TABS = 10
 
@@ -18,11 +23,20 @@ KERNEL_IS_CONNECTED = """async () => {
 
 
 def menu(page: Page, *path: str) -> None:
-    """Click through JupyterLab's menu."""
     first, *rest = path
     page.get_by_role("menuitem", name=first, exact=True).click()
     for name in rest:
         page.locator(".lm-Menu-itemLabel").get_by_text(name, exact=True).click()
+
+
+def findings_in_both_themes(page: Page) -> list[str]:
+    """What axe finds in the open notebook, with JupyterLab's dark theme and with its light one."""
+    found = []
+    for name in ("JupyterLab Dark", "JupyterLab Light"):
+        menu(page, "Settings", "Theme", name)
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-name", name)
+        found += [f"({name}) {finding}" for finding in findings(page, OURS)]
+    return found
 
 
 class Notebook:
@@ -50,7 +64,6 @@ class Notebook:
         return self.cell(source).get_by_role("status")
 
     def run(self, source: str) -> None:
-        """Click into a cell and run it."""
         self.cell(source).locator(".cm-content").click()
         self.page.keyboard.press("Control+Enter")
 

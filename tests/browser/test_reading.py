@@ -1,20 +1,16 @@
 """A student opens the course, reads a chapter, and can do without a mouse."""
 
 import re
-from pathlib import Path
 
 import pytest
-from accessibility import findings_in_both_themes
-from lab_notebook import Notebook
+from lab_notebook import Notebook, findings_in_both_themes
 from playwright.sync_api import Page, expect
 from repository import ROOT
 
 pytestmark = pytest.mark.slow
 
 
-def test_from_the_front_page_to_a_measurement_to_the_exercises(
-    lab: str, course: Path, page: Page, screenshot, film
-) -> None:
+def test_from_the_front_page_to_a_measurement_to_the_exercises(lab, course, page, screenshot, film) -> None:
     page.goto(lab)
     front = Notebook(page, "Fast PyTorch, measured")
     screenshot(page, "front-page")

@@ -1,14 +1,13 @@
 """One class of students, graded once by the real nbgrader commands; the tests look at what came out."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from grading_class import INBOUND, Says, a_class
 from postgres import Postgres
+from programs import not_waiting_for
 from repository import ROOT
 
 from autograder.authoring.builder import build, solution_sources
@@ -16,15 +15,6 @@ from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.pool import LocalPool, Pool
 from autograder.sandbox import PlannedCell, Sandbox
 from autograder.sandbox.submissions.plan import imported_modules, plan
-
-
-@contextmanager
-def not_waiting_for(folder: Path) -> Iterator[None]:
-    """Grade without waiting for other tests' races: the locks are in the folder for temporary files."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TMPDIR", str(folder))
-        patch.setattr(tempfile, "tempdir", str(folder))
-        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -21,6 +21,7 @@ from repository import ROOT
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.nbgrader_plugin.entries import utc
+from autograder.sandbox import PlannedCell
 
 INBOUND = Path("exchange/fast-pytorch/inbound")
 STUDENTS = ("ada", "bo", "chen", "dalia", "emeka", "fumi")
@@ -41,7 +42,6 @@ def built_once(name: str, build: Callable[[Path], object]) -> Path:
 
 
 def copied(template: Path, folder: Path) -> ScratchCourse:
-    """A copy of a course in another folder."""
     shutil.copytree(template, folder, dirs_exist_ok=True)
     return ScratchCourse(folder, ROOT)
 
@@ -63,8 +63,14 @@ def a_class(folder: Path, students: Iterable[str] = STUDENTS) -> ScratchCourse:
     return course
 
 
+def cells(*some: tuple[str, str], exercise: str = "", names: list[str] | None = None) -> list[PlannedCell]:
+    """Cells as a sandbox takes them, of an exercise each; tests find these of the student's names, or all."""
+    its = lambda role: names if names is None or role == "test" else []
+    found = [(i, role, code, f"t{i}", exercise or f"e{i}", its(role)) for i, (role, code) in enumerate(some)]
+    return [PlannedCell(*each) for each in found]
+
+
 def configure(course: ScratchCourse, line: str) -> None:
-    """Add a line to the course's nbgrader_config.py."""
     with (course.folder / "nbgrader_config.py").open("a") as file:
         file.write(f"{line}\n")
 
@@ -75,12 +81,20 @@ def command(course: ScratchCourse, *arguments: str, program="autograder", **more
     return run(sys.executable, "-m", program, *arguments, cwd=course.folder, env=env)
 
 
+@contextmanager
+def as_current(course: ScratchCourse) -> Iterator[pytest.MonkeyPatch]:
+    """While it lasts, the current folder is the course's, and so are the variables."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course.folder)
+        for name, value in course.environment.items():
+            patch.setenv(name, value)
+        yield patch
+
+
 def nbgrader(course: ScratchCourse, app: type[NbGrader], *arguments: str, status: int = 0) -> str:
     """As ``course.nbgrader``, in this process: what a command says, which ends with this status."""
     said, ended = io.StringIO(), 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
-        patch.chdir(course.folder)
-        patch.setenv("JUPYTER_CONFIG_DIR", course.environment["JUPYTER_CONFIG_DIR"])
+    with as_current(course), redirect_stdout(said), redirect_stderr(said):
         try:
             command = app()
             command.initialize([*arguments])
@@ -97,7 +111,6 @@ def gradebook() -> Gradebook:
 
 
 def decide(student: str, test: str, points: float) -> None:
-    """Give points by hand."""
     with gradebook() as opened:
         entry = opened.find_grade(test, "traps", "traps", student)
         entry.manual_score, entry.needs_manual_grade = points, False
@@ -133,12 +146,8 @@ def scores(db_url: str | None = None, assignment: str = "traps") -> dict[str, fl
         return {one.student_id: one.score - (one.late_submission_penalty or 0.0) for one in all_of_it}
 
 
-def handed_in(student: str) -> Path:
-    return Path("submitted", student, "traps", "traps.ipynb")
-
-
-def autograded(student: str) -> Path:
-    return Path("autograded", student, "traps", "traps.ipynb")
+handed_in = lambda student: Path("submitted", student, "traps", "traps.ipynb")
+autograded = lambda student: Path("autograded", student, "traps", "traps.ipynb")
 
 
 def grades(course: ScratchCourse) -> dict[str, dict[str, float | None]]:

@@ -37,13 +37,15 @@ from grading_class import configure
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from pretend_class import Graded, find, hand_in
+from repository import ROOT
 
 from autograder.authoring.answers import KnownAnswer, points_of, read_answers
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.command_line import CommandError
+from autograder.files import write_whole
 from autograder.roles import exercise_of
 
-FOLDER = Path(__file__).resolve().parents[1] / "adversaries"
+FOLDER = ROOT / "tests" / "adversaries"
 ASSIGNMENT = FOLDER / "assignment.py"
 ASSIGNMENTS = (ASSIGNMENT, FOLDER / "traps.py")
 MARK = "adversary-was-here"  # the name of every file that an adversary tries to leave
@@ -62,8 +64,6 @@ HONEST = ("aa_honest", "zz_honest")  # the first and the last of every class
 
 @dataclass(frozen=True)
 class Adversary:
-    """One file of the catalogue."""
-
     name: str
     parts: list[KnownAnswer]
     said: dict[str, tuple[str, float]]  # test cell -> "=" or "<", and points
@@ -82,21 +82,18 @@ class Adversary:
         return found
 
     def hand_in(self, course: ScratchCourse, assignment: str, release: NotebookNode, student: str) -> None:
-        """Put the submission where nbgrader collects it."""
         notebook = deepcopy(release)
-        edits = []
         for part in self.parts:
-            if part.exercise == "notebook":
-                edits.append(part.code)
-            elif part.exercise == "extra":
+            if part.exercise == "extra":
                 notebook.cells.insert(place(notebook, part.kind), new_code_cell(part.code))
-            elif part.exercise != "file":
+            elif part.exercise not in ("file", "notebook"):
                 find(notebook, part.exercise).source = part.code
-        names = {"notebook": notebook, "cell": lambda name: find(notebook, name), "path": None}
+        names = {"notebook": notebook, "cell": lambda name: find(notebook, name)}
         folder = course.folder / "submitted" / student / assignment
         names |= {"path": folder / f"{assignment}.ipynb", "handed_in": course.folder / "submitted"}
-        for code in edits:
-            exec(code, names)
+        for part in self.parts:
+            if part.exercise == "notebook":
+                exec(part.code, names)
         if not os.path.lexists(names["path"]):
             hand_in(course, assignment, student, notebook)
         for part in self.parts:
@@ -159,18 +156,15 @@ def by_the_engine(course: ScratchCourse, assignment: str, endless: list[str]) ->
             raise
 
 
-def grade(
-    folder: Path, root: Path, adversaries: dict[str, Adversary], secrets: dict[str, str], *, plain: bool
-) -> Aftermath:
+def grade(folder: Path, adversaries: dict[str, Adversary], secrets: dict[str, str], plain: bool) -> Aftermath:
     """Hand in these and two honest ones, and grade them: by plain nbgrader, or by the course's command."""
-    course = ScratchCourse(folder, root)
+    course = ScratchCourse(folder, ROOT)
     configure(course, LIMITS)
     source = ASSIGNMENT.read_text(encoding="utf-8")
     for name in ("solution", "hidden"):
         source = source.replace(f"TOKEN-{name.upper()}", secrets[name])
     source = source.replace("TOKEN_MODULE", secrets["module"])
-    (folder / "source").mkdir()
-    (folder / "source" / ASSIGNMENT.name).write_text(source)
+    write_whole(folder / "source" / ASSIGNMENT.name, source)
     assignment = course.add_assignment(folder / "source" / ASSIGNMENT.name)
     course.nbgrader("generate_assignment", assignment)
     release = course.released(assignment)
@@ -208,10 +202,8 @@ def fingerprints(course: ScratchCourse) -> dict[str, str]:
         for path in [course.folder / part, *(course.folder / part).rglob("*")]
         if path.is_file() and not path.is_symlink()
     }
-    package = Path(__file__).resolve().parents[2] / "autograder"
-    places = [course.folder, course.folder.parent, package, package.parent, Path.home()]
-    places += [Path("/tmp"), Path("/dev/shm")]
-    marks = [path for place in places for path in place.glob(f"{MARK}*")]
+    places = [course.folder, course.folder.parent, ROOT / "autograder", ROOT, Path.home()]
+    marks = [path for place in [*places, Path("/tmp"), Path("/dev/shm")] for path in place.glob(f"{MARK}*")]
     return files | {str(path): "a mark" for path in [*marks, *course.folder.rglob(f"{MARK}*")]}
 
 

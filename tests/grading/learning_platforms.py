@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from file_server import Quiet, serving
+from programs import Quiet, serving
 
 TOKEN = "a token"
+ABOUT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 
 
 @dataclass
@@ -89,9 +90,8 @@ def canvas(course: CanvasCourse) -> AbstractContextManager[str]:
 def exported_by_canvas(course: CanvasCourse, delimiter: str = ",") -> str:
     """The file of *Grades → Export*: a line with the points possible, and Canvas's own test student last."""
     titles = [f"{name} ({number})" for number, (name, _) in course.assignments.items()]
-    about = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
     most = [str(points) for _, points in course.assignments.values()]
-    rows = [about + titles, ["    Points Possible", "", "", "", "", *most]]
+    rows = [[*ABOUT, *titles], ["    Points Possible", "", "", "", "", *most]]
     for number, person in course.people.items():
         scores = [course.scores.get((assignment, number), "") for assignment in course.assignments]
         known = [person["name"], str(number), person.get("sis_user_id", ""), person["login_id"], "Lab 1"]
@@ -110,9 +110,8 @@ def imported_by_canvas(course: CanvasCourse, text: str) -> None:
     header, *rows = csv.reader(io.StringIO(text))
     assert {"Student", "ID", "Section"} <= set(header)
     numbers = {f"{name} ({number})": number for number, (name, _) in course.assignments.items()}
-    about = {"Student", "ID", "SIS User ID", "SIS Login ID", "Section"}
     for title in header:
-        if title not in about | numbers.keys():  # Canvas asks, and makes a new one
+        if title not in {*ABOUT, *numbers}:  # Canvas asks, and makes a new one
             numbers[title] = max(course.assignments) + 1
             course.assignments[numbers[title]] = title, 1000.0
     for row in rows:

@@ -6,13 +6,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from needed import POSTGRESQL
-from programs import printed
+from programs import POSTGRESQL, printed
 
 
 class Postgres:
-    """The server, where it is installed."""
-
     def __init__(self) -> None:
         self.programs = Path((sorted(glob.glob(POSTGRESQL)) or [str(shutil.which("initdb"))])[-1]).parent
         # Not pytest's folders: only their owner may enter, and a socket's path is limited to 107 characters.

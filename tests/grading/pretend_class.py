@@ -43,7 +43,6 @@ def delete(notebook: NotebookNode, *grade_ids: str) -> None:
 
 
 def submissions(release: NotebookNode) -> dict[str, Content]:
-    """What each student of the class hands in."""
     # A loop that can be interrupted, and one that cannot.
     stubborn = "def square(x):\n    while True:\n        try:\n            while True: pass\n"
     stubborn += "        except BaseException:\n            pass\n"
@@ -67,8 +66,6 @@ def submissions(release: NotebookNode) -> dict[str, Content]:
 
 
 class Graded:
-    """What grading one assignment gave."""
-
     def __init__(self, course: ScratchCourse, assignment: str) -> None:
         self.course, self.assignment = course, assignment
         self.points = course.points(assignment)
@@ -90,7 +87,6 @@ class Graded:
 
 
 def hand_in(course: ScratchCourse, assignment: str, student: str, content: Content) -> Path:
-    """Put a submission where nbgrader collects them."""
     folder = course.folder / "submitted" / student / assignment
     folder.mkdir(parents=True)
     path = folder / f"{assignment}.ipynb"

@@ -11,8 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
-import pytest
-from grading_class import a_class, due
+from grading_class import a_class, as_current, due
 from nbformat.v4 import new_output
 
 from autograder.class_grading.course import Course
@@ -35,9 +34,7 @@ def half_undecided(folder: Path) -> None:
     """Make a graded class in which noise left one race of everybody undecided, at 0.5 of 2 points, and ada
     is late.
     """
-    course = a_class(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(course.folder)
+    with as_current(a_class(folder)):
         due(percent_a_day=50, ada="2027-03-05 13:00:00 UTC")
         assert not graded(Instant(undecided=2)).failed
 
@@ -53,7 +50,7 @@ def after(number: int, act: Callable[[], object]) -> Callable[[], None]:
     return between
 
 
-def stop() -> None:
+def stop(*_: object) -> None:
     """As Ctrl-C does."""
     raise KeyboardInterrupt
 

@@ -6,19 +6,23 @@ course's own command; of each kind one is graded by plain ``nbgrader autograde``
 
 import re
 import secrets
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
-from hostile_class import HONEST, Adversary, Aftermath, catalogue, grade
-from page_readers import Seen, formgrader, see
+from grading_class import as_current
+from hostile_class import HONEST, Aftermath, catalogue, grade
+from lab_server import environment
 from playwright.sync_api import Browser, BrowserContext, expect
+from programs import running
 
 from autograder.__main__ import main
 
-ROOT = Path(__file__).resolve().parents[2]
 ADVERSARIES = catalogue()
 CANARIES = ("exhausts_processes", "innocent_files", "page_scripts")
 PAGES = [name for name in ADVERSARIES if name.startswith(("page_", "innocent_page"))]
@@ -40,7 +44,7 @@ def handed_in_and_graded(request: pytest.FixtureRequest, folder: Path, *, plain:
     tokens["module"] = f"token_module_{secrets.token_hex(8)}"  # what a hidden test imports
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADING_SECRET", tokens["environment"])
-        return grade(folder, ROOT, chosen, tokens, plain=plain)
+        return grade(folder, chosen, tokens, plain)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +59,6 @@ def by_nbgrader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def aftermath(graded: str, request: pytest.FixtureRequest) -> Aftermath:
-    """What was left of the class that was graded so."""
     return request.getfixturevalue(graded)
 
 
@@ -105,12 +108,8 @@ def test_suspicious_events(name: str, aftermath: Aftermath) -> None:
 
 @pytest.fixture(scope="module")
 def report(by_the_engine: Aftermath) -> str:
-    """The report for the instructor, as HTML."""
     course, assignment = by_the_engine.graded.course, by_the_engine.graded.assignment
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(course.folder)
-        for variable, value in course.environment.items():
-            patch.setenv(variable, value)
+    with as_current(course):
         assert main(["report", assignment]) == 0
     return max(course.folder.rglob("*.html"), key=lambda path: path.stat().st_mtime).read_text()
 
@@ -130,15 +129,75 @@ def test_the_honest_beside_them_get_everything(student: str, aftermath: Aftermat
 def test_no_secret_is_shown_and_no_more_than_a_page_can_hold(name: str, aftermath: Aftermath) -> None:
     # The autograded notebooks keep the hidden tests, for the instructor.
     outputs = [cell.get("outputs", []) for cell in aftermath.graded.autograded(name).cells]
-    assert max(map(len, outputs)) <= 1000
-    assert sum(len(str(some)) for some in outputs) < 40_000_000
+    assert max(map(len, outputs)) <= 1000 and sum(len(str(some)) for some in outputs) < 40_000_000
     folder = aftermath.graded.course.folder / "feedback" / name
     pages = [path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file()]
     shown = "".join([*pages, *map(str, outputs)])
     assert [kind for kind, token in aftermath.secrets.items() if token in shown] == []
 
 
-# What opening a page does. The names of the parameters: "feedback", or "formgrader".
+# What opening a page does, in a real browser. The names of the parameters: "feedback", or "formgrader".
+
+# What is on the page: whatever has an attribute that no reader needs, scores and cards that something covers.
+LOOK = """() => {
+    const fine = {
+        A: ['href', 'title', 'tabindex'], IMG: ['src', 'alt', 'title', 'width', 'height'], DETAILS: ['open'],
+        TD: ['align'], TH: ['align'], OL: ['start'], SPAN: ['class'], DIV: ['class'], PRE: [],
+    };
+    const odd = each => [...each.attributes].filter(one => !(fine[each.tagName] || []).includes(one.name));
+    const inOpen = each => {
+        each.scrollIntoView({block: 'center', behavior: 'instant'});
+        const place = each.getBoundingClientRect();
+        const found = document.elementFromPoint(place.x + place.width / 2, place.y + place.height / 2);
+        return each.contains(found);
+    };
+    const students = [...document.querySelectorAll('.text_cell_render *')];
+    const ours = 'h1.page-title, h4, div[role=status], .nbgrader_cell > .panel-heading';
+    const heads = [...document.querySelectorAll(ours)];
+    return {
+        ran: [window.adversary, document.title].filter(one => one === true || one === 'adversary').length > 0,
+        odd: students.filter(each => odd(each).length).map(each => each.outerHTML.slice(0, 200)),
+        kinds: [...new Set(students.map(each => each.tagName.toLowerCase()))],
+        links: students.filter(each => each.href !== undefined).map(each => each.getAttribute('href')),
+        pictures: students.filter(each => each.src).map(each => each.getAttribute('src').slice(0, 40)),
+        covered: heads.filter(each => each.checkVisibility() && !inOpen(each)).map(each => each.innerText),
+        // What a text in there draws can leave its box.
+        unclipped: [...document.querySelectorAll('.output_subarea, .text_cell_render')].filter(each =>
+            [getComputedStyle(each).overflowX, getComputedStyle(each).overflowY].includes('visible')
+        ).map(each => each.innerText.slice(0, 200)),
+        cards: [...document.querySelectorAll('div[role=status]')].map(each => each.innerText),
+        labelled: [...document.querySelectorAll('.box')].map(each => each.innerText),
+        formulas: document.querySelectorAll('.MathJax, .MathJax_CHTML, mjx-container').length,
+        text: document.body.innerText,
+    };
+}"""
+Seen = SimpleNamespace  # what LOOK says of a page, and what it asked for, but for itself
+
+
+def see(context: BrowserContext, address: str) -> Seen:
+    """Open a page, wait until it asks for nothing more, and look at it."""
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: dialog.dismiss())
+    page.goto(address, wait_until="networkidle")
+    seen = Seen(asked=[one for one in asked if one != address], **page.evaluate(LOOK))
+    page.close()
+    return seen
+
+
+@contextmanager
+def formgrader(course: Path, home: Path) -> Iterator[tuple[str, str]]:
+    """A Jupyter server in a course's folder; gives its address, and the token to log in with."""
+    token, log = secrets.token_hex(), home / "server.log"
+    command = (sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--port=0")
+    options = (f"--IdentityProvider.token={token}", "--ip=127.0.0.1")
+
+    def address() -> re.Match[str] | None:
+        return re.search(r"(http://127\.0\.0\.1:\d+)/\S*token=", log.read_text())
+
+    with running(log, address, *command, *options, cwd=course, env=environment(home)) as found:
+        yield found[1], token
 
 
 class Instructor:
@@ -181,37 +240,20 @@ both_pages = pytest.mark.parametrize("page", ["feedback", "formgrader"])
 @both_pages
 @of(*PAGES)
 def test_what_is_written_is_only_there_to_be_read(page: str, name: str, instructor: Instructor) -> None:
-    """Nothing runs or loads."""
+    """Nothing runs or loads, cards are those of the tests, and looking at a page gives no points."""
     found = instructor.look(page, name)
     own = (f"{instructor.address}/formgrader/static/", f"{instructor.address}/formgrader/api/", "data:")
     assert not found.ran
     assert [one for one in found.asked if page == "feedback" or not one.startswith(own)] == []
     kinds = {"script", "style", "svg", "math", "iframe", "object", "form", "input", "button"}
     pictures = "data:image/(png|jpeg|gif|webp);base64,"
-    assert found.odd == []
-    assert kinds.isdisjoint(found.kinds)
+    assert found.odd == [] and kinds.isdisjoint(found.kinds)
     assert [link for link in found.links if link and not re.match("https?://|mailto:|#", link)] == []
     assert [one for one in found.pictures if not re.match(pictures, one)] == []
-    assert found.formulas == 0
-    assert "raw-cell-was-here" not in found.text
-
-
-@both_pages
-@of(*PAGES)
-def test_cards_are_those_of_the_tests(page: str, name: str, instructor: Instructor) -> None:
-    found = instructor.look(page, name)
+    assert found.formulas == 0 and "raw-cell-was-here" not in found.text
     assert len(found.cards) == len(instructor.most)
     odd = [card for card in found.cards if card.startswith("✓") or not card.replace("\n", "").isprintable()]
-    assert odd == []
-    # Nothing lies over them.
-    assert found.covered == []
-    assert found.unclipped == []
-
-
-@of(*PAGES)
-def test_looking_at_pages_gives_no_points(name: str, instructor: Instructor) -> None:
-    for page in ("feedback", "formgrader"):
-        instructor.look(page, name)
+    assert odd == [] == found.covered == found.unclipped  # nothing lies over them
     assert not any(instructor.points(name).values())
 
 
@@ -229,6 +271,7 @@ def test_what_an_answer_printed_in_a_hidden_test_is_for_the_instructor_alone(nam
     for_all = graded.course.page(name, graded.assignment).read_text()
     assert "(3, 117)" in str(graded.autograded(name)) and "(3, 117)" not in for_all
     assert all(f"{how} (3" in for_all for how in ("printed", "written", "warned of"))  # in the other tests
+    assert graded.page(name).count("passed: right in") == 2  # what a test found stays
 
 
 @of("page_files")
@@ -300,10 +343,8 @@ def test_an_innocent_page_looks_as_it_was_written(page: str, name: str, instruct
     wanted = "h2 details summary strong em a table th td div span img blockquote ol li sub sup kbd"
     assert set(wanted.split()) <= set(found.kinds)
     assert {"https://pytorch.org/docs", "#end"} <= set(found.links)
-    assert len(found.pictures) == 2
-    assert "Euler: $e^{i\\pi} + 1 = 0$" in found.text
+    assert len(found.pictures) == 2 and "Euler: $e^{i\\pi} + 1 = 0$" in found.text
 
 
 def test_the_catalogue_is_complete() -> None:
-    assert len(ADVERSARIES) >= 140
-    assert all(isinstance(one, Adversary) and one.parts for one in ADVERSARIES.values())
+    assert len(ADVERSARIES) >= 140 and all(one.parts for one in ADVERSARIES.values())

@@ -87,8 +87,7 @@ def test_the_better_verdict_counts_if_asked_for(course: ScratchCourse, says: Say
     better = {student: before[student] | {"square_hidden": 2} for student in ("ada", "bo")}
     better["ada"]["negate_check"] = 0.75
     assert grades(course) == before | better
-    assert [kept["student"] for kept in disputes()] == ["ada", "bo"]
-    assert waiting() == set()
+    assert [kept["student"] for kept in disputes()] == ["ada", "bo"] and waiting() == set()
     assert scores()["ada"] == 0.5 * 15.75, "lateness is counted of the new points"
     assert PAGE.stat().st_mode == mode
     with Course("traps") as opened:

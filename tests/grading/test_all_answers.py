@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from grading_class import as_current
 from pretend_class import api, hand_in
+from repository import ROOT, SOLUTIONS
 
 from autograder.authoring.answers import Answers, answers_to, expected_points, submission
-from autograder.authoring.builder import solution_sources
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import engine
 from autograder.class_grading.course import Course
-from autograder.class_grading.pool import Pool
 from autograder.class_grading.results import read_results
 from autograder.sandbox.submissions import supervisor
 
-ROOT = Path(__file__).resolve().parents[2]
 ROUGHLY = 0.02
 # Those with the most answers first: several processes take these tests, and no long one should be the last.
 CHAPTERS = sorted(
-    (source.stem for source in solution_sources(ROOT)),
+    (source.stem for source in SOLUTIONS),
     key=lambda chapter: sum(map(len, answers_to(chapter, ROOT).values())),
     reverse=True,
 )
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.needs("bubblewrap"),
-    pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 
 
 def class_of(answers: Answers) -> dict[str, dict[str, str]]:
@@ -40,7 +34,7 @@ def class_of(answers: Answers) -> dict[str, dict[str, str]]:
     return {f"student{i}": {exercise: found[i] for exercise, found in kinds.items()} for i in range(number)}
 
 
-def grade(chapter: str, folder: Path, connect: Callable[[bool], Pool], root: Path = ROOT) -> list[str]:
+def grade(chapter: str, folder: Path, connect, root: Path = ROOT) -> list[str]:
     """Grade a class that hands in every answer of a chapter; what differs from the points expected.
 
     ``connect`` gives what runs the submissions.
@@ -68,33 +62,27 @@ def grade(chapter: str, folder: Path, connect: Callable[[bool], Pool], root: Pat
             for lap in test.laps
         }
         found = {}
-        for student, kinds in some.items():
-            for exercise, kind in kinds.items():
-                for test, wanted in answers[exercise][kind].points.items():
-                    ratio = None if kind in ("solution", "right_slow") else asked.get((student, test))
-                    got = points[student][test]
-                    if not wanted.agrees(got, most[test].high, ratio):
-                        found[student, test] = f"{test} of {kind}: {got} instead of {wanted}"
+        handed_in = [(who, exercise, kind) for who in some for exercise, kind in some[who].items()]
+        for student, exercise, kind in handed_in:
+            for test, wanted in answers[exercise][kind].points.items():
+                ratio = None if kind in ("solution", "right_slow") else asked.get((student, test))
+                got = points[student][test]
+                if not wanted.agrees(got, most[test].high, ratio):
+                    found[student, test] = f"{test} of {kind}: {got} instead of {wanted}"
         return found
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(course.folder)
-        for name, value in course.environment.items():
-            patch.setenv(name, value)
-        with Course(chapter) as opened, opened.locked():
-            with patch.context() as roughly:
-                roughly.setitem(supervisor.ERRORS, "now", ROUGHLY)
-                engine.grade(opened, connect=connect)
-            first = differing(opened, students)
-            unlucky = {student: students[student] for student, _ in first}
-            if unlucky:
-                engine.grade(opened, students=unlucky, force=True, connect=connect)
-            again = differing(opened, unlucky)
+    with as_current(course) as patch, Course(chapter) as opened, opened.locked():
+        with patch.context() as roughly:
+            roughly.setitem(supervisor.ERRORS, "now", ROUGHLY)
+            engine.grade(opened, connect=connect)
+        first = differing(opened, students)
+        unlucky = {student: students[student] for student, _ in first}
+        if unlucky:
+            engine.grade(opened, students=unlucky, force=True, connect=connect)
+        again = differing(opened, unlucky)
     return [f"{first[place]}, then {again[place]}" for place in first if place in again]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_answers_get_what_they_are_worth(
-    chapter: str, tmp_path: Path, one_sandbox: Callable[[bool], Pool]
-) -> None:
+def test_answers_get_what_they_are_worth(chapter: str, tmp_path: Path, one_sandbox) -> None:
     assert grade(chapter, tmp_path, one_sandbox) == []

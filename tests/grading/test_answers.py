@@ -1,8 +1,5 @@
 """Answers of known worth are read and put into notebooks as they stand."""
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import pytest
 from repository import ROOT, SOLUTIONS
 
@@ -12,7 +9,7 @@ from autograder.authoring.rehearsal import main, points_table
 CHAPTERS = [path.stem for path in SOLUTIONS]
 
 
-def test_a_header_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_a_header_that_cannot_be_read_is_refused(tmp_path) -> None:
     path = tmp_path / "answers.py"
     path.write_text("# %% pad check=one\n")
     with pytest.raises(ValueError, match=r"answers\.py: expected .* found '# %% pad check=one'"):
@@ -29,15 +26,14 @@ def test_every_exercise_has_answers_that_lose_and_one_at_most_is_answered_by_the
     assert sum("transcribed" in full(kinds) for kinds in answers.values()) <= 1
 
 
-def full(kinds: Mapping[str, KnownAnswer]) -> set[str]:
+def full(kinds) -> set[str]:
     """The answers that get every point."""
     most = kinds["solution"].points
     return {name for name, answer in kinds.items() if answer.points == most} - {"solution"}
 
 
-@pytest.mark.parametrize(
-    ("worth", "points", "asked", "agrees"),
-    [
+def test_points_agree_with_what_an_answer_is_worth() -> None:
+    for worth, points, asked, agrees in [
         (Worth(2, 2), 2, None, True),
         (Worth(2, 2), 1.9, None, False),
         (Worth(0, 0), 0.2, None, True),  # as slow as given, and a little luck
@@ -48,22 +44,18 @@ def full(kinds: Mapping[str, KnownAnswer]) -> set[str]:
         (Worth(0, 0), 1.0, 4, True),
         (Worth(0, 0), 1.1, 4, False),
         (Worth(2, 2), 0.9, 4, False),
-    ],
-)
-def test_points_agree_with_what_an_answer_is_worth(worth: Worth, points, asked, agrees) -> None:
-    assert worth.agrees(points, 2, asked) is agrees
+    ]:
+        assert worth.agrees(points, 2, asked) is agrees, (worth, points, asked)
 
 
-@pytest.mark.parametrize(("got", "right"), [(2, True), (1.9, False), (None, False)])
-def test_points_that_differ_are_reported(got: float | None, right: bool) -> None:
+def test_points_that_differ_are_reported() -> None:
     answers = {"pad": {"solution": KnownAnswer("pad", "solution", None, {"pad_check": Worth(2, 2)})}}
-    rows, found = points_table(answers, {"ada": {"pad": "solution"}}, {"ada": {"pad_check": got}})
-    assert found is right
-    assert (rows[0][1] == "2 solution") is right
-    assert right or f"pad_check: {got}, not 2" in rows[0][1]
+    for got, right in (2, True), (1.9, False), (None, False):
+        rows, found = points_table(answers, {"ada": {"pad": "solution"}}, {"ada": {"pad_check": got}})
+        assert found is (rows[0][1] == "2 solution") is right
+        assert right or f"pad_check: {got}, not 2" in rows[0][1]
 
 
-@pytest.mark.parametrize("arguments", [["--assignment", "99_nothing"], ["--scratch", "."]])
-def test_a_rehearsal_that_cannot_start_says_why(arguments: list[str], capsys) -> None:
-    assert main(arguments) == 1
-    assert capsys.readouterr().err.startswith("error: ")
+def test_a_rehearsal_that_cannot_start_says_why(capsys) -> None:
+    for arguments in ["--assignment", "99_nothing"], ["--scratch", "."]:
+        assert main(arguments) == 1 and capsys.readouterr().err.startswith("error: ")

@@ -4,11 +4,10 @@ import json
 import shutil
 import socket
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from grading_class import STUDENTS, Says, autograded, grades, half_written, handed_in, small_files
+from grading_class import STUDENTS, Says, autograded, configure, grades, half_written, handed_in, small_files
 from nbformat.v4 import new_code_cell
 from pretend_class import FULL, answered, hand_in
 from pretend_pools import Instant, graded
@@ -19,7 +18,6 @@ from autograder.class_grading.class_commands import grade as main
 from autograder.extras import dask as dask_pool
 from autograder.nbgrader_plugin import reading, restore
 from autograder.nbgrader_plugin.submissions import only_one
-from autograder.sandbox import Executed
 
 pytestmark = pytest.mark.slow  # a gradebook for each test
 
@@ -30,11 +28,9 @@ def test_everybody_is_graded_and_what_is_graded_is_left_alone(course: ScratchCou
     pool = Instant()
     summary = graded(pool)
     assert summary.skipped == ["ada"] and summary.failed == {}
-    assert sorted(summary.graded) == sorted(STUDENTS[1:])
-    assert ("now", "ada") not in pool.log
+    assert sorted(summary.graded) == sorted(STUDENTS[1:]) and ("now", "ada") not in pool.log
     assert autograded("ada").read_bytes() == before
-    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
-    assert graded().skipped == list(STUDENTS)
+    assert grades(course) == dict.fromkeys(STUDENTS, FULL) and graded().skipped == list(STUDENTS)
     assert sorted(graded(force=True).graded) == sorted(STUDENTS)
 
 
@@ -88,14 +84,14 @@ def test_what_noise_left_undecided_is_timed_once_more_at_the_end(course: Scratch
 
 
 def test_what_fails_costs_one_submission_and_is_graded_next_time(course: ScratchCourse, monkeypatch) -> None:
-    def change(student: str, done: Executed) -> None:
+    def change(student: str, done) -> None:
         if student == "ada":
             done.sources = {index: f"{source}#" for index, source in done.sources.items()}
         if student == "bo":  # who hands in again while it is graded
             handed_in("bo").write_text(json.dumps(answered(course.released("traps"), double="new = 1")))
             handed_in("bo").with_name("timestamp.txt").write_text("2030-01-02 10:00:00 UTC")
 
-    def stumbling_over(student: str, function: Callable) -> Callable:
+    def stumbling_over(student: str, function):
         def stumble(*given: object) -> object:
             if f"# {student}" in str(given):
                 raise KeyError("no such cell")
@@ -117,10 +113,8 @@ def test_what_fails_costs_one_submission_and_is_graded_next_time(course: Scratch
     }
     assert summary.failed.keys() == sentences.keys()
     for student, sentence in sentences.items():
-        assert sentence in summary.failed[student]
-        assert not autograded(student).exists()
-    assert half_written(course) == 0
-    assert "in stumble" in Path(".grading/traps.log").read_text()
+        assert sentence in summary.failed[student] and not autograded(student).exists()
+    assert half_written(course) == 0 and "in stumble" in Path(".grading/traps.log").read_text()
     record = json.loads(Path(".grading/traps.json").read_text())  # for the report
     assert record["failed"] == summary.failed and record["seconds"] > 0
     assert sorted(graded().graded) == sorted(sentences)
@@ -144,8 +138,7 @@ def refused(says: Says) -> Says:
 
 def test_bad_settings(course: ScratchCourse, refused: Says) -> None:
     config = Path("nbgrader_config.py")
-    text = config.read_text()
-    config.write_text(f"{text}c.RunEveryCell.timeout = 'long'\n")
+    configure(course, "c.RunEveryCell.timeout = 'long'")
     assert "nbgrader refuses" in refused("traps")
     config.write_text("c = get_config(\n")
     assert "nbgrader_config.py cannot be read: SyntaxError" in refused("traps")
@@ -164,8 +157,7 @@ def test_unknown_names_and_a_second_command(course: ScratchCourse, refused: Says
     shutil.rmtree("submitted")
     assert "Nobody has handed in traps" in refused("traps")
     Path("gradebook.db").unlink()
-    assert "There is no gradebook at" in refused("traps")
-    assert not Path("gradebook.db").exists()
+    assert "There is no gradebook at" in refused("traps") and not Path("gradebook.db").exists()
     assert "which is no address of a database" in refused("traps", "--db", "gradebook.db")
     Path("gradebook.db").touch()
     assert "is empty" in refused("traps")
@@ -182,8 +174,7 @@ def test_a_gradebook_from_another_version(course: ScratchCourse, refused: Says) 
         with sqlite3.connect("gradebook.db") as database:
             database.execute(change)
         before = Path("gradebook.db").read_bytes()
-        assert sentence in refused("traps")
-        assert Path("gradebook.db").read_bytes() == before
+        assert sentence in refused("traps") and Path("gradebook.db").read_bytes() == before
 
 
 def test_a_gradebook_that_cannot_be_written(course: ScratchCourse, refused: Says, monkeypatch) -> None:
@@ -214,7 +205,5 @@ def test_a_full_disk(course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, say
     with small_files(size):
         said = says(main, "traps", status=1)
     assert "Make room on" in said.splitlines()[-1]
-    assert half_written(course) == 0
-    assert not autograded("ada").exists()
-    assert "ada" in graded().graded
-    assert grades(course) == dict.fromkeys(STUDENTS, FULL)
+    assert half_written(course) == 0 and not autograded("ada").exists()
+    assert "ada" in graded().graded and grades(course) == dict.fromkeys(STUDENTS, FULL)

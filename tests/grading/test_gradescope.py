@@ -6,12 +6,10 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
 from copy import deepcopy
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import jsonschema
 import programs
@@ -31,7 +29,6 @@ from autograder.class_grading.results import read_results
 from autograder.extras.gradescope import in_container
 from autograder.extras.gradescope.archive import CONTENTS, course_files
 from autograder.extras.gradescope.in_container import NOT_FINAL
-from autograder.sandbox import Executed
 
 pytestmark = pytest.mark.slow
 NAME = ASSIGNMENT.stem
@@ -41,7 +38,7 @@ POINTS = {"type": "number", "minimum": 0}
 TEXT = {"type": "string"}
 
 
-def closed(kinds: dict[str, dict]) -> dict[str, Any]:
+def closed(kinds: dict[str, dict]):
     """The schema of an object that has these properties at most."""
     properties = {name: kind for names, kind in kinds.items() for name in names.split()}
     return {"type": "object", "properties": properties, "additionalProperties": False}
@@ -94,8 +91,7 @@ def total(x):
     return x.sum(dim=1)"""
 
 
-def tries_this(student: str, done: Executed) -> None:
-    done.events = [{"cell": "double_check", "what": "Tried this."}]
+tries_this = lambda student, done: done.events.append({"cell": "double_check", "what": "Tried this."})
 
 
 def test_it_says_points_and_only_to_instructors_what_it_saw(tmp_path: Path, monkeypatch) -> None:
@@ -178,7 +174,7 @@ def test_the_archive_holds_what_grades_and_no_more(archive: Path, checkout: Path
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
+def place():
     """A folder that every user can look into, as /autograder is, and one in it for temporary files."""
     with tempfile.TemporaryDirectory(prefix="autograder-", dir="/tmp") as folder:
         Path(folder).chmod(0o755)

@@ -1,14 +1,14 @@
 """What plain `nbgrader autograde` and `generate_feedback` make of right, wrong and broken submissions."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 from grading_class import a_class, command, configure, grades
+from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.api import Gradebook
 from pretend_class import FULL, TIME_LIMIT, Graded, api, find, hand_in, submissions
 
-from autograder.authoring.scratch_course import ScratchCourse
+from autograder.nbgrader_plugin.execute import RunEveryCell
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
@@ -22,7 +22,7 @@ def traps(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     return Graded(course, "traps")
 
 
-def handed_in(folder: Path) -> ScratchCourse:
+def handed_in(folder):
     course = a_class(folder, students=())
     for student, content in submissions(course.released("traps")).items():
         hand_in(course, "traps", student, content)
@@ -36,8 +36,7 @@ def only(*exercises: str) -> dict[str, float]:
 
 def test_right_answers_get_full_points_and_the_released_notebook_none(traps: Graded) -> None:
     contents = submissions(traps.course.released("traps"))
-    assert traps.points.keys() == contents.keys()
-    assert grades(traps.course)["right"] == FULL
+    assert traps.points.keys() == contents.keys() and grades(traps.course)["right"] == FULL
     assert grades(traps.course)["unattempted"] == only()
     assert "not attempted: there is no solution here yet" in traps.page("unattempted")
     assert traps.submitted("cut_off").read_bytes() == contents["cut_off"], "it is left alone"
@@ -55,8 +54,7 @@ def test_a_result_that_says_no_points_counts_nothing(traps: Graded) -> None:
         ("odd_nan", "The test returned `nan`, but it can give from 0 to 1 points."),
         ("odd_card", "The test returned `1`, but its card says 0 points"),
     ):
-        assert traps.points["right"][test] == 0
-        assert reason in page
+        assert traps.points["right"][test] == 0 and reason in page
 
 
 def test_an_undecided_race_is_marked_for_the_instructor(traps: Graded) -> None:
@@ -89,15 +87,14 @@ def test_hidden_tests_stay_hidden_but_from_the_instructor(traps: Graded) -> None
             assert secret not in traps.html(student), (student, secret)
         assert "Traceback" not in traps.page(student)
     page = traps.page("curious")
-    assert "end of history" in page
-    assert "RuntimeError: out" in page
+    assert "end of history" in page and "RuntimeError: out" in page
     assert grades(traps.course)["curious"] == only("double", "negate")
     cell = find(traps.autograded("mistakes"), "square_hidden")
     assert "123456789" in cell.source
     assert any(output.output_type == "error" for output in cell.outputs)
 
 
-def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_path: Path) -> None:
+def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_path) -> None:
     course = handed_in(tmp_path)
     configure(course, f"c.RunEveryCell.timeout = {TIME_LIMIT}")
     done = command(course, "grade", "traps")
@@ -106,8 +103,7 @@ def test_the_command_gives_the_points_that_nbgrader_gives(traps: Graded, tmp_pat
     assert f" of {len(traps.points)} submissions" in done.stderr
     assert course.points("traps") == traps.points
     again = command(course, "grade", "traps")
-    assert again.returncode == 0
-    assert "Nothing was left to do" in again.stdout
+    assert again.returncode == 0 and "Nothing was left to do" in again.stdout
 
 
 def test_the_formgrader_grades_an_unreadable_submission(traps: Graded) -> None:
@@ -116,3 +112,39 @@ def test_the_formgrader_grades_an_unreadable_submission(traps: Graded) -> None:
     assert result["success"], result
     assert "could not be graded" in traps.autograded("cut_off").cells[0].source
     assert set(traps.course.points("traps")["cut_off"].values()) == {0}
+
+
+# The limits on one notebook as a whole, and what a cell shows.
+
+
+def run(*sources: str, **limits: float):
+    notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
+    RunEveryCell(**limits).preprocess(notebook, {})
+    return notebook.cells
+
+
+def test_fresh_processes_are_limited() -> None:
+    cells = run("import os", "os._exit(1)", "os.getpid()", "os._exit(1)", "1", max_restarts=1)
+    assert "This cell ended the Python process" in cells[1].outputs[0].evalue
+    assert cells[2].outputs[0].output_type == "execute_result"  # the import ran again
+    assert cells[4].outputs[0].ename == "NotRun"
+    assert "started again 1 times" in cells[4].outputs[0].evalue
+    deadly = "import os, time; time.time() > LATER and os._exit(1)"  # it only dies when it is run again
+    cells = run("import time; LATER = time.time() + 0.3; x = 1", deadly, "time.sleep(0.4); os._exit(1)", "x")
+    assert cells[3].outputs[0].data["text/plain"] == "1"
+
+
+def test_the_time_for_a_notebook_is_limited() -> None:
+    cells = run("1", "while True: pass", "2", timeout=60, notebook_timeout=2)
+    assert [output.output_type for output in cells[0].outputs] == ["execute_result"]
+    assert cells[1].outputs[-1].ename == "TimeLimit"
+    assert cells[2].outputs[0].evalue == "Not run: the notebook had used up its 2 seconds."
+
+
+def test_text_from_everywhere_is_kept_and_pictures_too() -> None:
+    plot = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
+    cells = run("import os, sys\nprint('a')\nprint('b', file=sys.stderr)\nos.write(1, b'c');", plot, "1 / 0")
+    said = [(output.name, output.text) for output in cells[0].outputs]
+    assert said == [("stdout", "a\n"), ("stderr", "b\n"), ("stdout", "c")]
+    assert any("image/png" in output.get("data", {}) for output in cells[1].outputs)
+    assert cells[2].outputs[0].ename == "ZeroDivisionError"

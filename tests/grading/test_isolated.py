@@ -7,13 +7,12 @@ import threading
 from contextlib import ExitStack
 
 import pytest
-from boxed import cells
+from grading_class import cells
 
 from autograder.judging.outcome import MIME
 from autograder.sandbox import Executed, Sandbox
 from autograder.sandbox.racing.machine_lock import MachineLock, cores
 from autograder.sandbox.submissions import supervisor
-from autograder.sandbox.wire.channel import Channel
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
@@ -146,8 +145,8 @@ def eight(): import helpers; return helpers.double(4)
     }
     judge = "import importlib.util, os\nos.listdir(), importlib.util.find_spec('helpers')"
     executed = run(box, student, "eight()", judge, "die()", "eight()", files=files)
-    assert results(executed)[:2] == ["8", "([], None)"]
-    assert results(executed)[3] == "8"
+    first, seen, _, again = results(executed)
+    assert (first, seen, again) == ("8", "([], None)", "8")
     assert "Not there when this was graded: large.py." in executed.outputs[0][0]["text"]
     assert "The file `parts/more.py` mentions `ctypes`." in [event["what"] for event in executed.events]
 
@@ -165,8 +164,7 @@ def test_a_cell_is_not_left_out_because_there_was_no_time_to_run_it_again(box: S
     student = "import os, time\ntime.sleep(3)\ndef die(): os._exit(1)\ndef three(): return 3"
     late = "import time\ntry: die()\nexcept RuntimeError: time.sleep(3.6)\nthree()"
     executed = run(box, student, late, "three()", cell_seconds=4)
-    assert results(executed)[0].startswith("TimeLimit: ")
-    assert results(executed)[1] == "3"
+    assert results(executed)[0].startswith("TimeLimit: ") and results(executed)[1] == "3"
 
 
 def test_a_busy_machine_does_not_use_up_the_time_of_a_cell(box: Sandbox) -> None:
@@ -235,8 +233,7 @@ def test_an_answer_beyond_the_limit_of_the_machine_is_reported(box: Sandbox) -> 
     given = "def slow(x): return torch.stack([one * 2 for one in x])"
     race = "race(double, against=slow, on=lambda g, d: torch.rand(200, generator=g), points=1"
     executed = run(box, student, f"{given}\n{race}, at_least={{'cpu': 2}}, bytes=1e9)")
-    assert results(executed) == ["0"]
-    assert card(executed)["outcome"] == "undecided"
+    assert (results(executed), card(executed)["outcome"]) == (["0"], "undecided")
     assert [event["what"] for event in executed.events] == ["The answer was faster than this machine can be."]
 
 
@@ -250,22 +247,18 @@ def test_costs_are_counted_where_the_work_is_done(box: Sandbox) -> None:
     assert results(run(box, student, *tests)) == ["'4'", "0", "9"]
 
 
-@pytest.mark.parametrize(
-    ("forge", "sharing"),
-    [
-        ("import collections\ncollections.Counter.__setitem__ = lambda *_: None", "passed"),
-        ("import sys\nloaded = sys.modules['autograder.' + 'sandbox.wire.encode']", "undecided"),
-    ],
-)
-def test_costs_and_sharing_need_a_look_where_code_could_forge_them(box, forge: str, sharing: str) -> None:
+def test_costs_and_sharing_need_a_look_where_code_could_forge_them(box: Sandbox) -> None:
     """Which code could, test_roles.py shows."""
-    student = f"import torch\ndef twice(x): return 2 * x\n{forge}"
     asked = ["at_most={'copies': 0}", "shares=False", "gradients=True"]
     tests = [f"check(twice, like=double, on=numbers, {more}, points=1)" for more in asked]
-    executed = run(box, student, *tests)
-    found = [(shown["outcome"], shown["right"]) for shown in (card(executed, index) for index in (2, 3, 4))]
-    assert found[0] in [("undecided", True), ("error", False)]
-    assert found[1:] == [(sharing, True), ("passed", True)]
+    for forge, sharing in [
+        ("import collections\ncollections.Counter.__setitem__ = lambda *_: None", "passed"),
+        ("import sys\nloaded = sys.modules['autograder.' + 'sandbox.wire.encode']", "undecided"),
+    ]:
+        executed = run(box, f"import torch\ndef twice(x): return 2 * x\n{forge}", *tests)
+        found = [(card(executed, index)["outcome"], card(executed, index)["right"]) for index in (2, 3, 4)]
+        assert found[0] in [("undecided", True), ("error", False)]
+        assert found[1:] == [(sharing, True), ("passed", True)]
 
 
 def test_tests_look_up_the_names_of_the_release_and_no_others(box: Sandbox) -> None:
@@ -288,11 +281,7 @@ def test_tests_look_up_the_names_of_the_release_and_no_others(box: Sandbox) -> N
     assert [outputs[5][0]["text"], outputs[5][-1]["data"]["text/plain"]] == ["'x'\n", "3"]
 
 
-def returned(result: object, **fields: object) -> dict:
-    """A message with a result."""
-    return {"message": "Returned", "result": result} | fields
-
-
+returned = lambda result, **fields: {"message": "Returned", "result": result} | fields
 # A process that sends something else in place of what a function returns, by its number.
 SENDS = """
 from autograder.sandbox.wire.channel import Channel
@@ -385,8 +374,7 @@ def tricky(rows): return rows if sys._getframe(1).f_code.co_name == 'on_race_cal
     executed = run(box, student, *races)
     outcomes = [card(executed, index)["outcome"] for index in range(2, 7)]
     assert outcomes == ["passed", "failed", "passed", "passed", "failed"]
-    assert results(executed)[:2] == ["2", "0"]
-    assert len(card(executed)["laps"][0]["logs"]) >= 3
+    assert results(executed)[:2] == ["2", "0"] and len(card(executed)["laps"][0]["logs"]) >= 3
     assert "laps" in card(executed, 3), card(executed, 3)["message"]
     assert 0.6 < card(executed, 3)["laps"][0]["ratio"] < 1.4
     assert "shares memory with its input" in card(executed, 6)["message"]
@@ -413,15 +401,13 @@ def firsts_slow(found):
 def test_where_launches_stray_only_their_signs_count(box: Sandbox) -> None:
     box.strays.add([1.0] * 10, true=0.0)
     fast = run(box, FAST, SUMS)
-    assert card(fast)["outcome"] == "passed"
-    assert len(card(fast)["laps"][0]["logs"]) >= 11
+    assert card(fast)["outcome"] == "passed" and len(card(fast)["laps"][0]["logs"]) >= 11
     assert "only their signs count" in card(fast)["message"]
     assert fast.noise["signs_only"] and fast.noise["strays"] > 0.05
     box.strays.add([0.0] * 200, true=0.0)
     fast = run(box, FAST, SUMS)
     assert 3 <= len(card(fast)["laps"][0]["logs"]) < 11
-    assert "only their signs count" not in card(fast)["message"]
-    assert not fast.noise["signs_only"]
+    assert "only their signs count" not in card(fast)["message"] and not fast.noise["signs_only"]
 
 
 class Noisy(Sandbox):
@@ -429,7 +415,7 @@ class Noisy(Sandbox):
 
     times = 1
 
-    def _check_machine(self, control: Channel) -> None:
+    def _check_machine(self, control) -> None:
         super()._check_machine(control)
         self.times -= 1
         self._noisy = "this machine is too noisy to judge." if self.times >= 0 else None

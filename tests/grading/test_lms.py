@@ -26,25 +26,23 @@ FIRST = {"ada": "Ada", "o'brien": "Flann, jr.", "josé-ñ": "José"}
 def graded(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
     """A course with one assignment; one student is late, and one test of another waits for a decision."""
     course = a_class(tmp_path_factory.mktemp("lms"), students=())
-    with Gradebook(course.db_url) as gradebook:
-        for student, share in STUDENTS.items():
-            about = {"first_name": FIRST.get(student), "last_name": "Last", "email": f"{student}@example.org"}
-            gradebook.add_student(student, **about)
-            if share is None:
-                continue
-            give_points(gradebook, student, share)
-        gradebook.db.commit()
+    enter(course, {student: (FIRST.get(student), "Last", share) for student, share in STUDENTS.items()})
     (course.folder / "submitted" / "waiting" / NAME).mkdir(parents=True)
     return course
 
 
-def give_points(gradebook: Gradebook, student: str, share: float) -> None:
-    """The same part of the points in each test."""
-    for notebook in gradebook.add_submission(NAME, student).notebooks:
-        for grade in notebook.grades:
-            grade.auto_score = share * grade.max_score
-            grade.needs_manual_grade = student == "0012345"
-        notebook.late_submission_penalty = 0.25 if student == "ada" else None
+def enter(course: ScratchCourse, people: dict[str, tuple], before: str = "") -> None:
+    """Students with their names, and the same part of the points in each test; None: nothing handed in."""
+    with Gradebook(course.db_url) as gradebook:
+        for student, (first, last, share) in people.items():
+            about = {"first_name": first, "last_name": last, "email": f"{before}{student}@example.org"}
+            gradebook.add_student(student, **about)
+            for notebook in [] if share is None else gradebook.add_submission(NAME, student).notebooks:
+                for grade in notebook.grades:
+                    grade.auto_score = share * grade.max_score
+                    grade.needs_manual_grade = student == "0012345"
+                notebook.late_submission_penalty = 0.25 if student == "ada" else None
+        gradebook.db.commit()
 
 
 def export(course: ScratchCourse, exporter: str, *more: str, **ends: int) -> str:
@@ -71,8 +69,7 @@ def test_moodle_takes_the_file(graded: ScratchCourse) -> None:
     text = (graded.folder / "moodle.csv").read_text(encoding="utf-8")
     taken = platforms.imported_by_moodle(set(STUDENTS), {NAME: MOST}, text)
     assert {student: found[NAME] for student, found in taken.items()} == scores(graded.db_url)
-    assert "Flann, jr." in text
-    assert "1 handed in nothing, and have no points here: absent" in said
+    assert "Flann, jr." in text and "1 handed in nothing, and have no points here: absent" in said
     assert "1 are not graded yet, and have no points here: waiting" in said
     assert "1 have a test that waits for your decision; their points are those so far: 0012345" in said
 
@@ -112,21 +109,14 @@ FORMULA = '=HYPERLINK("https://example.org/?"&A1, "Ada")'
 def test_no_spreadsheet_takes_a_field_for_a_formula(tmp_path: Path) -> None:
     """The files say the same as before to the platforms, which read no formulas."""
     course = a_class(tmp_path / "class", students=())
-    with Gradebook(course.db_url) as gradebook:
-        for student in ("ada", "eve", "=1+2", "-x"):
-            about = {"first_name": FORMULA, "last_name": " +Last", "email": f"@{student}@example.org"}
-            gradebook.add_student(student, **about)
-            give_points(gradebook, student, 1.0)
-        gradebook.db.commit()
+    enter(course, dict.fromkeys(("ada", "eve", "=1+2", "-x"), (FORMULA, " +Last", 1.0)), before="@")
     said = export(course, "Moodle")
     text = (course.folder / "moodle.csv").read_text(encoding="utf-8")
     assert platforms.imported_by_moodle({"ada", "eve"}, {NAME: MOST}, text).keys() == {"ada", "eve"}
     assert "2 have ids that a spreadsheet takes for a formula, and are left out" in said
     assert "-x" in said and "=1+2" in said
-    people = {
-        11: {"name": FORMULA, "login_id": "ada"},
-        12: {"name": "-2+3", "login_id": "+eve", "sis_user_id": "eve"},
-    }
+    eve = {"name": "-2+3", "login_id": "+eve", "sis_user_id": "eve"}
+    people = {11: {"name": FORMULA, "login_id": "ada"}, 12: eve}
     canvas = platforms.CanvasCourse(people, {3: (NAME, MOST)}, {})
     (course.folder / "canvas.csv").write_text(platforms.exported_by_canvas(canvas), encoding="utf-8")
     export(course, "Canvas")
@@ -156,8 +146,7 @@ def test_grades_are_sent_after_a_look_at_the_list(graded: ScratchCourse, token: 
         said = export(graded, *to_canvas(address))
         assert "3 grades differ, 1 are the same" in said and "Nothing was changed." in said
         changed = [FLANN, NAME, "0.25", "→", f"{mine[FLANN]:g}"]
-        assert changed in [line.split() for line in said.splitlines()]
-        assert course.scores == before
+        assert changed in [line.split() for line in said.splitlines()] and course.scores == before
 
         assert "3 grades were sent" in export(graded, *to_canvas(address, REALLY))
         assert course.scores == before | new
@@ -178,21 +167,15 @@ def test_a_grade_that_is_refused_stops_no_other(graded: ScratchCourse, token: No
     assert sorted(person for _, person, _ in course.changed) == [11, 12, 13, 14]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+def test_what_cannot_be_done_is_said_in_a_sentence(graded: ScratchCourse, token: None, monkeypatch) -> None:
+    for arguments, sentence in [
         (["Moodle", "--to=x.csv"], "Name one, as in --assignment"),
         (["Moodle", "--assignment=['nope']"], "There is no assignment 'nope'"),
         (["Canvas", ONE, "--Canvas.file=none.csv"], "There is no none.csv. Canvas"),
         (to_canvas("http://127.0.0.1:9"), "Canvas at http://127.0.0.1:9 does not show course 7"),
-    ],
-)
-def test_a_sentence_says_it(graded: ScratchCourse, token: None, arguments: list[str], sentence: str) -> None:
-    assert sentence in export(graded, *arguments, status=1)
-
-
-def test_a_wrong_token_and_a_missing_assignment_are_said(graded: ScratchCourse, monkeypatch) -> None:
-    monkeypatch.delenv("CANVAS_TOKEN", raising=False)
+    ]:
+        assert sentence in export(graded, *arguments, status=1)
+    monkeypatch.delenv("CANVAS_TOKEN")
     assert "An access token in the variable CANVAS_TOKEN" in export(graded, "CanvasUpload", ONE, status=1)
     with platforms.canvas(canvas_course()) as address:
         monkeypatch.setenv("CANVAS_TOKEN", "another")
@@ -219,9 +202,7 @@ NAMES = [
 def course(tmp_path: Path) -> ScratchCourse:
     """A course with students, to whom nothing belongs yet."""
     made = a_class(tmp_path / "class", students=())
-    with Gradebook(made.db_url) as gradebook:
-        for student, first, last in NAMES:
-            gradebook.add_student(student, first_name=first, last_name=last)
+    enter(made, {student: (first, last, None) for student, first, last in NAMES})
     (made.folder / "downloaded" / NAME / "archive").mkdir(parents=True)
     return made
 
@@ -294,13 +275,12 @@ def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCou
             link = tarfile.TarInfo(name)
             link.type, link.linkname = tarfile.LNKTYPE, target
             inner.addfile(link)
-    many = zipped(*((f"{number}.txt", b"") for number in range(1001)))
     uploads = [
         ("AnswerProcess Zero", "work.zip", zipped((FILE, b"zero"))[:40]),
         ("Ada Lovelace", "work.zip", zipped(("zeros", bytes(201_000_000)))),
         ("Ada Lovelace", "more.tar.gz", packed.getvalue()),
         ("Ada Lovelace", "links.tar.gz", linked.getvalue()),
-        ("Ada Lovelace", "many.zip", many),
+        ("Ada Lovelace", "many.zip", zipped(*((f"{number}.txt", b"") for number in range(1001)))),
         ("O'Brien Flann", FILE, b"flann"),
     ]
     platforms.archive_of_moodle(archive(course), uploads)

@@ -3,14 +3,13 @@
 import os
 import secrets
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import psutil
 import pytest
-from boxed import cells
+from grading_class import cells
 
 from autograder.sandbox import Executed, Sandbox
 
@@ -58,7 +57,7 @@ def words() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def box(words: dict[str, str]) -> Iterator[Sandbox]:
+def box(words: dict[str, str]):
     """A sandbox that has graded a submission with a planted word, below an environment with one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADING_SECRET", words["environment"])
@@ -103,9 +102,7 @@ def test_it_would_find_what_is_there(words: dict[str, str]) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may read the memory of these processes")
 def test_from_outside_only_the_judge_is_seen_to_know(box: Sandbox, words: dict[str, str]) -> None:
     student = f"WORD = '{words['answer']}'\nimport time\ndef twice(x):\n    time.sleep(15)\n    return 2 * x"
-    judges: list[int] = []
-    answers: list[int] = []
-    known: dict[int, set[str]] = {}
+    judges, answers, known = [], [], {}
     with Sandbox() as another:
         working = threading.Thread(target=run, args=(another, words, student))
         working.start()

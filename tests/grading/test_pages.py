@@ -69,14 +69,12 @@ def acts(page: BeautifulSoup) -> list[Tag]:
 def test_markdown_and_comments_go_through_one_filter(page: Callable[..., BeautifulSoup]) -> None:
     answer = new_code_cell("f = 1", metadata={"nbgrader": {**TEST, "solution": True, "grade": False}})
     made = page(new_markdown_cell(f"**bold** {EVIL}"), answer)
-    assert acts(made) == []
-    assert made.strong.text == "bold"
+    assert acts(made) == [] and made.strong.text == "bold"
     assert made.textarea or made.find(class_="panel-footer").em.text == "Good"
 
 
-@pytest.mark.parametrize(
-    ("written", "shown"),
-    [
+def test_what_markdown_may_have() -> None:
+    for written, shown in [
         ("<b id=total_check name=x onclick=y style='position:fixed'>a</b>", "<b>a</b>"),
         ("<div class='modal'>a</div> <span class='k btn'>b</span>", "<div>a</div> <span>b</span>"),
         ("x <span class='k'>a</span>", '<span class="k">a</span>'),
@@ -87,17 +85,12 @@ def test_markdown_and_comments_go_through_one_filter(page: Callable[..., Beautif
         *((f"<img src='data:image/{kind};base64,AA=='>", f"image/{kind}") for kind in ("png", "webp")),
         *((f"![a]({place})", '<img alt="a">') for place in ("https://a.b/c.png", "c.png")),
         ("![a](data:image/svg+xml;base64,AA==)", '<img alt="a">'),
-        (
-            "<details open id=x><summary>a</summary></details>",
-            '<details open=""><summary>a</summary></details>',
-        ),
+        ("<details open id=x><summary>a</summary>b</details>", '<details open=""><summary>a</summary>'),
         ("a <svg><style>b</style></svg><form action=c><input name=d></form>", "<p>a </p>"),
         ("# A title", "<h1>A title</h1>"),
         ("<table><tr><td style='text-align:left' align=left>a", '<td align="left">a'),
-    ],
-)
-def test_what_markdown_may_have(written: str, shown: str) -> None:
-    assert shown in safe_markdown(written)
+    ]:
+        assert shown in safe_markdown(written), written
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import random
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from types import SimpleNamespace
 
@@ -17,7 +16,7 @@ from autograder.sandbox import Executed, PlannedCell, SandboxError, Step
 class Watched:
     """Stands for a Sandbox: notes which jobs it runs, and does with them what the test says."""
 
-    def __init__(self, act: Callable[[str], None] = lambda job: None, warning: str | None = None) -> None:
+    def __init__(self, act=lambda job: None, warning: str | None = None) -> None:
         self.act, self.warning, self.ran = act, warning, list[str]()
         self.notice = self.refusal = None
         self.stopped = threading.Event()
@@ -61,15 +60,12 @@ def test_an_error_costs_only_its_job() -> None:
 
 
 def test_closing_stops_what_runs() -> None:
-    before = threading.active_count()
-    begun = threading.Event()
-    sandbox = Watched()
+    before, begun, sandbox = threading.active_count(), threading.Event(), Watched()
     sandbox.act = lambda name: begun.set() or (sandbox.stopped.wait(60) and None)
     with closing(LocalPool([sandbox])) as made:
         start(made, "endless", "never begun")
         assert begun.wait(60)
-    assert sandbox.ran == ["endless"]
-    assert threading.active_count() == before
+    assert sandbox.ran == ["endless"] and threading.active_count() == before
 
 
 def test_what_a_sandbox_lacks_is_a_warning_or_an_error() -> None:
@@ -107,5 +103,4 @@ def test_the_time_left_follows_from_what_is_left_to_do(monkeypatch: pytest.Monke
         if 0.1 <= (now - began) / (clock.now - began) <= 0.9:
             assert left is not None
             assert 1 / 1.5 < left / (clock.now - now) < 1.5, (now - began, left)
-    assert found.seconds_left == 0
-    assert found.share == 1
+    assert found.seconds_left == 0 and found.share == 1

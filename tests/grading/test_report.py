@@ -4,15 +4,13 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from grading_class import STUDENTS, Says, a_class, autograded, decide, due, gradebook
+from grading_class import STUDENTS, Says, a_class, as_current, autograded, decide, due, gradebook
 from pretend_class import answered, hand_in
 from pretend_pools import RACE, Instant, graded, pretend
 
-from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.class_commands import report
 from autograder.class_grading.class_report import page
 from autograder.class_grading.course import Course
-from autograder.class_grading.engine import Job
 from autograder.class_grading.results import ClassResults, Graded, Lap, Verdict, read_results
 from autograder.extras import fastest, term
 from autograder.extras.fastest.fastest_page import may_be_shown
@@ -24,7 +22,7 @@ from autograder.sandbox import Executed
 class Eventful(Instant):
     """Ada does something suspicious, the machine checks itself, one runs without the sandbox."""
 
-    def start(self, job: Job, cells: list[dict], **settings: object) -> None:
+    def start(self, job, cells: list[dict], **settings: object) -> None:
         student = job.submission.student
         done = Executed(**pretend(cells, undecided=student == "bo", **settings))
         if student == "ada":
@@ -37,8 +35,7 @@ class Eventful(Instant):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> ClassResults:
     """What is read of such a class."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(a_class(tmp_path_factory.mktemp("eventful")).folder)
+    with as_current(a_class(tmp_path_factory.mktemp("eventful"))):
         graded(Eventful())
         with Course("traps") as opened:
             return read_results(opened)
@@ -77,8 +74,7 @@ def test_the_page_says_what_was_seen(results: ClassResults) -> None:
 
 
 def test_the_page_needs_nothing_from_elsewhere(results: ClassResults) -> None:
-    html = page(results)
-    shown = Text(html)
+    shown = Text(html := page(results))
     assert not shown.tags & {"script", "link", "iframe", "object", "b-this"}
     for foreign in ("<b>this</b>", "@import", "url("):
         assert foreign not in html
@@ -115,7 +111,7 @@ def test_nothing_in_the_page_is_taken_for_html_and_odd_figures_can_be_drawn() ->
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_page(course: ScratchCourse, says: Says) -> None:
+def test_the_command_writes_the_page(course, says: Says) -> None:
     said = says(report, "traps", status=1)
     assert "Nothing of traps is graded yet. Run `python -m autograder grade traps`" in said
     assert "Run `python -m autograder grade ASSIGNMENT` first." in says(term.main, status=1)
@@ -148,7 +144,7 @@ def measured(student: str, done: Executed) -> None:
 
 
 @pytest.fixture
-def raced(inbox: ScratchCourse) -> None:
+def raced(inbox) -> None:
     """That class, graded, in the current folder."""
     for student, (_, code) in CLASS.items():
         hand_in(inbox, "traps", student, answered(inbox.released("traps"), square=code))
@@ -245,9 +241,9 @@ def test_the_page_about_a_term_and_each_students(tmp_path: Path, monkeypatch, sa
     assert not {"ada", "chen", "brien"} & set(shown.text.lower().split())
 
 
-@pytest.mark.parametrize(("solved", "listed"), [(2, True), (4, False), (20, True), (19, False)])
-def test_an_exercise_that_nearly_nobody_or_everybody_solves_is_named(solved: int, listed: bool) -> None:
-    points = {f"s{i}": float(i < solved) for i in range(20)}
-    found = [Graded(name, one, [Verdict(one, "", "", "pad_check")]) for name, one in points.items()]
-    results = ClassResults("pads", {"pad_check": 1.0}, ["pad"], found, {}, {})
-    assert bool(list(too_hard_or_easy(results))) == listed
+def test_an_exercise_that_nearly_nobody_or_everybody_solves_is_named() -> None:
+    for solved, listed in (2, True), (4, False), (20, True), (19, False):
+        points = {f"s{i}": float(i < solved) for i in range(20)}
+        found = [Graded(name, one, [Verdict(one, "", "", "pad_check")]) for name, one in points.items()]
+        results = ClassResults("pads", {"pad_check": 1.0}, ["pad"], found, {}, {})
+        assert bool(list(too_hard_or_easy(results))) == listed

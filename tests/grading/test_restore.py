@@ -1,9 +1,7 @@
 """Whatever a submission did to its cells, those of the assignment are put back, in their order."""
 
 import random
-from collections.abc import Iterable
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 from nbformat import NotebookNode
@@ -50,7 +48,7 @@ def notebook(*cells: str) -> NotebookNode:
     return new_notebook(cells=made)
 
 
-def texts(cells: Iterable[NotebookNode]) -> list[str]:
+def texts(cells) -> list[str]:
     """The cells as ``notebook`` takes them, without sources of the assignment's."""
     return [nbgrader_data(cell).get("grade_id") or cell.source for cell in cells]
 
@@ -117,7 +115,7 @@ def test_tests_know_the_names_that_their_exercise_was_released_with() -> None:
 
 
 @pytest.mark.slow
-def test_the_gradebook_keeps_the_order_also_when_the_assignment_is_made_again(tmp_path: Path) -> None:
+def test_the_gradebook_keeps_the_order_also_when_the_assignment_is_made_again(tmp_path) -> None:
     url = f"sqlite:///{tmp_path / 'gradebook.db'}"
     resources = {"nbgrader": {"notebook": "n", "assignment": "h", "db_url": url}}
     with Gradebook(url) as gradebook:

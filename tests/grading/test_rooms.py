@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from boxed import cells
+from grading_class import cells
 from hostile_class import adopted
 
 from autograder.sandbox import Sandbox
@@ -54,13 +54,11 @@ CALLS = [  # number, arguments, what is to come of it
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("number", "arguments", "wanted"), CALLS)
-def test_the_filter_allows_what_is_on_its_list(number: int, arguments: tuple[int, ...], wanted: int) -> None:
-    assert answer_to(seccomp.program("x86_64"), number, *arguments) == wanted
-
-
-def test_calls_of_another_architecture_end_the_process() -> None:
-    assert answer_to(seccomp.program("x86_64"), 1, audit=0x40000003) == KILL  # 32-bit x86
+def test_the_filter_allows_what_is_on_its_list_and_calls_of_another_architecture_end_the_process() -> None:
+    intel = seccomp.program("x86_64")
+    for number, arguments, wanted in CALLS:
+        assert answer_to(intel, number, *arguments) == wanted, (number, arguments)
+    assert answer_to(intel, 1, audit=0x40000003) == KILL  # 32-bit x86
     write, clone, socket, keyctl = (64,), (220, NAMESPACE), (198, 40), (219,)
     arm = seccomp.program("aarch64")
     found = [answer_to(arm, *call, audit=0xC00000B7) for call in (write, clone, socket, keyctl)]
@@ -125,8 +123,7 @@ JudgeProcess._run_answer = loud
 def test_whatever_the_judge_writes_on_stderr_it_goes_on(box: Sandbox) -> None:
     work = cells(("given", LOUD), ("student", "1"), ("student", "2"), ("test", "3"))
     executed = box.run(work, assignment="here", notebook_seconds=5)
-    assert [event["what"] for event in executed.events] == []
-    assert executed.outputs[3][0]["data"]["text/plain"] == "3"
+    assert executed.events == [] and executed.outputs[3][0]["data"]["text/plain"] == "3"
 
 
 @pytest.mark.attack

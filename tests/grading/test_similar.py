@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from grading_class import Says, a_class, nbgrader
+from grading_class import Says, a_class, as_current, nbgrader
 from nbformat import NotebookNode
 from nbgrader.apps import GenerateAssignmentApp
 from pretend_class import hand_in
@@ -18,8 +18,8 @@ from test_report import Text
 from autograder.authoring.answers import answers_to
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.extras.similar import alike, main
-from autograder.extras.similar.alike import FEW, LONGEST, MOST_PAIRS, AlikePair, look_alikes
-from autograder.roles import solution_cells
+from autograder.extras.similar.alike import FEW, LONGEST, MOST_PAIRS, look_alikes
+from autograder.roles import nbgrader_data, solution_cells
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
 CHAPTER = "01_tensor_creation"
@@ -44,12 +44,6 @@ def other_ways(chapter: str) -> dict[str, dict[str, str]]:
     return students
 
 
-def given(chapter: str) -> dict[str, str]:
-    """The code of the notebook that students get, by cell."""
-    cells = notebook(ROOT / "exercises" / chapter / chapter).cells
-    return {cell.metadata.get("nbgrader", {}).get("grade_id", cell.id): cell.source for cell in cells}
-
-
 def disguised(code: str) -> str:
     """The same answer with other names, and remarks."""
     tree = ast.parse(code)
@@ -60,8 +54,7 @@ def disguised(code: str) -> str:
     return re.sub(r"(?m)$", "  # all my own work", code)
 
 
-def pairs(found: tuple[list[AlikePair], int]) -> set[tuple[str, str]]:
-    return {pair.students for pair in found[0]}
+pairs = lambda found: {pair.students for pair in found[0]}
 
 
 def answered(release: NotebookNode, answers: dict[str, str]) -> NotebookNode:
@@ -106,8 +99,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
 
 @pytest.fixture(scope="module")
 def shown(course: ScratchCourse) -> str:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(course.folder)
+    with as_current(course):
         assert main([CHAPTER]) == 0
     return (course.folder / "reports" / f"{CHAPTER}_similar.html").read_text(encoding="utf-8")
 
@@ -180,8 +172,7 @@ def different(number: int) -> list[str]:
 def test_given_code_imports_and_an_answer_as_it_was_given_are_no_sign() -> None:
     imports = "import torch\nfrom torch.nn.functional import " + ", ".join(f"name_{n}" for n in range(40))
     alike = {"ada": {"f": LONG}, "bo": {"f": disguised(LONG)}}
-    assert pairs(look_alikes(alike, {}))
-    assert look_alikes(alike, {"f_given": LONG})[1] == 0
+    assert pairs(look_alikes(alike, {})) and look_alikes(alike, {"f_given": LONG})[1] == 0
     assert look_alikes({"ada": {"f": imports}, "bo": {"f": imports}}, {})[1] == 0
     words = '"""' + "Words. " * 50 + '"""'
     stub = f"def f(x):\n    {words}\n    raise NotImplementedError('Write your solution here')"
@@ -205,10 +196,10 @@ def test_few_independent_answers_are_listed() -> None:
     """A reader and the course's authors wrote these without each other (docs/instructors.md)."""
     compared, listed = 0, []
     for chapter in ATTEMPTED:
-        everybody = {"reader": attempts(chapter), **other_ways(chapter)}
-        for way in sorted(everybody.keys() - {"reader"}):
-            both = {"reader": everybody["reader"], way: everybody[way]}
-            found, more = look_alikes(both, given(chapter))
+        cells = notebook(ROOT / "exercises" / chapter / chapter).cells  # as students get them
+        given = {nbgrader_data(cell).get("grade_id", cell.id): cell.source for cell in cells}
+        for way, answers in other_ways(chapter).items():
+            found, more = look_alikes({"reader": attempts(chapter), way: answers}, given)
             compared += more
             listed += [(chapter, way, round(pair.share, 2)) for pair in found]
     assert compared >= 60

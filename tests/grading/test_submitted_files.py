@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from bad_inputs import TIMES
 from nbgrader.coursedir import CourseDirectory
+from test_bad_inputs import TIMES
 
 from autograder.nbgrader_plugin import reading
 from autograder.nbgrader_plugin.reading import TooLarge, extra_files, read_plain

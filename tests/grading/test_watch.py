@@ -12,47 +12,19 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from grading_class import (
-    INBOUND,
-    configure,
-    decide,
-    due,
-    gradebook,
-    half_written,
-    nbgrader,
-    scores,
-    small_files,
-)
-from nbgrader.apps import CollectApp
+from grading_class import INBOUND, configure, decide, due, gradebook, half_written, scores, small_files
 from nbgrader.exchange import ExchangeError
 from pretend_class import answered, hand_in
 from pretend_pools import graded, stop
-from watched_class import (
-    FULL,
-    LESS,
-    POOR,
-    START,
-    Judging,
-    code,
-    page,
-    queue,
-    send,
-    stages,
-    to_the_end,
-    trouble,
-    watched,
-    watching,
-)
+from watched_class import FULL, LESS, POOR, START, Judging, page, queue, send, to_the_end, watched, watching
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.course import Course
-from autograder.class_grading.engine import Job
 from autograder.class_grading.grader import Grader
 from autograder.class_grading.pool import PoolError
 from autograder.class_grading.results import read_results
 from autograder.extras.watch import intake, trial
 from autograder.extras.watch import watcher as watcher_module
-from autograder.extras.watch.watcher import Watcher
 from autograder.nbgrader_plugin import collect
 from autograder.nbgrader_plugin.submissions import only_one
 
@@ -77,10 +49,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return clock
 
 
-def run(watcher: Watcher) -> None:
-    """Let it run until nothing happens any more in its pauses."""
-    with pytest.raises(KeyboardInterrupt):
-        watcher.run()
+code = lambda step, student: Path(step, student, "traps", "traps.ipynb").read_text()
+stages = lambda: {place.student: place.stage for place in queue().places}
+
+
+def trouble(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line about what was in the way, but for a bar's progress; in the end all was well again."""
+    said = capsys.readouterr()
+    (line,) = (line for line in said.err.splitlines() if not line.startswith("grading: "))
+    assert said.out.count("All is well again.") == 1
+    return line
 
 
 def test_what_comes_in_is_graded_and_is_then_what_was_submitted(course: ScratchCourse, capsys) -> None:
@@ -94,7 +72,7 @@ def test_what_comes_in_is_graded_and_is_then_what_was_submitted(course: ScratchC
         assert read_results(opened).missing == {}
     said = capsys.readouterr().out
     for words, waiting in (("ada  16", 1), ("bo  13", 0)):
-        line = f"traps  {words} of 16 points, \\d+ s after it was handed in; {waiting} wait"
+        line = rf"traps  {words} of 16 points, \d+ s after it was handed in; {waiting} wait"
         assert re.search(rf"(?m)^[-\d]+ [:\d]+  {line}$", said)
     assert graded(Judging()).skipped == ["ada", "bo"]
 
@@ -106,15 +84,13 @@ def test_fewer_points_change_nothing(course: ScratchCourse, capsys: pytest.Captu
     send(course, "ada", negate=POOR)
     pool = Judging()
     watched(pool)
-    assert scores() == {"ada": FULL}
-    assert {step: code(step, "ada") for step in before} == before
+    assert scores() == {"ada": FULL} and {step: code(step, "ada") for step in before} == before
     assert "# poor" in code(".grading/passed_over", "ada")
     assert "ada  13 of 16 points; the earlier submission counts, with 16, " in capsys.readouterr().out
     assert pool.graded == ["ada"]
     again = Judging()
     watched(again)  # not after a restart either
-    assert again.graded == []
-    assert graded(Judging()).skipped == ["ada"]
+    assert again.graded == [] and graded(Judging()).skipped == ["ada"]
     graded(Judging(), force=True)
     assert scores() == {"ada": FULL}
 
@@ -124,8 +100,7 @@ def test_as_many_points_or_more_count_and_fewer_if_the_instructor_wants_it(cours
         send(course, "ada", negate=f"def negate(x):\n    return {returned}")
         watched()
         assert f'return {returned}"' in code("autograded", "ada")
-    assert scores() == {"ada": FULL}
-    assert not Path(".grading/passed_over/ada/traps").exists()
+    assert scores() == {"ada": FULL} and not Path(".grading/passed_over/ada/traps").exists()
     send(course, "ada", negate=POOR)
     watched(best=False)
     assert scores() == {"ada": LESS}
@@ -231,10 +206,9 @@ def test_names_that_no_submission_can_have_are_said_once(course: ScratchCourse, 
             to_the_end(watcher)
     assert scores() == {"ada": FULL}
     assert set(Path().iterdir()) - before <= {Path("autograded"), Path("submitted"), Path(".grading")}
-    said = capsys.readouterr().err
-    said = "".join(line for line in said.splitlines(keepends=True) if not line.startswith("grading: "))
-    assert [said.count(sentence) for sentence in refused.values()] == [1] * len(refused)
-    assert len(said.splitlines()) == len(refused)
+    said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("grading: ")]
+    assert len(said) == len(refused)
+    assert all("".join(said).count(sentence) == 1 for sentence in refused.values())
 
 
 def test_each_name_is_read_once_and_of_unknown_assignments_none(course, monkeypatch) -> None:
@@ -275,7 +249,7 @@ def test_a_folder_of_another_account_is_left_there(course: ScratchCourse, capsys
     said = capsys.readouterr().err
     assert said.count("It says that it is of bo, but the account nobody put it there") == 1
     assert "# poor" not in code("submitted", "bo")
-    nbgrader(course, CollectApp, "traps", "--update")
+    course.nbgrader("collect", "traps", "--update")
     assert "# poor" not in code("submitted", "bo")
     configure(course, "c.ExchangeCollect.check_owner = False")
     watched(best=False)
@@ -312,13 +286,11 @@ def test_what_cannot_be_graded_is_tried_three_times(course: ScratchCourse, capsy
         monkeypatch.setattr(watcher_module, "TRY_AGAIN_SECONDS", 0.0)
         watcher._again = {one: (tries, 0.0) for one, (tries, _) in watcher._again.items()}
         to_the_end(watcher)
-    assert pool.graded.count("ada") == 3
-    assert scores() == {"bo": FULL}
+    assert pool.graded.count("ada") == 3 and scores() == {"bo": FULL}
     said = capsys.readouterr().out
     assert said.count("ada  not graded: it broke It is tried again in a minute.") == 2
     assert said.count("python -m autograder grade traps --student ada") == 1
-    assert stages() == {"ada": "failed", "bo": "graded"}
-    assert graded(Judging()).graded == ["ada"]
+    assert stages() == {"ada": "failed", "bo": "graded"} and graded(Judging()).graded == ["ada"]
 
 
 def test_it_keeps_out_of_the_way_of_other_commands(course: ScratchCourse, capsys) -> None:
@@ -340,9 +312,9 @@ def test_a_full_disk(course: ScratchCourse, capsys, clock: SimpleNamespace) -> N
     with watching() as watcher, small_files(40_000):  # the gradebook is larger
         full = resource.getrlimit(resource.RLIMIT_FSIZE)
         clock.events += [lambda: None, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (full[1], full[1]))]
-        run(watcher)
-    assert "What is handed in waits" in trouble(capsys)
-    assert scores() == {"ada": FULL}
+        with pytest.raises(KeyboardInterrupt):
+            watcher.run()
+    assert "What is handed in waits" in trouble(capsys) and scores() == {"ada": FULL}
     assert half_written(course) == 0
 
 
@@ -350,7 +322,7 @@ def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, cloc
     """What still ran in the old one would come back to the wrong submission."""
 
     class Lost(Judging):
-        def wait(self) -> tuple[Job, object]:
+        def wait(self):
             raise PoolError("The Dask scheduler is gone. Start it.", again=True)
 
     lost = Lost()
@@ -358,22 +330,18 @@ def test_after_trouble_there_is_another_pool(course: ScratchCourse, capsys, cloc
     send(course, "ada")
     with watching(lambda _: next(pools)) as watcher:
         clock.events.append(lambda: None)
-        run(watcher)
+        with pytest.raises(KeyboardInterrupt):
+            watcher.run()
     assert scores() == {"ada": FULL} and not lost.jobs
     assert "The Dask scheduler is gone. Start it. What is handed in waits" in trouble(capsys)
 
 
+MOVED = "replace_folder"
+IN_GRADING = [(Grader, name) for name in ("init_assignment", "write_single_notebook", "set_permissions")]
+
+
 @pytest.mark.parametrize("better", [True, False])
-@pytest.mark.parametrize(
-    ("place", "moment"),
-    [
-        (Grader, "init_assignment"),
-        (Grader, "write_single_notebook"),
-        (Grader, "set_permissions"),
-        (trial, "replace_folder"),
-        (intake, "replace_folder"),
-    ],
-)
+@pytest.mark.parametrize(("place", "moment"), [*IN_GRADING, (trial, MOVED), (intake, MOVED)])
 def test_a_crash_leaves_the_old_grade_or_the_new_one(course, monkeypatch, place, moment, better) -> None:
     send(course, "ada", **({"negate": POOR} if better else {}))
     watched()
@@ -381,11 +349,10 @@ def test_a_crash_leaves_the_old_grade_or_the_new_one(course, monkeypatch, place,
     send(course, "ada", **({} if better else {"negate": POOR}))
     send(course, "bo")
     with monkeypatch.context() as patched:
-        patched.setattr(place, moment, lambda *_: stop())
+        patched.setattr(place, moment, stop)
         with suppress(KeyboardInterrupt):
             watched()
-    assert half_written(course) == 0
-    assert scores()["ada"] in (old["ada"], FULL)
+    assert half_written(course) == 0 and scores()["ada"] in (old["ada"], FULL)
     watched()
     assert scores() == {"ada": FULL, "bo": FULL}
     assert "# poor" not in code("autograded", "ada") and "# poor" not in code("submitted", "ada")
@@ -407,8 +374,7 @@ def test_without_an_exchange_submitted_is_watched(course: ScratchCourse, monkeyp
         assert pool.graded == ["ada"]
         path.write_text(json.dumps(answered(course.released("traps"))))
         to_the_end(watcher)
-    assert scores() == {"ada": FULL}
-    assert pool.graded == ["ada"] * 2
+    assert scores() == {"ada": FULL} and pool.graded == ["ada"] * 2
 
 
 def test_the_queue_shows_places_and_then_what_became_of_each(course: ScratchCourse) -> None:
@@ -416,7 +382,7 @@ def test_the_queue_shows_places_and_then_what_became_of_each(course: ScratchCour
     seen: list[dict[str, str]] = []
 
     class Looking(Judging):
-        def wait(self) -> tuple[Job, object]:
+        def wait(self):
             seen.append(stages())
             return super().wait()
 
@@ -442,8 +408,7 @@ def test_who_was_graded_sees_points_and_feedback_when_they_are_handed_back(cours
     watched()
     ((place, before),) = queue().of("ada")
     assert (place.student, place.stage, place.points, place.most, before) == ("ada", "graded", None, None, 0)
-    assert queue().of("nobody") == []
-    assert not Path("feedback").exists()
+    assert queue().of("nobody") == [] and not Path("feedback").exists()
     second, other = send(course, "ada"), send(course, "bo")
     hand_in(course, "traps", "chen", answered(course.released("traps")))
     graded(Judging(), students=["chen"])
@@ -469,11 +434,9 @@ def test_a_page_that_cannot_be_handed_back_is_tried_again(course: ScratchCourse,
         watched(release=True)
     assert "The page of ada for traps could not be handed back: Unwritable" in capsys.readouterr().err
     assert scores() == {"ada": FULL} and not page(folder).exists()
-    with watching(release=True) as watcher:  # a watcher that is started later knows of it
-        watcher.round()
-        watcher.round()
-    assert page(folder).exists()
-    assert queue().of("ada")[0][0].points == FULL
+    for _ in range(2):  # a watcher that is started later knows of it
+        watched(release=True)
+    assert page(folder).exists() and queue().of("ada")[0][0].points == FULL
 
 
 def test_a_class_is_graded_in_parts_between_which_others_get_in(course: ScratchCourse, monkeypatch) -> None:
@@ -485,8 +448,7 @@ def test_a_class_is_graded_in_parts_between_which_others_get_in(course: ScratchC
     with watching(names=["other"]) as watcher:
         assert not watcher.round(), "only the given assignments are watched"
     with watching() as watcher:
-        assert watcher.round()
-        assert len(scores()) == 2
+        assert watcher.round() and len(scores()) == 2
         with only_one(course.folder) as alone:
             assert alone
         assert watcher.round() and not watcher.round()

@@ -11,13 +11,11 @@ from grading_class import command, scores
 from programs import PATIENCE, until
 from watched_class import page, queue, send
 
-from autograder.authoring.scratch_course import ScratchCourse
-
 
 class Command(subprocess.Popen):
     """A watch command that runs; ``log`` has what it has written so far."""
 
-    def __init__(self, course: ScratchCourse, *arguments: str) -> None:
+    def __init__(self, course, *arguments: str) -> None:
         self.log = course.folder / "watch.log"
         words = [sys.executable, "-m", "autograder", "watch", "--workers", "2", *arguments]
         with self.log.open("w") as log:
@@ -44,7 +42,7 @@ class Command(subprocess.Popen):
 
 @pytest.mark.needs("bubblewrap")
 @pytest.mark.slow
-def test_a_class_hands_in_and_gets_it_back_at_once(inbox: ScratchCourse) -> None:
+def test_a_class_hands_in_and_gets_it_back_at_once(inbox) -> None:
     half = {"negate": "def negate(x):\n    return x"}
     with Command(inbox, "traps", "--release") as watcher:
         watcher.says("Watching submitted/ and ")
@@ -61,10 +59,8 @@ def test_a_class_hands_in_and_gets_it_back_at_once(inbox: ScratchCourse) -> None
         assert command(inbox, "grade", "traps").returncode == 0
         assert command(inbox, "late", "traps").returncode == 1  # there is no table; it was not refused
         assert watcher.stop() == 0
-    assert scores() == {"ada": 9.5, "bo": 6.5}
-    assert not queue().at_work
+    assert scores() == {"ada": 9.5, "bo": 6.5} and not queue().at_work
     with Command(inbox, "traps", "--release") as watcher:
         send(inbox, "bo", double="def double(x):\n    return x + x")
         watcher.says("traps  bo  9.5 of 16 points")
-        assert watcher.stop(signal.SIGTERM) == 0
-        assert watcher.log.read_text().count("  traps  ") == 1
+        assert watcher.stop(signal.SIGTERM) == 0 and watcher.log.read_text().count("  traps  ") == 1

@@ -1,14 +1,12 @@
 """A grade knows what it is for: tests, points, files and their time. What changed is graded again."""
 
 import json
-from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 
 import nbformat
 import pytest
 from grading_class import STUDENTS, autograded, decide, due, gradebook, grades, handed_in, nbgrader
-from nbformat import NotebookNode
 from nbgrader.apps import GenerateAssignmentApp
 from pretend_class import FULL, answered, delete, find
 from pretend_pools import Instant, after, stop
@@ -57,8 +55,7 @@ def test_other_tests_are_run_by_the_plain_command_also_if_it_was_stopped(course:
     assert "The tests or points of traps changed since submissions were graded (4): these are" in before
     assert "points given by hand stay" in before
     assert "4 of them graded again, because the tests or points changed" in afterwards
-    assert "{5: 25}" in autograded("ada").read_text()
-    assert run()[0].graded == []
+    assert "{5: 25}" in autograded("ada").read_text() and run()[0].graded == []
 
 
 @pytest.mark.parametrize("name", ["setup", "square"])
@@ -160,7 +157,7 @@ def test_points_by_hand_below_a_better_resubmission_are_named(course: ScratchCou
     assert "bo square_hidden 2 2" in shown
 
 
-def change(course: ScratchCourse, act: Callable[[NotebookNode], object], **ends: int) -> str:
+def change(course: ScratchCourse, act, **ends: int) -> str:
     """Change the instructor's notebook, and tell nbgrader; what it says."""
     path = course.folder / "solutions" / "traps" / "traps.ipynb"
     notebook = nbformat.read(path, as_version=4)
@@ -170,12 +167,12 @@ def change(course: ScratchCourse, act: Callable[[NotebookNode], object], **ends:
 
 
 def test_generate_assignment_says_what_a_change_means_for_those_graded(course: ScratchCourse) -> None:
-    def mended(notebook: NotebookNode) -> None:
+    def mended(notebook) -> None:
         cell = find(notebook, "square_check")
         cell.source += "  # mended"
         cell.metadata.nbgrader.points += 1
 
-    def one_more(notebook: NotebookNode) -> None:
+    def one_more(notebook) -> None:
         new = deepcopy(find(notebook, "square_check"))
         new.metadata.nbgrader.grade_id, new.id = "square_more", "more"
         notebook.cells.append(new)
@@ -188,8 +185,7 @@ def test_generate_assignment_says_what_a_change_means_for_those_graded(course: S
     assert "square_check (2 points → 3 points, other code)" in said
     assert "`python -m autograder grade traps`" in said and "Points given by hand stay." in said
     summary, said = run()
-    assert sorted(summary.graded) == ALL
-    assert "changed since submissions were graded (6)" in said
+    assert sorted(summary.graded) == ALL and "changed since submissions were graded (6)" in said
     said = change(course, one_more, status=1)
     assert "nbgrader refuses to add or remove cells: square_more (new)." in said
     assert run()[0].graded == []

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta, timezone
 from itertools import count
 from pathlib import Path
 
-import pytest
 from grading_class import INBOUND
 from nbgrader.utils import notebook_hash
 from pretend_class import answered
@@ -77,26 +76,10 @@ def watched(pool: Instant | None = None, **options: object) -> None:
         to_the_end(watcher)
 
 
-def code(step: str, student: str) -> str:
-    return Path(step, student, "traps", "traps.ipynb").read_text()
-
-
 def queue() -> Queue:
     found = read_queue(QUEUE)
     assert found is not None
     return found
-
-
-def stages() -> dict[str, str]:
-    return {place.student: place.stage for place in queue().places}
-
-
-def trouble(capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line about what was in the way, but for a bar's progress; in the end all was well again."""
-    said = capsys.readouterr()
-    (line,) = (line for line in said.err.splitlines() if not line.startswith("grading: "))
-    assert said.out.count("All is well again.") == 1
-    return line
 
 
 def page(folder: Path) -> Path:

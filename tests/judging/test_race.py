@@ -32,11 +32,9 @@ def run(function, **more):
 def test_a_fast_answer_gets_all_points_and_a_picture(capsys):
     outcome = run(fast)
     assert (outcome.word, outcome.points) == ("passed", 3)
-    assert list(outcome.bars) == ["given", "asked for", "yours"]
-    assert "width:100.0%" in outcome.html()
+    assert list(outcome.bars) == ["given", "asked for", "yours"] and "width:100.0%" in outcome.html()
     text = capsys.readouterr().out
-    assert "as fast as given on cpu, 4× asked for" in text
-    assert "█" in text
+    assert "as fast as given on cpu, 4× asked for" in text and "█" in text
 
 
 def test_the_given_version_itself_gets_nothing_and_is_told_what_it_does(capsys):
@@ -88,9 +86,7 @@ def test_short_numbers_are_compared_in_higher_precision():
 
 
 def test_points_grow_with_the_logarithm_of_the_ratio():
-    def takes(seconds):
-        return lambda values: busy_for(seconds) or values * 2
-
+    takes = lambda seconds: lambda values: busy_for(seconds) or values * 2
     outcome = run(takes(0.01), against=takes(0.02), at_least={"cpu": 16}, points=4)
     assert outcome.word == "failed"
     assert outcome.points == pytest.approx(1, abs=0.1), "twice as fast is a quarter of the way from 1 to 16"
@@ -152,8 +148,7 @@ def test_answers_that_cannot_race_are_told_why(capsys):
         (Mock(side_effect=NotImplementedError), "not attempted", ""),
     ]:
         outcome = run(function)
-        assert (outcome.word, outcome.points) == (word, 0)
-        assert message in capsys.readouterr().out
+        assert (outcome.word, outcome.points) == (word, 0) and message in capsys.readouterr().out
 
 
 def test_an_answer_that_takes_too_long_to_be_timed_is_told_so(monkeypatch, capsys):
@@ -174,8 +169,7 @@ def test_an_answer_that_never_returns_is_stopped(request, capsys):
             with contextlib.suppress(Exception):
                 values = values + 1
 
-    assert run(endless).word == "error"
-    assert "did not return within 0.2 s" in capsys.readouterr().out
+    assert run(endless).word == "error" and "did not return within 0.2 s" in capsys.readouterr().out
 
 
 def test_a_ratio_that_asks_for_nothing_is_refused():

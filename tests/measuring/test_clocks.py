@@ -1,9 +1,10 @@
-"""Blocks of calls on the clocks of a machine, and rounds of blocks of two sides."""
+"""Blocks of calls on the clocks of a machine, rounds of blocks of two sides, and time limits."""
 
-import contextlib
 import math
-import mmap
+import os
 import random
+import subprocess
+import sys
 import time
 from math import inf
 
@@ -13,6 +14,7 @@ from known_work import busy_for
 
 from autograder.measuring import clocks, duel
 from autograder.measuring.clocks import BLOCK_SECONDS, calibrate, run_block
+from autograder.measuring.countdown import MOST_STRETCH, CoreTime, Countdown
 from autograder.measuring.duel import FEWEST_ROUNDS, interleave, ratio_of
 from autograder.measuring.settings import longest
 
@@ -25,19 +27,6 @@ def test_a_block_counts_its_calls_and_all_its_clocks_run():
     assert block.per_call("wall") == block.wall / 7
     sleeps = run_block(lambda: time.sleep(0.05), (), calls=1)
     assert sleeps.wall > 5 * sleeps.cpu
-
-
-def test_touching_new_memory_shows_as_page_faults():
-    pytest.importorskip("resource")
-    pages = mmap.mmap(-1, 4000 * mmap.PAGESIZE)
-    with contextlib.suppress(AttributeError, OSError):  # a kernel may give many pages at one fault
-        pages.madvise(mmap.MADV_NOHUGEPAGE)
-
-    def touch():
-        pages[:: mmap.PAGESIZE] = bytes(4000)
-
-    first, again = run_block(touch, (), calls=1), run_block(touch, (), calls=1)
-    assert first.faults > again.faults + 3500
 
 
 def search(seconds_of, **most):
@@ -80,14 +69,20 @@ def test_clocks_and_threads_agree_with_torch():
     assert torch.get_num_threads() == before
 
 
+def test_a_bound_of_seconds_is_for_all_devices_or_for_one(monkeypatch):
+    bounds = {"": (inf, inf), "0.1": (0.1, 0.1), "cpu=0": (0, inf), "cuda=0.5": (inf, 0.5)}
+    for said, seconds in bounds.items():
+        monkeypatch.setenv("AUTOGRADER_SECONDS", said)
+        assert (longest("cpu"), longest("cuda:0")) == seconds
+
+
 some_numbers = lambda generator, device: torch.rand(20_000, generator=generator).to(device)
 
 
 def test_three_times_the_work_takes_three_times_as_long():
     sides = {"three": lambda numbers: busy_for(0.009), "one": lambda numbers: busy_for(0.003)}
     ratio = interleave(sides, some_numbers, clock="cpu", seconds=0).ratio("three", "one")
-    assert ratio.low <= ratio.median <= ratio.high
-    assert 2.9 < ratio.median < 3.1
+    assert ratio.low <= ratio.median <= ratio.high and 2.9 < ratio.median < 3.1
 
 
 def test_what_only_the_first_call_loads_is_not_held_against_a_side(monkeypatch):
@@ -104,19 +99,9 @@ def test_what_only_the_first_call_loads_is_not_held_against_a_side(monkeypatch):
     assert max(samples.seconds("loads")) < duel.LONGEST_CALL / 10
 
 
-def test_a_bound_of_seconds_is_for_all_devices_or_for_one(monkeypatch):
-    bounds = {"": (inf, inf), "0.1": (0.1, 0.1), "cpu=0": (0, inf), "cuda=0.5": (inf, 0.5)}
-    for said, seconds in bounds.items():
-        monkeypatch.setenv("AUTOGRADER_SECONDS", said)
-        assert (longest("cpu"), longest("cuda:0")) == seconds
-
-
 def test_every_block_gets_fresh_inputs_and_both_sides_the_same_contents():
     seen = {"a": [], "b": []}
-
-    def keep(name):
-        return lambda numbers: seen[name].append((id(numbers), numbers[0].item()))
-
+    keep = lambda name: lambda numbers: seen[name].append((id(numbers), numbers[0].item()))
     samples = interleave({"a": keep("a"), "b": keep("b")}, some_numbers, seconds=0.01)
     contents = [list(dict.fromkeys(value for _, value in seen[name])) for name in "ab"]
     # One seed for calibrating each side, then one a round that both sides share.
@@ -129,8 +114,7 @@ def test_what_is_nearly_equal_gets_as_many_calls_a_block():
     sides = {name: lambda numbers, it=seconds: busy_for(it) for name, seconds in takes.items()}
     blocks = interleave(sides, some_numbers, clock="cpu", seconds=0).blocks
     calls = {name: {block.calls for block in blocks[name]} for name in sides}
-    assert calls["a"] == calls["b"]
-    assert min(calls["far"]) > max(calls["a"])
+    assert calls["a"] == calls["b"] and min(calls["far"]) > max(calls["a"])
 
 
 def test_an_interval_of_order_statistics_holds_the_true_ratio_as_often_as_it_says():
@@ -143,3 +127,39 @@ def test_an_interval_of_order_statistics_holds_the_true_ratio_as_often_as_it_say
     assert 950 <= held < 999, "an interval that always holds the truth is too wide to be one of 95 %"
     ratio = ratio_of([1, 2, 3, 4, 5, 6, 7], [1] * 7)  # of seven, it is the whole range
     assert (ratio.low, ratio.median, ratio.high) == pytest.approx((1, 4, 7))
+
+
+# Time limits on a busy machine: only waiting for a core is given back (as test_isolated.py shows).
+
+on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel tells it on Linux")
+SECONDS = 0.8
+
+
+class AlwaysWaiting(CoreTime):
+    seconds = lambda self: (0.0, 2 * time.monotonic())
+
+
+@on_linux
+def test_who_sleeps_gets_nothing_back_and_who_waits_forever_comes_to_an_end() -> None:
+    for seconds, core_time in ((SECONDS, CoreTime()), (SECONDS / MOST_STRETCH, AlwaysWaiting())):
+        start, countdown = time.monotonic(), Countdown(seconds, core_time)
+        while countdown.left():
+            time.sleep(SECONDS / 10)  # at each waking it waits for a core, and that is given back
+        assert SECONDS <= time.monotonic() - start < 3 * SECONDS
+        countdown.put_off(100)
+        assert countdown.left() > 90
+
+
+@on_linux
+def test_threads_count_and_so_do_those_that_have_ended() -> None:
+    core_time = CoreTime()
+    before, _ = core_time.seconds()
+    burn = "import time\nwhile time.process_time() < 0.4: pass"
+    with subprocess.Popen([sys.executable, "-c", burn]) as process:
+        of_both = CoreTime(lambda: [os.getpid(), process.pid])
+        while process.poll() is None:
+            time.sleep(0.05)
+            of_both.seconds()
+    time.sleep(0.3)
+    assert of_both.seconds()[0] - before > 0.2
+    assert CoreTime(lambda: [1 << 30]).seconds() == (0, 0)

@@ -11,46 +11,35 @@ NUMBERS = torch.rand(100, 100)
 ARRAY = np.ones(1000, dtype=np.float32)
 
 
-@pytest.mark.parametrize(
-    ("function", "operations", "size", "copies"),
-    [
-        (lambda: torch.tensor(ARRAY), 1, 4000, 1),
-        (lambda: torch.from_numpy(ARRAY), 0, 0, 0),
-        (lambda: torch.zeros(100), 1, 400, 0),
-        (lambda: NUMBERS.t(), 0, 0, 0),
-        (lambda: NUMBERS.t().contiguous(), 1, 40_000, 1),
-        (lambda: NUMBERS.to(torch.float64), 1, 80_000, 1),
-        (lambda: NUMBERS.to(torch.float32), 0, 0, 0),
-        (lambda: NUMBERS + 1 + 1, 2, 80_000, 0),
-    ],
-)
-def test_counts(function, operations, size, copies):
-    found = costs(function)
-    assert (found.figure("operations"), found.bytes, found.copies) == (operations, size, copies)
+# Function -> operations, bytes and copies.
+COUNTS = {
+    lambda: torch.tensor(ARRAY): (1, 4000, 1),
+    lambda: torch.from_numpy(ARRAY): (0, 0, 0),
+    lambda: torch.zeros(100): (1, 400, 0),
+    lambda: NUMBERS.t(): (0, 0, 0),
+    lambda: NUMBERS.t().contiguous(): (1, 40_000, 1),
+    lambda: NUMBERS.to(torch.float64): (1, 80_000, 1),
+    lambda: NUMBERS.to(torch.float32): (0, 0, 0),
+    lambda: NUMBERS + 1 + 1: (2, 80_000, 0),
+}
 
 
-def test_the_peak_counts_what_is_alive_at_once():
+def test_counts():
+    found = {function: costs(function) for function in COUNTS}
+    assert {way: (one.figure("operations"), one.bytes, one.copies) for way, one in found.items()} == COUNTS
+
+
+def test_the_peak_counts_what_is_alive_at_once_and_a_tensor_that_grows():
     def chain(numbers):
         for _ in range(10):
             numbers = numbers + 1
         return numbers
 
     found = costs(chain, NUMBERS)
-    assert found.bytes == 10 * 40_000
-    assert found.peak_bytes == 2 * 40_000
-
-
-def test_a_tensor_that_grows_takes_memory():
-    def into_an_empty_one():
-        torch.add(NUMBERS, 1, out=torch.empty(0))
-
-    def resized():
-        for size in (10, 5, 20):
-            grown.resize_(size)
-
+    assert (found.bytes, found.peak_bytes) == (10 * 40_000, 2 * 40_000)
     grown = torch.empty(0)
-    assert costs(into_an_empty_one).peak_bytes == 40_000
-    assert costs(resized).bytes == 80
+    assert costs(lambda: torch.add(NUMBERS, 1, out=torch.empty(0))).peak_bytes == 40_000
+    assert costs(lambda: [grown.resize_(size) for size in (10, 5, 20)]).bytes == 80
 
 
 OWN, MASK, REPEATS = NUMBERS.clone(), NUMBERS > 0.5, torch.tensor([1, 0, 2])
@@ -77,12 +66,9 @@ DO_NOT_WAIT = [
 ]
 
 
-def test_waiting_for_a_value_counts_as_a_sync():
+def test_waiting_for_a_value_counts_as_a_sync_and_a_copy_to_another_device_as_a_transfer():
     assert [costs(function).syncs for function in WAIT] == [1] * len(WAIT)
     assert [costs(function).syncs for function in DO_NOT_WAIT] == [0] * len(DO_NOT_WAIT)
-
-
-def test_a_copy_to_another_device_is_a_transfer():
     found = costs(lambda: NUMBERS.to("meta"))
     assert (found.transfers, found.copies) == (1, 1)
     assert costs(lambda: NUMBERS.clone()).transfers == 0
@@ -90,8 +76,7 @@ def test_a_copy_to_another_device_is_a_transfer():
 
 def test_the_text_names_what_was_done_most():
     text = str(costs(lambda: NUMBERS.sin().sin().cos()))
-    assert text.startswith("3 operations (aten.sin 2, aten.cos 1)")
-    assert "120 kB allocated" in text
+    assert text.startswith("3 operations (aten.sin 2, aten.cos 1)") and "120 kB allocated" in text
 
 
 @pytest.mark.slow

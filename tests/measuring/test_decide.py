@@ -16,10 +16,8 @@ def test_eleven_equal_signs_are_enough_for_one_in_a_thousand():
     measured = iter([2.0] * 20)
     assert decide(measured, 1e-3).ratios == [2.0] * 11
     assert len(list(measured)) == 20 - 11, "no more are measured than are needed"
-    assert decide([2.0] * 20, 1e-3).word == "faster"
-    assert decide([0.5] * 20, 1e-3).word == "slower"
-    assert len(decide([2.0] * 20, 1e-2).ratios) == 8
-    assert decide([], 1e-3).ratios == []
+    assert decide([2.0] * 20, 1e-3).word == "faster" and decide([0.5] * 20, 1e-3).word == "slower"
+    assert len(decide([2.0] * 20, 1e-2).ratios) == 8 and decide([], 1e-3).ratios == []
 
 
 def test_where_strays_are_rare_three_ratios_far_away_are_enough():
@@ -39,8 +37,7 @@ def test_a_third_ratio_changes_nothing_where_two_count_alike():
         between, middle = math.sqrt(one * other), sorted((one, other, third))[1]
         assert count_alike(between, middle)
         assert decide([between] * 50, 1e-3).word == decide([middle] * 50, 1e-3).word
-    assert not count_alike(1.0, 0.99)
-    assert not count_alike(1.01, 0.99)
+    assert not count_alike(1.0, 0.99) and not count_alike(1.01, 0.99)
     assert count_alike(1.01, 1.02)
 
 
@@ -65,15 +62,13 @@ def test_without_a_difference_wrong_verdicts_stay_below_the_bound_wherever_one_s
 
     for ratios, rare in ((equal, False), (equal_but_for_strays, True)):
         words = words_of(ratios, 0.05, 1000, strays_are_rare=rare)
-        assert 0 < words.count("faster") < 0.05 * 1000
-        assert 0 < words.count("slower") < 0.05 * 1000
+        assert 0 < words.count("faster") < 0.05 * 1000 and 0 < words.count("slower") < 0.05 * 1000
 
 
-@pytest.mark.parametrize("probability", [0, 0.01, RARE])
-def test_the_evidence_of_size_grows_with_strays_only(probability):
+def test_the_evidence_of_size_grows_with_strays_only():
     far, near = deciding.evidence_of_size(1, 0), deciding.evidence_of_size(0, 1)
-    expected = probability * far + (1 - probability) * near
-    assert expected == pytest.approx(1) if probability == RARE else expected < 1
+    never, seldom, rare = (share * far + (1 - share) * near for share in (0, 0.01, RARE))
+    assert never < 1 and seldom < 1 and rare == pytest.approx(1)
     assert deciding.evidence_of_size(3, 2) == pytest.approx(far**3 * near**2)
 
 
@@ -105,23 +100,17 @@ def test_a_ratio_near_one_is_a_result_too():
     assert decide([1.1, 1 / 1.1] * 40, 1e-3).word == "undecided"
 
 
-def near(true, launches):
-    """Makes races of this ratio, with the noise of a quiet machine."""
+def test_few_are_called_as_fast_that_are_just_too_far_away_and_few_races_stay_open():
+    """With the noise of a quiet machine: no more than the bound, and less than one in a hundred."""
     source = random.Random(7)
-    return lambda: (true * source.lognormvariate(0, 0.02) for _ in range(launches))
-
-
-def test_what_is_just_too_far_away_is_called_as_fast_less_often_than_the_bound():
+    near = lambda true, launches: lambda: (true * source.lognormvariate(0, 0.02) for _ in range(launches))
     for true in (SAME, 1 / SAME):
         assert words_of(near(true, 80), 0.05, 2000).count("as fast") < 0.05 * 2000, true
-
-
-def test_less_than_one_race_in_a_hundred_stays_open_whatever_the_ratio():
     for true in (0.95, 0.97, 0.985, 1.0, 1.015, 1.03, 1.05):
         assert words_of(near(true, 120), 1e-3, 500).count("undecided") < 5, true
 
 
-@pytest.mark.parametrize("error", [0, 1, -1, float("nan")])
-def test_a_bound_that_is_no_probability_is_refused(error):
-    with pytest.raises(ValueError, match="a probability between 0 and 1"):
-        decide([2.0], error)
+def test_a_bound_that_is_no_probability_is_refused():
+    for error in (0, 1, -1, float("nan")):
+        with pytest.raises(ValueError, match="a probability between 0 and 1"):
+            decide([2.0], error)

@@ -5,7 +5,6 @@ import random
 import time
 import warnings
 from functools import cache
-from pathlib import Path
 
 import pytest
 import torch
@@ -69,12 +68,8 @@ def test_amds_gpu_is_named_as_such_and_decides_nothing_about_cudnn(monkeypatch: 
     assert decides("A2", "cuda", rocm=gpus.is_rocm())
 
 
-def some_rows(generator: torch.Generator, device: str) -> torch.Tensor:
-    return torch.rand(200, 8, generator=generator).to(device)
-
-
-def norms_slow(rows: torch.Tensor) -> torch.Tensor:
-    return torch.stack([row.norm() for row in rows])
+some_rows = lambda generator, device: torch.rand(200, 8, generator=generator).to(device)
+norms_slow = lambda rows: torch.stack([row.norm() for row in rows])
 
 
 def test_apples_gpu_is_measured_and_checked_and_no_ratio_is_asked_for_there() -> None:
@@ -84,9 +79,8 @@ def test_apples_gpu_is_measured_and_checked_and_no_ratio_is_asked_for_there() ->
         found = compare("norms", norms, inputs=some_rows, seconds=0.05)
         assert found.samples["mps"].clock == "mps"
         right = check(norms["one call"], like=norms_slow, on=some_rows, points=1)
-        raced = race(
-            norms["one call"], against=norms_slow, on=some_rows, at_least={"cpu": 2, "cuda": 9}, points=2
-        )
+        asked = {"cpu": 2, "cuda": 9}
+        raced = race(norms["one call"], against=norms_slow, on=some_rows, at_least=asked, points=2)
     assert (right.word, right.summary) == ("passed", "right in 4 cases.")
     assert raced.points == 2 and len(raced.facts["laps"]) == 1
     assert any("as fast as given on Apple's GPU" in line for line in raced.details)
@@ -130,7 +124,7 @@ def test_a_gpu_that_keeps_one_waiting_ends_no_race_with_a_traceback(monkeypatch:
         ("", (None, None, None), None),
     ],
 )
-def test_what_a_driver_does_not_know_is_left_out(said: str, facts, mode, tmp_path: Path, monkeypatch) -> None:
+def test_what_a_driver_does_not_know_is_left_out(said: str, facts, mode, tmp_path, monkeypatch) -> None:
     """And it is asked once."""
     (tmp_path / "nvidia-smi").write_text(f'#!/bin/sh\necho asked >>"$0.log"\necho "{said}"\n')
     (tmp_path / "nvidia-smi").chmod(0o755)
