@@ -79,12 +79,10 @@ class Archive(FileNameCollectorPlugin):
     def collect(self, submitted_file: str) -> dict[str, str] | None:
         """Whose file this is, and its name; None, with a sentence in the log, for one that is not taken."""
         path = Path(submitted_file)
-        parts = path.relative_to(self._unpacked).parts
         unpacked_too = path.suffix in self.parent.extractor_plugin_inst.zip_ext
-        if unpacked_too or "__MACOSX" in parts or path.name.startswith("."):
+        if unpacked_too or "__MACOSX" in path.parts or path.name.startswith("."):
             return None
-        # The first: whatever is in it was named by the student.
-        found = next((match for part in parts if (match := self.named.fullmatch(part))), None)
+        found = self._of_the_platform(path)
         if found is None or not (student := self.student(found["who"])):
             return None
         is_file = found.string == path.name
@@ -96,6 +94,11 @@ class Archive(FileNameCollectorPlugin):
             return None
         self._taken.add((student, name))
         return {"student_id": student, "file_id": name}
+
+    def _of_the_platform(self, path: Path) -> re.Match[str] | None:
+        """What the platform calls a file: the first such name, as what is in it was named by a student."""
+        parts = path.relative_to(self._unpacked).parts
+        return next((match for part in parts if (match := self.named.fullmatch(part))), None)
 
     @cached_property
     def _unpacked(self) -> Path:
@@ -117,7 +120,7 @@ class Archive(FileNameCollectorPlugin):
 class MoodleArchive(Archive):
     """What *Download all submissions* gives, in folders or not. Moodle names files by the students' names."""
 
-    named = re.compile(r"(?P<who>.+?)_\d+_assignsubmission_file_?(?P<file>.*)")
+    named = re.compile(r"(?P<who>.+?)_(?P<number>\d+)_assignsubmission_file_?(?P<file>.*)")
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[str, ...], list[str]]:
@@ -126,11 +129,21 @@ class MoodleArchive(Archive):
             found.setdefault(words_of(name), []).append(student)
         return found
 
+    @cached_property
+    def _numbers(self) -> Mapping[tuple[str, ...], set[str]]:
+        """By a name Moodle's numbers of those who have it: on some sites people choose their names."""
+        found: dict[tuple[str, ...], set[str]] = {}
+        for match in filter(None, map(self._of_the_platform, _files(self._unpacked))):
+            found.setdefault(words_of(match["who"]), set()).add(match["number"])
+        return found
+
     def student(self, who: str) -> str | None:
-        found = self._by_name.get(words_of(who), [])
-        if len(found) == 1:
+        found, numbers = self._by_name.get(words_of(who), []), self._numbers.get(words_of(who), ())
+        if len(found) == 1 and len(numbers) < 2:
             return found[0]
         why = f"{len(found)} students in the gradebook have" if found else "No student in the gradebook has"
+        if len(found) == 1:
+            why = f"{len(numbers)} people on Moodle have"
         self.log.error(
             "%s the name %r, so what this name handed in is left out. Put it into submitted/ID/%s/ yourself, "
             "or mend the names with `nbgrader db student import`.",
