@@ -86,6 +86,8 @@ BAD = {
     "lacks the function": ("def summs(rows): pass", "not run", "new.py defines no function 'sums'."),
     "has another type": (f"{RIGHT}.tolist()", "wrong", "result is of type list, expected a tensor of shape"),
     "is wrong": (f"{RIGHT} + 1", "wrong", "500 of 500 values differ (100%)."),
+    "is in no encoding of text": ("# coding: rot13", "not run", "new.py cannot be read: "),
+    "takes hours to decode": ("# coding: punycode\n-" + "a" * 5_000_000, "not run", "it is in Punycode"),
     "raises in a call": ("def sums(rows): raise ValueError('no')", "wrong", "the answer: ValueError: no"),
 }
 
