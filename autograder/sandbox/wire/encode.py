@@ -100,12 +100,7 @@ class Inputs:
         return messages.TensorNode(*_about(tensor), grad, storage, offset)
 
     def _storage(
-        self,
-        start: int,
-        size: int,
-        keeper: object,
-        owner: torch.UntypedStorage | None,
-        writeable: bool = True,
+        self, start: int, size: int, keeper: object, owner: torch.UntypedStorage | None, writeable: bool = True
     ) -> int:
         if (start, size) not in self._known:
             self._known[start, size] = len(self.storages)
