@@ -21,11 +21,8 @@ def read_csv(path: Path) -> csv.DictReader[str]:
 
 
 def python_text(content: bytes) -> str:
-    """A Python file's text, in the encoding that it names. Raises SyntaxError, UnicodeError or LookupError.
-
-    In one encoding, a few megabytes can take an hour.
-    """
-    if b"punycode" in b"".join(content.split(b"\n", 2)[:2]).lower():
+    """A Python file's text, in the encoding it names. Raises SyntaxError, UnicodeError or LookupError."""
+    if b"punycode" in b"".join(content.split(b"\n", 2)[:2]).lower():  # a few megabytes can take an hour
         raise LookupError("it is in Punycode")
     return decode_source(content)
 

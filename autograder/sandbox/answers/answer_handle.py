@@ -17,7 +17,7 @@ import psutil
 from ..walls import linux
 from ..walls.linux import kill
 from ..walls.memory_use import MemoryUse
-from ..wire.channel import POLL_SECONDS, Channel, Frame, Gone, Malformed, Patience, TooLate, pair
+from ..wire.channel import Channel, Frame, Gone, Malformed, Patience, TooLate, pair
 from ..wire.messages import CellShown, Fork, Hello, RunCell, Shown, Spawn, Spawned, TakeFiles, parse
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class Connection:
 
     ``first`` is the number of the first process there, and ``to_first`` a connection to it (None where the
     machine has no namespaces). What is suspicious is added to ``suspicious``. The process has ``seconds`` to
-    say that it is there. ``open_to_looks``: this machine lets us look at its memory.
+    say that it is there. ``open_to_looks``: this machine lets us look at its memory. While a reply is waited
+    for, ``look`` is called, if it is there.
     """
 
     open_to_looks = False
@@ -60,7 +61,7 @@ class Connection:
         self.pid = channel.pid
         self.why = ""
         self._watched = 0.0
-        self._look: Callable[[], None] | None = None
+        self.look: Callable[[], None] | None = None
 
     def reply(self, kind: TypeForm[M], seconds: Patience) -> tuple[M, Frame]:
         """The reply to what was sent over ``channel``, and the frame with its payload.
@@ -96,14 +97,10 @@ class Connection:
         found = linux.with_descendants(self.first)[0 if self.to_first is None else 1 :]
         return [pid for pid in found if linux.live_threads([pid])]
 
-    def look_often(self, look: Callable[[], None] | None, every: float = POLL_SECONDS) -> None:
-        """While a reply is waited for, call this every so many seconds."""
-        self._look, self.channel.poll_seconds = look, every
-
     def watch(self) -> None:
         """End all processes of its namespaces where they use more than their share."""
-        if self._look:
-            self._look()
+        if self.look:
+            self.look()
         if time.monotonic() < self._watched + _WATCH_SECONDS:
             return
         self._watched = time.monotonic()

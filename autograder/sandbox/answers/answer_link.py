@@ -18,7 +18,7 @@ from ...measuring.countdown import CoreTime, Countdown
 from ..walls import linux
 from ..walls.memory_use import MemoryUse
 from ..wire import decode
-from ..wire.channel import Frame, Gone, Malformed, TooLate
+from ..wire.channel import POLL_SECONDS, Frame, Gone, Malformed, TooLate
 from ..wire.encode import Storage
 from ..wire.messages import CountedCosts, Found, Hello, Message, ObjectNode, Said, SendAgain, Settle, Value
 from .answer_handle import AnswerHandle, Connection, Ended
@@ -108,11 +108,11 @@ class MemoryOfACall:
         pids = connection.members()
         self._threads = linux.live_threads(pids)
         self._use = MemoryUse(pids)
-        connection.look_often(self._use.look, LOOK_SECONDS)
+        connection.look, connection.channel.poll_seconds = self._use.look, LOOK_SECONDS
 
     def add_to(self, cost: Costs, inputs: int, copied: int) -> None:
         """Add it to what was counted; ``inputs`` are the judge's bytes, ``copied`` what handing over took."""
-        self._connection.look_often(None)
+        self._connection.look, self._connection.channel.poll_seconds = None, POLL_SECONDS
         pids = self._connection.members()
         try:
             cost.used_bytes = self._use.most(pids, inputs, cost.peak_bytes + copied)
@@ -122,7 +122,7 @@ class MemoryOfACall:
         except OSError:
             unseen = True
         if unseen:
-            cost.doubt = cost.doubt or _unseen()
+            cost.doubt = cost.doubt or AnswerError("undecided", NOT_SEEN, right=True)
 
 
 class AnswerLink:
@@ -220,15 +220,13 @@ class AnswerLink:
         None where this machine does not let us, and for some calls of many: a look takes 30 ms.
         """
         cost.calls += 1
-        if self.random.random() * cost.calls > ALL_WATCHED:
-            return None
-        if not self.connection.open_to_looks:
+        if self.random.random() * cost.calls > ALL_WATCHED or not self.connection.open_to_looks:
             return None
         self.ask(Settle(), Hello)
         try:
             return MemoryOfACall(self.connection)
         except OSError:
-            cost.doubt = cost.doubt or _unseen()
+            cost.doubt = cost.doubt or AnswerError("undecided", NOT_SEEN, right=True)
             return None
 
     def result_follows(self, inputs: np.ndarray, frame: Frame) -> bool:
@@ -247,10 +245,6 @@ class AnswerLink:
             print(line, file=sys.stderr)
         for item in decode.outputs(said.printed).items:
             print(item["text"], end="", file=sys.stderr if item["name"] == "stderr" else sys.stdout)
-
-
-def _unseen() -> AnswerError:
-    return AnswerError("undecided", NOT_SEEN, right=True)
 
 
 def _look(words: Sequence[str], at: str) -> AnswerError:

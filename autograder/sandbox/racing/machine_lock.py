@@ -79,10 +79,9 @@ def _lock_file(name: str) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     for folder in (Path(tempfile.gettempdir()), store.folder()):
         with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
             file = os.open(folder / f"autograder-{os.getuid()}-{name}.lock", flags, 0o600)
             if os.fstat(file).st_uid == os.getuid():
                 return file
             os.close(file)
-    raise OSError(
-        f"no lock for this machine's cores can be made, neither in {tempfile.gettempdir()} nor in {folder}"
-    )
+    raise OSError(f"no lock for cores can be made in {tempfile.gettempdir()} or {folder}")

@@ -26,6 +26,7 @@ _AREA = re.compile(
     rb"(?:[A-Z].*\n)*?Referenced: +(\d+) kB\nAnonymous: +(\d+) kB\n",
     re.MULTILINE,
 )
+_RESIDENT = re.compile(r"(?m)^(VmHWM|VmRSS|RssAnon|RssShmem):\s+(\d+)")
 _INPUTS = b"/memfd:inputs"
 
 _loaded: list[tuple[int, int]] = []
@@ -92,12 +93,7 @@ class MemoryUse:
 def _resident(pid: int) -> Counter[str]:
     """In bytes: what is resident, of each kind, and the most that was since ``_FORGET_PEAK``."""
     with open(f"/proc/{pid}/status") as file:
-        lines = (line.split() for line in file)
-        found = {
-            line[0][:-1]: 1024 * int(line[1])
-            for line in lines
-            if line[0].startswith(("VmHWM", "VmRSS", "Rss"))
-        }
+        found = {kind: 1024 * int(number) for kind, number in _RESIDENT.findall(file.read())}
     if not found:  # it has ended, or its first thread has
         raise ProcessLookupError(f"process {pid} does not say how much memory it has")
     return Counter(found)
