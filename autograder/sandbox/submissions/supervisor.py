@@ -320,7 +320,7 @@ class Sandbox:
         else:
             temporary = tempfile.mkdtemp(prefix="grading-")
             # shutil's own way fails for a thousand folders in each other.
-            self._to_close.callback(subprocess.run, ["rm", "-rf", temporary])
+            self._to_close.callback(subprocess.run, ["/bin/rm", "-rf", temporary])
             if self._account is not None:
                 os.chown(temporary, self._account, self._account)
             data, cache = bubblewrap.data_folder(), os.environ.get("XDG_CACHE_HOME", "")
