@@ -1,4 +1,4 @@
-"""Tables as spreadsheet programs save them, names of files, and writing a file in one piece."""
+"""Tables as spreadsheet programs save them, texts and names of files, and writing a file in one piece."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import re
+from importlib.util import decode_source
 from pathlib import Path
 
 
@@ -17,6 +18,13 @@ def read_csv(path: Path) -> csv.DictReader[str]:
     text = path.read_text(encoding="utf-8-sig")
     first = text.partition("\n")[0]
     return csv.DictReader(io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ",")
+
+
+def python_text(content: bytes) -> str:
+    """A Python file's text, in the encoding it names. Raises SyntaxError, UnicodeError or LookupError."""
+    if b"punycode" in b"".join(content.split(b"\n", 2)[:2]).lower():  # a few megabytes can take an hour
+        raise LookupError("it is in Punycode")
+    return decode_source(content)
 
 
 def file_name(text: str) -> str:

@@ -9,10 +9,12 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import decode_source
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from ..files import python_text
+from ..show import visible
 
 running: list[str] = []  # files that are being run again in this process
 _modules: dict[str, ModuleType] = {}  # by file: what was run again in this process
@@ -30,14 +32,14 @@ class Source:
     name: str
 
     def __str__(self) -> str:
-        return f"{self.path.name}:{self.name}"
+        return " ".join(f"{visible(self.path.name)}:{self.name}".split())
 
     @property
     def text(self) -> str:
         """The file's text. Raises SourceError."""
         try:
-            return decode_source(self.path.read_bytes())
-        except (OSError, SyntaxError, UnicodeError) as error:
+            return python_text(self.path.read_bytes())
+        except (OSError, SyntaxError, UnicodeError, LookupError) as error:
             why = getattr(error, "strerror", None) or error
             raise SourceError(f"{self.path.name} cannot be read: {why}.") from None
 

@@ -92,6 +92,7 @@ ODD: dict[str, Content] = {
     "metadata": with_last(new_code_cell("1"), "metadata", METADATA),
     "attachments": with_last(new_markdown_cell("!"), "attachments", ATTACHED),
     "duplicates": duplicates,
+    "copies": with_cells(lambda cells: cells * (900 // len(cells))),
     "outputs": with_last(new_code_cell("1"), "outputs", [OUTPUTS * 30_000]),
     "metadata_of_the_notebook": with_(metadata={"autograder": {"finished": "2030", "problem": "none"}}),
     "surrogates": with_answer("# \ud800 \udfff are no characters"),

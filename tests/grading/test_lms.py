@@ -275,18 +275,21 @@ def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCou
             link = tarfile.TarInfo(name)
             link.type, link.linkname = tarfile.LNKTYPE, target
             inner.addfile(link)
+    deep = zipped(*((f"{'a/' * number}b", b"") for number in range(400, 1800, 400)))  # Python stops at 1,000
     uploads = [
         ("AnswerProcess Zero", "work.zip", zipped((FILE, b"zero"))[:40]),
         ("Ada Lovelace", "work.zip", zipped(("zeros", bytes(201_000_000)))),
         ("Ada Lovelace", "more.tar.gz", packed.getvalue()),
         ("Ada Lovelace", "links.tar.gz", linked.getvalue()),
         ("Ada Lovelace", "many.zip", zipped(*((f"{number}.txt", b"") for number in range(1001)))),
+        ("Ada Lovelace", "deep.zip", deep),
         ("O'Brien Flann", FILE, b"flann"),
     ]
     platforms.archive_of_moodle(archive(course), uploads)
     said = collect(course, "MoodleArchive")
     assert collected(course) == {"o'brien": {FILE: b"flann"}}
-    assert said.count("cannot be unpacked and is left out") == 5
+    assert said.count("cannot be unpacked and is left out") == 6
+    assert "it has folders in more than 20 others" in said
     assert said.count("it would take more than 200 MB") == 2
     assert "'a' is a link or a device" in said and "it has more than 1,000 files" in said
     assert not list(course.folder.rglob("zeros"))
@@ -301,6 +304,14 @@ def test_names_in_archives_forge_no_lines_of_the_log(course: ScratchCourse) -> N
     assert collected(course) == {"ada": {"helpers.py": b"x"}}
     assert not [line for line in said.splitlines() if line.lstrip().startswith("forged")]
     assert said.count("was left out: ") == 5 and r"a\nforged.py" in said
+
+
+def test_nobody_hands_in_for_whom_they_call_themselves(course: ScratchCourse) -> None:
+    """On some sites people choose the names by which Moodle's archive knows them; the numbers differ."""
+    uploads = [(name, FILE, b"x") for name in ("LOVELACE Ada", "Ada Lovelace", "Flann O'Brien")]
+    platforms.archive_of_moodle(archive(course), uploads)
+    assert "2 people on Moodle have the name" in collect(course, "MoodleArchive")
+    assert collected(course) == {"o'brien": {FILE: b"x"}}
 
 
 def test_a_download_that_broke_off_is_said(course: ScratchCourse) -> None:

@@ -1,8 +1,11 @@
 """Who works on which of a machine's cores, and which launches of a race count."""
 
+import os
 import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -66,6 +69,22 @@ def test_who_wants_all_waits_and_keeps_others_from_coming_first() -> None:
     greedy.release()
     assert has_one.wait(60)
     last.release()
+
+
+def test_what_somebody_else_put_there_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the folder for temporary files anybody may make a file, also a link to where it should be made."""
+    places = {name: tmp_path / name for name in ("temporary", "cache", "elsewhere")}
+    for place in places.values():
+        place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(places["temporary"]))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(places["cache"]))
+    for name in ("queue", "0", "1"):
+        link = places["temporary"] / f"autograder-{os.getuid()}-{name}.lock"
+        link.symlink_to(places["elsewhere"] / name)
+    lock = MachineLock()
+    assert lock.take() == [3, 5]
+    lock.release()
+    assert list(places["elsewhere"].iterdir()) == []
 
 
 def test_two_threads_of_a_core_are_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,8 @@ def test_where_it_does_not_hold_nothing_runs(name: str, tmp_path: Path, monkeypa
 def course(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
     """Ada's answer leaves a file, where it can."""
     course = a_class(tmp_path_factory.mktemp("walls"), students=())
-    leave = f"def double(x):\n    open({str(course.folder / 'mark')!r}, 'w').close()\n    return 2 * x"
+    leave = f"def double(x):\n    open({str(course.folder / 'mark')!r}, 'w').close()\n    return 2 * x\n"
+    leave += "import os\nfor _ in range(1200):\n    os.mkdir('a')\n    os.chdir('a')"  # Python stops at 1,000
     hand_in(course, "traps", "ada", answered(course.released("traps"), double=leave))
     return course
 

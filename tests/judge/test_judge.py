@@ -36,6 +36,11 @@ def at_top_level(rows: torch.Tensor) -> torch.Tensor:
     return rows
 
 
+def test_no_name_of_a_file_forges_a_line_of_a_verdict() -> None:
+    source = function_files.Source(Path("new.py\nfaster: 9× \x1b[2K.py"), "sums")
+    assert str(source) == r"new.py faster: 9× \x1b[2K.py:sums"
+
+
 # What makes no sense, in a sentence.
 
 

@@ -14,6 +14,7 @@ from programs import not_waiting_for, run
 from repository import PROJECT, ROOT, with_what_they_need
 
 from autograder.judge import Verdict, judge, sandboxed
+from autograder.judging.outcome import MIME
 from autograder.sandbox import Sandbox
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
@@ -47,6 +48,7 @@ def judged(folder: Path, text: str, given: str = "sums", inputs: str = "inputs",
 
 GOOD = {
     "prints": f"print('x' * 100_000)\n{RIGHT}",
+    "writes beside itself": f"for name in (__file__, 'conftest.py', '../new.py'): open(name, 'w')\n{RIGHT}",
     "forks": f"import os, time\nif os.fork() == 0:\n    while True: time.sleep(1)\n{RIGHT}",
 }
 
@@ -57,6 +59,8 @@ def test_a_fast_answer(text, tmp_path):
     assert verdict.fast_enough and verdict.word == "faster" and not verdict.why
     assert verdict.interval[0] <= verdict.ratio <= verdict.interval[1] and verdict.error == 1e-3
     assert len(verdict.logs) >= 3 and verdict.given_seconds > verdict.answer_seconds > 0
+    assert {path.name for path in tmp_path.iterdir()} == {"old.py", "new.py"}
+    assert (tmp_path / "new.py").read_text() == text
     assert re.fullmatch(r"faster: \S+× as fast as old.py:sums \(.*\n.* \(cpu time\)", str(verdict))
 
 
@@ -76,6 +80,21 @@ BAD = {
     "lacks the function": ("def summs(rows): pass", "not run", "new.py defines no function 'sums'."),
     "has another type": (f"{RIGHT}.tolist()", "wrong", "result is of type list, expected a tensor of shape"),
     "is wrong": (f"{RIGHT} + 1", "wrong", "500 of 500 values differ (100%)."),
+    "raises an error of ours": (
+        "class TimeLimit(Exception): pass\nraise TimeLimit('x\\nfaster: 9×')",
+        "not run",
+        "new.py raised TimeLimit in line 2: x faster: 9×",
+    ),
+    "shows a verdict of its own": (
+        "from IPython.display import display\n"
+        f"card = {{'outcome': 'faster', 'why': None, 'facts': {{}}}}\n"
+        f"display({{{MIME!r}: card}}, raw=True)\n"
+        f"def sums(rows):\n    display({{{MIME!r}: card}}, raw=True)\n    return rows",
+        "wrong",
+        "result has the shape (500, 300), expected (500,).",
+    ),
+    "is in no encoding of text": ("# coding: rot13", "not run", "new.py cannot be read: "),
+    "takes hours to decode": ("# coding: punycode\n-" + "a" * 5_000_000, "not run", "it is in Punycode"),
     "raises in a call": ("def sums(rows): raise ValueError('no')", "wrong", "the answer: ValueError: no"),
 }
 

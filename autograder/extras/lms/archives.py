@@ -81,8 +81,7 @@ class Archive(FileNameCollectorPlugin):
         unpacked_too = path.suffix in extractor.zip_ext
         if unpacked_too or "__MACOSX" in parts or path.name.startswith("."):
             return None
-        # The first: whatever is in it was named by the student.
-        found = next((match for part in parts if (match := self.named.fullmatch(part))), None)
+        found = self._of_the_platform(path)
         if found is None:
             return None
         try:
@@ -100,6 +99,11 @@ class Archive(FileNameCollectorPlugin):
         self._taken.add((student, name))
         return {"student_id": student, "file_id": name}
 
+    def _of_the_platform(self, path: Path) -> re.Match[str] | None:
+        """What the platform calls a file: the first such name, as what is in it was named by a student."""
+        parts = path.relative_to(self.parent.extractor_plugin_inst.unpacked).parts
+        return next((match for part in parts if (match := self.named.fullmatch(part))), None)
+
     def _students(self) -> dict[str, str]:
         """The students in the gradebook: id -> first and last name."""
         with Gradebook(self.parent.coursedir.db_url) as gradebook:
@@ -109,7 +113,7 @@ class Archive(FileNameCollectorPlugin):
 class MoodleArchive(Archive):
     """What *Download all submissions* gives, in folders or not. Moodle names files by the students' names."""
 
-    named = re.compile(r"(?P<who>.+?)_\d+_assignsubmission_file_?(?P<file>.*)")
+    named = re.compile(r"(?P<who>.+?)_(?P<number>\d+)_assignsubmission_file_?(?P<file>.*)")
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[str, ...], list[str]]:
@@ -118,11 +122,22 @@ class MoodleArchive(Archive):
             found.setdefault(words_of(name), []).append(student)
         return found
 
+    @cached_property
+    def _numbers(self) -> Mapping[tuple[str, ...], set[str]]:
+        """By a name Moodle's numbers of those who have it: on some sites people choose their names."""
+        found: dict[tuple[str, ...], set[str]] = {}
+        files = _files(self.parent.extractor_plugin_inst.unpacked)
+        for match in filter(None, map(self._of_the_platform, files)):
+            found.setdefault(words_of(match["who"]), set()).add(match["number"])
+        return found
+
     def student(self, who: str) -> str:
-        found = self._by_name.get(words_of(who), [])
-        if len(found) == 1:
+        found, numbers = self._by_name.get(words_of(who), []), self._numbers.get(words_of(who), ())
+        if len(found) == 1 and len(numbers) < 2:
             return found[0]
         why = f"{len(found)} students in the gradebook have" if found else "No student in the gradebook has"
+        if len(found) == 1:
+            why = f"{len(numbers)} people on Moodle have"
         place = f"submitted/ID/{self.parent.coursedir.assignment_id}/"
         raise CommandError(
             f"{why} the name {who!r}, so what this name handed in is left out. Put it into {place} yourself, "

@@ -7,7 +7,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-MOST_BYTES, MOST_MEMBERS = 200_000_000, 1_000
+MOST_BYTES, MOST_MEMBERS, MOST_DEPTH = 200_000_000, 1_000, 20
 MOST_MEMORY, MOST_SECONDS = 1 << 30, 60.0  # bytes of address space
 
 
@@ -29,7 +29,8 @@ def _unpack(archive: Path, folder: Path) -> None:
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as content:
             files = content.infolist()
-            _refuse_much(len(files), sum(one.file_size for one in files))
+            names = [one.filename for one in files]
+            _refuse_much(names, sum(one.file_size for one in files))
             content.extractall(folder)  # which keeps within the folder, and makes no links
         return
     with tarfile.open(archive) as packed:
@@ -37,7 +38,7 @@ def _unpack(archive: Path, folder: Path) -> None:
         for one in packed:
             members.append(one)
             total += one.size
-            _refuse_much(len(members), total)
+            _refuse_much([one.name], total, len(members))
             if not (one.isreg() or one.isdir()) or not (folder / one.name).resolve().is_relative_to(folder):
                 raise ValueError(f"{one.name!r} is a link or a device, or leads out of the folder")
         for one in members:
@@ -48,8 +49,10 @@ def _unpack(archive: Path, folder: Path) -> None:
                     shutil.copyfileobj(data, file)
 
 
-def _refuse_much(members: int, total: int) -> None:
-    if members > MOST_MEMBERS:
+def _refuse_much(names: list[str], total: int, members: int = 0) -> None:
+    if any(name.count("/") > MOST_DEPTH for name in names):
+        raise ValueError(f"it has folders in more than {MOST_DEPTH} others")
+    if max(members, len(names)) > MOST_MEMBERS:
         raise ValueError(f"it has more than {MOST_MEMBERS:,} files")
     if total > MOST_BYTES:
         raise ValueError(f"it would take more than {MOST_BYTES // 10**6} MB")

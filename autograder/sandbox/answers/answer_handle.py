@@ -16,6 +16,7 @@ import psutil
 
 from ..walls import linux
 from ..walls.linux import kill
+from ..walls.memory_use import MemoryUse
 from ..wire.channel import Channel, Frame, Gone, Malformed, Patience, TooLate, pair
 from ..wire.messages import CellShown, Fork, Hello, RunCell, Shown, Spawn, Spawned, TakeFiles, parse
 
@@ -41,8 +42,11 @@ class Connection:
 
     ``first`` is the number of the first process there, and ``to_first`` a connection to it (None where the
     machine has no namespaces). What is suspicious is added to ``suspicious``. The process has ``seconds`` to
-    say that it is there.
+    say that it is there. ``open_to_looks``: this machine lets us look at its memory. While a reply is waited
+    for, ``look`` is called, if it is there.
     """
+
+    open_to_looks = False
 
     def __init__(
         self,
@@ -57,6 +61,7 @@ class Connection:
         self.pid = channel.pid
         self.why = ""
         self._watched = 0.0
+        self.look: Callable[[], None] | None = None
 
     def reply(self, kind: TypeForm[M], seconds: Patience) -> tuple[M, Frame]:
         """The reply to what was sent over ``channel``, and the frame with its payload.
@@ -88,11 +93,14 @@ class Connection:
             raise Ended("the first process of its namespaces was gone") from None
 
     def members(self) -> list[int]:
-        """All processes of its namespaces but the first, which is ours."""
-        return linux.with_descendants(self.first)[0 if self.to_first is None else 1 :]
+        """All processes of its namespaces that run, but the first, which is ours."""
+        found = linux.with_descendants(self.first)[0 if self.to_first is None else 1 :]
+        return [pid for pid in found if linux.live_threads([pid])]
 
     def watch(self) -> None:
         """End all processes of its namespaces where they use more than their share."""
+        if self.look:
+            self.look()
         if time.monotonic() < self._watched + _WATCH_SECONDS:
             return
         self._watched = time.monotonic()
@@ -210,6 +218,9 @@ class AnswerHandle:
         answers = to_first if reply.namespaces else None
         try:
             connection = Connection(channel, reply.pid, answers, self.suspicious, START_SECONDS)
+            with suppress(OSError):  # now, while no student's code could hinder us
+                MemoryUse([connection.pid]).most([connection.pid], 0, 0)
+                connection.open_to_looks = True
             if self._files:
                 connection.channel.send(TakeFiles(self._files), seconds=START_SECONDS)
                 connection.reply(Hello, START_SECONDS)

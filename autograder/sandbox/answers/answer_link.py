@@ -9,7 +9,6 @@ import os
 import random
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...judging.answer import FailedElsewhere
@@ -19,7 +18,7 @@ from ...measuring.countdown import CoreTime, Countdown
 from ..walls import linux
 from ..walls.memory_use import MemoryUse
 from ..wire import decode
-from ..wire.channel import Frame, Gone, Malformed, TooLate
+from ..wire.channel import POLL_SECONDS, Frame, Gone, Malformed, TooLate
 from ..wire.encode import Storage
 from ..wire.messages import CountedCosts, Found, Hello, Message, ObjectNode, Said, SendAgain, Settle, Value
 from .answer_handle import AnswerHandle, Connection, Ended
@@ -30,9 +29,10 @@ if TYPE_CHECKING:
 
 MOST_RECEIVED = 2 << 30
 ALL_WATCHED = 8  # calls of one count; of more, each has a smaller probability than the one before
-ENDED_IN_A_CALL = (
-    "a process or a thread ended during a call, and took with it how much memory it had used, so your "
-    "instructor looks at that."
+LOOK_SECONDS = 1e-3  # between two looks at the memory of a call
+NOT_SEEN = (
+    "a process or a thread ended during a call, or cannot be looked at, and with it how much memory it used, "
+    "so your instructor looks at that."
 )
 
 M = TypeVar("M")
@@ -100,22 +100,29 @@ def _processes_of_the_submission() -> list[int]:
 
 
 class MemoryOfACall:
-    """What the answer's processes use in a call that begins now. Raises OSError where nobody may look."""
+    """What the answer's processes use in a call that begins now. Raises OSError where one hides."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection, pids = connection, connection.members()
-        self._newest, self._threads = connection.newest_process(), linux.live_threads(pids)
+        # First the newest: what begins while we look is then one too many.
+        self._connection, self._newest = connection, connection.newest_process()
+        pids = connection.members()
+        self._threads = linux.live_threads(pids)
         self._use = MemoryUse(pids)
+        connection.look, connection.channel.poll_seconds = self._use.look, LOOK_SECONDS
 
     def add_to(self, cost: Costs, inputs: int, copied: int) -> None:
         """Add it to what was counted; ``inputs`` are the judge's bytes, ``copied`` what handing over took."""
+        self._connection.look, self._connection.channel.poll_seconds = None, POLL_SECONDS
         pids = self._connection.members()
-        now = linux.live_threads(pids)
-        started = self._connection.newest_process() - self._newest
-        if self._threads - now or started > len(now - self._threads):
-            cost.doubt = cost.doubt or AnswerError("undecided", ENDED_IN_A_CALL, right=True)
-        with suppress(OSError):
+        try:
             cost.used_bytes = self._use.most(pids, inputs, cost.peak_bytes + copied)
+            now = linux.live_threads(pids)
+            started = self._connection.newest_process() - self._newest
+            unseen = not 0 <= started <= len(now - self._threads)  # numbers begin anew at their end
+        except OSError:
+            unseen = True
+        if unseen:
+            cost.doubt = cost.doubt or AnswerError("undecided", NOT_SEEN, right=True)
 
 
 class AnswerLink:
@@ -213,12 +220,14 @@ class AnswerLink:
         None where this machine does not let us, and for some calls of many: a look takes 30 ms.
         """
         cost.calls += 1
-        if self.random.random() * cost.calls > ALL_WATCHED:
+        if self.random.random() * cost.calls > ALL_WATCHED or not self.connection.open_to_looks:
             return None
         self.ask(Settle(), Hello)
-        with suppress(OSError):
+        try:
             return MemoryOfACall(self.connection)
-        return None
+        except OSError:
+            cost.doubt = cost.doubt or AnswerError("undecided", NOT_SEEN, right=True)
+            return None
 
     def result_follows(self, inputs: np.ndarray, frame: Frame) -> bool:
         """Whether the last call's result, which came with a frame, changes with the inputs.

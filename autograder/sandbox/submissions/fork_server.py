@@ -174,7 +174,7 @@ def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -
     _end_all()
     for name in os.listdir(TEMPORARY):
         path = os.path.join(TEMPORARY, name)
-        with suppress(OSError):
+        with suppress(OSError, RecursionError):
             shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)
 
 

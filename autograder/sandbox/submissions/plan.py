@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from importlib.util import decode_source
 from typing import TYPE_CHECKING
 
+from ...files import python_text
 from ...roles import exercise_of, is_test, nbgrader_data, parsed, solution_cells
 from ..wire.messages import PlannedCell, Role
 
@@ -57,7 +57,7 @@ def modules(files: Mapping[str, bytes | None]) -> dict[str, str]:
 def _code(content: bytes) -> str:
     """The text of a module, in the encoding that it names; where that fails, Python cannot read it either."""
     try:
-        return decode_source(content)
+        return python_text(content)
     except (SyntaxError, UnicodeError, LookupError):
         return content.decode(errors="replace")
 

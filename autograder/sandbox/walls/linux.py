@@ -39,6 +39,7 @@ TERMINALS = 8
 FILE = 128 << 20  # bytes in one file
 MEMORY = 2 << 30  # bytes of address space above what the fork server has
 FILES = 512
+SIGNALS = 64  # that wait; as many timers, which the kernel looks after in the time of whoever runs then
 PROCESSES = 64
 THREADS = 1000  # of all processes together
 SOCKETS = 1000  # also those that nobody has open, such as queued ones; each may hold some 100 kB
@@ -131,6 +132,7 @@ def limit_resources(used: int) -> None:
     """
     limit_memory(used + MEMORY)
     _limit(resource.RLIMIT_NOFILE, FILES)
+    _limit(resource.RLIMIT_SIGPENDING, SIGNALS)
     _limit(resource.RLIMIT_FSIZE, FILE)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_MEMLOCK, 1 << 20)

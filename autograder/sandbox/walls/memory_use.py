@@ -2,6 +2,7 @@
 
 What is new in a call is known to some hundred kilobytes: the most that is resident at once, above what was
 there before. What was kept from before is known to some megabytes: Python and torch touch much of theirs.
+What cannot be seen counts as a doubt, never as nothing.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from io import BufferedReader
 
-# What a call may bring with it, in bytes, beside twice what is counted: operations need memory within, too.
-NEW = 1 << 19
-# What it may touch of what was there: so many bytes and a quarter of what it leaves alone, up to a most.
-KEPT, MOST_KEPT = 1 << 20, 16 << 20
+# What a call may bring with it, in bytes, beside twice what is counted: operations need memory within, too;
+# and what it may touch of what was there.
+NEW, KEPT = 1 << 19, 4 << 20
 
+_FULL = 7 / 8  # of an area is resident, or there is room in it that nobody has used
 _DONTDUMP = 16  # of madvise; here only a mark, which keeps the kernel from merging old memory with new
 _FORGET_TOUCHED, _FORGET_PEAK = "1", "5"
 _AREA = re.compile(
-    rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \d+ *(.*)\n(?:[A-Z].*\n)*?Referenced: +(\d+) kB\n"
-    rb"Anonymous: +(\d+) kB\n",
+    rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \d+ *(.*)\n(?:[A-Z].*\n)*?Rss: +(\d+) kB\n"
+    rb"(?:[A-Z].*\n)*?Referenced: +(\d+) kB\nAnonymous: +(\d+) kB\n",
     re.MULTILINE,
 )
+_RESIDENT = re.compile(r"(?m)^(VmHWM|VmRSS|RssAnon|RssShmem):\s+(\d+)")
 _INPUTS = b"/memfd:inputs"
 
 _loaded: list[tuple[int, int]] = []
@@ -32,63 +35,77 @@ _loaded: list[tuple[int, int]] = []
 def set_apart() -> None:
     """What this process has in memory now is Python's, torch's and ours: in its forks, it does not count."""
     libc = ctypes.CDLL(None)
-    for start, end in _writable():
+    for start, end in _full():
         libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _DONTDUMP)
-    _loaded[:] = _writable()
+    _loaded[:] = _full()
 
 
-def _writable() -> Iterator[tuple[int, int]]:
-    with open("/proc/self/maps") as maps:
-        lines = [line.split() for line in maps]
-    for line in lines:
-        if line[1][1] == "w" and line[-1] != "[stack]":
-            start, end = line[0].split("-")
-            yield int(start, 16), int(end, 16)
+def _full() -> Iterator[tuple[int, int]]:
+    with open("/proc/self/smaps", "rb") as file:
+        areas = _AREA.findall(file.read())
+    for start, end, permissions, name, resident, *_ in areas:
+        first, last = int(start, 16), int(end, 16)
+        if permissions[1:2] == b"w" and name != b"[stack]" and 1024 * int(resident) > _FULL * (last - first):
+            yield first, last
 
 
 class MemoryUse:
-    """The memory of these processes, from now on. Raises OSError where this machine does not let us look."""
+    """The memory of these processes, from now on. Raises OSError where one cannot be looked at."""
 
     def __init__(self, pids: Sequence[int]) -> None:
+        self._areas: dict[int, BufferedReader] = {}
         for pid in pids:
             for what in (_FORGET_PEAK, _FORGET_TOUCHED):
                 with open(f"/proc/{pid}/clear_refs", "w") as file:
                     file.write(what)
-        self._before = sum(_resident(pid).get("VmRSS", 0) for pid in pids)
+            # It stays that of the memory that the process has now, whatever it runs later.
+            self._areas[pid] = open(f"/proc/{pid}/smaps", "rb")  # noqa: SIM115 (``most`` closes it)
+        self._before = sum(map(_resident, pids), Counter[str]())
+        self._grown = 0
+
+    def look(self) -> None:
+        """See how much more of their own they have now: pages of files come and go, and hide that."""
+        with suppress(OSError):
+            now = sum(map(_resident, self._areas), Counter[str]())
+            own = (now[kind] - self._before[kind] for kind in ("RssAnon", "RssShmem"))
+            self._grown = max(self._grown, sum(own))
 
     def most(self, pids: Sequence[int], inputs: int, counted: int) -> int:
         """The most bytes that they have used at once since then; 0 if those that were ``counted`` explain it.
 
         ``pids`` are the processes that there are now, and ``inputs`` the bytes that the judge has put there.
+        Raises OSError where one has ended meanwhile, or runs another program.
         """
-        sums: Counter[str] = Counter()
+        sums, touched = Counter[str](), 0
         for pid in pids:
-            with suppress(ProcessLookupError):
-                sums.update(_resident(pid))
-                sums.update(_own(pid))
-        new = sums["VmHWM"] - self._before - inputs
+            with self._areas.pop(pid, None) or open(f"/proc/{pid}/smaps", "rb") as file:
+                touched += _touched(file.read())
+            sums += _resident(pid)
+        if self._areas:
+            raise ProcessLookupError("a process has ended")
+        new = sums["VmHWM"] - self._before["VmRSS"] - inputs
         # A page that is there now and was not touched was there all the time.
-        used = sums["VmHWM"] - sums["VmRSS"] + sums["touched"]
-        found = {new: NEW, used: min(KEPT + sums["untouched"] // 4, MOST_KEPT)}
-        return max([figure for figure, beside in found.items() if figure > 2 * counted + beside], default=0)
+        used = sums["VmHWM"] - sums["VmRSS"] + touched
+        found = [(new, NEW), (self._grown - inputs, NEW), (used, KEPT)]
+        return max([figure for figure, beside in found if figure > 2 * counted + beside], default=0)
 
 
-def _resident(pid: int) -> dict[str, int]:
-    """In bytes: what is resident, and the most that was since ``_FORGET_PEAK``; nothing of what has ended."""
+def _resident(pid: int) -> Counter[str]:
+    """In bytes: what is resident, of each kind, and the most that was since ``_FORGET_PEAK``."""
     with open(f"/proc/{pid}/status") as file:
-        lines = (line.split() for line in file)
-        return {line[0][:-1]: 1024 * int(line[1]) for line in lines if line[0] in ("VmHWM:", "VmRSS:")}
+        found = {kind: 1024 * int(number) for kind, number in _RESIDENT.findall(file.read())}
+    if not found:  # it has ended, or its first thread has
+        raise ProcessLookupError(f"process {pid} does not say how much memory it has")
+    return Counter(found)
 
 
-def _own(pid: int) -> dict[str, int]:
-    """In bytes: what a process has of its own, or shares with others, and was touched since, or not."""
-    with open(f"/proc/{pid}/smaps", "rb") as file:
-        areas = _AREA.findall(file.read())
-    touched = untouched = 0
-    for start, end, permissions, name, referenced, own in areas:
+def _touched(areas: bytes) -> int:
+    """Bytes that a process has of its own, or shares with others, and that were touched since."""
+    if not areas:
+        raise ProcessLookupError("the memory is gone")
+    total = 0
+    for start, end, permissions, name, _, referenced, own in _AREA.findall(areas):
         first, last = int(start, 16), int(end, 16)
         if not name.startswith(_INPUTS) and not any(low <= first and last <= high for low, high in _loaded):
-            of_area = int(referenced) if permissions.endswith(b"s") else min(int(referenced), int(own))
-            touched += of_area
-            untouched += max(0, int(own) - of_area)
-    return {"touched": 1024 * touched, "untouched": 1024 * untouched}
+            total += int(referenced) if permissions.endswith(b"s") else min(int(referenced), int(own))
+    return 1024 * total

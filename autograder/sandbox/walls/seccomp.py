@@ -29,11 +29,10 @@ mknod=133 mknodat=259/33 newfstatat=262/79 open=2 openat=257/56 openat2=437/437 
 pread64=17/67 preadv=295/69 preadv2=327/286 pwrite64=18/68 pwritev=296/70 pwritev2=328/287 read=0/63
 readahead=187/213 readlink=89 readlinkat=267/78 readv=19/65 removexattr=197/14 rename=82 renameat=264/38
 renameat2=316/276 rmdir=84 sendfile=40/71 signalfd=282 signalfd4=289/74 stat=4 statfs=137/43
-statx=332/291 symlink=88 symlinkat=266/36 sync_file_range=277/84 timerfd_create=283/85
-timerfd_gettime=287/87 timerfd_settime=286/86 truncate=76/45 umask=95/166 unlink=87 unlinkat=263/35
-utime=132 utimensat=280/88 utimes=235 write=1/64 writev=20/66
+statx=332/291 symlink=88 symlinkat=266/36 sync_file_range=277/84 truncate=76/45 umask=95/166 unlink=87
+unlinkat=263/35 utime=132 utimensat=280/88 utimes=235 write=1/64 writev=20/66
 brk=12/214 get_mempolicy=239/236 mbind=237/235 membarrier=324/283 mincore=27/232
-mlock=149/228 mlock2=325/284 mlockall=151/230 mmap=9/222 mprotect=10/226 mremap=25/216 msync=26/227
+mlock=149/228 mlock2=325/284 mlockall=151/230 mprotect=10/226 mremap=25/216 msync=26/227
 munlock=150/229 munlockall=152/231 munmap=11/215 pkey_alloc=330/289 pkey_free=331/290
 pkey_mprotect=329/288 set_mempolicy=238/237
 arch_prctl=158 capget=125/90 capset=126/91 execve=59/221 execveat=322/281 exit=60/93 exit_group=231/94
@@ -44,7 +43,7 @@ getrusage=98/165 getsid=124/156 gettid=186/178 getuid=102/174 ioprio_get=252/31 
 kill=62/129 pidfd_open=434/434 pidfd_send_signal=424/424 prlimit64=302/261 restart_syscall=219/128
 rseq=334/293 sched_get_priority_max=146/125 sched_get_priority_min=147/126 sched_getaffinity=204/123
 sched_getattr=315/275 sched_getparam=143/121 sched_getscheduler=145/120 sched_rr_get_interval=148/127
-sched_setaffinity=203/122 sched_yield=24/124 set_robust_list=273/99 set_tid_address=218/96
+sched_yield=24/124 set_robust_list=273/99 set_tid_address=218/96
 setfsgid=123/152 setfsuid=122/151
 setgid=106/144 setgroups=116/159 setpgid=109/154 setpriority=141/140 setregid=114/143 setresgid=119/149
 setresuid=117/147 setreuid=113/145 setrlimit=160/164 setsid=112/157 setuid=105/146 sysinfo=99/179
@@ -63,7 +62,7 @@ sendmsg=46/211 sendto=44/206 setsockopt=54/208 shutdown=48/210
 
 # Calls that are allowed with some arguments only.
 _CLONE, _SOCKET, _SOCKETPAIR, _IOCTL, _PRCTL = (56, 220), (41, 198), (53, 199), (16, 29), (157, 167)
-_MADVISE = 28, 233
+_MADVISE, _MMAP, _SET_AFFINITY = (28, 233), (9, 222), (203, 122)
 _SET_ATTRIBUTE = ((188, 5), (189, 6), (190, 7))  # setxattr, lsetxattr, fsetxattr
 _SECCOMP = (317, 277)
 
@@ -72,6 +71,7 @@ _ROUTE = 0  # of netlink's protocols
 _TYPE_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _PR_SET_SECCOMP, _PR_SET_MM = 22, 35
 _FORGET_THAT_IT_WAS_USED = (8, 20, 21)  # MADV_FREE, MADV_COLD, MADV_PAGEOUT
+_HUGE_PAGES = 0x40000  # MAP_HUGETLB: they are not part of what is resident
 
 _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _LOAD, _EQUAL, _GREATER, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
@@ -123,6 +123,8 @@ def program(architecture: str) -> bytes:
         (_PRCTL, [_argument(0), *_but(_PR_SET_SECCOMP, _PR_SET_MM), _give(_ALLOW)]),
         # As on a kernel that does not know them: who asks for them does without.
         (_MADVISE, [_argument(2), *_each(_FORGET_THAT_IT_WAS_USED, _refuse(errno.EINVAL)), _give(_ALLOW)]),
+        (_MMAP, [_argument(3), (_HAS_BITS, 0, 1, _HUGE_PAGES), _refuse(errno.ENOMEM), _give(_ALLOW)]),
+        (_SET_AFFINITY, [_refuse(0)]),  # it does nothing: both sides of a race are on the judge's core
         *((numbers, [_refuse(errno.EOPNOTSUPP)]) for numbers in _SET_ATTRIBUTE),
     ):
         code += [(_EQUAL, 0, len(block), numbers[place]), *block]

@@ -25,7 +25,7 @@ MOST_FILES = 8  # that come with one message
 _HEADER = struct.Struct("<QQ")
 _CREDENTIALS = struct.Struct("3i")
 _ANCILLARY = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(4 * MOST_FILES)
-_POLL_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 # How long to wait: so many seconds, for ever (None), or as long as a function says that some are left.
 Patience: TypeAlias = float | Callable[[], float] | None
@@ -58,6 +58,7 @@ class Channel:
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
         self.pid = 0
+        self.poll_seconds = POLL_SECONDS
         end.setblocking(False)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
@@ -134,7 +135,7 @@ class Channel:
         while True:
             if (seconds := left()) <= 0:
                 raise TooLate
-            seconds = min(seconds, _POLL_SECONDS if meanwhile else 3600)
+            seconds = min(seconds, self.poll_seconds if meanwhile else 3600)
             if poll.poll(1000 * seconds):
                 return
             if meanwhile:
