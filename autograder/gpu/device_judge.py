@@ -37,7 +37,7 @@ import torch
 
 from ..judging.calls import AnswerError
 from ..judging.values import change_tensors
-from ..measuring.clocks import flush_cache, threads
+from ..measuring.clocks import MakesInputs, flush_cache, threads
 from ..measuring.decide import decide
 from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs
 from ..sandbox.answers.answer_link import TimeLeft
@@ -89,7 +89,7 @@ class Work:
 def judge_on_device(
     given: Work,
     answer: Work,
-    on: Callable[[torch.Generator, str], object],
+    on: MakesInputs,
     *,
     threshold: float,
     device: str = "cuda",
@@ -135,7 +135,7 @@ class _Launches(Launches):
     def __init__(
         self,
         sides: Mapping[str, _Side],
-        on: Callable[[torch.Generator, str], object],
+        on: MakesInputs,
         threshold: float,
         tolerance: float | None,
         device: str,
