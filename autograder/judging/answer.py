@@ -1,4 +1,4 @@
-"""What ``check`` and ``race`` need of an answer in another process: to call it, time it, learn how it failed."""
+"""What ``check`` and ``race`` need of an answer in another process: call it, time it, learn how it failed."""
 
 from __future__ import annotations
 

@@ -161,11 +161,7 @@ def describe_error(error: BaseException) -> str:
     message = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {message[0] if message else 'no message'}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if _is_cell(frame.filename):
+        if "ipykernel_" in frame.filename or frame.filename.startswith("<ipython-input"):
             line = linecache.getline(frame.filename, frame.lineno or 0).strip() or frame.line
             return f"{text}\nraised in line {frame.lineno} of the cell: {line}"
     return text
-
-
-def _is_cell(filename: str) -> bool:
-    return "ipykernel_" in filename or filename.startswith("<ipython-input")

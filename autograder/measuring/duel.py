@@ -165,17 +165,11 @@ def ratio_of_logs(logs: Sequence[float]) -> Ratio:
 
 def median_and_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """The median, and both ends of that interval."""
-    values = sorted(values)
-    outside = _order_statistic(len(values))
+    values, number, outside = sorted(values), len(values), 0
+    tail = 0.5**number  # the probability that the median lies beyond the value at an end; two ends, and 5 %
+    while 2 * (tail := tail + math.comb(number, outside + 1) * 0.5**number) <= 0.05:
+        outside += 1
     return median(values), values[outside], values[-1 - outside]
-
-
-def _order_statistic(number: int, error: float = 0.05) -> int:
-    """The largest k such that the k-th smallest and k-th largest of ``number`` enclose the median."""
-    tail, k = 0.5**number, 0
-    while 2 * (tail := tail + math.comb(number, k + 1) * 0.5**number) <= error:
-        k += 1
-    return k
 
 
 def interleave(

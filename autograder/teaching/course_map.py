@@ -11,7 +11,7 @@ from pathlib import Path
 from ..judging import progress
 from ..measuring import store
 from ..show import show_markdown, table_markdown
-from .journal import tally
+from .guess import tally
 
 SPACE = "\N{NO-BREAK SPACE}"
 HEADER = ("chapter", "reading", "needs", "exercises", "you passed")
