@@ -31,7 +31,6 @@ class Chapter:
 
     @property
     def exercises(self) -> str:
-        """The address of its exercises."""
         return f"../exercises/{self.name}/{self.name}.ipynb"
 
     def passed(self, cells: Mapping[str, str]) -> int:

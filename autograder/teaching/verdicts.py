@@ -75,7 +75,6 @@ def article_code(
 
 
 def _tell(found: Evidence) -> None:
-    """Remember a finding, and show it."""
     note(found)
     word = f"code {found.word}" if found.kind == "code" else found.word
     figure = f" ({times(found.ratio.median)})" if found.ratio else ""
@@ -84,7 +83,6 @@ def _tell(found: Evidence) -> None:
 
 
 def note(found: Evidence) -> None:
-    """Remember a finding."""
     _found[found.claim, found.what] = found
 
 

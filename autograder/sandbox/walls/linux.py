@@ -155,7 +155,6 @@ def quiet_files(*keep: int) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """The live children of a process."""
     found: list[int] = []
     for thread in threads(pid):
         with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
@@ -164,7 +163,6 @@ def children(pid: int) -> list[int]:
 
 
 def with_descendants(pid: int) -> list[int]:
-    """A process and all its live descendants."""
     found, new = [], [pid]
     while new:
         found += new
@@ -189,7 +187,6 @@ def state(pid: int) -> str:
 
 
 def states(pid: int) -> str:
-    """The letters of all threads of a process."""
     return "".join(map(state, threads(pid))) or "X"
 
 
