@@ -393,6 +393,22 @@ def tricky(rows): return rows if sys._getframe(1).f_code.co_name == 'on_race_cal
     assert executed.noise["spread"] > 0
 
 
+def test_arrays_of_a_race_hold_their_values(box: Sandbox) -> None:
+    inputs = """import numpy as np
+def arrays(generator, device):
+    return ([np.full(3000, int(value), np.uint8) for value in torch.randint(256, (20,), generator=generator)],)
+def firsts_slow(found):
+    assert all((array == array[-1]).all() for array in found), "memory that is no longer theirs"
+    return [int(array[0]) for array in found]"""
+    work = cells(
+        ("given", f"{GIVEN}\n{inputs}"),
+        ("student", "def firsts(found): return [int(array[0]) for array in found]"),
+        ("test", "race(firsts, against=firsts_slow, on=arrays, at_least={'cpu': 1.1}, points=2)"),
+    )
+    executed = box.run(work, assignment="here")
+    assert results(executed) == ["2"], card(executed)["message"]
+
+
 def test_where_launches_stray_only_their_signs_count(box: Sandbox) -> None:
     box.strays.add([1.0] * 10, true=0.0)
     fast = run(box, FAST, SUMS)

@@ -83,7 +83,7 @@ class Inputs:
             list(value.shape),
             scalar=scalar,
             strides=list(value.strides),
-            storage=self._storage(low, high - low, None, value.flags.writeable),
+            storage=self._storage(low, high - low, value, None, value.flags.writeable),
             offset=start - low,
             writeable=bool(value.flags.writeable),
         )
@@ -95,16 +95,16 @@ class Inputs:
             self.tensors.append(tensor)
         if tensor.device.type == "cpu":
             memory = tensor.untyped_storage()
-            storage = self._storage(memory.data_ptr(), memory.nbytes(), memory)
+            storage = self._storage(memory.data_ptr(), memory.nbytes(), memory, memory)
         offset = 0 if storage is None else int(tensor.storage_offset())
         return messages.TensorNode(*_about(tensor), grad, storage, offset)
 
     def _storage(
-        self, start: int, size: int, owner: torch.UntypedStorage | None, writeable: bool = True
+        self, start: int, size: int, keeper: object, owner: torch.UntypedStorage | None, writeable: bool = True
     ) -> int:
         if (start, size) not in self._known:
             self._known[start, size] = len(self.storages)
-            self.storages.append(Storage(memory_at(start, size), self.size, owner, writeable))
+            self.storages.append(Storage(memory_at(start, size, keeper), self.size, owner, writeable))
             self.size += -(-max(size, 1) // 64) * 64
         return self._known[start, size]
 
@@ -143,18 +143,19 @@ class Inputs:
 
 
 class _Memory:
-    def __init__(self, start: int, size: int) -> None:
+    def __init__(self, start: int, size: int, keeper: object) -> None:
+        self.keeper = keeper
         about = {"data": (start, False), "shape": (size,), "typestr": "|u1", "version": 3}
         self.__array_interface__ = about
 
 
-def memory_at(start: int, size: int) -> np.ndarray:
-    """So many bytes of this process's memory (uint8), which somebody else must keep.
+def memory_at(start: int, size: int, keeper: object) -> np.ndarray:
+    """So many bytes of this process's memory (uint8), which is there as long as its ``keeper``.
 
     Here as elsewhere on the way of a call, few operations of torch: after each switch of processes their code
     is in no cache, and one takes tens of microseconds.
     """
-    return np.asarray(_Memory(start, size)) if size else np.empty(0, np.uint8)
+    return np.asarray(_Memory(start, size, keeper)) if size else np.empty(0, np.uint8)
 
 
 def same_bytes(one: np.ndarray, other: np.ndarray) -> bool:
@@ -177,7 +178,6 @@ class Results:
     def __init__(self, storages: list[torch.Tensor], keep: Callable[[object], int]) -> None:
         self.buffers: list[memoryview] = []
         self.size = 0
-        self._kept: list[torch.Tensor] = []
         self.differentiable: list[torch.Tensor] = []
         self._keep = keep
         # They lie one after the other in the same memory; those without a byte are nowhere.
@@ -232,8 +232,7 @@ class Results:
     def _values(self, data: torch.Tensor) -> tuple[int, int]:
         """Where the values of a tensor are."""
         if data.is_contiguous() and data.is_cpu:
-            self._kept.append(data)
-            return self._buffer(memory_at(data.data_ptr(), data.nbytes).data)
+            return self._buffer(memory_at(data.data_ptr(), data.nbytes, data).data)
         return self._buffer(flat_bytes(data).cpu().numpy().data)
 
     def _alias(self, start: int) -> tuple[int, int] | None:
