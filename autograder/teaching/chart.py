@@ -61,7 +61,7 @@ def draw_scores(found: Mapping[str, Sequence[Evidence]]) -> Figure:
         label = f"recorded: {device.replace('(R)', '')}" if device else "this machine"
         style: dict[str, Any] = {"color": next(colours) if device else HERE, "marker": "D" if device else "o"}
         xs, ys = zip(*points[device], strict=True)
-        axes.scatter(xs, ys, s=34, edgecolor=INK, linewidth=0.6, label=label, zorder=3, **style)
+        axes.scatter(xs, ys, s=34, edgecolor=INK, linewidth=0.6, label=label, zorder=5, **style)
     axes.set(ylim=(len(found) - 0.4, -0.6))
     ratios = [ratio for places in points.values() for ratio, _ in places]
     finish(axes, found, "times faster with the advice (logarithmic); left of the line: slower", ratios)
