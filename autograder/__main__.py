@@ -1,7 +1,5 @@
 """The course's commands: `python -m autograder --help`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -31,14 +29,11 @@ COMMANDS = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command and return its exit status."""
     # Some shells switch Python's bytecode cache off; every start then compiles everything again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM, description="Build, record, rehearse and grade the course."
-    )
+    parser = argparse.ArgumentParser(prog=PROGRAM, description="Build, rehearse and grade the course.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (_, about) in COMMANDS.items():
         commands.add_parser(name, add_help=False, help=about)  # each reads its own options, --help too

@@ -3,13 +3,10 @@
 Nothing but Python is imported, so that ``--help`` is quick: a command imports what it needs when it runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
@@ -52,38 +49,34 @@ class _Parser(argparse.ArgumentParser):
         self.exit(self.misused, f"{self.prog}: error: {message}\n")
 
 
-@dataclass(frozen=True)
-class Command:
-    """A function that is called with the words that were typed, and gives the exit status.
-
-    The function gets its options by their names. What it returns is the status, and nothing is 0. Of a
-    CommandError and an OSError the words are told, and the status is 1; of Ctrl-C ``stopped`` is, and the
-    status is 130. A misuse is told as argparse does, with 2. ``failed`` takes the place of this 1 and 2 where
-    they say something else.
-    """
-
-    function: Callable[..., int | None]
-    parser: _Parser
-    stopped: str
-    failed: int | None
-
-    def __call__(self, argv: Sequence[str] | None = None) -> int:
-        options = vars(self.parser.parse_args(argv))
-        try:
-            return reported(lambda: self.function(**options), self.stopped, self.failed or 1)
-        except Misuse as error:
-            self.parser.error(str(error))
+Command = Callable[..., int]  # of the words that were typed (by default sys.argv); gives the exit status
 
 
 def command(
     name: str, about: str, *options: Option, stopped: str = "Stopped.", failed: int | None = None
 ) -> Callable[[Callable[..., int | None]], Command]:
-    """Makes a command of a function; ``about`` is what its ``--help`` says of it."""
+    """Makes a command of a function, which gets its options by their names; ``about`` is for ``--help``.
+
+    What it returns is the status, and nothing is 0. Of a CommandError and an OSError the words are told, and
+    the status is 1; of Ctrl-C ``stopped`` is, and the status is 130. A misuse is told as argparse does, with
+    2. ``failed`` takes the place of this 1 and 2 where they say something else.
+    """
     parser = _Parser(prog=f"{PROGRAM} {name}", description=about)
     parser.misused = failed or 2
     for names, settings in options:
         parser.add_argument(*names, **settings)
-    return lambda function: Command(function, parser, stopped, failed)
+
+    def made(function: Callable[..., int | None]) -> Command:
+        def run(argv: Sequence[str] | None = None) -> int:
+            options = vars(parser.parse_args(argv))
+            try:
+                return reported(lambda: function(**options), stopped, failed or 1)
+            except Misuse as error:
+                parser.error(str(error))
+
+        return run
+
+    return made
 
 
 def reported(act: Callable[[], int | None], stopped: str = "Stopped.", failed: int = 1) -> int:

@@ -76,7 +76,6 @@ def parsed(source: str) -> ast.Module | None:
 
 @lru_cache(maxsize=1000)
 def calls_race(source: str) -> bool:
-    """Whether a cell's code calls ``race``."""
     return bool(calls_of(python_in(source)[0], "race"))
 
 

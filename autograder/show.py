@@ -22,10 +22,7 @@ HERE, RECORDED, GUESS, LIMIT, INK = "#0072B2", "#E69F00", "#CC79A7", "#009E73", 
 
 
 def show(text: str, html: str, data: dict[str, object] | None = None) -> None:
-    """Display ``html`` in a notebook with ``text`` as its plain form; print ``text`` anywhere else.
-
-    ``data`` are further entries of the MIME bundle.
-    """
+    """Display ``html``, and further ``data`` of its MIME bundle, in a notebook; print ``text`` elsewhere."""
     _display(text, {"text/html": html, **(data or {})})
 
 
@@ -44,7 +41,6 @@ def picture_html(figure: Figure, alternative: str) -> str:
 
 
 def show_markdown(text: str) -> None:
-    """Display Markdown in a notebook; print it anywhere else."""
     _display(text, {"text/markdown": text})
 
 
@@ -82,7 +78,6 @@ def _visible(char: str) -> str:
 
 
 def first_of(names: Sequence[str], most: int = 8) -> str:
-    """The first of many names."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 

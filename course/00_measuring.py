@@ -87,11 +87,10 @@ guessed(
 )
 
 # %% [markdown]
-# **Why.** Torch does much of its work only when it is needed for the first time. The first product sets up the
-# matrix library. The first `backward` sets up the autograd engine. The first optimizer imports Python modules,
-# and that can take seconds. On a GPU, the first call loads the driver's context and the kernels.
-#
-# Other caches are filled for every new *shape*: oneDNN and cuDNN prepare a convolution once for each.
+# **Why.** Torch does much of its work only when it is needed for the first time: the matrix library, the autograd
+# engine, Python's modules for an optimizer, a GPU's context and kernels. So its own [recipe for
+# timing](https://docs.pytorch.org/tutorials/recipes/recipes/benchmark.html) calls once before. Other caches are filled
+# for every new *shape*: oneDNN and cuDNN prepare a convolution once for each.
 #
 # So: **call once before you time** ("warm up"). The exception is a program that runs once. Then the first call is what
 # you pay. (Run the cell again: the slow calls are gone until you restart the kernel.)
@@ -117,6 +116,7 @@ filled = compare(
     },
     inputs=lambda generator, device: torch.ones(10_000_000, device=device),
     guess=guess,
+    because="page faults",
 )
 
 
@@ -130,7 +130,7 @@ def show_faults(comparison):
 show_faults(filled)
 
 # %% [markdown]
-# Both calls write the same 40 MB. The rest is the system's work. Torch [keeps memory of a
+# **Why.** Both calls write the same 40 MB. The rest is the system's work. Torch [keeps memory of a
 # GPU](https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management) and hands it out again: on an H200 both
 # take 11 µs.
 
@@ -722,12 +722,15 @@ compare(
     {"by hand": by_hand, "vector_norm": torch.linalg.vector_norm},
     inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
 # **Why.** With 10 numbers the arithmetic is nothing. Each operation costs a microsecond or a few (on an H200 about ten,
 # with the launch): Python calls torch, torch looks at types and devices, picks a kernel and makes a tensor for the
-# result. Here the *count of operations* is the cost model.
+# result. The *count of operations* is the cost model: the line under the table counts, times the price of a call on
+# this machine. (It leaves out Python's own work, new memory, and the order of bytes. Where it is off by more than 1.5,
+# it says that it lacks something.)
 #
 # With many numbers the model changes. Then count **bytes**. For 4 million numbers (16 MB):
 
@@ -762,6 +765,7 @@ lengths = compare(
     ),
     guess=guess,
     bytes=16e6,
+    because="prices",
 )
 
 # %%
@@ -773,9 +777,9 @@ pairs = [(on_both_clocks(x.norm)[1], on_both_clocks(x.sum)[1]) for _ in range(51
 print(f"vector_norm / x.sum(), which reads the same bytes: {median(a / b for a, b in pairs):.1f}×")
 
 # %% [markdown]
-# Why not 3? Below it, `vector_norm` is more than bytes: `x.sum()` reads the same 16 MB in less time, and the *limit* is
-# far off. Above it, a processor may read a line of its cache before it writes there; and new memory costs page faults, as
-# in section 1: up to 3,906, at 4 kB a page, unless the allocator keeps it. On an H200 you still pay for launches.
+# **Why not 3?** The prediction knows the bytes, in a cache or not, and no more. But `vector_norm` is more than bytes:
+# `x.sum()` reads the same 16 MB in less time, and the *limit* is far off. And new memory costs page faults, as in
+# section 1: up to 3,906, at 4 kB a page, unless the allocator keeps it. On an H200 you still pay for launches.
 #
 # ### Fewer operations
 #
@@ -810,15 +814,20 @@ def weights_and_values(generator, device):
 
 
 ways = {"one by one": one_by_one, "joined in each call": joined_anew, "kept joined": kept_joined}
-compare("measuring: 200 moving averages, one by one or joined", ways, inputs=weights_and_values, guess=guess)
+compare(
+    "measuring: 200 moving averages, one by one or joined",
+    ways,
+    inputs=weights_and_values,
+    guess=guess,
+    because="prices",
+)
 small_tensors = weights_and_values(torch.Generator(), "cpu")
 print(*(costs(way, *small_tensors) for way in ways.values()), sep="\n\n")
 
 # %% [markdown]
-# A **view** shares memory with its tensor, so it moves no data, and `costs` counts it apart. But each view is made by
-# a call. Joining in each call makes 400 of them for three operations, and a call on a small tensor costs, whatever it
-# does. (On an H200 that was 1.4 times as fast as one by one: a launch costs more than a view.) So join where it is paid
-# once. Chapter 18 does it with a model's parameters.
+# **Why.** 200 calls against one. A **view** shares memory with its tensor, so it moves no data, but it is made by a
+# call: joining anew makes 400 of them for three operations. (On an H200 that was 1.4 times as fast as one by one: a
+# launch costs more than a view.) So join where it is paid once, as chapter 18 does with a model's parameters.
 #
 # ## 11. The limit of the machine
 #
@@ -847,31 +856,20 @@ compare(
     inputs=lambda generator, device: tuple(torch.rand(2, n, n, generator=generator).to(device)),
     guess=guess,
     flops=2 * n**3,
+    because="prices",
 )
 
 # %% [markdown]
-# Both do the same arithmetic. The first writes all *n*³ products to memory and reads them again: 8 MB each way. It
-# mostly moves numbers, and is far from the limit of the arithmetic. `@` keeps its numbers in registers and cache, and
-# comes much nearer. (On an H200 both stay far from it: these products are too small to be more than launches.)
-# Close to the limit, stop. The only way to be faster is to compute less, or with fewer bits.
+# **Why.** Both do the same arithmetic. The first writes all *n*³ products to memory and reads them again: 8 MB each
+# way, so bytes are its price. `@` keeps its numbers in registers and cache, and comes near the limit. (On an H200 both
+# stay far from it: these products are too small to be more than launches.) Close to the limit, stop: only computing
+# less, or with fewer bits, is faster. What the prices lack here, this course has not found.
 #
 # ### When it does not help
 #
-# What is the limit for 10 numbers, which are 40 bytes?
-
-# %%
-compare(
-    "measuring: the length of 10 numbers and its limit",
-    {"by hand": by_hand, "vector_norm": torch.linalg.vector_norm},
-    inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
-    bytes=40,
-    seconds=0.5,
-)
-
-# %% [markdown]
-# The limit is a nanosecond or less, and nobody comes near it: this time goes into the calls, not into bytes. A
-# limit tells nothing about small inputs. Count operations there. It is also only as good as its rates, which were
-# measured here, with some noise: read "within 20 % of the limit" as "at the limit".
+# What is the limit for 10 numbers, which are 40 bytes? A nanosecond or less, and nobody comes near it: section 10
+# predicts that time from calls alone. A limit is also only as good as its rates, which were measured here, with some
+# noise: read "within 20 % of the limit" as "at the limit".
 
 # %% [markdown]
 # ## Further

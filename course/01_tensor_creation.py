@@ -13,8 +13,7 @@
 # - tell a real saving from one that only moves the cost somewhere else,
 # - collect rows whose number nobody knows beforehand.
 #
-# **Time:** 40 minutes to read and run; 10 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU
-# if any.
+# **Time:** 40 minutes to read and run; 10 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *A1* "create tensors directly in torch, not from Python lists or NumPy"; *A3* "use
 # `from_numpy` and `as_tensor` instead of `torch.tensor`, which copies"; *C2* "use the `*_like` functions".
@@ -30,7 +29,7 @@ from statistics import median
 import numpy as np
 import torch
 
-from autograder import article_code, behaviour, compare, costs, devices, guessed, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, guessed, verdicts, without
 
 print("devices here:", *devices())
 
@@ -43,24 +42,32 @@ print("devices here:", *devices())
 # %%
 guess = ...
 
+
 # %%
+def full(device):
+    return torch.full((100_000,), 0.5, device=device)
+
+
+array = np.full(100_000, 0.5, dtype=np.float32)  # the same numbers, and no objects
+from_array = {"torch.tensor(array)": lambda device: torch.tensor(array, device=device), "torch.full": full}
 compare(
     "100,000 equal numbers",
     {
         "torch.tensor(list)": lambda device: torch.tensor([0.5] * 100_000, device=device),
-        "torch.full": lambda device: torch.full((100_000,), 0.5, device=device),
+        "torch.full": full,
     },
     inputs=lambda generator, device: device,
     guess=guess,
     claim="A1",
     when="a long list would be the other way, or the numbers are normally distributed",
+    because=without("a list of objects", variants=from_array),
 )
 
 # %% [markdown]
-# **Why.** The result is the same 400 kB. The way there is not. A Python list does not hold numbers. It holds
-# pointers to Python objects, and torch has to follow every pointer, ask the object what it is, and convert it.
-# (NumPy has to do that, too, and is quicker at it: section 2.) `torch.full` writes 4 bytes for each number, one after
-# the other.
+# **Why.** The result is the same 400 kB. But a Python list does not hold numbers. It holds pointers to objects, and
+# torch has to follow every pointer, ask the object what it is, and convert it. (NumPy has to do that, too, and is
+# quicker at it: section 2.) From an array, which has the bare numbers, `torch.tensor` is nearly as fast as
+# `torch.full`, which writes 4 bytes for each.
 #
 # Can we see it in what torch counts?
 
@@ -72,7 +79,7 @@ print("torch.full", costs(torch.full, (100_000,), 0.5), sep="\n")
 # %% [markdown]
 # We cannot. Both allocate 400 kB, and the list needs no torch operation at all. (The view is `lift_fresh`, with which
 # torch hands over a tensor made of Python's data; it moves nothing.) The list is read before the first operation, where
-# nothing is counted. "Count the operations" and "measure the time" are two different tools. You need both.
+# nothing is counted. So you need both: to count, and to measure.
 #
 # Torch has a function for every regular pattern, and for random numbers. These eight are the article's:
 
@@ -102,8 +109,8 @@ article_code(
 print((torch.arange(3)[:, None] >= torch.arange(4)).int())
 
 # %% [markdown]
-# One thing to watch: the type. A list of integers gives `int64`, a list with one float in it gives the
-# default float type. And `float32` keeps about seven digits of a number, however large it is:
+# One thing to watch: the type. A list of integers gives `int64`, a list with one float in it gives the default float
+# type. And `float32` keeps about seven digits of a number, however large it is:
 
 # %%
 assert torch.tensor([1, 2, 3]).dtype == torch.int64
@@ -140,8 +147,7 @@ compare(
 )
 
 # %% [markdown]
-# NumPy reads a long list several times faster than torch does, and handing its array to torch is nearly free, as we
-# shall see. (Short lists we have not measured.)
+# NumPy reads a long list several times faster than torch does, and handing its array to torch is nearly free.
 #
 # What about a list of *arrays*? Torch itself has something to say:
 
@@ -158,20 +164,28 @@ print(str(caught[0].message).split(" (")[0] if caught else "no warning from this
 # %%
 guess = ...
 
+
 # %%
+def np_stack(arrays):
+    return torch.from_numpy(np.stack(arrays))
+
+
+def stacked_first(arrays):
+    return torch.tensor(np.stack(arrays))
+
+
 compare(
     "20 arrays of 64 × 64",
-    {
-        "torch.tensor(list of arrays)": lambda arrays: torch.tensor(arrays),
-        "from_numpy(np.stack)": lambda arrays: torch.from_numpy(np.stack(arrays)),
-    },
+    {"torch.tensor(list of arrays)": torch.tensor, "from_numpy(np.stack)": np_stack},
     inputs=lambda generator, device: (list(torch.rand(20, 64, 64, generator=generator).numpy()),),
     guess=guess,
     only="cpu",
+    because=without("many arrays", variants={"torch.tensor(array)": stacked_first, "np.stack": np_stack}),
 )
 
 # %% [markdown]
-# `torch.tensor` walks through the arrays number by number, as if they were lists. `np.stack` copies whole arrays.
+# **Why.** `torch.tensor` walks through the arrays number by number, as if they were lists. `np.stack` copies whole
+# arrays. Give `torch.tensor` one array, and next to nothing of the difference is left.
 
 # %% [markdown]
 # ## 3. From a NumPy array
@@ -192,10 +206,12 @@ compare(
     when="the array keeps its dtype",
     only="cpu",
     bytes=8e6,
+    because="prices",
 )
 
 # %% [markdown]
-# **Why.** Here the count tells the story: 4 MB of new memory and a copy, against nothing.
+# **Why.** Here the count tells the story, and predicts it: 4 MB of new memory and a copy, against nothing. (That lacks
+# the price of new memory.)
 
 # %%
 array = np.zeros(1_000_000, dtype=np.float32)
@@ -226,9 +242,8 @@ article_code(
 # %% [markdown]
 # ### Who sees the change?
 #
-# An array holds 1, 2 and 3. We make two tensors of it. Then we write 100 into the array's
-# first place, and 200 into the second place of the tensor that shares its memory. What is the sum of that tensor
-# now?
+# An array holds 1, 2 and 3. We make two tensors of it. Then we write 100 into the array's first place, and 200 into the
+# second place of the tensor that shares its memory. What is the sum of that tensor now?
 
 # %%
 guess = ...
@@ -253,7 +268,6 @@ guessed(
 #
 # Not every array can be shared. A read-only one gives a warning, because torch would let you write to it. One
 # with negative strides, such as a reversed view, is refused, and so is one in the byte order of other machines.
-# (There is a third refusal. Exercise 3 gives you an array that meets it.)
 
 # %%
 read_only = np.arange(3.0)
@@ -300,8 +314,7 @@ compare(
 )
 
 # %% [markdown]
-# Here it does not help: each way reads 2.4 MB and writes 1.2 MB once. Sharing saves a copy only where there was one
-# to save.
+# Here it does not help: each way reads 2.4 MB and writes 1.2 MB once. Sharing saves a copy only where there was one to save.
 
 # %% [markdown]
 # ## 4. Random numbers: who is faster?
@@ -358,9 +371,8 @@ compare(
 
 # %% [markdown]
 # Now it is the other way round. (Torch makes these several at once, with vector instructions, where the processor has
-# them.) So *A1* has a condition on the CPU: it depends on what you create. For a GPU there is another reason to follow
-# it. `torch.randn` takes a `device=`, and the numbers are made where they are needed: a thousand times as fast on an
-# H200. NumPy's are made on the CPU, which is most of the time, and must travel.
+# them.) So *A1* has a condition on the CPU: it depends on what you create. For a GPU there is another reason:
+# `torch.randn` makes the numbers there, a thousand times as fast on an H200. NumPy's are made on the CPU, and must travel.
 
 # %% [markdown]
 # ## 5. Ten million zeros
@@ -380,11 +392,13 @@ compare(
     inputs=lambda generator, device: device,
     guess=guess,
     only="cpu",
+    because="prices",
 )
 
 # %% [markdown]
-# Too good to be true. Divide 40 MB by NumPy's time: no CPU's memory is so fast. So NumPy cannot have written
-# anything. What happens if we use the zeros once, by adding 1 to them? How many times faster is torch then?
+# **Why.** Too good to be true. Divide 40 MB by NumPy's time: no CPU's memory is so fast. NumPy cannot have written
+# anything, and the prediction, which lets it write nothing, comes near. What happens if we use the zeros once, by
+# adding 1 to them? How many times faster is torch then?
 
 # %%
 guess = ...
@@ -403,6 +417,7 @@ used = compare(
     claim="A1",
     unless="a long list would be the other way, or the numbers are normally distributed",
     only="cpu",
+    because="page faults",
 )
 for name, blocks in used.samples["cpu"].blocks.items():
     print(f"{name}: {median(block.faults / block.calls for block in blocks):,.0f} page faults for each call")
@@ -412,10 +427,10 @@ for name, blocks in used.samples["cpu"].blocks.items():
 # zero. The system finds the memory when somebody first touches a page, and clears it then (a *page fault*). That cost
 # had only moved to the next line, outside the stopwatch.
 #
-# What is left is a real gain, for two reasons. `torch.zeros` writes zeros to pages that the system has just cleared. And look
-# at the faults: for large arrays NumPy asks Linux for pages of 2 MB, torch takes the usual ones of 4 kB. (Linux need
-# not obey: in large pages alone, 40 MB would be 20 faults. Equal counts mean that both got the same pages. *Further*
-# shows how torch gets large ones, too.)
+# **Why.** What is left is a real gain. `torch.zeros` writes zeros to pages that the system has just cleared. And look
+# at the faults: for large arrays NumPy asks Linux for pages of 2 MB, torch takes the usual ones of 4 kB. In memory in
+# use, both must write their zeros, and most of the gain is gone. (Linux need not obey: in large pages alone, 40 MB would be 20
+# faults. *Further* shows how torch gets large ones, too.)
 #
 # Remember it when a measurement looks too good: **time the work together with its first use.**
 
@@ -455,7 +470,12 @@ assert row.dtype == torch.float64 and row.shape == (5,)
 # %%
 guess = ...
 
+
 # %%
+def right_at_once(example):
+    return torch.zeros(example.shape, dtype=example.dtype, device=example.device)
+
+
 compare(
     "zeros like a million float64",
     {
@@ -464,13 +484,14 @@ compare(
     },
     inputs=lambda generator, device: torch.ones(1_000_000, dtype=torch.float64, device=device),
     guess=guess,
+    because=without("the conversion", variants={"zeros": right_at_once, "zeros_like": torch.zeros_like}),
 )
 
 # %% [markdown]
-# Creating and converting makes one tensor too many. (On an H200 `zeros_like` is 75 times as fast: the other zeros are
-# made on the CPU, and travel.) `zeros_like` is not fast by itself: it saves you from the wrong dtype or device, and
-# from the conversion that mends it. So *C2* is judged below by what the new tensor takes over, not by time. Two of the
-# family refuse integers; `full_like` cuts 0.5 down to 0 without a word:
+# **Why.** Creating and converting makes one tensor too many; without the conversion little is left. (On an H200
+# `zeros_like` is 75 times as fast: the other zeros are made on the CPU, and travel.) `zeros_like` saves you from the
+# wrong dtype or device. So *C2* is judged below by what the new tensor takes over, not by time. Two of the family
+# refuse integers; `full_like` cuts 0.5 down to 0 without a word:
 
 # %%
 integers = torch.tensor([1, 2, 3])
@@ -529,6 +550,7 @@ compare(
     {"grow with cat": grow, "collect, then cat": collect, "allocate, then fill": fill},
     inputs=lambda generator, device: torch.rand(500, 256, generator=generator).to(device),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
@@ -573,13 +595,13 @@ compare(
     {"allocate, then fill": fill, "rows * 2": lambda rows: rows * 2},
     inputs=lambda generator, device: torch.rand(500, 256, generator=generator).to(device),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# Each call of torch costs a microsecond or more before it computes anything: here 500 products and 1,000 views. (So
-# growing, with all its bytes, was only a few times slower: the other ways spend their time on calls.) One
-# operation on all rows pays once: on an H200, 11 µs for all rows, and 15 µs for each. Most of the following chapters
-# come back to this point.
+# **Why.** Each call of torch costs a microsecond or more before it computes anything: here 500 products and 1,000
+# views. (So growing, with all its bytes, was only a few times slower.) One operation on all rows pays once: on an H200,
+# 11 µs for all rows, and 15 µs for each. (An index is work for Python besides, which has no price in the prediction.)
 
 # %% [markdown]
 # ## Further
@@ -626,34 +648,12 @@ compare(
     },
     inputs=lambda generator, device: device,
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# `zeros` then `fill_` writes the memory twice, the others once. (On an H200, 4 MB are little, and it is the launches
-# that you see: two against one.)
-#
-# ### Zeros like an example, once more
-#
-# This time the dtype and the device are given when the zeros are made. How many times faster is `zeros_like`?
-
-# %%
-guess = ...
-
-# %%
-compare(
-    "zeros like a million float32",
-    {
-        "zeros with dtype= and device=": lambda example: torch.zeros(
-            example.shape, dtype=example.dtype, device=example.device
-        ),
-        "zeros_like": torch.zeros_like,
-    },
-    inputs=lambda generator, device: torch.ones(1_000_000, device=device),
-    guess=guess,
-)
-
-# %% [markdown]
-# Both write the same zeros once. What is left of the gain (3 µs on an H200) is small beside that of the conversion.
+# **Why.** `zeros` then `fill_` writes the memory twice, the others once. (On an H200, 4 MB are little, and it is the
+# launches that you see: two against one.)
 #
 # ### Large pages
 #

@@ -28,7 +28,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder import article_code, behaviour, compare, costs, devices, documented, guessed, verdicts
+from autograder import (
+    article_code,
+    behaviour,
+    compare,
+    costs,
+    devices,
+    documented,
+    guessed,
+    verdicts,
+    without,
+)
 
 print("devices here:", *devices())
 
@@ -198,13 +208,15 @@ sweep = compare(
     ),
     guess=guess,
     differ="five sizes",
+    because="prices",
 )
 
 # %% [markdown]
-# **Why.** A transfer costs a fixed price for the call, and a price for each byte. We can read both off the table: the
-# smallest block pays the fixed price only. In the larger ones the bytes dominate. On a CPU a byte costs less in 400 kB
-# than in 4 MB, and less there than in 16 MB: it depends on the cache that holds the block. (The rates below are those
-# of the fastest blocks, and count a byte once. Chapter 01 counted a copy in main memory twice: read and written.)
+# **Why.** A transfer costs a fixed price for the call, and a price for each byte: so the prediction adds them up. (Its
+# call makes a new tensor; this one writes into one that is there, and is cheaper.) We can read both off the table: the
+# smallest block pays the fixed price only, in the larger ones the bytes dominate. On a CPU a byte costs less in 400 kB
+# than in 16 MB: it depends on the cache that holds the block. (The rates below are those of the fastest blocks, and
+# count a byte once. Chapter 01 counted a copy in main memory twice.)
 
 # %%
 for where, samples in sweep.samples.items():
@@ -247,8 +259,8 @@ print("transfers:", one_by_one.transfers, "and", together.transfers)
 assert (one_by_one.transfers, together.transfers) == (500, 1) and one_by_one.bytes == together.bytes
 
 # %% [markdown]
-# Both ways move every byte twice: once to join (`stack`, which the counter does not call a copy), once to send.
-# But one sends 500 times, the other once. Each time costs the fixed price, a call of `to` and a new tensor.
+# **Why.** Both ways move every byte twice: once to join (`stack`, which the counter does not call a copy), once to
+# send. But one sends 500 times, the other once. Each time costs the fixed price.
 #
 # ### One parcel for tensors that do not match
 #
@@ -325,14 +337,18 @@ compare(
         torch.rand(8, 32, 32, 32, generator=generator).to(device).to(memory_format=torch.channels_last)
     ),
     guess=guess,
+    because=without(
+        "a second format",
+        inputs=lambda generator, device: torch.rand(8, 32, 32, 32, generator=generator).to(device),
+    ),
 )
 
 # %% [markdown]
 # **Why?** Both variants allocate the same, and launch two operations. But with two different memory formats no walk
-# through memory suits both. One of the two tensors is read in jumps, so the CPU's vector instructions cannot load
-# neighbours together. (What that costs depends much on the processor.) With equal formats the multiplication runs
-# through both from start to end. (An operation whose inputs differ chooses one format: `stride()` says which.) On an
-# H200 you see two launches each, and not the formats. Chapter 06 takes larger tensors.
+# through memory suits both: one of the two tensors is read in jumps, and vector instructions cannot load neighbours
+# together. With images in the default format, nothing is left. (What it costs depends much on the processor. An
+# operation whose inputs differ chooses one format: `stride()` says which.) On an H200 you see two launches each, and
+# not the formats. Chapter 06 takes larger tensors.
 
 # %%
 images = torch.rand(8, 32, 32, 32).to(memory_format=torch.channels_last)
@@ -623,6 +639,7 @@ compare(
         [module().to(device) for module in (MadeInForward, SentInForward, Buffers)],
     ),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
@@ -744,8 +761,8 @@ batches, weights = torch.rand(100, 16, 32), torch.rand(32, 8)
 print("syncs:", costs(read_each, batches, weights).syncs, "and", costs(read_once, batches, weights).syncs)
 
 # %% [markdown]
-# As in chapter 00, the famous advice does not pay on the CPU: a result is there when the line has run, and there is
-# nobody to wait for. Adding two tensors even costs more than an `.item()` and adding two Python numbers.
+# As in chapter 00, the famous advice does not pay on the CPU: there is nobody to wait for, and adding two tensors costs
+# more than an `.item()` and adding two Python numbers.
 #
 # On a GPU the first loop stops the queue 100 times. If one step takes the GPU 50 ms, a sync at its end is not
 # noticeable. If a step is launch-bound, as here, the GPU waits for Python anyway: on an H200 reading once gains a
@@ -780,14 +797,16 @@ compare(
     {"loop with .item()": halve_in_a_loop, "torch.where": halve_at_once},
     inputs=lambda generator, device: (torch.rand(200, 50, generator=generator).to(device), 25.0),
     guess=guess,
+    because="prices",
 )
 
 rows = torch.rand(200, 50)
 print("syncs:", costs(halve_in_a_loop, rows, 25.0).syncs, "and", costs(halve_at_once, rows, 25.0).syncs)
 
 # %% [markdown]
-# Here the CPU gains, too: not from the syncs that are gone, but from 200 rows done in a few operations.
-# Note the price: `where` computes `rows / 2` for all rows, wanted or not.
+# **Why.** Not by the syncs that are gone, for a CPU, but by 200 rows done in a few operations. (Predicted is more: the
+# prices know one kind of call, and these are dearer.) Note that `where` computes `rows / 2` for all rows, wanted or
+# not.
 #
 # ## 8. Masks without a boolean index
 #
@@ -822,6 +841,7 @@ print(
     costs(lambda: torch.where(mask, x, 0).sum()),
     sep="\n",
 )
+assert costs(lambda: x[mask].sum()).syncs == 1 and costs(lambda: torch.where(mask, x, 0).sum()).syncs == 0
 
 # %% [markdown]
 # **Why.** The index must find the chosen places first, keep a list of them (scratch memory, which the count does not
@@ -861,13 +881,14 @@ compare(
         torch.rand(256, 256, generator=generator).to(device),
     ),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# On the CPU the index wins: it multiplies 100 rows, and `where` does the work for all 2,000. On an H200 `where` wins,
-# 1.4 times as fast: there 2,000 such rows are light work. On a GPU one sync is cheap if it saves much heavy work, and
-# expensive beside a few microseconds of light work. So a sync is not a mistake. It is a price. (Finding few rows may
-# take longer than the work on them.) Chapter 10 compares more ways to select.
+# **Why.** On the CPU the index wins: it multiplies 100 rows, and `where` does the work for all 2,000. On an H200
+# `where` wins, 1.4 times as fast: there 2,000 such rows are light work. On a GPU one sync is cheap if it saves much
+# heavy work, and expensive beside a few microseconds of light work. So a sync is not a mistake. It is a price. (Finding
+# few rows may take longer than the work on them.) Chapter 10 compares more ways to select.
 
 # %% [markdown]
 # ## Further
@@ -954,32 +975,6 @@ compare(
 )
 
 # %% [markdown]
-# ### Where the bytes dominate
-#
-# 500 small tensors were better joined before they were sent. Now four large ones, of 2 MB each. How many times as fast
-# is it to join first?
-
-# %%
-guess = ...
-
-# %%
-compare(
-    "a batch of 4 large tensors on a device",
-    {
-        "one by one, then stacked": lambda parts, device: torch.stack(
-            [part.to(device, copy=True) for part in parts]
-        ),
-        "stacked, then one transfer": lambda parts, device: torch.stack(parts).to(device, copy=True),
-    },
-    inputs=lambda generator, device: ([torch.ones(500_000) for _ in range(4)], device),
-    guess=guess,
-)
-
-# %% [markdown]
-# On a CPU neither is far ahead: four prices for a call are nothing beside 8 MB that are copied twice. On an H200
-# joining first takes 1.7 times as long.
-
-# %% [markdown]
 # ### A `.to` that has nothing to do
 #
 # "Few `.to(device)`", says the article. What does one cost that has nothing to do, because the tensor is there
@@ -1000,9 +995,8 @@ compare(
 )
 
 # %% [markdown]
-# Nothing that you would notice: one call, about a microsecond. It is the transfers that cost, not the word
-# `.to`. The reason to write few of them is another: a `.to(device)` in the middle of a function hides that
-# something was made in the wrong place.
+# Nothing that you would notice: one call. It is the transfers that cost, not the word `.to`. The reason to write few is
+# another: it hides that something was made in the wrong place.
 
 # %% [markdown]
 # ### A saved buffer is a promise

@@ -16,12 +16,10 @@
 #
 # **Time:** 50 minutes to read and run, and 20 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01.
 #
-# **Claims tested:** *B1* "autograd records a graph in the forward pass; `backward()` fills `.grad`"; *B2* "the
-# graph is dynamic: Python control flow works"; *B3* "`torch.no_grad()` for inference takes less memory and is
-# faster".
+# **Claims tested:** *B1* "autograd records a graph in the forward pass; `backward()` fills `.grad`"; *B2* "the graph
+# is dynamic: Python control flow works"; *B3* "`torch.no_grad()` for inference takes less memory and is faster".
 
 # %%
-import copy
 import inspect
 
 import torch
@@ -30,7 +28,18 @@ from torch import nn
 from torch.func import grad, jacrev, vmap
 from torch.utils.checkpoint import checkpoint_sequential
 
-from autograder import article_code, behaviour, compare, costs, devices, fewer, guessed, picture, verdicts
+from autograder import (
+    article_code,
+    behaviour,
+    compare,
+    costs,
+    devices,
+    fewer,
+    guessed,
+    picture,
+    verdicts,
+    without,
+)
 
 print("devices here:", *devices())
 
@@ -71,13 +80,14 @@ compare(
     inputs=lambda generator, device: torch.rand(300, generator=generator).to(device),
     guess=guess,
     differ="finite differences are not exact",
+    because="prices",
 )
 
 # %% [markdown]
-# **Why.** Finite differences call the function 301 times. Autograd calls it once and walks back through it once.
-# The number of operations in the backward pass depends on the function, not on how many inputs it has. And autograd is
-# more exact: it differentiates each operation by its formula, while finite differences subtract two numbers that are
-# almost equal. The exact derivative here is `cos(x) * x + sin(x)`.
+# **Why.** Finite differences call the function 301 times. Autograd calls it once and walks back through it once,
+# however many inputs there are: calls predict most of the ratio. (A node of the graph is more work than a call.) And
+# autograd is more exact: it differentiates each operation by its formula, while finite differences subtract two numbers
+# that are almost equal. The exact derivative here is `cos(x) * x + sin(x)`.
 
 # %%
 for count in (10, 300):
@@ -91,9 +101,8 @@ assert (with_autograd(x) - exact).abs().max() < 1e-5 < (finite_differences(x) - 
 # %% [markdown]
 # ## 2. What is recorded?
 #
-# A tensor with `requires_grad=True` that you made yourself is a **leaf**. A number computed from it gets a
-# `grad_fn`: a node that knows how to go one step back, and which nodes come next. Those nodes are the graph. This
-# function finds them all:
+# A tensor with `requires_grad=True` that you made yourself is a **leaf**. A number computed from it gets a `grad_fn`: a node
+# that knows how to go one step back, and which nodes come next. Those nodes are the graph. This function finds them all:
 
 # %%
 print(inspect.getsource(nodes))
@@ -186,9 +195,8 @@ print("matrix @ vector:", (matrix @ vector).tolist(), "gradient:", vector.grad.t
 # %% [markdown]
 # ## 3. What does the backward pass cost?
 #
-# Three layers of 512 × 512, a batch of 128. Three functions: one computes the loss and the gradients of all three
-# weights, one the loss and the gradient of the last weight, one the loss alone. How many times as fast as the first is
-# the loss alone?
+# Three layers of 512 × 512, a batch of 128. Three functions: one computes the loss and the gradients of all three weights,
+# one the loss and the gradient of the last weight, one the loss alone. How many times as fast as the first is the loss alone?
 
 # %%
 guess = ...
@@ -227,6 +235,7 @@ compare(
     inputs=three_layers,
     guess=guess,
     differ="each computes less than the one before",
+    because="prices",
 )
 
 # %% [markdown]
@@ -389,14 +398,14 @@ compare(
     "autograd: a switch that is off",
     {"torch.where": with_where, "if": with_if},
     inputs=off,
+    because="prices",
 )
 
 # %% [markdown]
-# `torch.where` is not a condition. It takes *three tensors* (numbers will do for the last two) and picks from the second
-# or third, element by element. Both have been computed before it is called, for nothing. `if` ran the one
-# multiplication that was wanted, and asked for the value of the switch. That is a **sync**: Python must know the value,
-# so on a GPU it waits until the device has computed it. Both results are right; as a conditional, the article's example
-# is not, because the side that is not chosen runs:
+# **Why.** `torch.where` is not a condition. It takes *three tensors* (numbers will do for the last two) and picks from the
+# second or third, element by element. Both have been computed before, for nothing. `if` ran the one multiplication that was
+# wanted, and asked for the value of the switch. That is a **sync**: on a GPU, Python waits until the device has computed
+# it. Both results are right; as a conditional, the article's example is not, because the side that is not chosen runs:
 
 # %%
 article_code(
@@ -434,6 +443,7 @@ compare(
     {"if in a loop": bend_with_if, "torch.where": bend_with_where},
     inputs=lambda generator, device: torch.randn(500, generator=generator).to(device),
     guess=guess,
+    because="prices",
 )
 
 # %%
@@ -442,8 +452,8 @@ for function in (bend_with_if, bend_with_where):
     print(f"{function.__name__:15} {costs(function, x).operations.total():6,} operations")
 
 # %% [markdown]
-# So: one decision about whole tensors is for `if`. One decision for each element is for `torch.where`. Chapter 10
-# has more on `where`, and on a trap in its gradient.
+# **Why.** 500 conditions are thousands of calls, `where` is a few. So: one decision about whole tensors is for `if`,
+# one for each element is for `torch.where`. Chapter 10 has more on `where`, and on a trap in its gradient.
 
 # %% [markdown]
 # ## 6. Not recording: memory
@@ -590,6 +600,7 @@ small = compare(
     guess=guess,
     claim="B3",
     when="the operations are many and small",
+    because=without("small operations", inputs=numbers(200_000)),
 )
 
 # %%
@@ -601,8 +612,8 @@ print(f"Recording it takes {more / 30 * 1e6:.1f} µs more: {more / middle['no_gr
 
 # %% [markdown]
 # **Why.** On a CPU, making a node costs about half to three quarters of what a small operation itself costs. So
-# recording is a real part of the time where the operations do almost nothing. On an H200 it is a sixth: a launch costs
-# much more than a node. (`small`, from `compare`, holds all its times.)
+# recording is a real part of the time where the operations do almost nothing, and little of it on 200,000 numbers. On
+# an H200 it is a sixth: a launch costs much more than a node. (`small`, from `compare`, holds all its times.)
 #
 # Next, a real model: 4 layers of 512, a batch of 256 (16,384 on a GPU). How many times as fast without recording?
 
@@ -848,6 +859,7 @@ compare(
     {"loop": loop_over_samples, "vmap(grad)": gradient_of_each},
     inputs=samples(50, 32),
     guess=guess,
+    because="prices",
 )
 
 # %%
@@ -857,7 +869,8 @@ for name, function in {"loop": loop_over_samples, "vmap(grad)": gradient_of_each
     print(f"{name:10} {cost.operations.total():4} operations, {cost.bytes / 1e6:.2f} MB allocated")
 
 # %% [markdown]
-# **Why.** The loop starts all operations for every sample. `vmap` starts each once, on 50 samples together.
+# **Why.** The loop starts all operations for every sample. `vmap` starts each once, on 50 samples together. (Its own
+# work in Python has no price in the prediction.)
 #
 # But mind the memory: one gradient for each sample is as many copies of the model as there are samples. That is why
 # `backward()` adds them up. (What 8 samples of a wider model gain, the part Further asks.)
@@ -909,12 +922,13 @@ compare(
     inputs=three_layers,
     guess=guess,
     differ="one gradient is left out",
+    because="prices",
 )
 assert costs(all_but_first, *three_layers(torch.Generator(), "cpu")).operations["aten.mm"] == 6
 
 # %% [markdown]
-# Two products of eight are saved: the gradient of the first weight, and that of the second layer's input, which nobody
-# needs any more. But the backward pass still goes through all the layers after it.
+# **Why.** Two products of eight are saved: the gradient of the first weight, and that of the second layer's input,
+# which nobody needs any more. But the backward pass still goes through all the layers after it.
 
 # %% [markdown]
 # ### A batch in parts: time
@@ -931,13 +945,14 @@ compare(
     inputs=large_batch,
     guess=guess,
     flops=8 * 2 * 2048 * 128 * 128,
+    because="prices",
 )
 
 # %% [markdown]
-# Do not count on it. The *limit* is the time that this machine needs at least for the arithmetic, from its measured
-# speed. It is the same for both: eight products of the same total size. But 16 times as many operations must be
-# started, and 15 times a gradient is added. On a CPU the smaller tensors may stay in the cache, which can make up for
-# some of that. On an H200 the parts take 16 times as long. Parts save memory; that is what they are for.
+# **Why not?** The arithmetic is the same: eight products of the same total size, whose least time is the *limit*. But
+# 16 times as many operations must be started, and 15 times a gradient is added. On a CPU the smaller tensors may stay
+# in the cache, which can make up for some of that. On an H200 the parts take 16 times as long. Parts save memory; that
+# is what they are for.
 
 # %% [markdown]
 # ### When the parts give something else
@@ -999,23 +1014,19 @@ compare(
     inputs=numbers(200_000),
     guess=guess,
     differ="one hands back all results",
+    because="prices",
 )
 
 # %% [markdown]
-# Little is left on most machines. A node costs the same for 10 numbers as for 200,000, so 30 nodes explain some tens of
-# microseconds. The variant in the middle keeps the same 12 MB without a graph, and is nearly as fast as `no_grad`: so
-# keeping costs memory, and little time. Where recording costs much more than that (in the recordings, on one of the
-# processors), neither explains it, and this cell does not show what does. On an H200, 200,000 numbers take as long as
-# 10, so the gain is section 7's. For large tensors, `no_grad` is there to save memory.
+# **Why.** A node costs the same for 10 numbers as for 200,000, so 30 nodes explain some tens of microseconds. The variant
+# in the middle keeps the same 12 MB without a graph, and is nearly as fast as `no_grad`. Where recording costs much more
+# (in the recordings, on one of the processors), what the graph keeps may be new memory in each call. On an H200, 200,000
+# numbers take as long as 10, so the gain is section 7's. For large tensors, `no_grad` is there to save memory.
 
 # %% [markdown]
 # ### A running total: `item()` or `detach()`
 #
-# Section 8 says that `.item()` mends the leak of a running total, too, with a sync for each batch. How many times as
-# fast is `detach()`?
-
-# %%
-guess = ...
+# Section 8 says that `.item()` mends the leak of a running total, too. It costs a sync for each batch:
 
 
 # %%
@@ -1026,23 +1037,11 @@ def total_of_items(model, batches):
     return total
 
 
-compare(
-    "autograd: a running total over 20 batches",
-    {"item() for each batch": total_of_items, "detach() for each batch": total_detached},
-    inputs=lambda generator, device: (
-        copy.deepcopy(small_model).to(device),
-        torch.randn(20, 64, 256, generator=generator).to(device),
-    ),
-    guess=guess,
-    differ="one total is a number, the other a tensor",
-)
 assert costs(total_of_items, small_model, torch.rand(20, 64, 256)).syncs == 20
 assert costs(total_detached, small_model, torch.rand(20, 64, 256)).syncs == 0
 
 # %% [markdown]
-# A CPU has nobody to wait for, so `detach()` gains nothing there; its total is a tensor, and adding to it is one more
-# operation. On a GPU each sync waits until the queue of work is empty (chapter 02). Whether that shows depends on how
-# much work waits in the queue. On an H200 it does not show here: these small layers are launch-bound.
+# A CPU has nobody to wait for. On a GPU each sync waits until the queue of work is empty (chapter 02).
 #
 # In training each loss gets its `backward()`, which frees what was saved. Is `total = total + loss` still a leak?
 
@@ -1160,6 +1159,7 @@ compare(
     {"loop": loop_over_samples, "vmap(grad)": gradient_of_each},
     inputs=samples(8, 512),
     guess=guess,
+    because="prices",
 )
 
 # %%
@@ -1169,9 +1169,9 @@ for name, function in {"loop": loop_over_samples, "vmap(grad)": gradient_of_each
     print(f"{name:10} {cost.operations.total():4} operations, {cost.bytes / 1e6:.2f} MB allocated")
 
 # %% [markdown]
-# Most of the gain is gone. There are about a hundred operations to save instead of 800, and each has real work to do.
-# The loop also writes the results twice (`stack` copies), `vmap` once. (On an H200 only the number of operations
-# counts: `vmap` takes about as long as in section 10.)
+# **Why.** There are about a hundred operations to save instead of 800, and each has real work to do: more bytes than
+# calls are on both bills. (On an H200 only the number of operations counts: `vmap` takes about as long as in section
+# 10.)
 
 # %% [markdown]
 # ### All slopes of all results: the Jacobian

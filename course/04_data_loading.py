@@ -104,7 +104,6 @@ compare(
     inputs=lambda generator, device: (by_hand, pictures),
     guess=guess,
     only="cpu",
-    seconds=0.6,
 )
 
 # %% [markdown]
@@ -192,7 +191,6 @@ compare(
     guess=guess,
     differ="each does a step less",
     only="cpu",
-    seconds=0.6,
 )
 
 # %% [markdown]
@@ -200,13 +198,14 @@ compare(
 
 # %%
 coffee = decode(cup)
-for step, number in {
+sizes = {
     "file": len(read_only(cup)),
     "decoded": 3 * coffee.width * coffee.height,
     "shrunk, uint8": 3 * 128 * 128,
     "shrunk, float32": 4 * 3 * 128 * 128,
-}.items():
-    print(f"{step:16} {number:9,} bytes")
+}
+print(*(f"{step:16} {number:9,} bytes" for step, number in sizes.items()), sep="\n")
+assert sizes["decoded"] > 5 * sizes["file"] and sizes["decoded"] > 10 * sizes["shrunk, uint8"]
 
 # %% [markdown]
 # Decoding makes many times as many bytes. Shrinking goes over all of them, and throws most of them away. These two
@@ -324,14 +323,13 @@ compare(
     guess=guess,
     only="cpu",
     bytes=64 * 3 * 32 * 32 * (1 + 4),
+    because="prices",
 )
 
 # %% [markdown]
-# **Why.** Each operation costs some microseconds before it touches a number. A picture of 32 × 32 has 3,072
-# numbers: the work on them takes no longer than that. In place saves new memory, and some time.
-#
-# The line *limit* is the time to read the bytes and to write the floats once. None of the variants comes near it:
-# they go over the batch four times, and compute.
+# **Why.** Each operation costs some microseconds before it touches a number. A picture of 32 × 32 has 3,072 numbers:
+# the work on them takes no longer than that. In place saves new memory, and some time. None of the variants comes near
+# the *limit*, the time to read the bytes and to write the floats once: they go over the batch four times, and compute.
 
 # %%
 (images,) = some_pictures(64, 32)(torch.Generator(), "cpu")
@@ -379,12 +377,13 @@ compare(
     differ="each shuffles anew",
     only="cpu",
     seconds=0.8,
+    because="prices",
 )
 
 # %% [markdown]
-# `DataLoader` asks for one sample at a time, makes a small tensor of each, and stacks 64 of them again. With
-# `batch_size=None` and a sampler that gives lists of indices, the data set is asked once a batch. All three
-# give 29 batches, shuffled, with each digit in one of them.
+# **Why.** `DataLoader` asks for one sample at a time, makes a small tensor of each, and stacks 64 of them again. With
+# `batch_size=None` and a sampler that gives lists of indices, the data set is asked once a batch. All three give 29
+# batches, shuffled, with each digit in one of them.
 
 # %%
 for function in (item_by_item, batch_of_indices, only_indexing):
@@ -570,10 +569,11 @@ compare(
     guess=guess,
     differ="other sentences share a batch",
     seconds=0.8,
+    because="prices",
 )
 
 # %% [markdown]
-# **Why.** Count the numbers that are computed:
+# **Why.** Fewer numbers are computed:
 
 # %%
 rows, *_ = sentences(torch.Generator(), "cpu")
@@ -583,10 +583,10 @@ for name, ordered in {"as they come": rows, "by length": sorted(rows, key=len)}.
     print(f"words and padding, {name:12} {sum(32 * max(map(len, batch)) for batch in batches):7,}")
 
 # %% [markdown]
-# The time falls less than these figures. Copying the words into batches costs the same in both, and so does the start
-# of each operation; sorting comes on top. On an H200 it is a tenth slower: one small layer is nothing there beside the
-# host's work. It does not help where all lengths are alike, either. And it has a price in training: the batches are no
-# longer random. The usual mend is to sort within large random groups, and to shuffle the batches.
+# Copying the words into batches costs the same in both; sorting comes on top. On an H200 it is a tenth slower: one
+# small layer is nothing there beside the host's work. It does not help where all lengths are alike, either. And it has
+# a price in training: the batches are no longer random. The usual mend is to sort within large random groups, and to
+# shuffle the batches.
 #
 # ## 7. Pinned memory
 #
@@ -915,7 +915,7 @@ compare(
 )
 
 # %% [markdown]
-# `draft` saves decoding *and* shrinking: a quarter of the pixels arrives. The result is not the same picture
+# **Why.** `draft` saves decoding *and* shrinking: a quarter of the pixels arrives. The result is not the same picture
 # bit by bit. And a PNG has no such blocks: there `draft` does nothing. `torchvision.io` decodes all pixels, and on the
 # processors above it is about as fast, with the result of PIL or very nearly so: the simpler way, if you want a tensor.
 
@@ -948,12 +948,13 @@ compare(
     guess=guess,
     only="cpu",
     seconds=0.8,
+    because="page faults",
 )
 
 # %% [markdown]
-# Do not count on it: the intervals are wide, and on some processors above the batch is clearly slower. The eight start-up
-# costs were small already. Both variants end with 14 MB of floats. But the batch makes such a tensor at every step; of
-# a single picture, the floats may stay in a cache. (Chapter 00 counts what new memory costs.)
+# **Why not?** The eight start-up costs were small already. Both variants end with 14 MB of floats. But the batch makes
+# such a tensor at every step, which may be new memory, with page faults: how much of the loss they are, the card says.
+# Of a single picture, the floats may stay in a cache.
 #
 # ### A cache and workers
 #
@@ -1145,10 +1146,9 @@ compare(
 )
 
 # %% [markdown]
-# The steps are separate gains. A pinned source shortens the copy; that is the largest on an H200, 4 times.
-# `non_blocking` lets the host go on, so that it can queue the next batch in time. The second stream lets the copy run
-# beside the computation. If the computation is much longer than the copy, all of this is invisible. Then leave the code
-# simple.
+# The steps are separate gains. A pinned source shortens the copy; that is the largest on an H200, 4 times. `non_blocking`
+# lets the host go on, so that it can queue the next batch in time. The second stream lets the copy run beside the
+# computation. If the computation is much longer than the copy, all of this is invisible. Then leave the code simple.
 
 # %% [markdown]
 # ## Summary

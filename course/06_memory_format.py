@@ -32,7 +32,7 @@ from parts.strides import draw_formats
 from PIL import Image
 from torch import nn
 
-from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts, without
 
 torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits of float32 (chapter 05)
 print("devices here:", *devices())
@@ -99,9 +99,9 @@ behaviour(
 # %% [markdown]
 # ## 2. The right and the wrong way to walk
 #
-# Why should the order matter? A matrix of 4096 × 4096 numbers lies in memory row by row. We sum 64 of its
-# columns, one after the other, or 64 of its rows. Both read 262,144 numbers. (The matrix is symmetric, so even the
-# sums are the same.) How many times as fast are rows?
+# Does the order matter? A matrix of 4096 × 4096 numbers lies in memory row by row. We sum 64 of its columns, one after
+# the other, or 64 of its rows. Both read 262,144 numbers. (The matrix is symmetric, so even the sums are the same.) How
+# many times as fast are rows?
 
 # %%
 guess = ...
@@ -129,12 +129,14 @@ compare(
     {"columns": sum_columns, "rows": sum_rows},
     inputs=symmetric(4096),
     guess=guess,
+    because=without("a matrix larger than the cache", inputs=symmetric(128)),
 )
 
 # %% [markdown]
 # **Why.** On most processors memory comes in lines of 64 bytes: 16 numbers of 4 bytes. Along a row, one line serves 16
-# additions, and the processor sees the pattern and fetches the next lines ahead. Down a column, the next number
-# is 16 kB away. Each line is fetched for one number, and 15 of 16 numbers go unused:
+# additions, and the processor sees the pattern and fetches the next lines ahead. Down a column, the next number is 16
+# kB away. (A matrix of 128 × 128 fits into the cache, where a jump costs almost nothing.) Each line is fetched for one
+# number, and 15 of 16 numbers go unused:
 
 # %%
 matrix = torch.ones(4096, 4096)
@@ -297,10 +299,15 @@ compare(
     ),
     guess=guess,
     bytes=2 * 8 * 64 * 56 * 56 * 4,
+    because=without(
+        "two orders",
+        inputs=lambda generator, device: torch.rand(8, 64, 56, 56, generator=generator).to(device),
+    ),
 )
 
 # %% [markdown]
-# **Why.** Both read 6.4 MB and write 6.4 MB. One of them reads or writes with jumps, like the columns above.
+# **Why.** Both read 6.4 MB and write 6.4 MB. One of them reads or writes with jumps, like the columns above. From the
+# default order, the same line copies without jumps, and as fast as the other.
 
 # %% [markdown]
 # ## 5. Which operations gain, and which lose?
@@ -333,6 +340,7 @@ compare(
     claim="E6",
     when="there are many channels, a window, and the result keeps the format",
     only="cpu",
+    because=without("many channels", inputs=both_formats(8, 3, 28, 28)),
 )
 
 # %% [markdown]
@@ -788,12 +796,17 @@ compare(
         device, memory_format=torch.channels_last
     ),
     guess=guess,
+    because=without(
+        "a format to lose",
+        inputs=lambda generator, device: torch.rand(4, 64, 28, 28, generator=generator).to(device),
+    ),
 )
 
 # %% [markdown]
-# If no operation of the same meaning keeps the format, convert again right behind the one that loses it. On the CPU one
-# copy costs less than one max-pooling in the wrong order (section 6). Converting the *end* result does not help: the
-# slow steps lie before it.
+# **Why.** The steps after the first work in the order that it hands on; on pictures in default order both ways are
+# alike. If no operation of the same meaning keeps the format, convert again right behind the one that loses it. On the
+# CPU one copy costs less than one max-pooling in the wrong order (section 6). Converting the *end* result does not
+# help.
 
 # %% [markdown]
 # ## 9. Two formats at once
@@ -872,25 +885,6 @@ except RuntimeError as error:
 #
 # You can skip this part. It is for readers who want to know whether *their* operation gains, and to see the rest of
 # the evidence for claim *E6*.
-#
-# ### A small matrix
-#
-# 64 columns or rows again, of a matrix of 128 × 128 numbers, 64 kB in all. How many times as fast are the rows now?
-
-# %%
-guess = ...
-
-# %%
-compare(
-    "summing 64 columns or rows of 128 numbers",
-    {"columns": sum_columns, "rows": sum_rows},
-    inputs=symmetric(128),
-    guess=guess,
-)
-
-# %% [markdown]
-# Little is left. The whole matrix fits into the processor's cache, where a jump costs almost nothing. What you
-# see is mainly the price of calling torch 64 times.
 #
 # ### Flattening
 #
@@ -1132,10 +1126,12 @@ compare(
     },
     inputs=lambda generator, device: torch.rand(8, 64, 28, 28, generator=generator).to(device),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# There was nothing to gain, and two conversions to pay.
+# **Why.** There was nothing to gain, and two conversions to pay. Their bytes are priced as if they lay in a row; they
+# cost more.
 
 # %% [markdown]
 # ## Summary

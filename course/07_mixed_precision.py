@@ -103,9 +103,8 @@ assert values.bfloat16()[0].isfinite() and values.bfloat16()[3] != 0
 #
 # ## 2. Half the bytes
 #
-# Adding two tensors reads both and writes one. The arithmetic is nothing; the time goes into moving bytes. Eight
-# million numbers (on a GPU 64 million, because its cache could hold eight): how many times as fast is it with two
-# bytes each?
+# Adding two tensors reads both and writes one. The arithmetic is nothing; the time goes into moving bytes. Eight million
+# numbers (on a GPU 64 million, because its cache could hold eight): how many times as fast is it with two bytes each?
 
 # %%
 guess = ...
@@ -131,12 +130,12 @@ compare(
     differ="16 bits round earlier",
     only=device,
     bytes=3 * 2 * numbers,
+    because="prices",
 )
 
 # %% [markdown]
-# **Why.** Eight million numbers of four bytes: 96 MB to move. Of two bytes: 48 MB; the *limit* line is for those. On
-# the CPUs even 16 bits stay well above it, on an H200 they come near theirs. It helped on both recorded CPUs and on the
-# H200 (2.0×).
+# **Why.** Eight million numbers of four bytes: 96 MB to move. Of two bytes: 48 MB, so the bytes predict 2; the *limit*
+# line is for those. On the CPUs even 16 bits stay well above it, on an H200 they come near theirs (2.0×).
 #
 # ### A tensor that fits the cache
 #
@@ -157,8 +156,8 @@ compare(
 )
 
 # %% [markdown]
-# **When it does not help.** In the caches next to the core, bytes are no longer what takes the time. And CPUs mostly add
-# in `float32`: each 16-bit number is converted, added, rounded and converted back. That is more work.
+# **When it does not help.** In the caches next to the core, bytes are no longer what takes the time. And CPUs mostly
+# add in `float32`: each 16-bit number is converted, added, rounded and converted back.
 #
 # ## 3. Half the bytes, the same arithmetic
 #
@@ -196,7 +195,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** It depends on the instructions that the processor has.
+# **Why.** It depends on the instructions that the processor has; [oneDNN's
+# list](https://uxlfoundation.github.io/oneDNN/dev_guide_data_types.html) says which for CPUs.
 #
 # - A GPU with tensor cores has them: for `float16`, and since 2020 (NVIDIA's Ampere) for `bfloat16` as well. On an H200
 #   both are 17 times as fast as full `float32`. (Its units take blocks: sizes that are multiples of 8 suit them best. From
@@ -219,10 +219,9 @@ cpu_has_bfloat16 = bool({"amx_bf16", "avx512_bf16", "bf16", "sve_bf16"} & instru
 #
 # ### One sample, many weights
 #
-# Now a layer of 2048 × 2048 weights, and a single input vector, as when a language model writes one word. Each weight
-# is read once and used once: it is about bytes again. Three ways: `float32`; the same with *autocast*, which converts
-# the weights when they are used (section 4); and weights stored in 16 bits. How many times as fast as `float32` is the
-# last?
+# Now a layer of 2048 × 2048 weights, and a single input vector, as when a language model writes one word. Each weight is
+# read once and used once: it is about bytes again. Three ways: `float32`; the same with *autocast*, which converts the
+# weights when they are used (section 4); and weights stored in 16 bits. How many times as fast as `float32` is the last?
 
 # %%
 guess = ...
@@ -252,11 +251,12 @@ compare(
     guess=guess,
     differ="16 bits round earlier",
     bytes=2 * 2048 * 2048,
+    because="prices",
 )
 
 # %% [markdown]
-# Storing the weights in 16 bits halves the bytes. On an H200 it is no faster, 0.82×: bytes do not set the pace there.
-# Autocast adds work: it reads 16.8 MB of `float32` weights and writes 8.4 MB of 16-bit ones before the product can start.
+# **Why.** Storing the weights in 16 bits halves the bytes. On an H200 it is no faster, 0.82×: bytes do not set the pace
+# there. Autocast reads 16.8 MB of `float32` weights and writes 8.4 MB of 16-bit ones before the product can start.
 # `costs` shows that as copies:
 
 # %%
@@ -287,11 +287,12 @@ compare(
     inputs=lambda generator, device: torch.rand(2048, generator=generator),
     differ="16 bits round earlier",
     only="cpu",
+    because="prices",
 )
 
 # %% [markdown]
-# All weights come from memory now, and half the bytes are worth twice the speed, or less, where conversions take the time.
-# What the single layer gained beyond that, it gained from the cache.
+# **Why.** All weights come from memory now, and half the bytes are worth twice the speed, or less, where conversions
+# take the time. What the single layer gained beyond that, it gained from the cache.
 #
 # So for *inference*, converting the weights once (`model.to(torch.bfloat16)`) saves memory, bytes and conversions. For
 # *training* it does not do, as section 7 shows. That is what autocast is for.
@@ -342,8 +343,7 @@ if "cuda" in types:
 
 # %% [markdown]
 # The losses are `float32` on both. **But `softmax`, `sum` and `layer_norm` are `float32` only on the GPU.** On the CPU
-# they give 16 bits back. Code that relies on autocast for them gives other results when it moves. Ask for what you
-# need:
+# they give 16 bits back. Code that relies on autocast for them gives other results when it moves. Ask for what you need:
 
 # %%
 with torch.autocast(device, half[device]):
@@ -748,6 +748,7 @@ what, when = "bytes kept for the backward pass, layers of", "the batch is large"
 plain, mixed = large_batch
 fewer("B7", f"{what} 256, a batch of 4096", without=plain, following=mixed, when=when)
 plain, mixed = small_batch
+assert mixed > plain  # more weights than activations
 fewer("B7", f"{what} 1024, a batch of 8", without=plain, following=mixed, unless=when)
 
 # %% [markdown]
@@ -864,6 +865,7 @@ compare(
     claim="B7",
     unless="the matrix products are large and the device multiplies in 16 bits",
     differ="16 bits round earlier",
+    because="prices",
 )
 
 # %%
@@ -874,7 +876,7 @@ print(f"autocast {mixed.operations.total()} operations, {mixed.copies} of them c
 assert mixed.operations.total() > 1.3 * plain.operations.total() and plain.copies == 0
 
 # %% [markdown]
-# **When it does not help.** Each conversion is an operation of its own, forwards and backwards. Where an operation's start costs more
+# **Why it does not help.** Each conversion is an operation of its own, forwards and backwards. Where an operation's start costs more
 # than its arithmetic, more operations mean more time, on a GPU as on a CPU.
 #
 # ## Further
@@ -986,7 +988,6 @@ compare(
     inputs=few_channels,
     guess=guess,
     claim="E3",
-    seconds=2.0,
 )
 
 # %% [markdown]
@@ -1060,11 +1061,10 @@ published("E3", guess)
 published("B7")
 
 # %% [markdown]
-# **Why.** Pooling and normalisation do little arithmetic; how their bytes lie in memory decides their time, in every
-# type. The convolution's arithmetic for each number grows with the channels, so one expects less of the format where
-# there are many. Look at the tables: it is so on some of the CPUs, not on all. On an H200 it is 1.8× and 1.0×, but the
-# second network probably waits for launches. On a GPU with tensor cores a convolution itself may gain: that is where
-# the tutorial's figures come from.
+# **Why.** Pooling and normalisation do little arithmetic; how their bytes lie in memory decides their time, in every type.
+# The convolution's arithmetic for each number grows with the channels, so one expects less of the format where there are
+# many. It is so on some of the CPUs, not on all. On a GPU with tensor cores a convolution itself may gain: that is where
+# the figures of [torch's tutorial](https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html) come from.
 #
 # And note what the ratio says: it compares autocast with autocast, and in `float32` channels_last gained, too: on an
 # H200 as much, 1.9×. Lay the first table beside the last, and compare times; but they were measured at different moments,

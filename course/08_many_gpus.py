@@ -203,10 +203,9 @@ guessed(
 assert {len(hand) for hand in filled} == {3} and {len(hand) for hand in left_out} == {2}
 
 # %% [markdown]
-# Every hand has the same length: ranks take their steps together, and one without a batch would keep the
-# others waiting. So the sampler deals some samples twice, or with `drop_last=True` leaves some out. In
-# training that matters little. In *evaluation* it is wrong: an accuracy over samples of which some count
-# twice is not the accuracy over the data set.
+# Every hand has the same length: ranks take their steps together, and one without a batch would keep the others waiting.
+# So the sampler deals some samples twice, or with `drop_last=True` leaves some out. In training that matters little. In
+# *evaluation* it is wrong: an accuracy over samples of which some count twice is not the accuracy over the data set.
 #
 # One more trap. The shuffle is seeded with the seed plus the epoch's number, so that all ranks shuffle
 # alike. The sampler must be told the epoch:
@@ -243,9 +242,8 @@ for report in reports:
 # %% [markdown]
 # Much of that time is start-up: the launcher and then each process run `import torch`. You pay it once per run.
 #
-# The two ranks began with different weights (`before`). DDP's constructor sent those of rank 0 to all
-# (`after`). Each rank has `seen` half of the samples of two epochs. And after six steps the weight is still
-# the same on both (`last`).
+# The two ranks began with different weights (`before`). DDP's constructor sent those of rank 0 to all (`after`). Each
+# rank has `seen` half of the samples of two epochs. And after six steps the weight is still the same on both (`last`).
 
 # %%
 first, second = reports
@@ -300,18 +298,16 @@ assert alone.load_state_dict(together)
 assert all(name.startswith("module.") for name in wrapped)
 
 # %% [markdown]
-# DDP is a module with your model inside, under the name `module`. Save `model.module.state_dict()`, and the
-# file fits everywhere. Save it on one rank only: two processes that write one file at the same time can
-# spoil it.
+# DDP is a module with your model inside, under the name `module`. Save `model.module.state_dict()`, and the file
+# fits everywhere. Save it on one rank only: two processes that write one file at the same time can spoil it.
 
 # %% [markdown]
 # ## 5. A team that stays
 #
-# To time steps we need two ranks that stay alive and do what we ask. `parts/team.py` starts them, this time
-# without `torchrun`. It has no secret: it sets environment variables, and starts a process for each rank.
-# These four are needed. (`torchrun` can also restart processes after a failure, and it works across machines.
-# So use it for real work.) What we ask for by name, as with `team.do("two lines")`, is a function in that file; `tasks`
-# there lists them all.
+# To time steps we need two ranks that stay alive and do what we ask. `parts/team.py` starts them, this time without
+# `torchrun`. It has no secret: it sets environment variables, and starts a process for each rank. These four are needed.
+# (`torchrun` can also restart processes after a failure, and it works across machines. So use it for real work.) What we
+# ask for by name, as with `team.do("two lines")`, is a function in that file; `tasks` there lists them all.
 
 # %%
 print(ranks.who_is_who(rank=1, ranks=2, port=29500))
@@ -477,6 +473,7 @@ compare(
 message = {int(size): seconds for size, seconds in team.do("message").items()}
 for size, seconds in message.items():
     print(f"{size:>12,} bytes: {seconds * 1e6:>9,.0f} µs, {size / seconds / 1e6:>8,.1f} MB/s")
+assert max(message.values()) / min(message.values()) < max(message) / min(message) / 10
 
 # %% [markdown]
 # From 4 to 40,000 bytes the time grows little, compared with the bytes (and it jumps about: two processes must be
@@ -565,8 +562,9 @@ assert len(found["default"][1]) > len(found["bucket_cap_mb=25"][1])
 #
 # ### Buckets over time
 #
-# Why not one bucket for all? Because a full bucket travels *while the backward pass goes on*. We put a watch
-# into both ranks, and draw one step of a network of five such layers, for three sizes of bucket.
+# **Why not one bucket for all?** Because a full bucket travels [while the backward pass goes
+# on](https://docs.pytorch.org/docs/stable/notes/ddp.html). We put a watch into both ranks, and draw one step of a
+# network of five such layers, for three sizes of bucket.
 
 # %%
 picture(*buckets_picture(team.do("timelines")))
@@ -633,6 +631,7 @@ for name, network in networks.items():
         f"{name:12}: {gradient_bytes[name] / 1e3:7,.0f} kB of gradients,",
         f"{counter.get_total_flops() / 1e9:.1f} GFLOP",
     )
+assert gradient_bytes["wide layers"] > 10 * gradient_bytes["convolutions"]
 
 # %% [markdown]
 # The convolutions send some kilobytes and share some gigaflops. How much remains of the factor of two is up to your
@@ -644,9 +643,8 @@ for name, network in networks.items():
 #
 # ### More to send, less to compute
 #
-# Now the wide layers. How many times faster are two processes? (Two rows more, for later: half of the batch
-# in one process; and DDP with the all-reduce left out. It does all its other work; its gradients are of no
-# use.)
+# Now the wide layers. How many times faster are two processes? (Two rows more, for later: half of the batch in
+# one process; and DDP with the all-reduce left out. It does all its other work; its gradients are of no use.)
 
 # %%
 guess = ...
@@ -727,8 +725,10 @@ four_parts = compare(
 )
 
 # %% [markdown]
-# **Why.** One journey of the gradients instead of four. The result is the same, because a mean of sums is
-# the sum of the means; section 5 has compared both ways with one process.
+# **Why.** [One journey of the
+# gradients](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html) instead of
+# four. The result is the same, because a mean of sums is the sum of the means; section 5 has compared both ways with
+# one process.
 #
 # In section 9 each rank took its 16 samples in one part, with one journey, too:
 

@@ -17,8 +17,7 @@
 # **Time:** 50 minutes to read and run, 20 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *C9* "`masked_select` and `data[mask]` select, `data * mask` fills with 0; gradients flow";
-# *C10* "`torch.where` joins two tensors; gradients flow"; *C11* "`Tensor.scatter` writes values at given
-# positions".
+# *C10* "`torch.where` joins two tensors; gradients flow"; *C11* "`Tensor.scatter` writes values at given positions".
 
 # %%
 import time
@@ -29,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from parts.selection import added, draw_moves, draw_shares, gathered, joined, masked, scattered
 
-from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts, without
 
 print("devices here:", *devices())
 
@@ -159,13 +158,16 @@ measured = compare(
     inputs=values_and_masks,
     guess=guess,
     differ="the two masks choose other numbers",
+    because=without(
+        "a branch", variants={"shuffled": lambda v, s, o: v * s, "ordered": lambda v, s, o: v * o}
+    ),
 )
 
 # %% [markdown]
-# **Why.** The same bytes, the same operation, the same length of the result. Only the *order* differs. A
-# CPU reads ahead in the program. At every "is this one chosen?" it guesses the answer and goes on. After a
-# wrong guess it throws away what it had begun. In an ordered mask the guesses are right. In a shuffled one, half
-# of them are wrong. That gives the price of one:
+# **Why.** The same bytes, the same operation, the same length of the result. Only the *order* differs. A CPU reads
+# ahead in the program. At every "is this one chosen?" it guesses the answer and goes on. After a wrong guess it throws
+# away what it had begun. In a shuffled mask, half of the guesses are wrong. A product with the mask asks nothing, and
+# there the order costs nothing. That gives the price of one guess:
 
 # %%
 shuffled, ordered = (
@@ -313,8 +315,7 @@ for line, call in lines.items():
 # Three of them are worth a second look.
 #
 # - `x[mask] = 0.0` waits for nobody: torch turns it into `masked_fill_`, which writes in place, in known
-#   places. `x[mask] = tensor` must find the places. `torch.where(mask, x * 2, x)` says the same without a
-#   sync.
+# places. `x[mask] = tensor` must find the places. `torch.where(mask, x * 2, x)` says the same without a sync.
 # - `bincount` waits in spite of `minlength`: a larger label would make the result longer. `index_add` into a
 #   tensor of known size does not.
 # - `topk` and `nonzero_static` have a length that *you* give.
@@ -349,29 +350,6 @@ def only_the_chosen(condition, a):
     return a.index_put((places,), torch.lgamma(a[places]))
 
 
-compare(
-    "an expensive branch for 1 % of 500,000",
-    {"where": both_branches, "select, compute, put back": only_the_chosen},
-    inputs=lambda generator, device: (
-        (torch.rand(500_000, generator=generator) < 0.01).to(device),
-        torch.rand(500_000, generator=generator).to(device),
-    ),
-    guess=guess,
-)
-
-# %%
-condition, a = torch.rand(500_000) < 0.01, torch.rand(500_000)
-print("syncs:", costs(both_branches, condition, a).syncs, "and", costs(only_the_chosen, condition, a).syncs)
-
-# %% [markdown]
-# 5,000 logarithms of the gamma function instead of 500,000. The price is a sync. On an H200 it does not pay: `where`
-# took 22 µs, selecting 130. Now a cheap branch, `exp`. How many times as fast as `where` is the same trick?
-
-# %%
-guess = ...
-
-
-# %%
 def cheap_for_all(condition, a):
     return torch.where(condition, a.exp(), a)
 
@@ -381,6 +359,30 @@ def cheap_for_the_chosen(condition, a):
     return a.index_put((places,), a[places].exp())
 
 
+compare(
+    "an expensive branch for 1 % of 500,000",
+    {"where": both_branches, "select, compute, put back": only_the_chosen},
+    inputs=lambda generator, device: (
+        (torch.rand(500_000, generator=generator) < 0.01).to(device),
+        torch.rand(500_000, generator=generator).to(device),
+    ),
+    guess=guess,
+    because=without("a dear branch", variants={"where": cheap_for_all, "select": cheap_for_the_chosen}),
+)
+
+# %%
+condition, a = torch.rand(500_000) < 0.01, torch.rand(500_000)
+print("syncs:", costs(both_branches, condition, a).syncs, "and", costs(only_the_chosen, condition, a).syncs)
+
+# %% [markdown]
+# **Why.** 5,000 logarithms of the gamma function instead of 500,000. The price is a sync. On an H200 it does not pay:
+# `where` took 22 µs, selecting 130. Now a cheap branch, `exp`. How many times as fast as `where` is the same trick?
+
+# %%
+guess = ...
+
+
+# %%
 compare(
     "a cheap branch for 1 % of 500,000",
     {"where": cheap_for_all, "select, compute, put back": cheap_for_the_chosen},
@@ -410,9 +412,8 @@ to_a, to_b = torch.autograd.grad(both.sum(), (a, b))
 print(both.tolist(), to_a.tolist(), to_b.tolist())
 
 # %% [markdown]
-# Now a square root that shall be 0 for everything that is not positive. The values are right. What is the
-# gradient at the second element, which is 0? (The root was not chosen there.) Write a number, or a word such as
-# `"inf"`.
+# Now a square root that shall be 0 for everything that is not positive. The values are right. What is the gradient
+# at the second element, which is 0? (The root was not chosen there.) Write a number, or a word such as `"inf"`.
 
 # %%
 guess = ...
@@ -427,12 +428,12 @@ def leaking_root(x):
 
 (leaked,) = torch.autograd.grad(leaking_root(x).sum(), x)
 guessed(guess, f"values    {leaking_root(x).tolist()}", f"gradients {leaked.tolist()}")
+assert leaked[1].isnan() and x.sqrt()[1].isfinite()
 
 # %% [markdown]
-# **Why.** In the backward pass, `where` sends 0 to the branch that was not chosen. That is right. Then the chain
-# rule multiplies this 0 by the derivative of the root at 0, which is infinite. And 0 times infinity is NaN.
-# `where` hides a bad *value*; it cannot hide a bad *derivative*. A weight with a NaN gradient is NaN itself
-# after the next step.
+# **Why.** In the backward pass, `where` sends 0 to the branch that was not chosen. That is right. Then the chain rule
+# multiplies this 0 by the derivative of the root at 0, which is infinite. And 0 times infinity is NaN. `where` hides
+# a bad *value*; it cannot hide a bad *derivative*. A weight with a NaN gradient is NaN itself after the next step.
 
 # %%
 behaviour(
@@ -548,11 +549,20 @@ along_by_hand = scatter_by_hand(torch.zeros(2, 5), 1, columns, values)
 # %%
 guess = ...
 
+
 # %%
+def copied(data, index, values):
+    return data.scatter(0, index, values)
+
+
+def cloned(data, index, values):
+    return data.clone().scatter_(0, index, values)
+
+
 compare(
     "100 values to places among 1,000,000",
     {
-        "scatter": lambda data, index, values: data.scatter(0, index, values),
+        "scatter": copied,
         "scatter_": lambda data, index, values: data.scatter_(0, index, values),
     },
     inputs=lambda generator, device: (
@@ -561,11 +571,12 @@ compare(
         torch.rand(100, generator=generator).to(device),
     ),
     guess=guess,
+    because=without("the copy", variants={"scatter": copied, "clone, scatter_": cloned}),
 )
 
 # %% [markdown]
-# The copy of 4 MB is the cost; the 100 writes are nothing. (On an H200 the copy is a launch more.) In place needs a
-# tensor that nobody else wants unchanged, autograd included: chapter 03 shows what happens otherwise.
+# **Why.** The copy of 4 MB is the cost; the 100 writes are nothing. (On an H200 the copy is a launch more.) In place
+# needs a tensor that nobody else wants unchanged, autograd included: chapter 03 shows what happens otherwise.
 
 # %% [markdown]
 # ## 8. Two values for one place
@@ -686,6 +697,7 @@ compare(
         torch.randint(1000, (50_000,), generator=generator).to(device),
     ),
     guess=guess,
+    because="prices",
 )
 
 # %%
@@ -694,15 +706,15 @@ print(costs(sums_with_masks, values, groups), end="\n\n")
 print(costs(sums_at_once, values, groups))
 
 # %% [markdown]
-# **Why.** Every mask looks at all 50,000 group numbers, 8 bytes each: 1,000 masks read 400 MB to add up 200
-# kB of numbers. On a GPU there are 1,000 syncs besides. `scatter_add` looks at each number once.
+# **Why.** Every mask looks at all 50,000 group numbers, 8 bytes each: 1,000 masks read 400 MB to add up 200 kB of
+# numbers. On a GPU there are 1,000 syncs besides. `scatter_add` looks at each number once. (A comparison and a mask
+# cost more than the plain call that is priced.)
 #
 # ### Whole rows
 #
-# Now 10,000 rows with 64 numbers each, in 1,000 groups. There is a way with a matrix product: a one-hot
-# table, transposed, times the rows. `scatter_add` wants an index of the shape of the rows: repeated, or
-# expanded as a view. And `index_add` wants one number for each row. How many times as fast is the last as
-# the first?
+# Now 10,000 rows with 64 numbers each, in 1,000 groups. There is a way with a matrix product: a one-hot table,
+# transposed, times the rows. `scatter_add` wants an index of the shape of the rows: repeated, or expanded as a
+# view. And `index_add` wants one number for each row. How many times as fast is the last as the first?
 
 # %%
 guess = ...
@@ -741,6 +753,7 @@ compare(
     ),
     guess=guess,
     bytes=2.9e6,
+    because="prices",
 )
 
 # %%
@@ -834,11 +847,12 @@ compare(
     },
     inputs=lambda generator, device: torch.randint(256, (20_000,), generator=generator).to(device),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# Neither looks at the numbers 256 times. `bincount` is shorter to write, but waits (section 4). `scatter_add` of ones
-# does not, and was the faster one on the CPUs that we measured, and on an H200 (31 µs against 67).
+# **Why.** Neither looks at the numbers 256 times. `bincount` is shorter to write, but waits (section 4). `scatter_add`
+# of ones does not, and was the faster one on the CPUs that we measured, and on an H200 (31 µs against 67).
 #
 # ### One-hot
 #
@@ -931,8 +945,7 @@ article_code(
 # %% [markdown]
 # One sentence of the article has `scatter` the other way round: "the index says at which position of `values` the
 # *i*-th number of `data` should be put". Its code is right. But the last example does not say that values are
-# missing: five values, two or three places.
-# What do `scatter` and its relatives refuse, and what do they let pass?
+# missing: five values, two or three places. What do `scatter` and its relatives refuse, and what do they let pass?
 
 # %%
 zeros = torch.zeros(4)
@@ -989,8 +1002,7 @@ print("data[row_mask]:", data[torch.tensor([False, True])].tolist())
 # %% [markdown]
 # ### NaN in a large model
 #
-# How do you find the place that section 6 is about? Anomaly detection stops at the first function that sends NaN
-# back.
+# How do you find the place that section 6 is about? Anomaly detection stops at the first function that sends NaN back.
 
 # %%
 with warnings.catch_warnings():
@@ -1110,8 +1122,7 @@ assert (True * torch.tensor(2.0) + False * torch.tensor(torch.inf)).isnan()
 #
 # ### A choice that has a name
 #
-# "The larger of two" is `torch.maximum`. Others are `clamp`, `relu`, `abs`. How many times as fast as `where` is
-# the name?
+# "The larger of two" is `torch.maximum`. Others are `clamp`, `relu`, `abs`. How many times as fast as `where` is the name?
 
 # %%
 guess = ...
@@ -1132,44 +1143,9 @@ compare(
 # `maximum` is one pass, with instructions that compute several maxima at once. `where` needs a mask first, and
 # then decides one by one. (The limit: two tensors are read, one is written.)
 #
-# ### `scatter` against a Python loop
-#
-# 100,000 values go to as many places, in random order. How many times as fast is `scatter` as the loop on
-# lists?
-
-# %%
-guess = ...
-
-
-# %%
-def scatter_on_lists(data, index, values):
-    result = data.tolist()
-    for place, value in zip(index.tolist(), values.tolist(), strict=True):
-        result[place] = value
-    return torch.tensor(result, device=data.device)
-
-
-compare(
-    "100,000 values to given places",
-    {
-        "Python loop": scatter_on_lists,
-        "scatter": lambda data, index, values: data.scatter(0, index, values),
-    },
-    inputs=lambda generator, device: (
-        torch.zeros(100_000, device=device),
-        torch.randperm(100_000, generator=generator).to(device),
-        torch.rand(100_000, generator=generator).to(device),
-    ),
-    guess=guess,
-)
-
-# %% [markdown]
-# One operation instead of 100,000 turns of a loop, and no Python objects.
-#
 # ### Other histograms
 #
-# For two dimensions, make one number out of two: `row * columns + column`. The result is a table after a
-# `view`.
+# For two dimensions, make one number out of two: `row * columns + column`. The result is a table after a `view`.
 
 # %%
 across, up = torch.randint(4, (1000,)), torch.randint(3, (1000,))

@@ -1,9 +1,8 @@
 # %% [markdown]
 # # 11 · Modules
 #
-# A network is made of modules, and modules can be taken apart: cut one off, look inside one, merge several
-# into one. An optimiser, too, is a loop over parts. This chapter asks what each of these changes costs, and
-# what it saves.
+# A network is made of modules, and modules can be taken apart: cut one off, look inside one, merge several into one.
+# An optimiser, too, is a loop over parts. This chapter asks what each of these changes costs, and what it saves.
 #
 # "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures;
 # IDs such as *C8* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
@@ -17,9 +16,8 @@
 #
 # **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01.
 #
-# **Claims tested** (of two articles): *C4* "`nn.Identity` cuts a layer off"; *C8* "one wide `Linear` and
-# `torch.chunk` instead of several `Linear`s"; *E9* "pruning with a mask that is computed once and multiplied
-# in a forward pre-hook".
+# **Claims tested** (of two articles): *C4* "`nn.Identity` cuts a layer off"; *C8* "one wide `Linear` and `torch.chunk`
+# instead of several `Linear`s"; *E9* "pruning with a mask that is computed once and multiplied in a forward pre-hook".
 
 # %%
 import copy
@@ -35,7 +33,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from torchvision.models import ResNet50_Weights, resnet50
 from torchvision.models.feature_extraction import create_feature_extractor
 
-from autograder import article_code, behaviour, compare, costs, devices, guessed, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, guessed, verdicts, without
 
 print("devices here:", *devices())
 
@@ -157,9 +155,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Count the arithmetic. The share of `fc` in the work is much smaller than its share in the
-# parameters: each of its weights is used once for a picture. A weight of a convolution is used again at every
-# pixel.
+# **Why.** Count the arithmetic. The share of `fc` in the work is much smaller than its share in the parameters:
+# each of its weights is used once for a picture. A weight of a convolution is used again at every pixel.
 
 # %%
 with FlopCounterMode(display=False) as counter, torch.no_grad():
@@ -172,10 +169,9 @@ print(f"arithmetic in fc: {work['ResNet.fc'] / work['Global']:.1%}")
 assert work["ResNet.fc"] == 2 * 2048 * 1000
 
 # %% [markdown]
-# So `Identity` is a way to get features, not a way to get speed. (A few percent may show, for a small picture: then
-# reading `fc`'s parameters counts for more than its arithmetic. A ratio is the median of many pairs. Where it disagrees
-# with the two median times about who is faster, do not believe in a difference: chapter 00, section 7.) Two things to
-# know about it:
+# So `Identity` is a way to get features, not a way to get speed. (A few percent may show, for a small picture: then reading
+# `fc`'s parameters counts for more than its arithmetic. A ratio is the median of many pairs. Where it disagrees with the
+# two median times about who is faster, do not believe in a difference: chapter 00, section 7.) Two things to know about it:
 #
 # - It changes the network that you give it. Work on a copy if somebody else still wants the scores.
 # - The layer's entries leave the `state_dict`. So load the weights first, and cut afterwards.
@@ -193,9 +189,8 @@ assert nn.Identity(54, unused="arguments are accepted and ignored")(picture) is 
 # %% [markdown]
 # ## 2. Features from the middle
 #
-# Now you want the features after `layer2`, the middle of the network. A **forward hook** is a function that a
-# module calls after each of its forward passes, with its inputs and its output. So a hook on `layer2` can
-# keep the output.
+# Now you want the features after `layer2`, the middle of the network. A **forward hook** is a function that a module
+# calls after each of its forward passes, with its inputs and its output. So a hook on `layer2` can keep the output.
 #
 # The alternative is to build a network that ends there. How many times as fast is that?
 
@@ -329,12 +324,15 @@ compare(
     {"20 hooks": lambda x: run_chain(x, 20, True), "no hooks": lambda x: run_chain(x, 20, False)},
     inputs=lambda generator, device: torch.rand(4, 16, generator=generator).to(device),
     guess=guess,
+    because=without(
+        "tiny layers", inputs=lambda generator, device: torch.rand(256, 512, generator=generator).to(device)
+    ),
 )
 
 # %% [markdown]
-# **Why.** A module without hooks calls `forward` at once. With a hook, it takes a longer way through Python,
-# which costs a microsecond or two for each layer. On a CPU, these layers take only a few microseconds themselves. (And
-# in larger layers? See *Further*.)
+# **Why.** A module without hooks calls `forward` at once. With a hook, it takes a longer way through Python, which
+# costs a microsecond or two for each layer. On a CPU, these layers take only a few microseconds themselves; in 512
+# numbers of 256 rows, nothing of it is to be seen.
 #
 # ### What hooks do, and what they do not
 #
@@ -365,9 +363,8 @@ assert outputs[0].grad_fn is not None and numbers[0].grad_fn is None
 # %% [markdown]
 # ## 4. Several layers in one
 #
-# Attention makes three things of the same input: queries, keys and values. So three linear layers read the
-# same `x`. The advice: make *one* layer with three times the outputs, and cut its result into three with
-# `torch.chunk`.
+# Attention makes three things of the same input: queries, keys and values. So three linear layers read the same
+# `x`. The advice: make *one* layer with three times the outputs, and cut its result into three with `torch.chunk`.
 #
 # The article says that this usually brings more speed. Its sizes are 8 rows of 1,024 numbers, and three
 # layers of 128 outputs. It reports 289 µs against 202 µs, which is 1.4×. What will you get?
@@ -456,12 +453,12 @@ compare(
     claim="C8",
     when="the calls take a large part of the time",
     flops=2 * 8 * 256 * 12 * 32,
+    because="prices",
 )
 
 # %% [markdown]
-# **Why.** Both do the same arithmetic, and both read the same weights. What the wide layer saves is *calls*:
-# each call of a module costs some microseconds of Python and of preparing a product, before the first
-# multiplication.
+# **Why.** Both do the same arithmetic, and both read the same weights. What the wide layer saves is *calls*: each
+# call of a module costs some microseconds of Python and of preparing a product, before the first multiplication.
 
 # %%
 for name, run in {"twelve": several_layers(32, 12), "one   ": one_wide_layer(32, 12)}.items():
@@ -490,6 +487,7 @@ compare(
     unless="the calls take a large part of the time",
     only="cpu",
     bytes=4 * 1024 * 3 * 1024,
+    because="prices",
 )
 
 # %% [markdown]
@@ -512,15 +510,15 @@ compare(
     },
     inputs=rows(64, 1024),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# The wide layer computes all twelve, whoever asks. Merge what is always used together.
+# **Why.** The wide layer computes all twelve, whoever asks. Merge what is always used together.
 #
 # ### What `chunk` gives you
 #
-# The pieces are *views* of the wide result. Nothing is copied, so their rows lie far apart. They are not
-# contiguous:
+# The pieces are *views* of the wide result. Nothing is copied, so their rows lie far apart. They are not contiguous:
 
 # %%
 pieces = one_wide_layer(128, 3)(x)
@@ -540,8 +538,7 @@ for name, counted in {
 assert costs(pieces[0].view, 8, 4, 32).copies == 0 and costs(pieces[0].reshape, -1).copies == 1
 
 # %% [markdown]
-# Cutting the last dimension, into heads for instance, needs no copy. Joining rows with columns does
-# (`reshape`).
+# Cutting the last dimension, into heads for instance, needs no copy. Joining rows with columns does (`reshape`).
 #
 # As a view, one piece keeps the *whole* result in memory, for as long as you hold it. A copy (`clone`) of the piece
 # does not:
@@ -664,12 +661,12 @@ compare(
     {"prune": run_pruned("prune"), "prune, then remove": run_pruned("removed")},
     inputs=rows(64, 512),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
 # **Why.** The results are the same. But the hook multiplies with the mask at each call: it reads 2 MB and
-# writes 1 MB. After `remove` there is nothing to multiply. So: prune while you train, remove before you
-# deploy.
+# writes 1 MB. After `remove` there is nothing to multiply. So: prune while you train, remove before you deploy.
 #
 # ### The pruned layer and the dense one
 #
@@ -685,6 +682,7 @@ compare(
     inputs=rows(64, 512),
     guess=guess,
     differ="other weights",
+    because="prices",
 )
 
 # %% [markdown]
@@ -806,9 +804,8 @@ assert not any("foreach" in name or "fused" in name for name in counted.operatio
 #
 # ## 7. `zero_grad`
 #
-# `optimizer.zero_grad()` sets `.grad` to `None`. With `set_to_none=False` it fills the old gradients with
-# zeros instead. Chapter 01 says: time the work together with its first use. So we time it with the backward
-# pass that follows.
+# `optimizer.zero_grad()` sets `.grad` to `None`. With `set_to_none=False` it fills the old gradients with zeros instead.
+# Chapter 01 says: time the work together with its first use. So we time it with the backward pass that follows.
 #
 # Eight layers of 512 × 512, one row. How many times as fast is `None`?
 
@@ -850,6 +847,7 @@ for set_to_none in (False, True):
     counted = costs(clear_and_go_back, x, set_to_none).operations
     zeroed = counted["aten.zero_"] + counted["aten._foreach_zero_"]
     print(f"set_to_none={set_to_none!s:5} {zeroed} to zero, {counted['aten.add_']} to add")
+    assert (zeroed == 0) == set_to_none
 
 # %% [markdown]
 # It is a fixed cost for each step: where a step computes more, its share is smaller. (Try `rows(1024, 512)`.)
@@ -930,11 +928,12 @@ compare(
     {"Adam, loop": train("loop"), "Adam, fused": train("fused")},
     inputs=rows(1024, 256),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# On a CPU, with a large batch the products take most of the time, and the optimiser's part is small. (On an H200,
-# `fused` still gave 1.4×.) Change 1,024 to 16 and run it again: what is its part then?
+# **Why.** On a CPU, with a large batch the products take most of the time, and the optimiser's part is small. (On an
+# H200, `fused` still gave 1.4×.) Change 1,024 to 16 and run it again: what is its part then?
 #
 # ### Three ways to gain from pruning
 #
@@ -977,9 +976,8 @@ except RuntimeError as error:
 assert not packs, "this one is a tensor on the CPU"
 
 # %% [markdown]
-# Half of the arithmetic means at most 2×, and only for large products on such a GPU. A CPU has no such
-# instructions, so this course does not time it. The pattern loses a little more than a free choice of half the
-# weights. Train on after pruning.
+# Half of the arithmetic means at most 2×, and only for large products on such a GPU. A CPU has no such instructions, so this
+# course does not time it. The pattern loses a little more than a free choice of half the weights. Train on after pruning.
 #
 # The third way needs no hardware: a smaller matrix. Structured pruning chooses whole rows, that is, whole
 # outputs. We take them out of the matrix, nine of ten. How many times as fast is the layer?
@@ -1007,12 +1005,14 @@ compare(
     inputs=rows(64, 512),
     guess=guess,
     differ="fewer outputs",
+    because="prices",
 )
 print("outputs left:", smaller(torch.device("cpu")).out_features)
 
 # %% [markdown]
-# This layer gives fewer outputs, so the layer after it must lose the same columns. That is the price of the
-# speed. (On an H200 there was none at this size: 37 µs, against 31 for the whole matrix.)
+# **Why.** A tenth of the outputs is a tenth of the arithmetic. So the layer after it must lose the same columns: that
+# is the price of the speed. (On an H200 there was none at this size: 37 µs, against 31 for the whole matrix.) So small
+# a product does not reach the best rate, though.
 #
 # ### The trap: memory format
 #
@@ -1046,7 +1046,7 @@ print("strides of weight_orig:", convolution.weight_orig.stride(), " of weight:"
 assert convolution.weight.is_contiguous()
 
 # %% [markdown]
-# Why is it lost? The listing clones masks with `memory_format=torch.contiguous_format`. What happens to the
+# **Why is it lost?** The listing clones masks with `memory_format=torch.contiguous_format`. What happens to the
 # product of such a mask and the weight?
 
 # %%

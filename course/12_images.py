@@ -63,9 +63,8 @@ except NotImplementedError as error:
     print(str(error).split("(")[0])
 
 # %% [markdown]
-# Every pixel of the result has a *place* between pixels of the original. Its value is made of those around
-# it. `nearest` copies one of them. `bilinear` mixes the closest 2 × 2. `bicubic` mixes 4 × 4. Here is an eye,
-# eight times as large.
+# Every pixel of the result has a *place* between pixels of the original. Its value is made of those around it. `nearest`
+# copies one of them. `bilinear` mixes the closest 2 × 2. `bicubic` mixes 4 × 4. Here is an eye, eight times as large.
 
 # %%
 eye = cat[:, :, 98:128, 160:196]
@@ -113,8 +112,8 @@ compare(
 
 # %% [markdown]
 # **Why.** The limit is set by bytes (`bytes=` above): read one number, write four. On one thread of a CPU, both modes
-# stay far away from it. They compute: for each number of the result some positions and weights, then 4 or 16
-# products. So the ratio should be near 4.
+# stay far away from it. They compute: for each number of the result some positions and weights, then [4 or 16
+# products](https://en.wikipedia.org/wiki/Bicubic_interpolation). So the ratio should be near 4.
 #
 # On the CPUs that we tried, it is clearly less. (On an H200, too, but there bilinear's 10 µs are the launch.) Either
 # bicubic is good, or bilinear is bad. Keep the suspicion for the part *Further*.
@@ -146,15 +145,15 @@ compare(
     inputs=colour_batch(32, 32, 32),
     guess=guess,
     differ="PIL works with bytes, see below",
+    because="prices",
 )
 
 # %% [markdown]
 # **Why.** Around PIL's own arithmetic stand, for each picture: times 255, a conversion to bytes, a copy with the
 # channels last, and a copy back. From a GPU there are also 32 transfers to the host, each of which waits for the
-# device, and one back.
+# device, and one back. (PIL's arithmetic has no price in the prediction.)
 #
-# Speed is not even the main reason. On the way through bytes each value is cut off to one of 256 steps. And
-# the gradient?
+# Speed is not even the main reason. On the way through bytes each value is cut off to one of 256 steps. And the gradient?
 
 # %%
 small = torch.rand(4, 3, 32, 32, requires_grad=True)
@@ -212,14 +211,15 @@ compare(
     differ="rounded differently, by one step of 255",
     only="cpu",
 )
+large = [to_pil_image(p) for p in large_bytes(torch.Generator(), "cpu")]
+assert costs(as_batch, large).bytes > 9 * thumbnails_pil(large).nbytes
 
 # %% [markdown]
 # **Why.** The batch pays for the conversion of the *large* pictures: ten times the bytes of the thumbnails. In
 # `float32` it then makes four times as many bytes again. Resizing in bytes is fast, but most of what it saves goes
 # into the conversion: on the processors above, little is gained.
 #
-# What if the pictures lie in a `uint8` batch already? How many times as fast as the way through PIL is it to stay
-# there?
+# What if the pictures lie in a `uint8` batch already? How many times as fast as the way through PIL is it to stay there?
 
 # %%
 guess = ...
@@ -322,6 +322,7 @@ compare(
     {"enlarge, convolve": with_backward(enlarge_first), "convolve, enlarge": with_backward(enlarge_last)},
     inputs=features_and_head,
     guess=guess,
+    because="prices",
 )
 
 # %%
@@ -331,14 +332,13 @@ for head in (enlarge_first, enlarge_last):
     print(head.__name__, costs(head, *inputs), sep="\n", end="\n\n")
 
 # %% [markdown]
-# **Why.** The convolution needs 64 × 8 multiplications for each pixel. Enlarged by 4 in both directions
-# there are 16 times as many pixels. And 64 maps are enlarged instead of 8. The counts of operations are
-# equal, the bytes are not: about an eighth. (On an H200 these maps are too small for it to show much: 1.1×.)
+# **Why.** The convolution needs 64 × 8 multiplications for each pixel. Enlarged by 4 in both directions there are 16
+# times as many pixels. And 64 maps are enlarged instead of 8: that arithmetic has no price here. The counts of
+# operations are equal, the bytes are an eighth. (On an H200 these maps are too small for it to show: 1.1×.)
 #
 # Shrinking may be swapped just as well: there, too, each pixel is a weighted sum, with weights that add up to 1.
 #
-# It is the same result only between *linear* operations. Put a ReLU between the two, and the order makes another
-# model:
+# It is the same result only between *linear* operations. Put a ReLU between the two, and the order makes another model:
 
 # %%
 features = torch.randn(1, 64, 28, 28)
@@ -456,17 +456,15 @@ for align in (False, True):
     print(f"align_corners={align!s:5}", [round(number, 2) for number in line.flatten().tolist()])
 
 # %% [markdown]
-# With `False`, a pixel is a small square, and the squares are cut in two. With `True`, a pixel is a point,
-# and the first and last points stay where they are. In the middle of a picture both nearly agree; towards
-# the edges they differ. Train with one and use the other, and masks no longer fit their pictures. `False` is the default,
-# and what PIL does.
+# With `False`, a pixel is a small square, and the squares are cut in two. With `True`, a pixel is a point, and the first
+# and last points stay where they are. In the middle of a picture both nearly agree; towards the edges they differ. Train
+# with one and use the other, and masks no longer fit their pictures. `False` is the default, and what PIL does.
 
 # %% [markdown]
 # ## 5. Many pictures on one page
 #
-# You want to see what is in a batch. Plotting code makes one pair of axes for each picture. `make_grid`
-# (*C13*) copies all pictures into one large picture. Both end in a PNG file of 266 × 266 pixels here. How many
-# times as fast is the second?
+# You want to see what is in a batch. Plotting code makes one pair of axes for each picture. `make_grid` (*C13*) copies all
+# pictures into one large picture. Both end in a PNG file of 266 × 266 pixels here. How many times as fast is the second?
 
 # %%
 guess = ...
@@ -583,6 +581,7 @@ compare(
     },
     inputs=colour_batch(1000, 8, 8),
     guess=guess,
+    because="prices",
 )
 
 # %%
@@ -592,7 +591,7 @@ print("make_grid", costs(make_grid, tiny, nrow=40, padding=1), sep="\n", end="\n
 print("by hand", costs(page_by_hand, tiny, 40, 1), sep="\n")
 
 # %% [markdown]
-# By hand, more bytes are moved. But a thousand small calls cost more. On a GPU, each of them is a kernel
+# **Why.** By hand, more bytes are moved. But a thousand small calls cost more. On a GPU, each of them is a kernel
 # launch. (`page_by_hand` needs full rows.)
 
 # %% [markdown]
@@ -668,10 +667,11 @@ compare(
     inputs=byte_batch(64, 32),
     guess=guess,
     differ="random numbers",
+    because="prices",
 )
 
 # %% [markdown]
-# **Why.** Each transform is some Python and a few operations, for one picture as for 64.
+# **Why.** Each transform is some Python (which has no price) and a few operations, for one picture as for 64.
 #
 # Now give it a batch of 64 *equal* pictures. Crop and flip are random: there are 5 × 5 places and 2 directions. How
 # many different results come out in one go?
@@ -726,10 +726,12 @@ compare(
     inputs=bytes_and_floats,
     guess=guess,
     differ="bytes or floats",
+    because="prices",
 )
 
 # %% [markdown]
-# And how many times as fast as with `float32` is brightness with `uint8`?
+# **Why.** A flip only moves bytes, and `uint8` has a quarter of them. (On an H200 both took 10 µs, a launch.) And how
+# many times as fast as with `float32` is brightness with `uint8`?
 
 # %%
 guess = ...
@@ -750,11 +752,10 @@ compare(
 batch, floats = bytes_and_floats(torch.Generator().manual_seed(0), "cpu")
 print("uint8", costs(v2.functional.adjust_brightness, batch, 1.3), sep="\n", end="\n\n")
 print("float32", costs(v2.functional.adjust_brightness, floats, 1.3), sep="\n")
+assert costs(v2.functional.adjust_brightness, batch, 1.3).copies == 1
 
 # %% [markdown]
-# **Why.** A flip only moves bytes, and `uint8` has a quarter of them, which more easily stay in a cache. (On an H200
-# both flips took 10 µs, the time of a launch.) Brightness computes. The product is made in `float32`, clamped, and
-# converted back: one step more each time.
+# **Why.** Brightness computes. The product is made in `float32`, clamped, and converted back: one step more each time.
 #
 # So: move and resize in bytes; convert once; compute in floats.
 #
@@ -782,8 +783,7 @@ for name, way in ways.items():
 #
 # ### `antialias` where nothing is lost
 #
-# When you enlarge, there is nothing to average. How many times as fast is bicubic *with* `antialias`, compared to
-# without?
+# When you enlarge, there is nothing to average. How many times as fast is bicubic *with* `antialias`, compared to without?
 
 # %%
 guess = ...
@@ -802,9 +802,8 @@ compare(
 
 # %% [markdown]
 # On the CPU, the variant with *more* duties is the faster one. (On an H200 it is the slower one: 23 µs against 17.) As
-# with the two matrices of section 4, it works along one direction first and then along the other: 4 + 4 products
-# instead of 16. And the results differ: each uses cubic weights of its own. Only with `antialias=True` they are those
-# of PIL.
+# with the two matrices of section 4, it works along one direction first and then along the other: 4 + 4 products instead
+# of 16. And the results differ: each uses cubic weights of its own. Only with `antialias=True` they are those of PIL.
 
 # %%
 x = torch.rand(32, 32)
@@ -846,9 +845,8 @@ compare(
 # On the CPUs that we tried it is slower, on an H200 there is no difference. So a memory format is no advice without a
 # mode and a number of channels.
 #
-# Now the suspicion of section 1. Here is bilinear with three channels, and with a fourth that nobody
-# needs. The third variant says: 8 colour pictures are 24 grey pictures. `view` costs nothing. How many
-# times as fast as the first is it?
+# Now the suspicion of section 1. Here is bilinear with three channels, and with a fourth that nobody needs. The third
+# variant says: 8 colour pictures are 24 grey pictures. `view` costs nothing. How many times as fast as the first is it?
 
 # %%
 guess = ...
@@ -934,11 +932,12 @@ compare(
     },
     inputs=bytes_and_floats,
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
 # **Why.** A quarter of the bytes in the grid, and no multiplication and conversion afterwards. (Who has only the floats
-# must convert them first: the pictures then, in place of the page.)
+# must convert them first: the pictures then, in place of the page.) (The way into PIL has no price in the prediction.)
 
 # %%
 print(f"float32: {costs(make_grid, floats).bytes:,} bytes    uint8: {costs(make_grid, batch).bytes:,} bytes")
@@ -960,6 +959,7 @@ blurred = compare(
     },
     inputs=colour_batch(16, 128, 128),
     guess=guess,
+    because="page faults",
 )
 
 # %% [markdown]

@@ -122,11 +122,12 @@ else:
     print("The other cores have other work, so there is nothing to compare.")
 
 # %% [markdown]
-# **Why.** Every thread computes its own part of the result, and none waits for another before the end. On
-# idle cores the ratio comes near to their number. But at the end all wait for the slowest. If another program
-# has one of the cores, its part comes late, and the ratio falls, even far below 1. Above you see the median, with
-# whatever ran beside it. Here are the quickest blocks, which were disturbed least. (Where the cores are not free, nothing
-# is said of *E7*: its condition is not met.)
+# **Why.** Every thread [computes its own
+# part](https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html) of the result. On idle
+# cores the ratio comes near to their number. But at the end all wait for the slowest. If another program has one of the
+# cores, its part comes late, and the ratio falls, even far below 1. Above you see the median, with whatever ran beside
+# it. Here are the quickest blocks, which were disturbed least. (Where the cores are not free, nothing is said of *E7*:
+# its condition is not met.)
 
 # %%
 if cores_are_free and products.samples:
@@ -205,10 +206,10 @@ compare(
 torch.set_num_threads(1)
 
 # %% [markdown]
-# **Why.** The arithmetic is the same. But the threads must meet at the end, and a thread that has no core
-# cannot arrive. The system has to switch between them, and each works on other data in the cache. This is
-# *oversubscription*: one thread alone can do better than a crowd. Where a neighbour keeps a core busy, even
-# one thread for each core is one too many.
+# **Why.** The arithmetic is the same. But the threads must meet at the end, and a thread that has no core cannot
+# arrive. The system has to switch between them, and each works on other data in the cache. This is
+# [*oversubscription*](https://docs.pytorch.org/docs/stable/notes/multiprocessing.html#cpu-oversubscription): one thread
+# alone can do better than a crowd. Where a neighbour keeps a core busy, even one thread for each core is one too many.
 #
 # Nobody writes `set_num_threads(8 * cores)`. It happens by multiplication: several **processes**, each with
 # threads for all cores. Four training runs on one machine, a web server with eight workers, a test suite in
@@ -275,9 +276,9 @@ print(costs(torch.sigmoid, gaps, out=out), end="\n\n")
 print(costs(torch.sigmoid, neighbours, out=out))
 
 # %% [markdown]
-# **Why.** One operation each, and no copy. With gaps, the numbers and the result are 240 kB together; the
-# second cache (L2) of most cores holds that. So it is neither memory nor Python: with gaps, torch's code takes
-# the numbers one by one.
+# **Why.** One operation each, and no copy. With gaps, the numbers and the result are 240 kB together; the second cache
+# (L2) of most cores holds that. So it is neither memory nor Python: with gaps, torch's code takes [the loop without
+# vectors](https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cpu/Loops.h).
 #
 # ### Short rows
 #
@@ -393,6 +394,7 @@ compare(
     bytes=4 * (2048 * 2048 + 2 * 64 * 2048),
     flops=2 * 64 * 2048 * 2048,
     seconds=0.6,
+    because="prices",
 )
 
 # %% [markdown]
@@ -481,10 +483,9 @@ guessed(
 #
 # ## 6. Where do results go?
 #
-# A polynomial of third degree, five element-wise operations, for 10 million numbers. Written as a formula,
-# each operation makes a new tensor of 40 MB. With the underscore methods, the first one makes a tensor and
-# the others overwrite it. With `out=`, all use memory that was there before. How many times as fast is the
-# last?
+# A polynomial of third degree, five element-wise operations, for 10 million numbers. Written as a formula, each
+# operation makes a new tensor of 40 MB. With the underscore methods, the first one makes a tensor and the
+# others overwrite it. With `out=`, all use memory that was there before. How many times as fast is the last?
 
 # %%
 guess = ...
@@ -518,6 +519,7 @@ many = compare(
     only="cpu",
     seconds=0.8,
     bytes=2 * 4 * 10_000_000,
+    because="page faults",
 )
 for name, blocks in many.samples["cpu"].blocks.items():
     print(f"{name:14} {blocks[0].faults / blocks[0].calls:8,.0f} page faults for each call on the CPU")
@@ -567,6 +569,7 @@ compare(
     only="cpu",
     bytes=4 * 4 * 2_000_000,
     seconds=0.7,
+    because="prices",
 )
 
 # %%
@@ -577,20 +580,18 @@ assert torch.allclose(c + 0.5 * a * b, torch.addcmul(c, a, b, value=0.5))
 assert torch.allclose(a + 0.1 * (b - a), torch.lerp(a, b, 0.1))
 
 # %% [markdown]
-# **Why.** Count the passes. `0.5 * a` reads one and writes one tensor; `· b` reads two and writes one; `c +`
-# the same: 8 times 8 MB. `addcmul` reads three and writes one: 4 times 8 MB. Two temporary tensors are saved
-# as well. `torch.lerp(a, b, w)` does the same for `a + w * (b - a)`; an exponential moving average is
-# `average.lerp_(new, w)`.
+# **Why.** Count the passes. `0.5 * a` reads one and writes one tensor; `· b` reads two and writes one; `c +` the
+# same: 8 times 8 MB. `addcmul` reads three and writes one: 4 times 8 MB. Two temporary tensors are saved as well.
+# `torch.lerp(a, b, w)` does the same for `a + w * (b - a)`; an exponential moving average is `average.lerp_(new, w)`.
 #
 # A fused operation saves passes over memory; it cannot save arithmetic. `addmm` fuses a matrix product and a sum: what
 # will that gain? (*Further* measures it.)
 #
 # ## 8. `torch.compile`
 #
-# There is no ready-made fused operation for our polynomial. `torch.compile` makes one: it records the
-# operations of the function, writes C++ code with one loop, and calls the compiler of your machine. That
-# needs a compiler, and time. What do the first calls cost? We use an empty folder for compiled code, so that
-# nothing is prepared.
+# There is no ready-made fused operation for our polynomial. `torch.compile` makes one: it records the operations
+# of the function, writes C++ code with one loop, and calls the compiler of your machine. That needs a compiler,
+# and time. What do the first calls cost? We use an empty folder for compiled code, so that nothing is prepared.
 
 # %%
 compiled_code = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -621,11 +622,10 @@ else:
     assert torch.allclose(compiled(large), formula(large), atol=1e-6)
 
 # %% [markdown]
-# The first call compiles for exactly this size. When another size comes, torch compiles once more, now for
-# any size (or nearly any). So the third is quick. The second compilation is much shorter than the first. So
-# most of the first call was preparation that a program needs once. (Torch loads its compiler and tests yours, among
-# other things; the times do not tell how long each of it takes.) Compiled code stays in a folder on disk, where the
-# next program finds it.
+# The first call compiles for exactly this size. When another size comes, torch compiles once more, now for any size (or
+# nearly any). So the third is quick. The second compilation is much shorter than the first. So most of the first call
+# was preparation that a program needs once. (Torch loads its compiler and tests yours, among other things; the times do
+# not tell how long each of it takes.) Compiled code stays in a folder on disk, where the next program finds it.
 #
 # And after that? Four million numbers: how many times as fast is the compiled function as the formula?
 
@@ -651,10 +651,11 @@ else:
     print("Skipped: not available here.")
 
 # %% [markdown]
-# **Why.** The formula reads 7 and writes 5 times 16 MB. The compiled loop reads once and writes once. All the
-# steps in between happen in registers. The limit counts the same two passes. Whether the new results cost page
-# faults depends on what the program has freed before (section 6). Where an interval is wide, that may be the reason;
-# then the number of calls that pay the first one back is a rough one, too: it is taken from the medians.
+# **Why.** The formula reads 7 and writes 5 times 16 MB. The compiled loop [reads once and writes
+# once](https://docs.pytorch.org/docs/stable/torch.compiler_get_started.html); all the steps in between happen in
+# registers. The limit counts the same two passes. Whether the new results cost page faults depends on what the program
+# has freed before (section 6). Where an interval is wide, that may be the reason; then the number of calls that pay the
+# first one back is a rough one, too.
 #
 # Before the compiled code may run, torch checks that its assumptions still hold: type, device, number of
 # dimensions and more. That takes time at each call (*Further* measures it). Compile what is called often, with large
@@ -703,11 +704,10 @@ for numbers in (16_384, 131_072):
     print(f"blocks of {numbers:,}: {costs(in_blocks, x, out, numbers).operations.total():,} operations")
 
 # %% [markdown]
-# **Why.** A block needs five calls of torch and two pieces from `split`, whatever its size. For small blocks
-# this is a large part of the time: what the cache gives, Python takes away. With larger blocks there are
-# fewer calls, and the blocks can win as long as they fit into the cache of a core (L2). So the block size is
-# something to measure. A compiler needs no such calls: its loop in section 8 takes every number through all steps
-# while it is in a register.
+# **Why.** A block needs five calls of torch and two pieces from `split`, whatever its size. For small blocks this is
+# a large part of the time: what the cache gives, Python takes away. With larger blocks there are fewer calls, and
+# the blocks can win as long as they fit into the cache of a core (L2). So the block size is something to measure. A
+# compiler needs no such calls: its loop in section 8 takes every number through all steps while it is in a register.
 #
 # ### A table that never exists
 #
@@ -912,10 +912,11 @@ compare(
     only="cpu",
     flops=2 * 256 * 512 * 512,
     seconds=0.5,
+    because="prices",
 )
 
 # %% [markdown]
-# Next to nothing. The product has 134 million operations, the sum 0.1 million.
+# **Why.** Next to nothing. The product has 134 million operations, the sum 0.1 million.
 #
 # ### Ten numbers, compiled
 #
@@ -991,9 +992,8 @@ print(f"Threads at the start, with OMP_NUM_THREADS=1: {plain_threads}, without: 
 # ATen). Without the wide instructions they take much longer. On a processor of the x86 family even `default`
 # may use vectors of 4 numbers; on ARM, `default` has vectors, too, and the columns can be equal.
 #
-# The matrix product hardly changes, and on most x86 machines neither does `exp`: torch hands them to another
-# library (there, Intel's MKL), which looks at the processor for itself. So the switch does not turn off *all*
-# vectors.
+# The matrix product hardly changes, and on most x86 machines neither does `exp`: torch hands them to another library
+# (there, Intel's MKL), which looks at the processor for itself. So the switch does not turn off *all* vectors.
 #
 # ## Summary
 #

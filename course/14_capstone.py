@@ -15,8 +15,7 @@
 # - bound the memory of an evaluation, without changing its result,
 # - say no to a famous trick.
 #
-# **Time:** 50 minutes to read and run; 15 more for the part *Further*, which can be skipped. **Needs:** CPU,
-# GPU if any.
+# **Time:** 50 minutes to read and run; 15 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** none of its own. Three old ones meet this script: *B3* (`no_grad`), and in *Further* *B7* (mixed
 # precision) and *E6* (channels_last).
@@ -356,6 +355,7 @@ compare(
     inputs=fresh_orders,
     guess=guess,
     flops=flops,
+    because="prices",
 )
 
 # %% [markdown]
@@ -374,9 +374,8 @@ for name, script in {"slow": slow, "loss of a batch": with_batch_loss}.items():
     print(f"{name:16} {cost.operations.total():5,} operations in the loss of one step and its backward pass")
 
 # %% [markdown]
-# The loss and its backward pass need many times fewer operations. The script became faster by less, because it has
-# other parts. The line *limit* is the time of the arithmetic alone: a very small part. So there is room, but hardly any
-# there.
+# The loss and its backward pass need many times fewer operations. The script became faster by less, because it has other
+# parts. The line *limit* is the time of the arithmetic alone: a very small part. So there is room, but hardly any there.
 #
 # **How much can a change bring?** Let a part take the share *p* of the time, and become *k* times faster. The
 # rest stays. Then the whole becomes 1 / (1 − *p* + *p* / *k*) times faster, and however large *k* is, never
@@ -425,11 +424,12 @@ compare(
     {"loss of a batch": running(with_batch_loss), "pictures as tensors": running(with_tensors)},
     inputs=fresh_orders,
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# Did you measure more than the law allows? Evaluation collects its pictures, too. Once more, with the name
-# "collect" for that as well:
+# **Why.** A picture as a tensor is one call, where a list was many: calls predict the gain. Did you measure more than
+# the law allows? Evaluation collects its pictures, too. Once more, with the name "collect" for that as well:
 
 
 # %%
@@ -478,11 +478,13 @@ compare(
     {"pictures as tensors": running(with_tensors), "evaluation at once": running(with_evaluation)},
     inputs=fresh_orders,
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# Several things changed here, and `no_grad` is one of them. What does it bring? "Use `no_grad` for inference, it is
-# faster" is claim *B3*. So compare the forward pass of all test pictures in one batch, with and without `no_grad`, and nothing else:
+# **Why.** Calls again: one evaluation for all pictures. But several things changed here, and `no_grad` is one of them.
+# What does it bring? "Use `no_grad` for inference, it is faster" is claim *B3*. So compare the forward pass of all test
+# pictures in one batch, with and without `no_grad`, and nothing else:
 
 # %%
 guess = ...
@@ -508,7 +510,6 @@ compare(
     guess=guess,
     claim="B3",
     unless="the operations are many and small",
-    seconds=0.6,
 )
 
 # %% [markdown]
@@ -542,7 +543,7 @@ compare(
     {"evaluation at once": running(with_evaluation), "enlarge once": running(with_preparing)},
     inputs=fresh_orders,
     guess=guess,
-    seconds=0.6,
+    because="prices",
 )
 
 # %% [markdown]
@@ -565,12 +566,12 @@ compare(
     },
     inputs=lambda generator, device: (draw_orders(generator, 1600, 1)[:3], device),
     guess=guess,
-    seconds=0.6,
+    because="prices",
 )
 
 # %% [markdown]
-# Now it prepares 1,600 pictures to use 96. Preparing once pays for what is used more than once. It also needs the
-# memory: enlarged pictures in `float32` have 16 times the bytes of the small `uint8` ones.
+# **Why.** Now it prepares 1,600 pictures to use 96. Preparing once pays for what is used more than once. It also needs
+# the memory: enlarged pictures in `float32` have 16 times the bytes of the small `uint8` ones.
 
 # %%
 small, large = digits[:LEARN], enlarge_all(digits[:LEARN], digit_labels[:LEARN], "cpu", torch.float32)[0]
@@ -592,13 +593,12 @@ compare(
     {"float64": running(with_preparing), "float32": running(with_float32)},
     inputs=fresh_orders,
     guess=guess,
-    seconds=0.6,
+    because="prices",
 )
 
 # %% [markdown]
-# On the CPUs where this was written the script became slower; on an H200 no difference shows. Half the bytes help where
-# bytes or arithmetic take the time, and the limit in section 4 has told us that they do not. (Where it comes from:
-# *Further*.)
+# **Why not?** Half the bytes help where bytes or arithmetic take the time, and the prediction says that calls do. On the CPUs
+# where this was written the script even became slower; on an H200 no difference shows. (Where that comes from: *Further*.)
 #
 # We keep `float32` all the same, for another reason: a real network will be larger, its bytes and arithmetic will
 # count, and many GPUs do `float64` many times more slowly. A script that stays this small, on a CPU, should take it out
@@ -637,7 +637,6 @@ compare(
     {"by hand": running(with_float32), "fused": running(with_fused)},
     inputs=fresh_orders,
     guess=guess,
-    seconds=0.6,
 )
 
 # %% [markdown]
@@ -661,7 +660,6 @@ compare(
     {"item()": running(with_fused), "read at the end": running(with_late_numbers)},
     inputs=fresh_orders,
     guess=guess,
-    seconds=0.6,
 )
 
 # %% [markdown]
@@ -738,12 +736,12 @@ compare(
     ),
     guess=guess,
     differ="in another batch size a GPU may round differently, and two scores nearly tie",
-    seconds=0.6,
+    because="prices",
 )
 
 # %% [markdown]
-# Pieces of 32 pay the price of every call 57 times instead of once. Pieces of 256 cost far less time, and it buys
-# something: here a seventh of the memory, and no more for a larger test set. Which size is right, is a measurement.
+# **Why.** Pieces of 32 pay the price of every call 57 times instead of once. Pieces of 256 cost far less time, and it
+# buys something: a seventh of the memory, and no more for a larger test set. Which size is right, is a measurement.
 #
 # ### When pieces do not add up
 #
@@ -906,11 +904,12 @@ compare(
     {"slow": running(slow), "slow, fused": running(replace(slow, update=adam_fused))},
     inputs=fresh_orders,
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# Where 1× lies inside the interval, there is nothing to see: a saving of a few milliseconds or less is lost
-# in the whole. A test of a trick in a slow script says little about the trick. Large parts first.
+# **Why not?** The script has thousands of other calls: a saving of a few milliseconds or less is lost in the whole. A
+# test of a trick in a slow script says little about the trick. Large parts first.
 #
 # ### Two more famous tricks
 #
@@ -942,10 +941,11 @@ compare(
     unless="there are many channels, a window, and the result keeps the format",
     only="cpu",
     seconds=0.6,
+    because="prices",
 )
 
 # %% [markdown]
-# With one channel in and eight out there is hardly a channel to put last. And the layer behind it expects the
+# **Why.** With one channel in and eight out there is hardly a channel to put last. And the layer behind it expects the
 # numbers of a picture in the usual order, so `flatten` must copy:
 
 # %%
@@ -987,6 +987,7 @@ compare(
     unless="the matrix products are large and the device multiplies in 16 bits",
     differ="16 bits round earlier",
     seconds=0.6,
+    because="prices",
 )
 
 # %%
@@ -996,10 +997,10 @@ except AssertionError as error:
     print("refused:", error)
 
 # %% [markdown]
-# The conversions are operations, too, and here the operations are what we pay for. And the curve test refuses
-# it: `bfloat16` keeps two to three digits, so the curve cannot be the same. That need not be wrong. But it is
-# no longer a change of speed alone: you would have to show, with long runs and several seeds, that it learns
-# as well. A change that needs such proof should bring more than this one.
+# **Why.** The conversions are operations, too, and here the operations are what we pay for. And the curve test refuses
+# it: `bfloat16` keeps two to three digits, so the curve cannot be the same. That need not be wrong. But it is no longer
+# a change of speed alone: you would have to show, with long runs and several seeds, that it learns as well. A change
+# that needs such proof should bring more than this one.
 
 # %% [markdown]
 # ### Patches cut once
@@ -1046,10 +1047,9 @@ compare(
 )
 
 # %% [markdown]
-# The same curve and the same table. The convolution's backward pass, which stood at the head of the profile, is a
-# product of matrices now. (On an H200 the script becomes slower, 0.81×.) The price: 576 numbers a picture instead of
-# 256, and code that no longer says "convolution". Whether that is worth it, is for you to say. It is not among the
-# versions of section 13.
+# The same curve and the same table. The convolution's backward pass, which stood at the head of the profile, is a product of
+# matrices now. (On an H200 the script becomes slower, 0.81×.) The price: 576 numbers a picture instead of 256, and code that
+# no longer says "convolution". Whether that is worth it, is for you to say. It is not among the versions of section 13.
 
 # %% [markdown]
 # ## Summary

@@ -18,10 +18,9 @@
 # compiler from section 4 on; GPU if any. Section 8 of [chapter 13](13_cpu.ipynb) has a first look at `torch.compile`;
 # you need not have read it.
 #
-# **Claims tested:** *F41* "`torch.compile` makes PyTorch code run faster"; *F42* "remove graph breaks"; *F7* what
-# breaks a graph; *F3* "another number is another compilation", *F4* also as a module's attribute; *F5* what happens at
-# the limit; *F6* "compile a repeated region"; *F1*, *F2* the mode "reduce-overhead"; *F8* "use the module's own
-# `compile`".
+# **Claims tested:** *F41* "`torch.compile` makes PyTorch code run faster"; *F42* "remove graph breaks"; *F7* what breaks
+# a graph; *F3* "another number is another compilation", *F4* also as a module's attribute; *F5* what happens at the
+# limit; *F6* "compile a repeated region"; *F1*, *F2* the mode "reduce-overhead"; *F8* "use the module's own `compile`".
 
 # %%
 import os
@@ -540,8 +539,7 @@ else:
 # %% [markdown]
 # **Why.** The first call records, writes C++, and waits for the C++ compiler. Some of it is done once in a program:
 # loading torch's compiler, and trying out what your C++ compiler and processor can do. So another function in the same
-# program pays less. And who trains pays twice: the backward pass is another program, compiled at the first
-# `.backward()`.
+# program pays less. And who trains pays twice: the backward pass is another program, compiled at the first `.backward()`.
 #
 # The compiled code stays in a folder. A program that is started again loads torch's compiler and records, and finds the
 # rest there. (Ours is a new folder, deleted at the end. Yours is `TORCHINDUCTOR_CACHE_DIR`, or one of your name among
@@ -574,9 +572,10 @@ else:
 
 # %% [markdown]
 # **Why.** Not compiled, every operation reads 4 MB and writes 4 MB. The compiled function is one loop: each number is
-# read once, goes through 18 operations in registers, and is written once. This is called **fusion**. `costs` counts
-# what the compiled one saves. But then the gain should be larger. What else takes time? We time the compiled step of
-# section 4, too: the same bytes, a sixth of the operations. And the 18 operations in place, without new memory.
+# read once, goes through 18 operations in registers, and is written once. This is called
+# **[fusion](https://docs.pytorch.org/docs/stable/torch.compiler_get_started.html)**. But then the gain should be
+# larger. What else takes time? We time the compiled step of section 4, too: the same bytes, a sixth of the operations.
+# And the 18 operations in place, without new memory.
 
 
 # %%
@@ -846,13 +845,14 @@ if first_call:
         guess=guess,
         only="cpu",
         seconds=0.5,
+        because="prices",
     )
 
 # %% [markdown]
-# It computes what you wrote, in your order. Your brackets say 134 million multiplications, the others half a million.
-# The compiler keeps them. (Other brackets would round differently.) The table's ratio is smaller than that of the
-# multiplications: with a vector each number of a matrix is read for one of them only, and reading sets the pace
-# (chapter 00). Choosing the formula is your work: **first the formula, then the compiler.**
+# **Why.** It computes what you wrote, in your order. Your brackets say 134 million multiplications, the others half a
+# million. The compiler keeps them. (Other brackets would round differently.) The table's ratio is smaller: with a
+# vector each number of a matrix is read for one multiplication only, and reading sets the pace (chapter 00); the prices
+# count that. Choosing the formula is your work: **first the formula, then the compiler.**
 #
 # Eager wins, then, where a function is called a few times only, or one large operation takes nearly all the time
 # (section 5), where tensors are small (sections 3 and 5), and where it is recorded again and again (section 3).

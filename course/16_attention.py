@@ -97,12 +97,14 @@ compare(
     inputs=heads(1, 8, 1024),
     guess=guess,
     flops=4 * 8 * 1024 * 1024 * 64,
+    because="page faults",
 )
 
 # %% [markdown]
-# **Why.** The arithmetic of the two products is the same; the *limit* is the time that it takes at least. Most of the
-# rest is the table of scores: it is written, divided, turned into weights and read again. So by hand there are three such
-# tables and a result. Here each is larger than the queries, keys and values together:
+# **Why.** The arithmetic of the two products is the same; the *limit* is the time that it takes at least. The rest is
+# the table of scores: it is written, divided, turned into weights and read again. So by hand there are three such
+# tables and a result, each in new memory, in every call. On a CPU most of the difference is that: page faults (chapter
+# 00), and not reading and writing. Here each table is larger than the queries, keys and values together:
 
 # %%
 inputs = heads(1, 8, 1024)(torch.Generator(), "cpu")
@@ -128,6 +130,7 @@ compare(
     inputs=heads(1, 8, 1, 8192),
     guess=guess,
     bytes=2 * 4 * 8 * 8192 * 64,
+    because="prices",
 )
 
 # %% [markdown]
@@ -249,9 +252,9 @@ compare(
 )
 
 # %% [markdown]
-# On a CPU, even blocks in Python can be faster than the table: where that is too large for the caches, what is written
-# must be read from far away. But they run many more operations. On an H200 by hand won: 160 µs, against 220 for the
-# call and 1,300 for blocks in Python. 128 positions, blocks of 32: how many times as fast as by hand are the blocks?
+# On a CPU, even blocks in Python can be faster than the table, which is new memory in each call (section 1). But they
+# run many more operations. On an H200 by hand won: 160 µs, against 220 for the call and 1,300 for blocks in Python. 128
+# positions, blocks of 32: how many times as fast as by hand are the blocks?
 
 # %%
 guess = ...
@@ -262,11 +265,12 @@ compare(
     {"by hand": by_hand, "blocks in Python": lambda *inputs: in_blocks(*inputs, block=32)},
     inputs=heads(1, 2, 128),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# Small tables stay in the cache: there is nothing to win. So write this loop yourself only where no kernel takes your
-# case and the table is large. (Exercise 3 is such a case.)
+# **Why.** Small tables stay in the cache: there is nothing to win, and the calls of the loop to pay. So write this loop
+# yourself only where no kernel takes your case and the table is large. (Exercise 3 is such a case.)
 
 # %% [markdown]
 # ## 4. Causal: who may look where
@@ -503,6 +507,7 @@ compare(
     {"padded, with a mask": padded, "one by one": one_by_one},
     inputs=texts([512, *range(32, 62, 2)]),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
@@ -517,6 +522,7 @@ compare(
     {"padded, with a mask": padded, "one by one": one_by_one},
     inputs=texts([14, 15, 15, 16] * 16),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
@@ -568,6 +574,7 @@ compare(
     {"all again": without_cache, "cache": with_cache},
     inputs=a_text,
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
@@ -718,11 +725,12 @@ compare(
     },
     inputs=from_a_convolution,
     guess=guess,
+    because="page faults",
 )
 
 # %% [markdown]
-# Three copies against a table: mostly copies are a cost, and here they are the cure. To make sure, say in a test which
-# backends are allowed. Then a case that loses its kernel raises an error there. (Its reasons come as warnings.)
+# **Why.** Three copies against a table: mostly copies are a cost, and here they are the cure. To make sure, say in a test
+# which backends are allowed. Then a case that loses its kernel raises an error there. (Its reasons come as warnings.)
 
 # %%
 with sdpa_kernel(SDPBackend.FLASH_ATTENTION), warnings.catch_warnings(record=True) as reasons:
@@ -837,10 +845,11 @@ compare(
     guess=guess,
     claim="F14",
     when="the texts are long",
+    because="page faults",
 )
 
 # %% [markdown]
-# And 32 texts of 32 positions, as many rows in all?
+# **Why.** A table of scores in new memory, in each step. And 32 texts of 32 positions, as many rows in all?
 
 # %%
 guess = ...
@@ -853,13 +862,15 @@ compare(
     guess=guess,
     claim="F14",
     unless="the texts are long",
+    because="prices",
 )
 
 # %% [markdown]
 # **Why.** Both sides have the same four products; the table is the difference: written, kept for the backward pass, and
-# its mean over the heads returned. The products grow with the number of positions, attention with its square. Its share
-# says in how much of the step there is something to gain. In short texts it is hardly anything, and the call may lose a
-# little. (On an H200 all four steps took about 1.5 ms: nearly all of it is launches, probably.)
+# its mean over the heads returned; on a CPU it is mostly the page faults of that. The products grow with the number of
+# positions, attention with its square. Its share says in how much of the step there is something to gain. In short
+# texts it is hardly anything, and the call may lose a little. (On an H200 all four steps took about 1.5 ms: nearly all
+# of it is launches, probably.)
 
 # %%
 for length, count in ((1024, 1), (32, 32)):
@@ -874,40 +885,9 @@ for length, count in ((1024, 1), (32, 32)):
 # %% [markdown]
 # ## Further
 #
-# You can skip this part: the exercises do not need it. It times the backward pass and the layers that unpad by
-# themselves, and counts memory on a GPU.
+# You can skip this part: the exercises do not need it. It times the layers that unpad by themselves, and counts
+# memory on a GPU.
 #
-# ### Forward and back
-#
-# 8 heads, 512 positions, with gradients. The call computes the weights a second time in the backward pass. How many
-# times as fast is it all the same?
-
-# %%
-guess = ...
-
-
-# %%
-def with_gradients(function):
-    def run(*inputs):
-        inputs = [tensor.detach().requires_grad_() for tensor in inputs]
-        return torch.autograd.grad(function(*inputs).square().sum(), inputs)
-
-    return run
-
-
-compare(
-    "attention: forward and back",
-    {"by hand": with_gradients(by_hand), "one call": with_gradients(attend)},
-    inputs=heads(1, 8, 512),
-    guess=guess,
-)
-
-# %%
-inputs = heads(1, 8, 512)(torch.Generator(), "cpu")
-for name, function in {"by hand": by_hand, "one call": attend}.items():
-    print(f"{name}: at most {costs(with_gradients(function), *inputs).peak_bytes / 1e6:.1f} MB at once")
-
-# %% [markdown]
 # ### Padding, left to the layer
 #
 # Section 5 took uneven texts apart by hand. In evaluation and without gradients, `nn.TransformerEncoder` does so itself,
@@ -977,11 +957,12 @@ compare(
 
 # %% [markdown]
 # **Why.** Packed, the linear layers gain, too: they see only the rows that exist. But only the shortcut for inference
-# (section 5) packs. It needs, among other things, evaluation mode, no gradients, and the padding at the end; without
-# these three the flag gains nothing, and says nothing. (Compare the two baselines, too: a shortcut that does not pack
-# may even lose.) On an H200 nested tensors lost both times: 1.3 ms against 0.60 where they packed, 1.9 against 1.7
-# where they did not. And nested tensors are "in prototype stage", warns torch itself (we have switched that off). For
-# new code, section 5's way is the safer one.
+# (section 5) packs. It needs, [among other
+# things](https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoderLayer.html), evaluation mode, no
+# gradients, and the padding at the end; without these three the flag gains nothing, and says nothing. (Compare the two
+# baselines, too: a shortcut that does not pack may even lose.) On an H200 nested tensors lost both times: 1.3 ms
+# against 0.60 where they packed, 1.9 against 1.7 where they did not. They are "in prototype stage", warns torch itself
+# (we have switched that off). For new code, section 5's way is the safer one.
 #
 # ### On a GPU
 #
@@ -1032,9 +1013,8 @@ else:
 verdicts("F9", "F10", "F11", "F12", "F13", "F14", "F15")
 
 # %% [markdown]
-# *F10* and *F11* say how it is, and it is as they say. They are here because the other way round reads as well, and
-# raises no error. *F9* was true of torch 2.0: [the CPU's kernel came
-# later](https://github.com/pytorch/pytorch/issues/106519).
+# *F10* and *F11* say how it is, and it is as they say. They are here because the other way round reads as well, and raises
+# no error. *F9* was true of torch 2.0: [the CPU's kernel came later](https://github.com/pytorch/pytorch/issues/106519).
 #
 # **Now you:** [the exercises of this chapter](../exercises/16_attention/16_attention.ipynb). Four functions and a class,
 # given slow or large: two conventions, a window, a shared beginning, an uneven batch, and a cache that forgets.

@@ -17,11 +17,10 @@
 # **Time:** 45 minutes to read and run; 10 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU if
 # any. Chapter 03, sections 2 to 6 and 8: the graph, what it keeps, parts of a batch, `checkpoint_sequential`.
 #
-# **Claims tested:** *F17* "checkpoint activation functions"; *F19* "most memory is needed in the optimiser's step;
-# stepping inside of backward saves it"; *F21* "accumulating over parts is one large batch"; *F22* "a name keeps its
-# tensor alive after the loop"; *F23* "`grad = None` instead of `zero_grad()`"; in *Further* *F18* "the reentrant
-# checkpoint gives no gradients if no input requires them", *F20* "`save_on_cpu` copies nothing on a CPU", *F24*
-# "expandable segments lose less memory".
+# **Claims tested:** *F17* "checkpoint activation functions"; *F19* "most memory is needed in the optimiser's step; stepping
+# inside of backward saves it"; *F21* "accumulating over parts is one large batch"; *F22* "a name keeps its tensor alive after
+# the loop"; *F23* "`grad = None` instead of `zero_grad()`"; in *Further* *F18* "the reentrant checkpoint gives no gradients
+# if no input requires them", *F20* "`save_on_cpu` copies nothing on a CPU", *F24* "expandable segments lose less memory".
 
 # %%
 import functools
@@ -186,13 +185,12 @@ assert held["float32, Adam"] == held["bfloat16 with a float32 copy, Adam"] == 16
 
 # %% [markdown]
 # Adafactor keeps one number for each row and column of a weight. (The library torchao has an Adam with averages of one
-# byte.) The copy takes all that 16 bits have saved: 2 + 2 + 4 + 8 are as many as 4 + 4 + 8. (And in the step there are 4
-# more, a gradient in `float32`, for each weight that steps at the same time.) `autocast` of
-# [chapter 07](07_mixed_precision.ipynb) leaves weights and gradients in `float32`: 4 + 4 + 8. And its graph keeps a 16-bit
-# copy of nearly every weight, 2 more until backward is done (section 8 there). What both save are activations and time. A
-# model of a billion weights has 16 GB of these bytes, before the first row.
+# byte.) The copy takes all that 16 bits have saved: 2 + 2 + 4 + 8 are as many as 4 + 4 + 8. (And in the step there are
+# 4 more, a gradient in `float32`.) `autocast` of [chapter 07](07_mixed_precision.ipynb) leaves weights and gradients in
+# `float32`: 4 + 4 + 8. And its graph keeps a 16-bit copy of nearly every weight, 2 more until backward is done (section
+# 8 there). What both save are activations and time.
 #
-# Why not leave the copy out, as in the last line? A step that is small beside its weight is rounded away, each time:
+# **Why not leave the copy out**, as in the last line? A step that is small beside its weight is rounded away, each time:
 # [chapter 07](07_mixed_precision.ipynb), section 7, shows it. The copy adds up what is too small to see.
 #
 # ## 3. The step inside of backward
@@ -249,12 +247,12 @@ few_rows = "the activations are small beside the weights"
 fewer("F19", "bytes alive at once, 16 rows", without=peaks[16][0], following=peaks[16][1], when=few_rows)
 fewer("F19", "bytes alive at once, 16 rows, foreach", without=in_lists, following=peaks[16][1], when=few_rows)
 fewer("F19", "bytes alive at once, 512 rows", without=peaks[512][0], following=peaks[512][1], unless=few_rows)
+assert peaks[16][0] / peaks[16][1] > peaks[512][0] / peaks[512][1] and in_lists > peaks[16][0]
 
 # %% [markdown]
-# **Why.** With 16 rows the peak is in the step, where all gradients lie. With 512 rows it is
-# where backward begins, and there is no gradient yet. And with 16 rows it saves less than all gradients: when the first
-# weight steps, its own gradient is there, and so are the activations. With `foreach=True` the step makes its sums for all
-# weights at once, so more is saved.
+# **Why.** With 16 rows the peak is in the step, where all gradients lie. With 512 rows it is where backward begins, and
+# there is no gradient yet. And with 16 rows it saves less than all: when the first weight steps, its own gradient is
+# there, and so are the activations. With `foreach=True` the step makes its sums for all weights at once.
 #
 # Does it cost time?
 
@@ -284,8 +282,8 @@ compare(
 )
 
 # %% [markdown]
-# The arithmetic is the same. But 48 optimisers step instead of one, and each `step()` runs some Python first. The smaller
-# the weights, the more that shows. (On a GPU it also takes away `foreach`: [chapter 11](11_modules.ipynb).)
+# The arithmetic is the same. But 48 optimisers step instead of one, and each `step()` runs some Python first. (On a GPU
+# it also takes away `foreach`: [chapter 11](11_modules.ipynb).)
 #
 # Is it safe to change a weight while backward still runs? The hook waits for all parts of the gradient that *one*
 # backward pass knows of. A weight is used twice, once as it is and once in two reentrant checkpoints (see *Further*):
@@ -366,9 +364,9 @@ print("operations:", *counts)
 assert len(set(counts)) == 1
 
 # %% [markdown]
-# They do the same: `zero_grad()` itself sets `None`, unless you ask for zeros. ([Chapter
-# 11](11_modules.ipynb) times zeros.) The *place* matters more than the way. Two passes with 512 rows each, cleared in
-# three ways. `costs` counts new memory only, so without the weights and the state of section 1:
+# They do the same: `zero_grad()` itself sets `None`, unless you ask for zeros. ([Chapter 11](11_modules.ipynb) times
+# zeros.) The *place* matters more. Two passes with 512 rows each, cleared in three ways, without the weights and the
+# state of section 1:
 
 
 # %%
@@ -393,8 +391,7 @@ assert 0.9 < (peaks["with zeros"] - peaks["before forward"]) / weights < 1.1  # 
 
 # %% [markdown]
 # While the activations pile up, the old gradients should be gone. So clear right after the step, or before the forward
-# pass. Zeros lie there all the time, and cost all that gradients have. Cleared before backward, they are gone at least
-# when backward makes its own first tables, so that costs a little less.
+# pass. Cleared before backward, they are gone at least when backward makes its own first tables.
 #
 # ### A name
 #
@@ -530,12 +527,12 @@ in_steps = "the activation function is several operations"
 for name, (without, following) in kept.items():
     side = {"when": in_steps} if name == "silu_in_steps" else {"unless": in_steps}
     fewer("F17", f"bytes kept, {name}", without=without, following=following, **side)
+    assert (without > following) == (name == "silu_in_steps")
 
 # %% [markdown]
-# **Why.** `relu`, `sigmoid` and `tanh` find their derivative from their *result*. The next layer keeps that result anyway,
-# so it is one table for a layer, and it costs nothing more. The checkpoint has to keep the *input*, too: two tables.
-# `gelu` and `silu` keep their input themselves, so nothing changes. Only the one that is written out in steps wins: three
-# tables were kept, now two. PyTorch's own `silu` has two without a checkpoint.
+# **Why.** `relu`, `sigmoid` and `tanh` find their derivative from their *result*. The next layer keeps that anyway: one
+# table for a layer. The checkpoint has to keep the *input*, too: two tables. `gelu` and `silu` keep their input
+# themselves, so nothing changes. Only the one that is written out in steps wins: three tables were kept, now two.
 #
 # So do not checkpoint what is cheap to compute, but what *keeps much and needs little to come back*: a stretch of the
 # model whose input is small beside all that is kept inside. A whole block, for example. For each number of its input,
@@ -578,7 +575,9 @@ def products_kept(x):
 
 
 kept = {"all kept": all_kept, "products kept": products_kept, "blocks' inputs kept": checkpointed}
-compare("memory: eight blocks, what is kept, 512 rows", kept, inputs=rows_of(512), guess=guess, seconds=2)
+compare(
+    "memory: eight blocks, what is kept, 512 rows", kept, inputs=rows_of(512), guess=guess, because="prices"
+)
 
 # %%
 x, peaks, counts = torch.randn(512, 128), {}, []
@@ -593,14 +592,13 @@ assert counts[0] == counts[1] == counts[2] - 8
 assert round(large / (8 * x.nbytes)) == 10  # in section 1: what a block keeps for each number of its input
 
 # %% [markdown]
-# The gradients are equal, or `compare` would have refused. The checkpoint makes 8 products more, one for each block: it
-# stops as soon as all that was thrown away is there again, and the last product of a block is not needed for that.
+# **Why.** The checkpoint makes 8 products more, one for each block: it stops as soon as all that was thrown away is
+# there again, and the last product of a block is not needed for that.
 #
 # The middle way computes no product twice, and saves less. Is it faster than the checkpoint? Where the two last rows of
-# the table are close, hardly: what it spares are the 8 products, and what it adds is a piece of Python that looks at
-# each operation to see whether it is to be kept. On an H200 it is slower than the checkpoint. It is for models where
-# products take nearly all the time. (`torch.compile` can choose by itself what to compute again: set the share of memory
-# in `torch._functorch.config.activation_memory_budget`.)
+# the table are close, hardly: it spares 8 products, and adds Python that looks at each operation. On an H200 it is
+# slower. (`torch.compile` can choose by itself what to compute again: set the share of memory in
+# `torch._functorch.config.activation_memory_budget`.)
 #
 # ### When it does not help
 #
@@ -618,8 +616,7 @@ print(f"at most {peaks[0]:.1f} MB of new memory, checkpointed {peaks[1]:.1f} MB"
 assert peaks[0] < 1.2 * peaks[1]
 
 # %% [markdown]
-# On the CPU it costs more, as a ratio, than with 512 rows. And next to nothing is saved: the memory is that of the
-# gradients.
+# On the CPU it costs more, as a ratio, than with 512 rows. And next to nothing is saved.
 #
 # ### Or a smaller batch at a time?
 #
@@ -637,7 +634,7 @@ def in_parts(x, parts=4):
 
 
 two = {"blocks' inputs kept": checkpointed, "4 parts": in_parts}
-compare("memory: checkpoint, or the batch in parts", two, inputs=rows_of(512), seconds=2)
+compare("memory: checkpoint, or the batch in parts", two, inputs=rows_of(512), because="prices", seconds=2)
 x = torch.randn(512, 128)
 blocks_on(x.device).zero_grad()
 for name, function in two.items():
@@ -645,9 +642,9 @@ for name, function in two.items():
     blocks_on(x.device).zero_grad()
 
 # %% [markdown]
-# The parts make no product twice, but start each operation four times, and add each gradient to that of the parts
-# before. These gradients lie there while the next part's activations pile up: so here the parts hold more than the
-# checkpoint. And they need rows to cut; the checkpoint also helps where one row is too long.
+# **Why.** The parts make no product twice, but start each operation four times, and add each gradient to that of the
+# parts before. These gradients lie there meanwhile: so the parts hold more than the checkpoint. And they need rows to
+# cut; the checkpoint also helps where one row is too long.
 #
 # Cutting has a rule. The documentation: "Gradient accumulation adds gradients over an effective batch of size
 # `batch_per_iter * iters_to_accumulate`" (*F21*). Two parts of 6 rows: once all rows have a label, and once four of the
@@ -819,6 +816,7 @@ compare(
     {"whole": whole, "chunks, recomputed": recomputed, "chunks, at once": at_once},
     inputs=vocabulary(512),
     guess=guess,
+    because="page faults",
 )
 
 # %%
@@ -833,9 +831,9 @@ for function in (whole, recomputed, at_once):
 assert peaks[0] > 3 * max(peaks[1:])
 
 # %% [markdown]
-# `recomputed` computes a third more products. `at_once` computes those of the whole, in smaller pieces. If it is faster
-# on a CPU, look at the page faults (chapter 00): the system hands out the whole's tables anew in each call. On an H200 it
-# takes 13 times as long.
+# **Why.** `at_once` computes the products of the whole, in smaller pieces. What it gains on a CPU are page faults
+# (chapter 00): the system hands out the whole's tables anew in each call. `recomputed` computes a third more products.
+# On an H200 `at_once` takes 13 times as long.
 #
 # What does `at_once` hold? The gradient of the head, and beside it three tables of one chunk; a little later one table, and
 # a new contribution to that gradient. The gradient and a contribution are there however small the chunks are.
@@ -1019,8 +1017,8 @@ else:
     print(f"torch {torch.__version__} does not have it yet.")
 
 # %% [markdown]
-# At equal chunks the built-in one needs half of the memory. It adds each chunk to the head's gradient in place: there is no
-# contribution beside it. And small chunks cost time, whoever makes them.
+# At equal chunks the built-in one needs half of the memory: it adds each chunk to the head's gradient in place. And
+# small chunks cost time, whoever makes them.
 
 # %% [markdown]
 # ### Activations elsewhere
@@ -1048,8 +1046,8 @@ compare(
 )
 
 # %% [markdown]
-# Every number that is kept travels to the CPU and back. The checkpoint computes it again. Which of the two costs less
-# is a question of how fast your GPU computes, and how fast the cable carries. On an H200 the cable loses: 34 ms to 11.
+# Every number that is kept travels to the CPU and back. Which costs less, that or the checkpoint, is a question of how
+# fast your GPU computes, and how fast the cable carries. On an H200 the cable loses: 34 ms to 11.
 
 # %% [markdown]
 # ## Summary

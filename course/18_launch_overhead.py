@@ -164,11 +164,11 @@ assert empty < in_place < recorded
 # %% [markdown]
 # **Why.** "Looked up" is the *dispatcher*: which kernel is made for this device, and for what else is switched on, such
 # as autograd? Then the operation compares shapes, types and strides, chooses the loop for the type, and plans it. All
-# that happens before the first number is read. A new tensor needs memory and a Python object. Autograd adds a node to
-# its graph. The last line is the arithmetic. (On a GPU the launch comes on top: 7 µs for `a + b` on an H200.)
+# that happens before the first number is read. A new tensor needs memory and a Python object. Autograd adds a node. The
+# last line is the arithmetic. (On a GPU the launch comes on top: 7 µs for `a + b` on an H200.)
 #
-# Entering a `with` and leaving it are calls, too, and they set and restore a switch. So put it around the whole loop,
-# where it is paid once; around a single small operation it costs more than it saves.
+# Entering a `with` and leaving it are calls, too. So put it around the whole loop, where it is paid once; around a
+# single small operation it costs more than it saves.
 
 # %% [markdown]
 # ## 3. A thousand calls or one
@@ -189,12 +189,13 @@ compare(
     },
     inputs=lambda generator, device: torch.rand(1000, 16, generator=generator).to(device),
     guess=guess,
+    because="prices",
 )
 
 # %% [markdown]
-# **Why.** An index makes a view, which is one more call for each row. `unbind` makes all views in one call from
-# Python (inside, in a loop in C++), and `for row in table` does the same: that is the way to walk over a tensor, if you
-# must. The single operation has one price in all.
+# **Why.** An index makes a view, which is one more call for each row. `unbind` makes all views in one call from Python,
+# and `for row in table` does the same: that is the way to walk over a tensor, if you must. The single operation has one
+# price in all. (A `sum` is dearer than the addition that is priced.)
 #
 # The same holds for reading. Python wants 1,000 numbers of a tensor. One by one, or all together with `tolist`?
 
@@ -352,9 +353,10 @@ compare(
 
 # %% [markdown]
 # **Why?** 16 parameters need few calls, so there is little to save. And a list operation makes its intermediate results
-# for *all* parameters at once. That need not be slow. But where the C library gives so much memory back after each step,
-# the next one pays a *page fault* for each piece of it; the loop uses one small piece again and again. Does it give it
-# back? The same two, in a process that has just begun, and there again after one tensor of 30 MB was thrown away:
+# for *all* parameters at once. That need not be slow. But where [the C
+# library](https://man7.org/linux/man-pages/man3/mallopt.3.html) gives so much memory back after each step, the next one
+# pays a *page fault* for each piece of it. Does it? The same two in a new process, and there again after one tensor of
+# 30 MB was thrown away:
 
 # %%
 for name, step in steps(16, 262_144).items():
@@ -363,14 +365,12 @@ for name, step in steps(16, 262_144).items():
 print(rmsprop_anew())
 
 # %% [markdown]
-# Linux's glibc learns: once it has freed 30 MB, it keeps up to twice as much (chapter 13 sets that by hand). Then little
-# of the loss is left. So a large one says more about what else the process did than about `foreach`: count your faults.
-# (All that is of CPUs. With 16 parameters of this size on an H200, chapter 11 finds `foreach` 4.6 times as fast, for Adam.)
+# Linux's glibc learns: once it has freed 30 MB, it keeps up to twice as much (chapter 13 sets that by hand). Then
+# little of the loss is left: count your faults. (On an H200, chapter 11 finds `foreach` 4.6 times as fast, for Adam.)
 #
 # Which one do you get if you say nothing? The same page: "So when applicable, we default to foreach over for-loop."
-# Applicable means, it goes on, that there is one, that you asked for no other, "and all tensors are native". It also
-# speaks of "the generally fastest implementation for the current device". What RMSprop does on a CPU, and what its
-# docstring says:
+# Applicable means, it goes on, that there is one, that you asked for no other, "and all tensors are native". It also speaks
+# of "the generally fastest implementation for the current device". What RMSprop does on a CPU, and what its docstring says:
 
 # %%
 parameter = nn.Parameter(torch.ones(3))
@@ -422,10 +422,12 @@ compare(
     guess=guess,
     claim="F26",
     when="there are many examples",
+    because="prices",
 )
 
 # %% [markdown]
-# And as fast as what you would write by hand, `(a * b).sum(1)`?
+# **Why.** A thousand calls, or a few. (`vmap`'s own work, in Python, has no price in the prediction.) And as fast as
+# what you would write by hand, `(a * b).sum(1)`?
 
 # %%
 guess = ...
@@ -441,21 +443,22 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Each time, `vmap` runs your function on tensors that only look like one example. Under the surface, every
-# operation is replaced by its form for batches. That is Python and C++ work for each call, whatever the size. And the
-# more work each example is, the less its call counts: the last line has 200 products of larger tables.
+# **Why.** Each time, `vmap` runs your function on tensors that only look like one example, and replaces every operation
+# by its form for batches: the same work for each call. So the more work each example is, the less it counts: the last
+# line has 200 products of larger tables.
 
 # %%
 for number in (1, 10, 100, 1000):
     inputs = two_lists(number, 32)(torch.Generator(), "cpu")
     figures = (microseconds(lambda f=f, i=inputs: f(*i)) for f in (dot_loop, dot_vmap, dot_by_hand))
     print("{:5,} × dot: loop {:7.1f} µs, vmap {:7.1f} µs, by hand {:5.1f} µs".format(number, *figures))
+assert costs(dot_vmap, *inputs).views == costs(dot_vmap, *two_lists(1, 32)(torch.Generator(), "cpu")).views
 tables = torch.rand(2, 200, 128, 128).unbind()
 loop = microseconds(lambda: torch.stack([one @ other for one, other in zip(*tables, strict=True)]))
 print(f"  200 × mm:  loop {loop:7.1f} µs, vmap {microseconds(lambda: vmap(torch.mm)(*tables)):7.1f} µs")
 
 # %% [markdown]
-# With a few examples `vmap` is slower than the loop. 5 products: how many times as fast is it?
+# With a few examples `vmap` is slower than the loop. 5 products: how many times as fast?
 
 # %%
 guess = ...
@@ -520,12 +523,12 @@ compare(
     claim="F27",
     when="the batch is work for much longer than vmap's own calls take",
     only="cpu",
+    because="prices",
 )
 
 # %% [markdown]
-# The three are near each other: this is the right side of the crossing. Ten calls or one, the products take the time.
-# (By hand may be ahead by a tenth: `vmap` adds the bias in operations of its own.) So on a CPU take the one that reads
-# best. On a GPU measure: a loop has ten times the launches.
+# **Why.** This is the right side of the crossing: ten calls or one, the products take the time. So on a CPU take the
+# one that reads best. On a GPU measure: a loop has ten times the launches.
 #
 # ### Once, and not for each
 #
@@ -572,8 +575,7 @@ print("the list afterwards:", lst)
 article_code("F31", "the example that pops one element", lambda: lst, right=lambda left: left == [0, 1, 2])
 
 # %% [markdown]
-# `vmap` takes lists apart, to find the tensors in them, and builds new ones for the function. Your list stays as it
-# was.
+# `vmap` takes lists apart, to find the tensors in them, and builds new ones for the function. Your list stays as it was.
 #
 # What cannot be said for all examples together is refused: a value (`.item()`), a decision by a value, a result whose
 # size depends on values. A random operation must be told whether all examples share its numbers (`randomness="same"`,
@@ -868,8 +870,7 @@ compare(
 # On an H200, each of the 80 operations takes 19 µs launched by Python, and 2 µs in the replay.
 #
 # When does it not help? The documentation says: try it if "you suspect its runtime is at least somewhat CPU-limited".
-# Where kernels are long, Python runs ahead, and its time is hidden behind the device's. "Kernels in a replay also
-# execute slightly faster on the GPU", it goes on, "but eliding CPU overhead is the main benefit."
+# Where kernels are long, Python runs ahead, and its time is hidden behind the device's.
 
 # %% [markdown]
 # ## Further
@@ -1017,8 +1018,7 @@ counts = {row.key: row.count for row in profiled.key_averages()}
 print("calls of histc in one call of vmap:", counts["aten::histc"])
 
 # %% [markdown]
-# Where the warning comes, the profiler counts one call for each row, and one for the whole: the loop has moved, and is
-# still there.
+# Where the warning comes, the profiler counts one call for each row: the loop has moved, and is still there.
 #
 # ### The memory of `vmap`
 #

@@ -14,15 +14,13 @@
 # - write a kernel in Triton: programs, tiles, masks, strides, a loop over tiles,
 # - test it on a computer without a GPU.
 #
-# **Time:** 55 minutes to read and run, 10 more for the part Further. **Needs:** a C++ compiler for sections 1 to 3; Triton for
-# sections 4 to 6 (on Linux, torch from PyPI brings it along, and for builds without CUDA `pip install triton` does; there is none for Windows
-# and macOS); a GPU to time what Triton
-# makes. What is missing is said and skipped.
+# **Time:** 55 minutes to read and run, 10 more for the part Further. **Needs:** a C++ compiler for sections 1 to 3;
+# Triton for sections 4 to 6 (on Linux, torch from PyPI brings it along, and for builds without CUDA `pip install triton`
+# does; there is none for Windows and macOS); a GPU to time what Triton makes. What is missing is said and skipped.
 #
-# **Claims tested:** *F32* "rewrite parts in C++ (or CUDA) and fuse"; *F33* "write it as a Python function"; *F34*
-# a data pointer "doesn't compose"; *F35* what `opcheck` finds; *F37* tiles are powers of two; *F38* what Triton's
-# interpreter cannot do; *F40* a softmax "significantly faster than PyTorch's native op"; in *Further* *F36*
-# `no_implicit_headers` and *F39*.
+# **Claims tested:** *F32* "rewrite parts in C++ (or CUDA) and fuse"; *F33* "write it as a Python function"; *F34* a data
+# pointer "doesn't compose"; *F35* what `opcheck` finds; *F37* tiles are powers of two; *F38* what Triton's interpreter cannot
+# do; *F40* a softmax "significantly faster than PyTorch's native op"; in *Further* *F36* `no_implicit_headers` and *F39*.
 
 # %%
 import ctypes
@@ -184,6 +182,7 @@ if kernels:
         when="memory, and not arithmetic, takes the time",
         only="cpu",
         bytes=2 * 4 * 1_000_000,
+        because="prices",
     )
 
 # %% [markdown]
@@ -324,13 +323,15 @@ if kernels:
         claim="F32",
         unless="memory, and not arithmetic, takes the time",
         only="cpu",
+        because="page faults",
     )
 
 # %% [markdown]
-# Ours is fused as well as `torch.softmax`, and far behind it: here the time goes into arithmetic. A C++ compiler treats
-# several numbers at once only where that changes nothing. It may neither add floats in another order nor, because of NaN, compare them in another; and its `exp`
-# takes one number. Torch's loops are written with vectors, and have an `exp` for them. So: **first ask what takes the time. If it is
-# memory, fuse. If it is arithmetic, use what others have tuned.**
+# **Why.** Ours is fused as well as `torch.softmax`, and far behind it: here the time goes into arithmetic. In memory in
+# use, even five operations are no slower than ours. A C++ compiler treats several numbers at once only where that
+# changes nothing. It may neither add floats in another order nor, because of NaN, compare them in another; and its
+# `exp` takes one number. Torch's loops are written with vectors, and have an `exp` for them. So: **first ask what takes
+# the time. If it is memory, fuse. If it is arithmetic, use what others have tuned.**
 #
 # There is an option that allows a compiler all that, `-ffast-math`. It also lets it assume that there is no NaN and no
 # infinity. Then a test for NaN may be taken out of your program. (And older compilers that *link* with it make 0 of all
@@ -459,10 +460,9 @@ if kernels:
 # %% [markdown]
 # ### What does the test test?
 #
-# `torch.library.opcheck` looks for mistakes in what was said about an operator. Three operators; in each, something is wrong.
-# One hides that it writes to its input, one says a wrong shape, one is called with strides that its loop
-# does not know. How many of them are found? (Two of its tests are enough for that; the others are about gradients and
-# the compiler.)
+# `torch.library.opcheck` looks for mistakes in what was said about an operator. Three operators; in each, something is
+# wrong. One hides that it writes to its input, one says a wrong shape, one is called with strides that its loop does not
+# know. How many of them are found? (Two of its tests are enough for that; the others are about gradients and the compiler.)
 
 # %%
 guess = ...
@@ -569,13 +569,14 @@ if kernels:
         unless="the tensors are small",
         only="cpu",
         seconds=0.6,
+        because="prices",
     )
 
 # %% [markdown]
-# The documentation says "please write it as a Python function" where built-in operations can express it. That is right for
-# ten numbers, and easier to keep. For millions, the price of the call is small beside what the loop saves. (Before you
-# write one, try `torch.compile`, [chapter 15](15_compiler.ipynb): it writes such loops by itself, if your users can wait
-# for it.)
+# **Why.** For millions, the price of the call is small beside the bytes that the loop saves. For ten numbers it is all.
+# There the documentation is right: "please write it as a Python function" where built-in operations can express it.
+# (Before you write one, try `torch.compile`, [chapter 15](15_compiler.ipynb): it writes such loops by itself, if your
+# users can wait for it.)
 
 # %% [markdown]
 # ## 4. Triton: one program for each tile
@@ -658,7 +659,7 @@ if triton:
 #
 # ### Which tiles are there?
 #
-# Why not simply one tile of exactly 1,000?
+# May a tile have exactly 1,000 numbers?
 
 # %%
 if triton:
@@ -955,9 +956,8 @@ if triton:
     )
 
 # %% [markdown]
-# In one addition there is nothing to fuse, so there is nothing to win on a GPU either. On an H200 the kernel took 21 µs
-# and torch 7: starting it from Python costs more, probably. And interpreted, the kernel's time is that of Python and
-# NumPy.
+# In one addition there is nothing to fuse, so there is nothing to win on a GPU either. On an H200 the kernel took 21 µs and
+# torch 7: starting it from Python costs more, probably. And interpreted, the kernel's time is that of Python and NumPy.
 
 # %% [markdown]
 # ### Pointers to pointers

@@ -9,7 +9,7 @@ from repository import ROOT, all_files, copy_files
 
 from autograder.__main__ import main
 from autograder.authoring import builder
-from autograder.authoring.address import address
+from autograder.authoring.sources import address
 
 OURS = address(ROOT).removeprefix("https://github.com/")
 LAUNCH = "course/index.ipynb"

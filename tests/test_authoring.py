@@ -13,10 +13,11 @@ import pytest
 from repository import ROOT, output_texts
 
 from autograder.__main__ import main
-from autograder.authoring import builder
+from autograder.authoring import builder, whys
 from autograder.authoring.headers import lighter
 from autograder.files import write_whole
 from autograder.teaching import remember
+from autograder.teaching.scripts import CAUSES_MIME
 
 
 def test_pictures_within_html_are_left_as_they_are(tmp_path):
@@ -86,6 +87,34 @@ def test_another_sum_of_points_than_the_text_says_is_refused(course):
     source.write_text(script.replace("points=1", "points=1.5"))
     with pytest.raises(builder.BuildError, match=r"its text says 1 points, and its tests give 1\.5"):
         builder.build(source)
+
+
+WHYS = {  # what stands beside a Why
+    "": "# **Why.** Because.\n\n# %%\n1 + 1\n",
+    "documented": "# **Why.** Because, [says torch](https://pytorch.org).\n",
+    "shown": "# **Why?** Because:\n\n# %%\nassert True\n",
+    "predicted": '# %%\ncompare(because="prices")\n\n# %%\n1\n\n# %% [markdown]\n# **Why.** Because.\n',
+    "taken away": '# **Why not?** Because.\n\n# %%\ncompare(because=["prices", without("x")])\n',
+}
+
+
+@pytest.mark.parametrize("kind", WHYS)
+def test_a_why_that_nothing_shows_is_refused_and_the_others_are_listed(course, kind):
+    source, notebook = course / "course/01_one.py", course / "course/01_one.ipynb"
+    source.write_text(f"# %%\nassert True\n\n# %% [markdown]\n# ## A heading parts them\n#\n{WHYS[kind]}")
+    if not kind:
+        with pytest.raises(
+            builder.BuildError, match=r"01_one.py: nothing shows why: 'Because.' It needs because="
+        ):
+            builder.build(source)
+        return
+    made = builder.build(source)
+    told = [{"cause": "x", "device": "cpu", "share": 0.93}]
+    for cell in builder.code_cells(made):
+        cell.outputs = [nbformat.v4.new_output("display_data", {CAUSES_MIME: told})]
+    nbformat.write(made, notebook)
+    share = "x: 93%" if kind in ("predicted", "taken away") else ""
+    assert f" | {kind} | {share} |" in whys.page(course) and f"There are 1: {kind} 1." in whys.page(course)
 
 
 # Headers say an id and a role; nbgrader's metadata is made of them.

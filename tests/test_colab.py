@@ -16,9 +16,9 @@ from programs import commit, python, run
 from repository import ROOT, all_files, copy_files
 
 from autograder.authoring import builder
-from autograder.authoring.address import address
 from autograder.authoring.answers import answers_to, submission
 from autograder.authoring.colab import SOURCE
+from autograder.authoring.sources import address
 
 ADDRESS = address(ROOT)
 # What a Python of this Colab does at its start: it loads `google.colab`, and writes down which programs it

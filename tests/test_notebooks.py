@@ -2,15 +2,16 @@
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from repository import CHAPTERS, COURSE, EXERCISES, ROOT, SOLUTIONS, built, notebook, output_texts
 
-from autograder.authoring import builder
-from autograder.authoring.address import address
+from autograder.authoring import builder, whys
 from autograder.authoring.answers import points_of
 from autograder.authoring.colab import SOURCE, is_colab_cell
+from autograder.authoring.sources import address
 from autograder.sandbox.submissions.suspicious_words import ways_inside, words_of_sharing
 from autograder.teaching import course_map
 
@@ -36,6 +37,13 @@ def test_notebooks_are_current():
     assert stale == [], "run `make notebooks`"
 
 
+def test_the_page_of_all_whys_is_current_and_most_rest_on_a_figure():
+    written = (ROOT / "docs/whys.md").read_text(encoding="utf-8")
+    assert written == whys.page(ROOT), "run `make notebooks`"
+    kinds = Counter(re.findall(r"\| (taken away|predicted|shown|documented) \|", written))
+    assert kinds.total() >= 120 and kinds["taken away"] + kinds["predicted"] >= 60
+
+
 @pytest.mark.slow
 def test_exercises_are_what_nbgrader_makes():
     released, log = builder.release(SOLUTIONS, ROOT)
@@ -55,7 +63,7 @@ def test_chapters_were_run_from_top_to_bottom_and_show_no_errors_and_no_folders_
             mine = [path for path in (str(ROOT), str(Path.home()), sys.prefix) if len(path) > 1]
             wrong += [f"{where} was run out of order"] * (cell.execution_count != number)
             wrong += [f"{where} raised" for output in cell.outputs if output.output_type == "error"]
-            wrong += [f"{where} has {path}" for text in texts for path in builder.absolute_paths(text)]
+            wrong += [f"{where} has {path}" for text in texts for path in builder.ABSOLUTE_PATH.findall(text)]
             wrong += [f"{where} has {path}" for text in texts for path in mine if path in text]
     assert wrong == []
 
@@ -90,9 +98,9 @@ def test_what_these_look_for_is_found(tmp_path):
     text = "[a](here.md#top) ![b](gone.png) [c](https://example.org) [d](also/gone.md)"
     assert dead_links(text, tmp_path) == ["gone.png", "also/gone.md"]
     for text in ("see /home/ada/x.py", "'/tmp/a.txt'", "(/Users/ada/x)", r"C:\Users\ada", "file=/srv/x"):
-        assert builder.absolute_paths(text), text
+        assert builder.ABSOLUTE_PATH.findall(text), text
     for text in ("https://example.org/home/page", "a/b", "3 / 4", "course/01.ipynb", "</tmp>", "1/usr/2"):
-        assert not builder.absolute_paths(text), text
+        assert not builder.ABSOLUTE_PATH.findall(text), text
 
 
 def test_the_first_cell_knows_where_the_notebook_is():

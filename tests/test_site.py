@@ -16,7 +16,7 @@ from programs import PATIENCE, printed, run
 from repository import CHAPTERS, EXERCISES, ROOT, notebook
 from test_leaks import plain
 
-from autograder.authoring.address import address as course_address
+from autograder.authoring.sources import address as course_address
 
 pytestmark = pytest.mark.slow
 

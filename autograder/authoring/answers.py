@@ -11,8 +11,6 @@ decides how many of the points in between. The kinds ``solution`` and
 ``unattempted`` need no entry: they are the source's own solution, and what students start from.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from copy import deepcopy
@@ -70,10 +68,7 @@ Answers = dict[str, dict[str, KnownAnswer]]
 
 
 def read_answers(path: Path) -> list[KnownAnswer]:
-    """The answers in one file; cells with plain headers (``# %%``, ``# %% [markdown]``) are passed over.
-
-    Raises ValueError for a header that cannot be read.
-    """
+    """The answers in one file, but for cells with plain headers. Raises ValueError for an unreadable one."""
     answers = []
     for cell in re.split(r"(?m)^(?=# %%)", path.read_text(encoding="utf-8"))[1:]:
         header, _, code = cell.partition("\n")

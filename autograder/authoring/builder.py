@@ -8,8 +8,6 @@ A chapter is executed when its code changed; otherwise it keeps the outputs that
 the role that the headers of cells say, the build makes nbgrader's metadata (headers.py).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -27,12 +25,11 @@ import nbformat
 from nbformat import NotebookNode
 
 from ..roles import is_test
-from . import records
-from .address import address, write_address
+from . import records, whys
 from .colab import colab_cell, is_colab_cell
 from .fold import fold_answers
 from .headers import apply_header, lighter
-from .sources import BuildError, chapter_sources, find_root, solution_sources
+from .sources import BuildError, address, chapter_sources, find_root, solution_sources, write_address
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 LANGUAGE = {
@@ -46,7 +43,7 @@ SECONDS_A_CELL = 600
 PAGES = ("claims", "index")  # show what the chapters and exercises say, so they are built after any of them
 
 # Folders in which people and systems keep their own files: a path there says something about one machine.
-_ABSOLUTE = re.compile(
+ABSOLUTE_PATH = re.compile(
     r"(?<![\w.:/<])/(?:home|root|tmp|usr|opt|var|mnt|srv|work|workspace|media|private|Users)/[\w.-]+"
     r"|\b[A-Z]:\\[\w.-]+\\"
 )
@@ -75,8 +72,13 @@ def build(source: Path) -> NotebookNode:
             apply_header(cell)
         except ValueError as error:
             raise BuildError(f"{source.name}: {_where(cell)}: {error}") from None
+    place = _place_of_readers(source)
+    for why in whys.whys(notebook.cells) if place == "course" else ():
+        if not why.kind:
+            needed = "It needs because=… in its comparison, an assert in a cell beside it, or a link."
+            raise BuildError(f"{source.name}: nothing shows why: {why.sentence!r} {needed}")
     fold_answers(notebook.cells)
-    if place := _place_of_readers(source):
+    if place:
         notebook.cells.insert(0, colab_cell(address(find_root(source.parent)), place))
     ids = [cell.id for cell in notebook.cells]
     if twice := {name for name in ids if ids.count(name) > 1}:
@@ -135,15 +137,11 @@ def keep_outputs(fresh: NotebookNode, notebook: Path, root: Path) -> bool:
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
-    """The cells that run."""
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | None = None) -> None:
-    """Run all cells in `folder`, as JupyterLab would, and keep the outputs in `notebook`.
-
-    Raises BuildError when a cell raises, takes too long or kills the kernel.
-    """
+    """Run all cells in `folder`; keep the outputs. Raises BuildError when one raises, or never ends."""
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -179,10 +177,7 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
 
 
 def tidy_outputs(notebook: NotebookNode, root: Path) -> None:
-    """Take this machine's folders out of the outputs' text.
-
-    Raises BuildError when an absolute path is left.
-    """
+    """Take this machine's folders out of outputs' text. Raises BuildError when an absolute path is left."""
     for cell in notebook.cells:
         for holder, key in texts(cell):
             cell_name = "&lt;cell&gt;" if key == "text/html" else "<cell>"
@@ -191,14 +186,9 @@ def tidy_outputs(notebook: NotebookNode, root: Path) -> None:
                 text = re.sub(r"[^\s\"'<>]*ipykernel_\d+/\d+\.py", cell_name, parts[place])
                 text = re.sub(r"/[^\s\"'<>]*/site-packages/", "", text)
                 parts[place] = text.replace(f"{root}{os.sep}", "")
-                for path in absolute_paths(parts[place]):
+                for path in ABSOLUTE_PATH.findall(parts[place]):
                     raise BuildError(f"{_where(cell)}: its output has an absolute path, {path}")
             holder[key] = "".join(parts)
-
-
-def absolute_paths(text: str) -> list[str]:
-    """What looks like a path of one particular machine in an output's text."""
-    return _ABSOLUTE.findall(text)
 
 
 def release(sources: Iterable[Path], root: Path) -> tuple[dict[str, dict[Path, bytes]], str]:
@@ -280,6 +270,7 @@ def _write_pages(root: Path, failed: list[Path]) -> None:
             from ..teaching import evidence, remember, scoreboard  # read claims, whose author may be at work
 
             records.write_page(root)
+            whys.write_page(root)
             found = scoreboard.findings(root / "course", root / "data" / "timings")
             for claim in evidence.CLAIMS:
                 evidence.judge(claim, found)  # cells that contradict each other
@@ -291,10 +282,7 @@ def _write_pages(root: Path, failed: list[Path]) -> None:
 
 
 def record(root: Path, names: Iterable[str] = ()) -> int:
-    """Run the chapters so that their comparisons record this machine's timings. Returns the exit status.
-
-    The notebooks on disk stay as they are. The comparisons themselves write the records.
-    """
+    """Run the chapters so that their comparisons record this machine's timings. Returns the exit status."""
     timings = root / "data" / "timings"
     timings.mkdir(parents=True, exist_ok=True)
     before = _files(timings)
@@ -338,9 +326,7 @@ def _told(name: Path, failed: list[Path]) -> Iterator[None]:
 
 
 def _selected(root: Path, names: list[str]) -> tuple[list[Path], list[Path]]:
-    """The chapters and solutions whose names start with one of `names`, and the pages about them all; every
-    one without names.
-    """
+    """Chapters and solutions whose names start with one of `names` (none: all), and pages about them all."""
     chapters, solutions = chapter_sources(root), solution_sources(root)
     for name in names:
         if not any(path.stem.startswith(name) for path in chapters + solutions):

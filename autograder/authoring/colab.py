@@ -1,6 +1,6 @@
 """The first cell of every notebook: it fetches the course for Google Colab and Kaggle."""
 
-from __future__ import annotations
+from pathlib import Path
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
@@ -15,29 +15,7 @@ METADATA = {
 
 # Nothing is installed, so their torch stays as it is: the course's package is imported from the clone.
 # When the cell runs again, the current folder is in the clone.
-SOURCE = (
-    f"{FETCHES_COURSE}\n"
-    """\
-import os
-import sys
-
-if "google.colab" in sys.modules or "KAGGLE_KERNEL_RUN_TYPE" in os.environ:
-    import subprocess
-
-    home = os.getcwd().partition("/fast-pytorch")[0] + "/fast-pytorch"
-    if not os.path.isdir(f"{{home}}/autograder"):
-        os.environ["GIT_TERMINAL_PROMPT"] = "0"
-        clone = ["git", "clone", "--quiet", "--depth=1", "{address}", home]
-        done = subprocess.run(clone, stderr=subprocess.PIPE, text=True)
-        if done.returncode:
-            hint = "On Kaggle, switch Internet on, in the settings on the right. "
-            hint *= "KAGGLE_KERNEL_RUN_TYPE" in os.environ
-            raise RuntimeError(f"The course could not be fetched. {{hint}}git says: {{done.stderr}}")
-    if home not in sys.path:
-        sys.path.insert(0, home)
-        os.environ["PYTHONPATH"] = ":".join(filter(None, [home, os.environ.get("PYTHONPATH")]))
-    os.chdir(f"{{home}}/{folder}")"""
-)
+SOURCE = f"{FETCHES_COURSE}\n" + Path(__file__).with_name("colab_cell.txt").read_text("utf-8").rstrip()
 
 
 def colab_cell(address: str, folder: str) -> NotebookNode:

@@ -1,7 +1,5 @@
 """The commands that build notebooks and record timings: ``notebooks``, ``record``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ..command_line import CommandError, command, option

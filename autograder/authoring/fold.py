@@ -4,8 +4,6 @@ The text after a cell that takes a guess is folded up to the next heading. What 
 paragraphs at its end that ask or end with a colon, and the question before the next guess.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

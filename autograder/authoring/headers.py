@@ -9,8 +9,6 @@ Students may not change what is given, and write in the answer. A test gives the
 on its last line; its header has points= only where its code has no such check or race.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import math
@@ -31,8 +29,7 @@ _NBGRADER = re.compile(r" nbgrader=(\{[^{}]*\})")
 def apply_header(cell: NotebookNode) -> None:
     """Put nbgrader's metadata in place of the id, role and points that a cell's header gave.
 
-    A cell whose header has none of them stays as it is. Raises ValueError, whose message says what is wrong
-    with the cell.
+    A cell whose header has none of them stays as it is. Raises ValueError, which says what is wrong.
     """
     metadata = cell.metadata
     if unread := metadata.get("incorrectly_encoded_metadata"):

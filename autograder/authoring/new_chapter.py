@@ -1,14 +1,13 @@
 """Start a chapter: its script, its exercises, and answers to them that must score as stated."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 from ..command_line import command, option
 from .sources import BuildError, find_root
 
-TEMPLATES = Path(__file__).resolve().parents[2] / "examples" / "chapter"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "chapter"
+TEMPLATES = ("chapter.py", "exercises.py", "known_answers.py")
 END_OF_MAP = "    }\n)"
 NAME = re.compile(r"(\d\d)_([a-z][a-z0-9]*(?:_[a-z0-9]+)*)")
 
@@ -33,27 +32,17 @@ def new_chapter(root: Path, name: str) -> list[Path]:
     of another form, and where its number or its topic is taken.
     """
     if not (words := NAME.fullmatch(name)):
-        raise BuildError(
-            f"{name!r} is no name for a chapter: it takes two digits and lower-case words, as in 20_topic"
-        )
+        raise BuildError(f"{name!r} is no name for a chapter: two digits, lower-case words, as in 20_topic")
     number, topic = words.groups()
     for folder in ("course", "solutions", "tests/answers"):
         for there in sorted((root / folder).glob("[0-9][0-9]_*")):
             if number == there.stem[:2] or topic == there.stem[3:]:
                 raise BuildError(f"{name} cannot be added: there is {there.relative_to(root)}")
-    scripts = {
-        root / "course" / f"{name}.py": "chapter.py",
-        root / "solutions" / name / f"{name}.py": "exercises.py",
-        root / "tests" / "answers" / f"{name}.py": "known_answers.py",
-    }
     title = topic.replace("_", " ").capitalize()
-    texts = {
-        path: (TEMPLATES / template)
-        .read_text(encoding="utf-8")
-        .replace("NN_topic", name)
-        .replace("NN · New topic", f"{number} · {title}")
-        for path, template in scripts.items()
-    }
+    texts = {}
+    for folder, template in zip(("course", f"solutions/{name}", "tests/answers"), TEMPLATES, strict=True):
+        text = (EXAMPLES / template).read_text(encoding="utf-8").replace("NN_topic", name)
+        texts[root / folder / f"{name}.py"] = text.replace("NN · New topic", f"{number} · {title}")
     index = root / "course" / "index.py"
     page = index.read_text(encoding="utf-8")
     before, end, after = page.rpartition(END_OF_MAP)

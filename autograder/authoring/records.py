@@ -3,8 +3,6 @@
 A record is a file as `make record` writes it; see ``teaching/recordings.py``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -25,11 +23,7 @@ FACTS = {
     "date": r"20\d\d-\d\d-\d\d",
 }
 # The kinds of devices, and what else is to be known of each; an AMD's GPU has its ROCm in place of a driver.
-KINDS = {
-    "cpu": {},
-    "cuda": {"cuda": r"\d+\.\d+", "driver": r"\d[\d.]*"},
-    "mps": {"macos": r"\d+(\.\d+)*"},
-}
+KINDS = {"cpu": {}, "cuda": {"cuda": r"\d+\.\d+", "driver": r"\d[\d.]*"}, "mps": {"macos": r"\d+(\.\d+)*"}}
 ROCM = {"rocm": r"\d+\.\d+\S*"}
 CLOCKS = ("cpu", "wall", "cuda", "mps")
 LEAST_ROUNDS = 5
@@ -50,10 +44,8 @@ def problems(content: Any, known: Sequence[Cell]) -> list[str]:
     return found
 
 
-def _is_record(content: Any) -> bool:
-    return isinstance(content, dict) and all(
-        isinstance(content.get(name), dict) for name in ("device", "timings")
-    )
+def _is_record(found: Any) -> bool:
+    return isinstance(found, dict) and all(isinstance(found.get(key), dict) for key in ("device", "timings"))
 
 
 def _problems_of_device(device: Mapping[str, Any]) -> Iterator[str]:
@@ -108,17 +100,7 @@ def shortcomings(path: Path, course: Path) -> list[str]:
 def list_of_records(timings: Path, course: Path) -> str:
     """The page that lists the records in the folder ``timings``, as Markdown. Raises ValueError."""
     known = comparisons(course)
-    lines = [
-        "# Recorded timings",
-        "",
-        "One file a device, written there by `make record`; the chapters show them beside the reader's own.",
-        "`make notebooks` and `make record` list them. To add a device, run `make record` on it while it",
-        "does nothing else, and send the file with the form *A claim does not hold on my machine*.",
-        "`make record ARGS='--check FILE'` says whether a file is whole and plausible.",
-        "",
-        "| device | kind | torch | date | comparisons | missing | file |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    lines = []
     for path in sorted(timings.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         if not _is_record(content):
@@ -127,7 +109,8 @@ def list_of_records(timings: Path, course: Path) -> str:
         facts = [device["name"], device["kind"], device["torch"], device["date"]]
         numbers = [len(content["timings"]), sum(missing(content, known).values())]
         lines.append(f"| {' | '.join(map(str, [*facts, *numbers]))} | [{path.name}]({path.name}) |")
-    return "\n".join(lines) + "\n"
+    form = Path(__file__).with_name("records_page.txt").read_text("utf-8")
+    return form.format(lines="\n".join(lines))
 
 
 def write_page(root: Path) -> None:

@@ -4,8 +4,6 @@ Every step is a real nbgrader command, run with the course's real settings in a 
 students hand in answers of known worth, so that the points at the end can be compared with what they must be.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -18,8 +16,8 @@ import nbformat
 from ..command_line import Misuse, command, option
 from ..show import table_text
 from .answers import Answers, answers_to, expected_points, submission
-from .builder import BuildError, find_root
-from .scratch_course import CommandFailed, ScratchCourse
+from .builder import find_root
+from .scratch_course import ScratchCourse
 
 NAMES = ["ada", "bo", "chen", "dalia", "emeka", "fumi", "goran", "hana", "ines", "jonas", "kavya", "lucia"]
 
@@ -36,21 +34,15 @@ def main(students: int, assignment: str, scratch: Path | None) -> int:
         raise Misuse("a rehearsal needs one student or more")
     root = find_root()
     source = root / "solutions" / assignment / f"{assignment}.py"
-    if not source.exists():
-        raise BuildError(f"there is no assignment {assignment}: {source} does not exist")
+    answers = answers_to(assignment, root)
     folder = scratch or Path(tempfile.mkdtemp(prefix="rehearsal-"), "course")
     folder.mkdir(parents=True)
     course = ScratchCourse(folder, root)
-    answers = answers_to(assignment, root)
     names = [*NAMES, *(f"student{number}" for number in range(len(NAMES) + 1, students + 1))]
     mixes = {student: mix(answers, number) for number, student in enumerate(names[:students])}
     print(f"Rehearsal of {assignment} with {len(mixes)} students in {course.folder}", flush=True)
     course.add_assignment(source)
-    try:
-        run(course, assignment, answers, mixes)
-    except CommandFailed as failure:
-        print()
-        raise CommandFailed(f"{failure}\nThe whole output is in {course.log}") from None
+    run(course, assignment, answers, mixes)
     rows, right = points_table(answers, mixes, course.points(assignment))
     print("\nPoints, and the kind of answer:\n")
     print(table_text(["", *answers, "total"], rows))
@@ -69,7 +61,7 @@ def mix(answers: Answers, number: int) -> dict[str, str]:
 
 
 def run(course: ScratchCourse, assignment: str, answers: Answers, mixes: dict[str, dict[str, str]]) -> None:
-    """Take the class through nbgrader, step by step. Raises CommandFailed with the command that failed."""
+    """Take the class through nbgrader, step by step. Raises CommandError."""
     first, *others = mixes
     with step("generate_assignment: make the students' version"):
         course.nbgrader("generate_assignment", assignment)
@@ -100,9 +92,7 @@ def run(course: ScratchCourse, assignment: str, answers: Answers, mixes: dict[st
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """Print what is being done, and when it is done, the seconds it took: below what it prints itself, if the
-    title ends its line.
-    """
+    """Print what is being done, and then the seconds it took: on a new line, if the title ends its own."""
     print(f"  {title:<52}", end="" if title.endswith("\n") else " ", flush=True)
     start = perf_counter()
     yield
@@ -112,7 +102,6 @@ def step(title: str) -> Iterator[None]:
 def points_table(
     answers: Answers, mixes: dict[str, dict[str, str]], got: dict[str, dict[str, float | None]]
 ) -> tuple[list[list[str]], bool]:
-    """The rows of the final table, and whether all points are as expected."""
     rows, right = [], True
     for student, kinds in mixes.items():
         points = got.get(student, {})

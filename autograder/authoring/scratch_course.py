@@ -1,7 +1,5 @@
 """A course in a folder of its own: the real settings and assignments, with private students and grades."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -12,19 +10,6 @@ from nbformat import NotebookNode
 
 from ..command_line import CommandError
 from .builder import build
-
-CONFIG = '''"""A rehearsal of the course in {root}, which has the real settings."""
-
-load_subconfig("nbgrader_config.py", path={root!r})  # noqa: F821
-c = get_config()  # noqa: F821
-c.CourseDirectory.root = {folder!r}
-c.Exchange.root = {exchange!r}
-c.Exchange.cache = {cache!r}
-'''
-
-
-class CommandFailed(CommandError):
-    """A command failed; the message holds the end of what it printed."""
 
 
 class ScratchCourse:
@@ -44,7 +29,8 @@ class ScratchCourse:
             places = {name: str(self.folder / name) for name in ("exchange", "cache")}
             for place in places.values():
                 Path(place).mkdir(parents=True, exist_ok=True)
-            settings = CONFIG.format(root=str(root.resolve()), folder=str(self.folder), **places)
+            form = Path(__file__).with_name("scratch_config.txt").read_text(encoding="utf-8")
+            settings = form.format(root=str(root.resolve()), folder=str(self.folder), **places)
             (self.folder / "nbgrader_config.py").write_text(settings, encoding="utf-8")
 
     def add_assignment(self, source: Path) -> str:
@@ -55,11 +41,11 @@ class ScratchCourse:
         return source.stem
 
     def nbgrader(self, *arguments: str) -> str:
-        """Run one nbgrader command here; gives what it printed. Raises CommandFailed if it fails."""
+        """Run one nbgrader command here; gives what it printed. Raises CommandError if it fails."""
         return self._run("nbgrader", *arguments, stderr=subprocess.STDOUT)
 
     def grade(self, assignment: str, *options: str) -> None:
-        """Grade a class with the course's own command; its progress stays in sight. Raises CommandFailed."""
+        """Grade a class with the course's own command; its progress stays in sight. Raises CommandError."""
         self._run("autograder", "grade", assignment, *options)
 
     def _run(self, *words: str, stderr: int | None = None) -> str:
@@ -71,11 +57,10 @@ class ScratchCourse:
             log.write(f"$ {' '.join(words)}\n{done.stdout}\n")
         if done.returncode:
             end = "\n".join(done.stdout.splitlines()[-15:])
-            raise CommandFailed(f"{' '.join(words)} failed; its last lines are:\n{end}")
+            raise CommandError(f"{' '.join(words)} failed; {self.log} has all, and last:\n{end}")
         return done.stdout
 
     def released(self, assignment: str) -> NotebookNode:
-        """The notebook that students get."""
         return nbformat.read(self.folder / "exercises" / assignment / f"{assignment}.ipynb", as_version=4)
 
     @property
@@ -98,5 +83,4 @@ class ScratchCourse:
             }
 
     def page(self, student: str, assignment: str) -> Path:
-        """The feedback page of one student."""
         return self.folder / "feedback" / student / assignment / f"{assignment}.html"

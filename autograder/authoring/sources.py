@@ -1,10 +1,18 @@
-"""Where the percent scripts are, for whoever needs no more of them: nothing but Python is imported."""
+"""Where the percent scripts are, and the repository's address: nothing but Python is imported.
 
-from __future__ import annotations
+pyproject.toml has the address; the build writes it into the pages that cannot read it there.
+"""
 
+import re
 from pathlib import Path
 
 from ..command_line import CommandError
+
+# `[project.urls]` of pyproject.toml is the one place for it.
+ADDRESS = re.compile(r'^Repository = "(https://github\.com/([\w.-]+)/([\w.-]+))"$', re.MULTILINE)
+# What the README says was written before.
+WRITTEN = re.compile(r"//mybinder\.org/v2/gh/([\w.-]+)/([\w.-]+)")
+PAGES = ("README.md", "CITATION.cff", "docs/*.md", ".github/ISSUE_TEMPLATE/*.yml")
 
 
 class BuildError(CommandError):
@@ -12,10 +20,7 @@ class BuildError(CommandError):
 
 
 def find_root(start: Path | None = None) -> Path:
-    """The course's repository: `start` (the current folder) or the nearest folder above it.
-
-    Raises BuildError when there is none.
-    """
+    """The repository that `start` (the current folder) is in. Raises BuildError when there is none."""
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
         if (folder / "course").is_dir() and (folder / "pyproject.toml").is_file():
@@ -31,3 +36,33 @@ def chapter_sources(root: Path) -> list[Path]:
 def solution_sources(root: Path) -> list[Path]:
     """The solutions' percent scripts, solutions/NN_topic/NN_topic.py."""
     return sorted(path for path in (root / "solutions").glob("*/*.py") if path.stem == path.parent.name)
+
+
+def address(root: Path) -> str:
+    """The repository's address. Raises BuildError where there is none."""
+    return _address(root)[1]
+
+
+def _address(root: Path) -> re.Match[str]:
+    if not (found := ADDRESS.search((root / "pyproject.toml").read_text(encoding="utf-8"))):
+        raise BuildError('pyproject.toml lacks a line `Repository = "https://github.com/owner/name"`')
+    return found
+
+
+def write_address(root: Path) -> list[Path]:
+    """Write the repository's address into the pages that have another one; gives these pages."""
+    _, owner, name = _address(root).groups()
+    said = WRITTEN.search((root / "README.md").read_text(encoding="utf-8"))
+    if not said or said.groups() == (owner, name):
+        return []
+    before, its_name = map(re.escape, said.groups())
+    # In nbgitpuller's links, a slash is written %2F. Others' names may begin with these.
+    old = re.compile(rf"(?:(?<=[/:])|(?<=%2F))(?:{before}(/|%2F)|(?<=lab%2Ftree%2F)){its_name}(?![\w-])")
+    changed = []
+    for page in [page for pattern in PAGES for page in sorted(root.glob(pattern))]:
+        text = page.read_text(encoding="utf-8")
+        moved = old.sub(lambda found: f"{owner}{found[1]}{name}" if found[1] else name, text)
+        if moved != text:
+            page.write_text(moved, encoding="utf-8")
+            changed.append(page)
+    return changed

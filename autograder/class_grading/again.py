@@ -4,8 +4,6 @@ The submission runs as in grading, but only the tests of this exercise judge it.
 beside the new one, the other exercises keep their points, and what was decided by hand stays.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 
@@ -52,9 +50,7 @@ def judge_again(
     """
     student = submission.student
     if why := course.reason(submission):
-        raise SubmissionError(
-            f"it is to be graded first, because {why}: python -m autograder grade {course.assignment}"
-        )
+        raise SubmissionError(f"grade it first, as {why}: python -m autograder grade {course.assignment}")
     prepared, executed, tests = _run(course, submission, exercise, pool)
     page = course.autograded(student) / prepared.path.name
     with course.explained(student), Gradebook(course.db_url) as gradebook:
@@ -111,7 +107,7 @@ def _run(
         tests = [cell.index for cell in cells if cell.role == "test" and cell.exercise == exercise]
         if tests:
             job = Job(submission, prepared, cells, only=tests)
-            (status := Status(1)).opened(job, job, submission.student, cells)
+            (status := Status(1)).opened(job, submission.student, cells)
             list(run_all(pool, [job], course, status))
             if job.executed is None:
                 raise SubmissionError(str(job.failure))

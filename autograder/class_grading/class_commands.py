@@ -189,5 +189,6 @@ def late(assignment: str, apply: bool, db: str | None) -> None:
 def report(assignment: str, output: Path | None, db: str | None) -> None:
     from .class_report import page
     from .html_page import publish
+    from .results import read_graded
 
-    publish(page, assignment, db, to=output)
+    publish(lambda course: page(read_graded(course)), assignment, db, to=output)

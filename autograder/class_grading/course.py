@@ -6,7 +6,6 @@ import errno
 import json
 import logging
 import os
-import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from tornado.log import app_log
 from traitlets import TraitError
 
 from ..files import write_whole
-from ..nbgrader_plugin.entries import TABLE, LateTableError, read_table
+from ..nbgrader_plugin.entries import TABLE, read_table
 from ..nbgrader_plugin.execute import RunEveryCell
 from ..nbgrader_plugin.patches import autograded_folder, owner
 from ..nbgrader_plugin.restore import original_cells
@@ -68,6 +67,8 @@ class Course:
     can be used.
     """
 
+    shuffled = True  # so that the first submissions tell how long the others will take
+
     def __init__(self, assignment: str, db_url: str | None = None, *, write: bool = True) -> None:
         self.assignment = assignment
         self.directory = (app := _load(db_url)).coursedir
@@ -86,8 +87,6 @@ class Course:
             self.without_sandbox = step.without_sandbox
         except TraitError as error:
             raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses: {error} Mend it.") from None
-        except LateTableError as error:
-            raise GradingError(str(error)) from None
 
     def __enter__(self) -> Course:
         return self
@@ -106,9 +105,7 @@ class Course:
         try:
             with only_one(self.root) as alone:
                 if not alone:
-                    raise GradingError(
-                        f"Another grade command is at work in {self.root}. Wait until it is done, or stop it."
-                    )
+                    raise GradingError(f"Another grade command is at work in {self.root}. Wait, or stop it.")
                 yield
         except OSError as error:
             if error.errno not in HOPELESS:
@@ -141,10 +138,6 @@ class Course:
             for folder, notebooks in sorted(self.grader.assignments.items())
         ]
         return [submission for submission in found if submission.student not in excluded]
-
-    def in_turn(self, submissions: list[Submission]) -> list[Submission]:
-        """The order to grade them in: a random one, so that the first tell how long the others will take."""
-        return random.Random(0).sample(submissions, len(submissions))
 
     def reason(self, submission: Submission, since: str = "") -> Reason | None:
         """Why a submission is to be graded; None where its grade is what grading it would give.
@@ -179,10 +172,7 @@ class Course:
             return gradebook.find_assignment(self.assignment).duedate
 
     def forced_since(self, students: Iterable[str]) -> str:
-        """Since when ``--force`` grades these students (none: all) again; a run that was stopped goes on.
-
-        ``forced_to_the_end`` ends it.
-        """
+        """Since when ``--force`` grades these students (none: all) again, until ``forced_to_the_end``."""
         wanted, before = sorted(students), _json_in(self._note(".forced.json"))
         if before.get("students") == wanted and "since" in before:
             return str(before["since"])
@@ -191,11 +181,9 @@ class Course:
         return since
 
     def forced_to_the_end(self) -> None:
-        """Let the next ``--force`` begin anew."""
         self._note(".forced.json").unlink(missing_ok=True)
 
     def autograded(self, student: str) -> Path:
-        """The folder of a student's autograded notebooks."""
         return autograded_folder(self.grader, self.assignment, student)
 
     @cached_property
@@ -247,9 +235,7 @@ class Course:
                     "this account the right to write there.",
                     again=True,
                 ) from None
-            raise SubmissionError(
-                f"nbgrader could not grade it: {type(error).__name__}: {error} (see {self.log})"
-            ) from None
+            raise SubmissionError(f"nbgrader failed: {error!r} (see {self.log})") from None
 
     def record(self, data: dict[str, Any] | None = None) -> dict[str, Any]:
         """Keep what is to be known about the last run, or give it back."""
@@ -273,15 +259,11 @@ class Course:
             raise GradingError(f"{path} cannot be read: {error}. Mend it, or move it away.") from None
 
     def keep_dispute(self, dispute: dict[str, Any]) -> None:
-        """Keep the old and the new verdict on an exercise. Raises GradingError where that is not possible."""
+        """Keep the old and the new verdict on an exercise."""
         lines = "".join(f"{json.dumps(one)}\n" for one in [*self.disputes(), dispute])
-        try:
-            write_whole(self._note(".disputes.jsonl"), lines)
-        except OSError as error:
-            raise GradingError(f"The old verdict cannot be kept, so nothing was changed: {error}.") from None
+        write_whole(self._note(".disputes.jsonl"), lines)
 
     def _note(self, kind: str) -> Path:
-        """A file about the assignment, of one kind."""
         return self.root / ".grading" / f"{self.assignment}{kind}"
 
 
@@ -306,9 +288,7 @@ def require_known(assignment: str, names: Iterable[str]) -> None:
 def _load(db_url: str | None) -> AutogradeApp:
     """nbgrader's own application with the settings of the current folder."""
     if not os.path.exists(SETTINGS):
-        raise GradingError(
-            f"There is no {SETTINGS} in {os.getcwd()}. Go to the course's folder and start again."
-        )
+        raise GradingError(f"There is no {SETTINGS} in {os.getcwd()}. Go to the course's folder.")
     app = AutogradeApp()
     app.raise_config_file_errors = True
     app.log_level = logging.ERROR

@@ -4,14 +4,12 @@ For each submission the cells run in a worker's sandbox; then nbgrader's own Aut
 their outputs in place of running anything. What noise left undecided is timed once more at the end.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from statistics import fmean
+from random import Random
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -22,9 +20,10 @@ from ..show import did_you_mean, first_of
 from .course import Course, Reason, Submission, SubmissionError
 from .gradebook import GradebookAway, GradingError
 from .grader import Prepared
+from .html_page import render
 from .pool import Pool
-from .results import ClassResults, read_results
-from .status import Status, length, shown
+from .results import read_results
+from .status import Status, shown
 
 # How long to wait for a gradebook that is away, and between two looks.
 OUTAGE_SECONDS, LOOK_SECONDS = 600.0, 1.0
@@ -88,7 +87,9 @@ def grade(
         summary.failed.update(course.grader.refused)
     since = course.forced_since(wanted) if force else ""
     reasons = {submission: course.reason(submission, since) for submission in chosen}
-    todo = course.in_turn([submission for submission, why in reasons.items() if why])
+    todo = [submission for submission, why in reasons.items() if why]
+    if course.shuffled:
+        Random(0).shuffle(todo)
     summary.skipped = [submission.student for submission, why in reasons.items() if not why]
     summary.again = {one.student: why for one, why in reasons.items() if why and why is not Reason.NOT_GRADED}
     for sentence in said_before(course.assignment, summary.again):
@@ -137,7 +138,7 @@ def jobs_of(course: Course, submission: Submission, status: Status) -> list[Job]
     except SubmissionError as error:
         jobs = [Job(submission, None, [], failure=str(error))]
     for job in jobs:
-        status.opened(submission.folder, job, submission.student, job.cells)
+        status.opened(job, submission.student, job.cells)
     return jobs
 
 
@@ -166,9 +167,7 @@ def cells_of(prepared: Prepared) -> list[PlannedCell]:
     try:
         return [] if problem_of(prepared.notebook) else plan(prepared.notebook)
     except Exception as error:  # whatever it is, the others are still to be graded
-        raise SubmissionError(
-            f"its cells could not be put together: {type(error).__name__}: {error}"
-        ) from error
+        raise SubmissionError(f"its cells cannot be read: {type(error).__name__}: {error}") from error
 
 
 def run_all(pool: Pool, jobs: Iterable[Job], course: Course, status: Status) -> Iterator[Job]:
@@ -225,7 +224,6 @@ def by_submission(jobs: Iterable[Job]) -> Iterator[list[Job]]:
 
 
 def finish(course: Course, jobs: list[Job], summary: Summary, status: Status) -> None:
-    """Write the grades of one submission."""
     student = jobs[0].submission.student
     for failure in (job.failure for job in jobs if job.failure):
         summary.failed[student] = failure
@@ -256,61 +254,11 @@ def said_before(assignment: str, again: dict[str, Reason]) -> Iterator[str]:
 
 
 def tell(course: Course, summary: Summary) -> str:
-    """What the instructor reads at the end."""
-    lines = [
-        f"{len(summary.graded)} graded, {len(summary.skipped)} skipped (graded before), "
-        f"{len(summary.failed)} failed, in {length(summary.seconds)}"
-    ]
-    counts = Counter(summary.again[student] for student in summary.graded if student in summary.again)
-    lines += [f"  {count} of them graded again, because {why}" for why, count in counts.items()]
-    if summary.graded:
-        results = read_results(course)
-        points, most = fmean(one.points for one in results.graded), sum(results.most.values())
-        lines.append(f"mean of all who handed in: {points:.2f} of {most:g} points")
-        of_run = [one for one in results.graded if one.student in summary.graded]
-        lines += remarkable(replace(results, graded=of_run), summary)
-    elif not summary.failed:
-        lines.append(
-            "Nothing was left to do: no file, time, test or points changed. --force grades them again."
-        )
-    lines += [f"failed: {student}: {sentence}" for student, sentence in summary.failed.items()]
-    lines.append(f"For a page with all of it: python -m autograder report {course.assignment}")
-    return "\n".join(lines)
-
-
-def remarkable(results: ClassResults, summary: Summary) -> Iterator[str]:
-    """What happened to some submissions of a run, where it happened at all; the report has all of it."""
-    for title, found in {
-        "undecided races: {} (marked for manual grading)": [
-            f"{student}: {test}" for student, test, _ in results.rows("undecided")
-        ],
-        "submissions with suspicious events: {}": _students(results.rows("suspicious")),
-        "notebooks that could not be read, with 0 points: {}": [
-            f"{student}: {problem}" for student, problem in results.rows("unreadable")
-        ],
-        "points given by hand stay, but the test gives more by now: {}": [
-            f"{student}: {test}: {by_hand} by hand, {by_test} by the test"
-            for student, test, by_hand, by_test, more in results.rows("decided")
-            if more
-        ],
-        "submissions that arrived later than they say, which count from their arrival: {}": [
-            f"{student}: arrived {arrived}, says {said}"
-            for student, arrived, said in results.rows("arrived_later")
-        ],
-        "submissions in which cells of the assignment were put back: {}": _students(results.rows("put_back")),
-        "submissions without a time, so nothing says whether they are late: {}": summary.timeless,
-    }.items():
-        if found:
-            yield title.format(len(found))
-            yield from (f"  {line}" for line in found[:MOST_TOLD])
-            if len(found) > MOST_TOLD:
-                yield f"  and {len(found) - MOST_TOLD} more"
-    if summary.timeless:
-        yield (
-            "  Write the time into timestamp.txt beside the notebook, as in 2027-03-05 22:59:00 UTC, then "
-            "start again."
-        )
-
-
-def _students(rows: Iterable[tuple[str, ...]]) -> list[str]:
-    return list(dict.fromkeys(row[0] for row in rows))
+    return render(
+        Path(__file__).with_name("summary.txt.j2"),
+        assignment=course.assignment,
+        summary=summary,
+        again=Counter(summary.again[student] for student in summary.graded if student in summary.again),
+        results=read_results(course) if summary.graded else None,
+        most_told=MOST_TOLD,
+    ).rstrip()

@@ -4,20 +4,20 @@ nbgrader opens the database ten times for a submission and commits after every c
 leaves half a grade behind; and with PostgreSQL, connecting takes longer than all the rest.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import nbgrader
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from nbgrader.api import Base
 from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
 from ..command_line import CommandError
-from ..nbgrader_plugin.patches import migrations, sharing
+from ..nbgrader_plugin.patches import MIGRATIONS, sharing
 
 DATABASE_SECONDS = 10
 # What grading writes to.
@@ -78,33 +78,21 @@ class OpenGradebook:
                 self._check_rights()
         except ModuleNotFoundError as error:
             raise GradingError(
-                f"The database driver for {self.name} is not installed ({error}). For PostgreSQL: "
-                'pip install "autograder[course]"'
+                f'The driver of {self.name} is not installed ({error}): pip install "autograder[course]"'
             ) from None
         except DBAPIError as error:
             raise self.trouble(error) from None
 
     def _check_version(self) -> None:
-        found = inspect(self.connection)
-        there = {
-            name: {column["name"] for column in found.get_columns(name)} for name in found.get_table_names()
-        }
+        db = inspect(self.connection)
+        there = {name: {column["name"] for column in db.get_columns(name)} for name in db.get_table_names()}
         if not there:
-            raise GradingError(
-                f"The gradebook {self.name} is empty. Run `nbgrader generate_assignment` for the assignment "
-                "first."
-            )
-        missing = [
-            f"{name}.{column.name}"
-            for name, table in Base.metadata.tables.items()
-            for column in table.columns
-            if column.name not in there.get(name, ())
-        ]
-        version = None
-        if "alembic_version" in there:
-            version = self.connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+            raise GradingError(f"{self.name} is empty. Run `nbgrader generate_assignment` first.")
+        used = (column for table in Base.metadata.tables.values() for column in table.columns)
+        missing = [str(column) for column in used if column.name not in there.get(column.table.name, ())]
+        version = MigrationContext.configure(self.connection).get_current_revision()
         self.connection.rollback()
-        scripts = migrations()
+        scripts = ScriptDirectory(str(MIGRATIONS))
         if version and version not in {script.revision for script in scripts.walk_revisions()}:
             raise GradingError(
                 f"The gradebook {self.name} was made by a newer nbgrader than the one installed here "
@@ -125,7 +113,7 @@ class OpenGradebook:
         self.connection.rollback()
 
     @contextmanager
-    def shared(self) -> Iterator[OpenGradebook]:
+    def shared(self) -> Iterator[None]:
         """Let every ``Gradebook`` that nbgrader opens use this connection, and this transaction.
 
         Nothing is kept before ``commit`` is called; what was not committed at the end is undone.
@@ -133,13 +121,12 @@ class OpenGradebook:
         try:
             self.connection.begin()
             with sharing(self.connection):
-                yield self
+                yield
         finally:
             if not self.connection.invalidated:
                 self.connection.rollback()
 
     def commit(self) -> None:
-        """Keep what was written since the last time."""
         self.connection.commit()
         self.connection.begin()
 

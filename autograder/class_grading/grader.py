@@ -5,8 +5,6 @@ runs it, and writes it a second time. Here the two halves are apart: ``read`` is
 second, and the notebook stays in memory in between, while its cells run somewhere else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -98,9 +96,7 @@ class Grader(Autograde):
     def _graded(self, prepared: Prepared, executed: Executed | None) -> tuple[Any, dict[str, Any]]:
         """A notebook as text after all steps of grading, and what nbgrader notes about it."""
         if version_of_files(prepared.path) != prepared.notebook.metadata.autograder.submitted:
-            raise SubmissionError(
-                f"{prepared.path.name} was handed in again while it was graded. The same command grades it."
-            )
+            raise SubmissionError(f"{prepared.path.name} was handed in again meanwhile. Start again.")
         with setenv(NBGRADER_EXECUTION="autograde"):
             exporter = self._exporter(executed)
             return exporter.from_notebook_node(prepared.notebook, prepared.resources)
@@ -126,14 +122,12 @@ class Grader(Autograde):
     def _put_outputs(
         self, executed: Executed | None, nb: NotebookNode, resources: dict[str, Any]
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Stands for RunEveryCell."""
         if problem_of(nb):
             return nb, resources
         sources = {index: cell.source for index, cell in enumerate(nb.cells) if cell.cell_type == "code"}
         if sources != (executed.sources if executed else {}):
             raise SubmissionError(
-                f"{resources['nbgrader']['notebook']} has other cells than those that were run. Nothing was "
-                "graded; please report this."
+                f"{resources['nbgrader']['notebook']} has other cells than those that ran: please report it."
             )
         if executed:
             put_outputs(nb, executed, self.log)

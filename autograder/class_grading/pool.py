@@ -1,7 +1,5 @@
 """Where submissions run: what the engine asks of such a place, and the one on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from threading import Thread
@@ -108,10 +106,8 @@ def begun(number: int, *, unconfined: bool = False) -> list[Sandbox]:
 
 
 def not_run(error: BaseException) -> str:
-    """The sentence for a submission whose cells could not be run."""
     return f"It could not be run: {type(error).__name__}: {first_line(error)}"
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,7 +1,5 @@
 """Lateness counted anew, for what is graded already: the command ``python -m autograder late``."""
 
-from __future__ import annotations
-
 from nbformat.v4 import new_notebook
 from nbgrader.preprocessors import AssignLatePenalties
 

@@ -1,17 +1,14 @@
 """What grading an assignment gave, read from the gradebook and the autograded notebooks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from math import inf
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import nbformat
-from msgspec import ValidationError, convert
+from msgspec import Meta, ValidationError, convert
 from nbformat import NotebookNode
 from nbgrader.api import MissingEntry, SubmittedAssignment
 
@@ -22,6 +19,8 @@ from ..show import visible
 from .course import Course, Reason
 from .gradebook import GradingError
 
+Ratio = Annotated[float, Meta(gt=0, lt=1e300)]  # no infinity
+
 
 @dataclass(frozen=True)
 class Lap:
@@ -30,9 +29,9 @@ class Lap:
     """
 
     device: str
-    ratio: float
-    required: float
-    of_limit: float | None = None
+    ratio: Ratio
+    required: Ratio
+    of_limit: Ratio | None = None
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,7 @@ class Graded:
     @property
     def suspicious(self) -> list[tuple[str, str]]:
         """Where something suspicious was seen, and what."""
-        return [
-            (str(event.get("cell") or "the notebook"), str(event.get("what", ""))) for event in self.events
-        ]
+        return [(str(one.get("cell") or "the notebook"), str(one.get("what", ""))) for one in self.events]
 
 
 @dataclass
@@ -112,7 +109,6 @@ class ClassResults:
         return {exercise: names for exercise, names in found.items() if names}
 
     def most_of(self, tests: Iterable[str]) -> float:
-        """The most points that there are in these tests."""
         return sum(self.most[name] for name in tests)
 
     def seconds(self, kind: str) -> float:
@@ -125,10 +121,7 @@ class ClassResults:
 
     def to_grade(self) -> list[tuple[str, str]]:
         """Who is not graded, or not by what counts now, and why."""
-        failed, found = self.run.get("failed", {}), dict(self.missing)
-        for student, why in self.outdated.items():
-            found[student] = failed.get(student) or f"To be graded again, because {why}."
-        return list(found.items())
+        return [*self.missing.items(), *self.outdated.items()]
 
     def judged_again(self) -> list[list[str]]:
         """Tests that were judged again: when, the old verdict and the new one, and which counts."""
@@ -167,14 +160,15 @@ def read_results(course: Course) -> ClassResults:
             most |= {cell.name: cell.max_score for cell in notebook.grade_cells}
             exercises += [cell.name for cell in notebook.solution_cells]
         for student, why in reasons.items():
+            failed = run.get("failed", {}).get(student)
             if why is not Reason.NOT_GRADED:
                 with suppress(MissingEntry):
                     found = gradebook.find_submission(course.assignment, student)
                     graded.append(_read(course.autograded(student), found, student))
                     if why:
-                        outdated[student] = why
+                        outdated[student] = failed or f"To be graded again, because {why}."
                     continue
-            missing[student] = run.get("failed", {}).get(student) or run.get("stopped") or "Not graded yet."
+            missing[student] = failed or run.get("stopped") or "Not graded yet."
     return ClassResults(course.assignment, most, exercises, graded, missing, run, outdated, course.disputes())
 
 
@@ -182,7 +176,10 @@ def verdict_of(cell: NotebookNode, points: float | None) -> Verdict:
     """What a test cell says: the first of its cards that did not pass, or else the first one."""
     cards = outcomes(cell) or [{}]
     card = next((card for card in cards if card.get("outcome") != "passed"), cards[0])
-    laps = [lap for data in card.get("laps") or [] if (lap := _lap(data))]
+    laps = []
+    for data in card.get("laps") or []:
+        with suppress(ValidationError):
+            laps.append(convert(data, Lap, strict=False))
     words = str(card.get("outcome", "")), str(card.get("message", ""))
     return Verdict(points or 0.0, *words, nbgrader_data(cell)["grade_id"], laps)
 
@@ -214,11 +211,3 @@ def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
             if (name := nbgrader_data(cell).get("grade_id")) in grades:
                 result.tests.append(verdict_of(cell, grades[name].score))
     return result
-
-
-def _lap(data: object) -> Lap | None:
-    with suppress(ValidationError):
-        lap = convert(data, Lap, strict=False)
-        share = lap.of_limit if lap.of_limit and 0 < lap.of_limit < inf else None
-        return replace(lap, of_limit=share) if 0 < lap.ratio < inf and 0 < lap.required < inf else None
-    return None

@@ -5,8 +5,6 @@ have it to come, but for its first ones, which cost more: then caches are cold, 
 the machine. To count submissions would mislead: those that cannot be read are done at once.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator
@@ -53,18 +51,16 @@ class Status:
         self.submissions, self.graded = submissions, 0
         self.trouble: str | None = None
         self._lock = Lock()
-        self._opened: set[Hashable] = set()
         self._runs: dict[Hashable, _Run] = {}
         self._cells: Counter[str] = Counter()  # of all that were opened
         self._costs: defaultdict[str, list[float]] = defaultdict(list)
         self._since: float | None = None
 
-    def opened(self, submission: Hashable, run: Hashable, student: str, cells: list[PlannedCell]) -> None:
-        """A notebook of a submission was read, and these cells of it are to be run."""
+    def opened(self, run: Hashable, student: str, cells: list[PlannedCell]) -> None:
+        """A notebook of a student's was read, and these cells of it are to be run."""
         names = {cell.index: cell.grade_id or "" for cell in cells}
         tests = frozenset(cell.index for cell in cells if cell.role == "test")
         with self._lock:
-            self._opened.add(submission)
             self._runs[run] = _Run(student, names, tests, frozenset(names), set(names))
             self._cells.update(names.values())
 
@@ -110,7 +106,8 @@ class Status:
         with self._lock:
             costs = {name: fmean(found[FIRST:] or found) for name, found in self._costs.items()}
             other = fmean(costs.values()) if costs else 0.0
-            now, unread = monotonic(), (self.submissions - len(self._opened)) / max(1, len(self._opened))
+            read = len({run.student for run in self._runs.values()})
+            now, unread = monotonic(), (self.submissions - read) / max(1, read)
             rest = unread * sum(number * costs.get(name, other) for name, number in self._cells.items())
             for run in self._runs.values():
                 rest += sum(costs.get(run.names[index], other) for index in run.left)

@@ -4,8 +4,6 @@ It never runs a student's code in the process that grades (``sandbox`` does that
 a submission says about its own cells. Begin with ``configure`` below: it lists the steps in their order.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -4,8 +4,6 @@ nbgrader's own ``collect`` stops for everybody at one name that it cannot read, 
 takes what is there only by half, and leaves half a submission behind where a disk is full.
 """
 
-from __future__ import annotations
-
 import errno
 import fnmatch
 import os
@@ -74,8 +72,9 @@ class Collect(ExchangeCollect):
         new, all_records = self.records.values(), [*self.earlier, *self.records.values()]
         count_from_arrival(all_records)
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for record in filter(self._wanted, all_records if self.before_duedate else new):
-            found[record["username"]].append(record)
+        for record in all_records if self.before_duedate else new:
+            if fnmatch.fnmatchcase(record["username"], self.coursedir.student_id or "*"):
+                found[record["username"]].append(record)
         due = None
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook, suppress(MissingEntry):
             if self.before_duedate:
@@ -94,7 +93,7 @@ class Collect(ExchangeCollect):
         if len(self.refused) > MOST_TOLD:
             yield f"{len(self.refused) - MOST_TOLD} more names in the exchange are refused."
         what = f"the submission of {self.coursedir.assignment_id}"
-        late = [record for record in self.src_records if _delay(record) > MOST_ON_THE_WAY]
+        late = [one for one in self.src_records if one["arrived"] - one["said"] > MOST_ON_THE_WAY]
         doubtful = sorted(one["username"] for one in late if one["timestamp"] == one["said"])
         for record in late:
             if record["username"] not in doubtful:
@@ -138,8 +137,7 @@ class Collect(ExchangeCollect):
 
     def _record(self, name: str) -> dict[str, Any] | None:
         """A submission as nbgrader notes it, with the time that it ``said``, and when it ``arrived`` by the
-        file system's clock, which no student sets. None where it is for another assignment, or not to be
-        taken.
+        file system's clock, which no student sets. None where it is not to be taken.
         """
         student, assignment, said = addressed(name)
         if assignment != self.coursedir.assignment_id:
@@ -163,10 +161,6 @@ class Collect(ExchangeCollect):
         times = {"timestamp": moment, "said": moment, "arrived": arrived}
         return {"username": student, "assignment": assignment, "filename": name, **times}
 
-    def _wanted(self, record: dict[str, Any]) -> bool:
-        """Whether it is of a student whose work was asked for."""
-        return fnmatch.fnmatchcase(record["username"], self.coursedir.student_id or "*")
-
     def _objection(self, student: str, about: os.stat_result) -> str | None:
         """Why a submission is never taken, if so."""
         if not student or student.startswith("."):  # ".." would be the folder above
@@ -189,11 +183,6 @@ class Collect(ExchangeCollect):
         return None
 
 
-def _delay(record: dict[str, Any]) -> timedelta:
-    """How much later than it says a submission arrived."""
-    return record["arrived"] - record["said"]
-
-
 def count_from_arrival(records: Iterable[dict[str, Any]]) -> None:
     """Let submissions of one assignment that arrived later than they say count from their arrival.
 
@@ -203,7 +192,7 @@ def count_from_arrival(records: Iterable[dict[str, Any]]) -> None:
     trust: dict[str, int] = {}  # of each student's last one: 1 where it came when it says, -1 where later
     of_all = 0
     for record in sorted(records, key=lambda record: record["arrived"]):
-        student, delay = record["username"], _delay(record)
+        student, delay = record["username"], record["arrived"] - record["said"]
         late, of_others = delay > MOST_ON_THE_WAY, of_all - trust.get(student, 0)
         record["timestamp"] = record["arrived" if late and of_others > 0 else "said"]
         trust[student] = -1 if late else int(-delay <= MOST_ON_THE_WAY)
@@ -228,7 +217,6 @@ def last_change(folder: str, about: os.stat_result) -> float:
 
 @contextmanager
 def changed_settings(directory: CourseDirectory, **values: Any) -> Iterator[None]:
-    """Give a course's directory other settings for a while."""
     before = {name: getattr(directory, name) for name in values}
     try:
         for name, value in values.items():
@@ -240,7 +228,6 @@ def changed_settings(directory: CourseDirectory, **values: Any) -> Iterator[None
 
 
 def inbound(exchange: ExchangeCollect) -> Path:
-    """The folder in which submissions arrive."""
     return Path(exchange.root, exchange.coursedir.course_id, "inbound")
 
 

@@ -6,8 +6,6 @@ student counts: one for this student and assignment before one for the student, 
 before one for all; an empty field leaves it to the others.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -20,6 +18,7 @@ from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.utils import gettz, parse_utc
 from traitlets import Unicode
 
+from ..command_line import CommandError
 from ..files import read_csv
 
 TABLE = "late.csv"
@@ -29,16 +28,11 @@ THREE_WORDS = re.compile(r"\s*(\S+\s+\S+)\s+(\S+)\s*")  # of a date
 OFFSET = re.compile(r"[+-]\d\d:?\d\d")
 
 
-class LateTableError(Exception):
-    """The table cannot be used; the message names the line and says why."""
-
-
 @dataclass(frozen=True)
 class Rule:
     """What lateness costs: ``percent_a_day`` of the points for each day begun, and ``most_percent`` at most.
 
-    Days count from the due date, or from the end of the extension. Up to ``grace_hours`` after it cost
-    nothing.
+    Days count from the due date, or the end of the extension. Up to ``grace_hours`` after it cost nothing.
     """
 
     extension_days: float = 0.0
@@ -47,7 +41,6 @@ class Rule:
     most_percent: float = 100.0
 
     def penalty(self, points: float, seconds_late: float) -> float:
-        """The points that are taken off."""
         late = seconds_late - self.extension_days * DAY
         if late <= self.grace_hours * HOUR or late <= 0:
             return 0.0
@@ -64,7 +57,6 @@ class LateTable:
     lines: dict[tuple[str, str], dict[str, float]]
 
     def rule(self, assignment: str, student: str) -> Rule:
-        """What counts for a student in an assignment."""
         rule = Rule()
         for key in ((ALL, ALL), (assignment, ALL), (ALL, student), (assignment, student)):
             rule = replace(rule, **self.lines.get(key, {}))
@@ -77,13 +69,13 @@ class LateTable:
 
 
 def read_table(path: Path) -> LateTable:
-    """The table in a file; without lines where there is no such file. Raises LateTableError."""
+    """The table in a file; without lines where there is no such file. Raises CommandError."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return LateTable({})
     except (OSError, UnicodeDecodeError) as error:
-        raise LateTableError(f"{path} cannot be read: {error}") from None
+        raise CommandError(f"{path} cannot be read: {error}") from None
     lines: dict[tuple[str, str], dict[str, float]] = {}
     wanted, header, delimiter = ["assignment", "student", *FIGURES], list[str](), ","
     for number, line in enumerate(text.splitlines(), 1):
@@ -97,13 +89,13 @@ def read_table(path: Path) -> LateTable:
             unknown = [f"has a column {name!r}" for name in header if name not in wanted]
             if unknown or header[:2] != wanted[:2]:
                 what = [*unknown, "begins otherwise"][0]
-                raise LateTableError(f"{path} {what}; its columns are {', '.join(wanted)}.")
+                raise CommandError(f"{path} {what}; its columns are {', '.join(wanted)}.")
             continue
         given = dict(zip(header, row, strict=False))
         key = given.get("assignment") or ALL, given.get("student") or ALL
         where = f"{path}, line {number}"
         if key in lines:
-            raise LateTableError(f"{where}: there is a line for {' and '.join(key)} already.")
+            raise CommandError(f"{where}: there is a line for {' and '.join(key)} already.")
         lines[key] = {name: _figure(given[name], f"{where}: {name}") for name in FIGURES if given.get(name)}
     return LateTable(lines)
 
@@ -114,7 +106,7 @@ def _figure(text: str, where: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise LateTableError(f"{where} is {text!r}; it must be a number, 0 or more.")
+        raise CommandError(f"{where} is {text!r}; it must be a number, 0 or more.")
     return value
 
 
@@ -126,7 +118,7 @@ class TableOfLateWork(LateSubmissionPlugin):
     def late_submission_penalty(
         self, student_id: str, score: float, total_seconds_late: float
     ) -> float | None:
-        """The points taken off a notebook. Raises LateTableError."""
+        """The points taken off a notebook. Raises CommandError."""
         found = read_table(Path(self.table))
         if not found.lines:
             return super().late_submission_penalty(student_id, score, total_seconds_late)
@@ -152,10 +144,7 @@ def utc(date: datetime | str | None) -> datetime | None:
 
 
 def comma_separated(path: str) -> str:
-    """A table's text with commas and without a byte order mark, whatever a spreadsheet program put there.
-
-    Raises ValueError for a file in another encoding than UTF-8.
-    """
+    """A table's text with commas, whatever a spreadsheet program put there. Raises ValueError: no UTF-8."""
     try:
         table = read_csv(Path(path))
     except UnicodeDecodeError:

@@ -1,7 +1,5 @@
 """Puts the outputs of its cells into a submission: it has them run where a student's code can do no harm."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import logging
@@ -23,10 +21,7 @@ from .submissions import init_notebooks, problem_of
 
 
 class RunEveryCell(NbGraderPreprocessor):
-    """Stands for nbgrader's Execute: runs all cells, whatever they do to the process they run in.
-
-    A student's code and the tests run in different processes, in this machine's sandbox.
-    """
+    """Stands for nbgrader's Execute: runs all cells in the sandbox, whatever they do to their process."""
 
     timeout = Float(60, help="Seconds for one cell.").tag(config=True)
     notebook_timeout = Float(600, help="Seconds for all cells of one notebook.").tag(config=True)

@@ -1,7 +1,5 @@
 """Keeps the hidden tests out of the pages that students get. The autograded notebooks keep them."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 from time import perf_counter
@@ -69,7 +67,6 @@ class Highlight(NbConvertBase):
         self._spent = 0.0
 
     def __call__(self, source: str, language: str | None = None, metadata: Any = None) -> str:
-        """The code as HTML."""
         if len(source) > MOST_CHARACTERS or self._spent > MOST_SECONDS:
             return f'<div class="highlight"><pre>{escape(source)}</pre></div>'
         start = perf_counter()
@@ -80,7 +77,6 @@ class Highlight(NbConvertBase):
 
 
 def lines(source: str) -> set[str]:
-    """The lines of a source, without their indentation."""
     return {line.strip() for line in source.splitlines()}
 
 

@@ -4,8 +4,6 @@ Nothing that it lets through runs, loads anything, has a style or a name, or lie
 Formulas stay as they were written: what typesets them could draw anything anywhere.
 """
 
-from __future__ import annotations
-
 import re
 from html import escape
 
@@ -87,7 +85,6 @@ def safe_card(html: str) -> Markup:
 
 
 def as_written(text: str) -> Markup:
-    """A text as it is."""
     return Markup("<pre>{}</pre>").format(text)
 
 

@@ -1,9 +1,4 @@
-"""nbgrader's two pages about a submission, feedback and formgrader, with nothing in them that acts by itself.
-
-What a student wrote goes through ``markdown``; outputs stand in boxes that say what they are.
-"""
-
-from __future__ import annotations
+"""nbgrader's two pages about a submission, feedback and formgrader, without anything that acts by itself."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -30,9 +25,10 @@ NAMES = ("assignment_id", "notebook_id", "student", "first_name", "last_name", "
 
 
 class SubmissionPage(HTMLExporter):
-    """A page about a submission; ``kind`` is the name of nbgrader's template."""
+    """A page about a submission; ``kind`` is the name of nbgrader's template, ``more`` are preprocessors."""
 
     kind: str
+    more: tuple[Any, ...] = ()
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(
@@ -40,12 +36,9 @@ class SubmissionPage(HTMLExporter):
             extra_template_basedirs=[str(patches.TEMPLATES)],
             extra_loaders=[patches.templates(self.kind)],
             default_preprocessors=[],  # some obey the tags of cells, others the first line of their source
+            preprocessors=[harmless, *self.more],
             **settings,
         )
-
-    def _init_preprocessors(self) -> None:
-        super()._init_preprocessors()
-        self.register_preprocessor(harmless)
 
     def default_filters(self) -> Iterator[tuple[str, Any]]:
         """nbconvert's filters, with other ones for Markdown, and one that sums the points up by exercise."""
@@ -58,7 +51,6 @@ class SubmissionPage(HTMLExporter):
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[Any, dict[str, Any]]:
-        """The page, and what nbconvert notes about it."""
         nb.metadata = NotebookNode()  # with a language, a title, widgets
         resources = dict(resources or {})
         resources |= {name: str(escape(resources[name])) for name in NAMES if resources.get(name)}
@@ -66,14 +58,15 @@ class SubmissionPage(HTMLExporter):
         return html.encode("utf-8", "replace").decode(), resources
 
 
+def _without_fetching(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+    nb.cells = [cell for cell in nb.cells if not fetches_course(cell)]
+    return nb, resources
+
+
 class FeedbackPage(SubmissionPage):
     """The page that a student gets."""
 
-    kind = "feedback"
-
-    def _init_preprocessors(self) -> None:
-        super()._init_preprocessors()
-        self.register_preprocessor(_without_fetching)
+    kind, more = "feedback", (_without_fetching,)
 
 
 class FormgraderPage(SubmissionPage):
@@ -82,16 +75,8 @@ class FormgraderPage(SubmissionPage):
     kind = "formgrade"
 
 
-def _without_fetching(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-    nb.cells = [cell for cell in nb.cells if not fetches_course(cell)]
-    return nb, resources
-
-
 def by_exercise(nb: NotebookNode) -> dict[str, list[dict[str, Any]]]:
-    """nbgrader's notes on the graded cells of each exercise, and on the answers that have a comment.
-
-    Both are in their order; a cell that belongs to no exercise stands for itself.
-    """
+    """nbgrader's notes on graded cells and on answers with a comment, in order, by exercise (or by cell)."""
     graded = [data for cell in nb.cells if "grade_id" in (data := nbgrader_data(cell))]
     solutions = [data["grade_id"] for data in graded if data.get("solution")]
     found: dict[str, list[dict[str, Any]]] = {}
@@ -113,10 +98,8 @@ def harmless(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode,
         if GRADE_ID.fullmatch(str(data.get("grade_id"))):
             made.metadata.nbgrader = NotebookNode({key: data[key] for key in NBGRADER_DATA if key in data})
         if cell.cell_type == "markdown":
-            left -= text_size(cell.source)
-            made.source = (
-                safe_markdown(cell.source, cell.get("attachments")) if left >= 0 else as_written(cell.source)
-            )
+            left -= text_size(text := cell.source)
+            made.source = safe_markdown(text, cell.get("attachments")) if left >= 0 else as_written(text)
         elif cell.cell_type == "code":
             count = cell.get("execution_count")
             made.execution_count = count if isinstance(count, int) else None
@@ -130,10 +113,7 @@ def harmless(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode,
 
 
 def _plain(output: NotebookNode, test: bool) -> NotebookNode | None:
-    """An output with nothing but what a page may show; None where that is nothing.
-
-    ``label``: what the box around it says that it is.
-    """
+    """An output with what a page may show, and the ``label`` of its box; None where that is nothing."""
     made = NotebookNode(output_type=output.output_type, metadata=NotebookNode(), label="Output of this cell")
     if test:
         made.label = OF_A_TEST.get(output.output_type, "Printed while the test ran")

@@ -4,8 +4,6 @@ nbgrader has no setting and no hook for these. Tried with the versions in ``TRIE
 environment.yml allow no later series. A new nbgrader is to be tried with the tests in tests/grading.
 """
 
-from __future__ import annotations
-
 import glob
 import inspect
 import io
@@ -18,7 +16,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 import nbgrader
@@ -39,9 +37,6 @@ from sqlalchemy.orm import scoped_session, sessionmaker
 from tornado.web import HTTPError
 from traitlets.config import LoggingConfigurable
 from traitlets.utils.importstring import import_item
-
-if TYPE_CHECKING:
-    from alembic.script import ScriptDirectory
 
 TRIED = ("0.9.5", "0.9.6")
 MIGRATIONS = Path(nbgrader.__file__).parent / "alembic"
@@ -77,12 +72,8 @@ class NbgraderChanged(Exception):
 
 def check_nbgrader() -> None:
     """Raises NbgraderChanged where the installed nbgrader lacks what this module uses."""
-    missing = [
-        f"{owner.__name__}.{name}"
-        for owner, names in PRIVATE.items()
-        for name in names
-        if name not in vars(owner)
-    ]
+    used = ((owner, name) for owner, names in PRIVATE.items() for name in names)
+    missing = [f"{owner.__name__}.{name}" for owner, name in used if name not in vars(owner)]
     if list(inspect.signature(Gradebook.__init__).parameters) != ARGUMENTS:
         missing.append(f"Gradebook({', '.join(ARGUMENTS[1:])})")
     if not MIGRATIONS.is_dir():
@@ -174,7 +165,6 @@ _open_any_course = FormgraderHandler.get
 
 
 def _nonce(handler: BaseHandler) -> str:
-    """What lets scripts run in this answer."""
     if not hasattr(handler, "script_nonce"):
         handler.script_nonce = secrets.token_urlsafe()
     return handler.script_nonce
@@ -214,10 +204,7 @@ def submitted_folders(converter: Autograde) -> list[str]:
 
 
 def owner(converter: Autograde, folder: str) -> tuple[str, str]:
-    """The assignment and the student that a folder of ``submitted_folders`` belongs to.
-
-    Raises ValueError for any other folder.
-    """
+    """Whose a folder of ``submitted_folders`` is: assignment and student. Raises ValueError for others."""
     pattern = converter._format_source("(?P<assignment>.*)", "(?P<student>.*)", escape=True)
     if match := re.fullmatch(pattern, folder, re.DOTALL):
         return match["assignment"], match["student"]
@@ -243,13 +230,6 @@ def reads_its_own(converter: LoggingConfigurable | None) -> bool:
 def remove_hidden_tests(cell: NotebookNode, parent: LoggingConfigurable | None = None) -> bool:
     """Take the hidden tests out of a cell, as for students; whether there were any."""
     return ClearHiddenTests(parent=parent)._remove_hidden_test_region(cell)
-
-
-def migrations() -> ScriptDirectory:
-    """The versions of the gradebook's tables that nbgrader knows."""
-    from alembic.script import ScriptDirectory
-
-    return ScriptDirectory(str(MIGRATIONS))
 
 
 @contextmanager

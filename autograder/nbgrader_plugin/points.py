@@ -4,8 +4,6 @@ nbgrader's own rule for a test cell: any error and any text on stderr is 0 point
 and anything else is full points. So a warning costs everything and a test that says nothing gives everything.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from datetime import datetime, timezone
@@ -101,12 +99,10 @@ class SaveVerdicts(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         names = resources["nbgrader"]
-        with Gradebook(names["db_url"]) as gradebook:
-            found = gradebook.find_submission_notebook(
-                names["notebook"], names["assignment"], names["student"]
-            )
+        with Gradebook(names["db_url"]) as opened:
+            found = opened.find_submission_notebook(names["notebook"], names["assignment"], names["student"])
             # One question for all cells: nbgrader asks for each cell, and commits after each.
-            grades, comments = (by_cell(gradebook, kind, found) for kind in (Grade, Comment))
+            grades, comments = (by_cell(opened, kind, found) for kind in (Grade, Comment))
             for cell in nb.cells:
                 if is_grade(cell):
                     save_grade(cell, grades[cell.metadata.nbgrader.grade_id], self.log)
@@ -114,7 +110,7 @@ class SaveVerdicts(NbGraderPreprocessor):
                     data = cell.metadata.nbgrader
                     unchanged = data.get("checksum") == compute_checksum(cell) and not is_task(cell)
                     comments[data.grade_id].auto_comment = "No response." if unchanged else None
-            gradebook.db.commit()
+            opened.db.commit()
         finished = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         nb.metadata.setdefault("autograder", NotebookNode())["finished"] = finished
         return nb, resources
@@ -166,8 +162,8 @@ def _points(cell: NotebookNode) -> float:
 def card(word: str, message: str, max_points: float) -> NotebookNode:
     """An outcome card with 0 points, in the form that ``check`` displays."""
     shown = Outcome(word, 0, max_points, message)
-    data = {"text/plain": shown.text(), "text/html": shown.html(), MIME: shown.data}
-    return new_output("display_data", data)
+    forms = {"text/plain": shown.text(), "text/html": shown.html(), MIME: shown.data}
+    return new_output("display_data", forms)
 
 
 def error_message(error: NotebookNode, answer: NotebookNode | None) -> str:
@@ -183,10 +179,7 @@ def error_message(error: NotebookNode, answer: NotebookNode | None) -> str:
             "the task gives, and keep the given cells above the test."
         )
     else:
-        message = (
-            f"The test stopped with {short(error)}. Call your solution with inputs of your own to see where "
-            "this comes from."
-        )
+        message = f"The test stopped with {short(error)}. Call your answer with your own inputs to see why."
     if errors:
         message += f" First mend the cell with your solution: {short(errors[-1])}"
     return message

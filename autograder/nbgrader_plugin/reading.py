@@ -5,8 +5,6 @@ sentence for the student. Cells get new ids and lose their outputs; of the metad
 nbgrader's cells are kept, which RestoreCells looks up in the gradebook.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -41,13 +39,7 @@ PASSED_OVER = {"__pycache__", "timestamp.txt"}  # that is nbgrader's
 COMPILED = {".pyc", ".so"}  # modules that nobody can look into
 
 _Name = Annotated[str, Meta(max_length=MOST_NAME)]
-_KINDS = (
-    (stat.S_ISLNK, "a link to something else"),
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (lambda mode: not stat.S_ISREG(mode), "a device"),
-)
+_KINDS = {"l": "a link to something else", "d": "a folder", "p": "a pipe", "s": "a socket"}
 
 
 class UnreadableNotebook(Exception):
@@ -75,8 +67,7 @@ def read_plain(path: Path | str, most: int, folder: int | None = None) -> bytes:
     """The content of a file of at most ``most`` bytes, which has this one name.
 
     ``folder``: the descriptor of an open folder that ``path`` starts from. Nothing else is opened: a link
-    leads elsewhere, and a pipe or a device may never end. Raises NotPlain, or OSError where it cannot be
-    read.
+    leads elsewhere, and a pipe or a device may never end. Raises NotPlain or OSError.
     """
     _require_plain(os.stat(path, dir_fd=folder, follow_symlinks=False), most)
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -89,9 +80,8 @@ def read_plain(path: Path | str, most: int, folder: int | None = None) -> bytes:
 
 
 def _require_plain(found: os.stat_result, most: int) -> None:
-    for is_kind, what in _KINDS:
-        if is_kind(found.st_mode):
-            raise NotPlain(f"{what}, and no file of its own")
+    if (kind := stat.filemode(found.st_mode)[0]) != "-":
+        raise NotPlain(f"{_KINDS.get(kind, 'a device')}, and no file of its own")
     if found.st_nlink > 1:
         raise NotPlain("a file with a second name (a hard link), and no file of its own")
     if found.st_size > most:
@@ -126,7 +116,6 @@ def read_notebook(path: Path) -> NotebookNode:
 
 
 def _other_notebooks(path: Path) -> list[str]:
-    """The names of a few other notebooks in the same folder."""
     with suppress(OSError):
         return sorted(other.name for other in islice(path.parent.glob("*.ipynb"), 1000))[:5]
     return []
@@ -147,9 +136,7 @@ class _Notebook(msgspec.Struct):
 def notebook_of(text: str, name: str) -> NotebookNode:
     """The notebook that a text holds; ``name`` is that of its file. Raises UnreadableNotebook."""
     if text.count("{") + text.count("[") > MOST_PARTS:
-        raise UnreadableNotebook(
-            f"The file {quoted(name)} has too many parts. Clear its outputs and save it again."
-        )
+        raise UnreadableNotebook(f"{quoted(name)} has too many parts. Clear its outputs and save it again.")
     try:
         # Python refuses whole numbers of thousands of digits, and nobody needs them.
         data = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= MOST_DIGITS else 0)
@@ -172,8 +159,7 @@ def notebook_of(text: str, name: str) -> NotebookNode:
     if sum(sizes) > MOST_SOURCE or sum(texts) > MOST_TEXT or max(sizes, default=0) > MOST_CELL:
         raise UnreadableNotebook(
             f"The cells of {quoted(name)} hold more than {MOST_SOURCE:,} characters, one of them more than "
-            f"{MOST_CELL:,}, or those without code more than {MOST_TEXT:,}. "
-            "Data belongs into files of its own."
+            f"{MOST_CELL:,}, or those without code more than {MOST_TEXT:,}. Data belongs into files."
         )
     return fresh
 
@@ -189,11 +175,7 @@ def _from_3(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fresh(cell: _Cell) -> NotebookNode:
-    """A new cell with the same type and source, and the name that nbgrader knows it by.
-
-    nbformat's own functions for new cells check each against the schema, which takes longer than all the
-    rest.
-    """
+    """A new cell with its type, source and name. (nbformat checks each against the schema: the most work.)"""
     name: Any = cell.metadata
     for field in ("nbgrader", "grade_id"):
         name = name.get(field) if isinstance(name, dict) else None
@@ -265,7 +247,6 @@ def extra_files(folder: Path) -> dict[str, bytes | None]:
 
 
 def _files(folder: Path) -> Iterator[tuple[int, Path]]:
-    """The files that may be taken, with their sizes."""
     entries = 0
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if _is_taken(name)]
@@ -281,7 +262,6 @@ def _files(folder: Path) -> Iterator[tuple[int, Path]]:
 
 
 def _is_taken(name: str) -> bool:
-    """Whether a file or folder of this name is taken."""
     if name.startswith(".") or name.endswith(".ipynb") or name in PASSED_OVER:
         return False
     return name.isprintable()  # a name that is no text has surrogates, which are not

@@ -1,8 +1,6 @@
 """Puts back what students must not change: the locked cells, the order of all cells of the assignment, and
 nbgrader's notes on each cell."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -105,7 +103,6 @@ class RestoreCells(NbGraderPreprocessor):
         return nb, resources
 
     def originals(self, db_url: str, assignment: str, notebook: str) -> Originals:
-        """The cells of a notebook as the gradebook keeps them."""
         with Gradebook(db_url) as gradebook:
             cells = original_cells(gradebook.find_notebook(notebook, assignment))
         found = {}
@@ -116,13 +113,11 @@ class RestoreCells(NbGraderPreprocessor):
 
 
 def restore(nb: NotebookNode, originals: Originals) -> list[str]:
-    """Put the original cells into a notebook, in their order; gives a remark for each that had been changed,
-    moved or deleted.
+    """Put the original cells into a notebook, in order; gives a remark for each that was changed or moved.
 
     Where a student copied a cell, one counts: one that is in order, or else the last. All others are cells of
     the student's own. These stay where they are among the cells that were in order, and those before an
-    answer that was moved go along with it. The notebook notes the names that each exercise was released
-    with.
+    answer that was moved go along with it. The notebook notes each exercise's released names.
     """
     remarks: list[str] = []
     in_order, moved = _that_count(nb.cells, list(originals))
@@ -203,7 +198,6 @@ def _joined(
     placed: Mapping[str, list[NotebookNode]],
     originals: Originals,
 ) -> Iterator[NotebookNode]:
-    """All cells in their order."""
     before: str | None = None
     put_back: list[str] = []
     for name in (*originals, None):
@@ -255,6 +249,5 @@ def original_cells(notebook: Notebook) -> dict[str, NotebookNode]:
 
 
 def mark(cell: NotebookNode, remark: str) -> None:
-    """Put a remark into the first line of a code cell."""
     if cell.cell_type == "code":
         cell.source = remark + cell.source

@@ -4,15 +4,12 @@ Plain nbgrader drops the grade of a student whose notebook it cannot read, and p
 its notebook. Here both are graded: 0 points, and a feedback page that says what was wrong.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import glob
 import json
 import logging
 import os
 import secrets
-import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -42,27 +39,15 @@ MOST_SECRET = 1000
 MOST_ID = 128  # characters of a student's id: the gradebook has room for so many
 MOST_ENTRIES = 10_000  # files and folders in a submission that are looked at
 # Stands in for a notebook that cannot be read.
-EXPLANATION = """\
-# This submission could not be graded
-
-{problem}
-
-So every exercise counts **0 points**. The file itself was left as it was handed in.
-
-**What to do:** open the notebook in JupyterLab, run all cells, save it under its given name, and hand it in \
-again. If it does not open there, get a new copy of the exercise and paste your solutions into it."""
+EXPLANATION = (patches.OWN_TEMPLATES / "unreadable.md").read_text(encoding="utf-8").rstrip()
 
 
 class SubmissionExporter(NotebookExporter):
-    """Reads a submission; in place of one that cannot be read it puts a page that says why.
-
-    RestoreCells then adds the test cells, and ReadVerdicts gives each of them 0 points.
-    """
+    """Reads a submission; in place of one that cannot be read it puts a page that says why."""
 
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
     ) -> tuple[Any, dict[str, Any]]:
-        """Convert the notebook in a file to text, as nbconvert's method of this name does."""
         path = Path(filename)
         own = patches.reads_its_own(self.parent)  # of which everything is kept
         notebook = nbformat.read(path, as_version=4) if own else read_or_explain(path, self.log)
@@ -72,9 +57,7 @@ class SubmissionExporter(NotebookExporter):
 
 
 def read_or_explain(path: Path, log: logging.Logger) -> NotebookNode:
-    """The notebook at ``path``, with a note which version was read; in place of one that cannot be read, a
-    page that says why.
-    """
+    """The notebook at ``path``, or a page why it cannot be read, with a note which version that was."""
     version = version_of_files(path)  # before it is read: what comes in between is graded by the next run
     try:
         notebook = read_notebook(path)
@@ -131,12 +114,7 @@ def init_notebooks(self: Autograde) -> None:
 
 def refusal(student: str) -> str | None:
     """Why nothing is graded under this student id, if so: ids get into pages, addresses and patterns."""
-    odd = {
-        char
-        for char in student
-        if char in '<>&"`\\{}|*?[]' or unicodedata.category(char)[0] == "C" or not char.isprintable()
-    }
-    if odd:
+    if odd := {char for char in student if char in '<>&"`\\{}|*?[]' or not char.isprintable()}:
         why = f"has characters that no id may have ({' '.join(sorted(map(ascii, odd)))})"
     elif student != student.strip() or len(student) > MOST_ID:
         why = f"has spaces around it, or more than {MOST_ID} characters"
@@ -147,10 +125,7 @@ def refusal(student: str) -> str | None:
 
 
 def remove_links(self: Autograde, folder: Path) -> None:
-    """Take symbolic links out of a submission: whoever opened one would see what it points to.
-
-    A submission that is a link becomes an empty one.
-    """
+    """Take symbolic links out of a submission: whoever opened one would see what it points to."""
     found = (Path(place, name) for place, *names in os.walk(folder) for name in chain(*names))
     for path in chain([folder], islice(found, MOST_ENTRIES)):
         with suppress(OSError):
@@ -193,9 +168,7 @@ def timestamp_of(self: CourseDirectory, folder: str | Path) -> datetime | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except Exception as error:  # dates can be wrong in many ways
-        self.log.error(
-            "%s says no time that can be read (%s), so it counts as none.", path, type(error).__name__
-        )
+        self.log.error("%s says no time that can be read (%s).", path, type(error).__name__)
         return None
 
 
@@ -218,10 +191,7 @@ def notes_of(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def only_one(root: Path, name: str = "lock") -> Iterator[bool]:
-    """Whether nobody else grades the course in ``root``; if so, nobody else can until the block ends.
-
-    ``name`` is the lock's; each is for one kind of work.
-    """
+    """Whether nobody else holds this lock of the course in ``root``; nobody else can until the block ends."""
     import fcntl  # not on Windows, where only students work
 
     folder = root / ".grading"

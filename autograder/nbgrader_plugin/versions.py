@@ -3,8 +3,6 @@
 Both are noted in the notebook while it is read, so that they are there with the grade or not at all.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable
@@ -40,9 +38,7 @@ def version_of_tests(cells: Iterable[NotebookNode]) -> str:
 def changed_cells(
     before: Iterable[NotebookNode], after: Iterable[NotebookNode]
 ) -> tuple[list[str], list[str]]:
-    """What of all that decides points is different, in words, an entry a cell: which cells came or went, and
-    what else changed.
-    """
+    """What decides points and is different, in words, by cell: which came or went, and what else changed."""
     old, new = _deciding(before), _deciding(after)
     came_or_went = [f"{name} (gone)" for name in old if name not in new]
     came_or_went += [f"{name} (new)" for name in new if name not in old]

@@ -19,6 +19,7 @@ from ..measuring.device import device_name
 from ..measuring.duel import Ratio, Samples, Side, interleave
 from ..measuring.gpus import is_rocm, refused
 from ..measuring.limits import limit
+from ..measuring.prices import Prediction, predict
 from ..measuring.units import rounded, times
 from ..measuring.units import seconds as as_time
 from ..show import in_notebook, picture_html, show, table_html, table_text
@@ -27,6 +28,7 @@ from .claims import CLAIMS, WORTH_IT
 from .evidence import Evidence, decides, holds
 from .guess import LATER, folded, note_guess, ratio_guessed, tally
 from .recordings import Timing
+from .scripts import CAUSES_MIME, PRICES
 from .verdicts import note
 
 
@@ -58,7 +60,8 @@ def compare(
     claim has one, or ``unless`` the one that it lacks. All variants must give equal results for equal inputs,
     to within rounding; ``differ`` says why they do not. ``because`` names what makes the difference
     between the first and the last, one cause or several (see ``measuring.causes``): each is taken away, in as
-    many seconds more, and the card says how much of the difference went, or why that cannot be done. ``only``
+    many seconds more, and the card says how much of the difference went, or why that cannot be done. With
+    "prices", the ratio is predicted from what both ask torch to do (see ``measuring.prices``). ``only``
     names the one device that the comparison makes sense on; where it is missing, recordings are shown.
     ``clock`` is "cpu" (CPU seconds, the default there), "wall", or on a GPU "cuda" or "mps" (event seconds,
     the default there).
@@ -79,7 +82,7 @@ def compare(
     causes = [because] if isinstance(because, (str, without)) else because
     samples: dict[str, Samples] = {}
     timings: list[Timing] = []
-    shares: list[Share] = []
+    shares: list[Share | Prediction] = []
     remarks: list[str] = []
     lacks: list[str] = []
     sides = {name: Side(function, inputs) for name, function in variants.items()}
@@ -108,15 +111,22 @@ def compare(
         same = partial(_difference, device=device) if differ is None else lambda sides: None
         for cause in causes if settings.longest(device) > 0 else ():
             try:
-                shares.append(take_away(cause, ends, inputs, same, num_threads=used, **how))
+                if cause == PRICES:
+                    ratio = samples[device].ratio(first, last)
+                    pair = {name: sides[name] for name in ends}
+                    shares.append(predict(pair, device, used, ratio))
+                else:
+                    shares.append(take_away(cause, ends, inputs, same, num_threads=used, **how))
                 remarks.append(str(shares[-1]))
             except Exception as error:  # of ours or of the pair; the comparison stands
                 name = cause if isinstance(cause, str) else cause.cause
                 said = str(error).partition("\n")[0]
-                remarks.append(f"Without {name}, on {device}: not measured. {said}")
+                how_known = "Predicted from" if name == PRICES else "Without"
+                remarks.append(f"{how_known} {name}, on {device}: not measured. {said}")
     if "mps" in samples and not recordings.is_recorded_on("mps"):
         lacks.append("This course's way to measure Apple's GPU was not tried on a Mac yet.")
-    timings += [Timing("here", device_name(one.device), one.seconds) for one in shares]
+    taken_away = (one for one in shares if isinstance(one, Share))
+    timings += [Timing("here", device_name(one.device), one.seconds) for one in taken_away]
     timings += recordings.recordings_of(title, variants)
     comparison = Comparison(title, samples, timings, shares)
     if not timings:
@@ -135,7 +145,7 @@ class Comparison:
     title: str
     samples: dict[str, Samples]
     timings: list[Timing]
-    shares: list[Share]
+    shares: list[Share | Prediction]
 
     def ratio(self, device: str = "cpu") -> Ratio:
         """How many times faster the last variant is than the first, on a device of this machine.
@@ -173,7 +183,16 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
     if in_notebook():
         html += _chart(timings, ratio)
     summary = f"{title}: measured on {timings[0].device}. {LATER}"
-    show(text, folded(summary, html) if guess is ... else html)
+    kept: dict[str, object] | None = (
+        {CAUSES_MIME: list(map(_kept, comparison.shares))} if comparison.shares else None
+    )
+    show(text, folded(summary, html) if guess is ... else html, kept)
+
+
+def _kept(one: Share | Prediction) -> dict[str, object]:
+    """What the list of all reasons says of a cause; no share where there is no difference."""
+    nothing = one.share is None or (isinstance(one, Share) and one.word == "no difference")
+    return {"cause": one.cause, "device": one.device, "share": None if nothing else round(one.share or 0, 3)}
 
 
 def _rows(timing: Timing) -> Iterator[tuple[str, ...]]:

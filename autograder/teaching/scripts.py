@@ -11,6 +11,9 @@ from pathlib import Path
 from ..roles import calls_of
 
 WORDS = ("claim", "when", "unless", "only")
+# The cause that is predicted, and not taken away; and where a card keeps what went with each cause.
+PRICES = "prices"
+CAUSES_MIME = "application/vnd.fast-pytorch.causes+json"
 
 
 @dataclass(frozen=True)

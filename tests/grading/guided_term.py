@@ -18,11 +18,11 @@ from nbformat import NotebookNode
 from nbgrader.api import Assignment, Gradebook
 from repository import ROOT, all_files, copy_files
 
-from autograder.authoring.address import address
 from autograder.authoring.answers import Answers, answers_to, submission
 from autograder.authoring.builder import build
 from autograder.authoring.rehearsal import mix, points_table
 from autograder.authoring.scratch_course import ScratchCourse
+from autograder.authoring.sources import address
 from autograder.roles import solution_cells
 
 

@@ -39,7 +39,8 @@ from nbformat.v4 import new_code_cell
 from pretend_class import Graded, find, hand_in
 
 from autograder.authoring.answers import KnownAnswer, points_of, read_answers
-from autograder.authoring.scratch_course import CommandFailed, ScratchCourse
+from autograder.authoring.scratch_course import ScratchCourse
+from autograder.command_line import CommandError
 from autograder.roles import exercise_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "adversaries"
@@ -152,7 +153,7 @@ def by_the_engine(course: ScratchCourse, assignment: str, endless: list[str]) ->
         del course.environment["CELL_SECONDS"]
     try:
         course.grade(assignment)
-    except CommandFailed as error:  # as it must, where an id was refused
+    except CommandError as error:  # as it must, where an id was refused
         failed = [line for line in str(error).splitlines() if line.startswith("failed: ")]
         if not failed or not all("characters that no id may have" in line for line in failed):
             raise

@@ -13,7 +13,7 @@ from test_report import Text
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import pool
 from autograder.class_grading.class_commands import again as main
-from autograder.class_grading.class_report import page_of as page
+from autograder.class_grading.class_report import page
 from autograder.class_grading.course import Course
 from autograder.class_grading.results import read_results
 from autograder.nbgrader_plugin.submissions import only_one
@@ -148,10 +148,10 @@ def test_what_is_refused(course: ScratchCourse, says: Says) -> None:
 def test_what_is_to_be_graded_first_or_is_unreadable_is_not_judged(course: ScratchCourse, says: Says) -> None:
     handed_in("ada").write_text("{")
     said = says(main, *ADA, status=1)
-    assert "ada: it is to be graded first, because the submitted files changed:" in said
+    assert "ada: grade it first, as the submitted files changed:" in said
     assert graded().graded == ["ada"]
     shutil.rmtree("autograded/bo")
     said = says(main, "traps", "--student", "ada", "bo", "chen", "--exercise", "square", status=1)
     assert "error: ada: The file `traps.ipynb` is not a Jupyter notebook" in said
-    assert "bo: it is to be graded first, because it is not graded yet: python -m autograder grade" in said
+    assert "bo: grade it first, as it is not graded yet: python -m autograder grade" in said
     assert "chen, square:" in said, "those that cannot be judged do not stop the others"

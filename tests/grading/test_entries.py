@@ -13,8 +13,8 @@ from repository import ROOT
 
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.class_commands import late as main
-from autograder.class_grading.gradebook import GradingError
-from autograder.nbgrader_plugin.entries import LateTableError, Rule, read_table, utc
+from autograder.command_line import CommandError
+from autograder.nbgrader_plugin.entries import Rule, read_table, utc
 
 pytestmark = pytest.mark.slow  # nbgrader's own commands, or a gradebook for each test
 # All have 16 points. Student -> when it was handed in, and the penalty by TABLE.
@@ -84,14 +84,14 @@ def test_the_line_that_says_most_counts(tmp_path: Path) -> None:
 )
 def test_a_table_that_is_wrong_is_said(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "late.csv").write_text(text)
-    with pytest.raises(LateTableError, match=re.escape(sentence)):
+    with pytest.raises(CommandError, match=re.escape(sentence)):
         read_table(tmp_path / "late.csv")
 
 
 def test_nobody_is_graded_by_a_table_that_is_wrong(course: ScratchCourse, says: Says) -> None:
     assert "There is no late.csv here" in says(main, "traps", status=1)
     Path("late.csv").write_text("assignment,student,grace_hours\n*,*,soon\n")
-    with pytest.raises(GradingError, match="grace_hours is 'soon'"):
+    with pytest.raises(CommandError, match="grace_hours is 'soon'"):
         graded()
     assert "late.csv, line 2: grace_hours is 'soon'" in says(main, "traps", status=1)
     Path("late.csv").write_text(TABLE)

@@ -396,7 +396,8 @@ def tricky(rows): return rows if sys._getframe(1).f_code.co_name == 'on_race_cal
 def test_arrays_of_a_race_hold_their_values(box: Sandbox) -> None:
     inputs = """import numpy as np
 def arrays(generator, device):
-    return ([np.full(3000, int(value), np.uint8) for value in torch.randint(256, (20,), generator=generator)],)
+    values = torch.randint(256, (20,), generator=generator)
+    return ([np.full(3000, int(value), np.uint8) for value in values],)
 def firsts_slow(found):
     assert all((array == array[-1]).all() for array in found), "memory that is no longer theirs"
     return [int(array[0]) for array in found]"""

@@ -121,7 +121,7 @@ def test_no_spreadsheet_takes_a_field_for_a_formula(tmp_path: Path) -> None:
     said = export(course, "Moodle")
     text = (course.folder / "moodle.csv").read_text(encoding="utf-8")
     assert platforms.imported_by_moodle({"ada", "eve"}, {NAME: MOST}, text).keys() == {"ada", "eve"}
-    assert "2 have ids that a spreadsheet would take for a formula, and are left out" in said
+    assert "2 have ids that a spreadsheet takes for a formula, and are left out" in said
     assert "-x" in said and "=1+2" in said
     people = {
         11: {"name": FORMULA, "login_id": "ada"},
@@ -181,8 +181,8 @@ def test_a_grade_that_is_refused_stops_no_other(graded: ScratchCourse, token: No
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["Moodle", "--to=x.csv"], "Name one assignment, as in --assignment"),
-        (["Moodle", "--assignment=['nope']"], "The gradebook has no assignment 'nope'"),
+        (["Moodle", "--to=x.csv"], "Name one, as in --assignment"),
+        (["Moodle", "--assignment=['nope']"], "There is no assignment 'nope'"),
         (["Canvas", ONE, "--Canvas.file=none.csv"], "There is no none.csv. Canvas"),
         (to_canvas("http://127.0.0.1:9"), "Canvas at http://127.0.0.1:9 does not show course 7"),
     ],
@@ -199,7 +199,7 @@ def test_a_wrong_token_and_a_missing_assignment_are_said(graded: ScratchCourse, 
         assert "does not show course 7" in export(graded, *to_canvas(address), status=1)
         monkeypatch.setenv("CANVAS_TOKEN", platforms.TOKEN)
         said = export(graded, *to_canvas(address, "--CanvasUpload.by_exercise=True"), status=1)
-    assert f"Canvas has no assignment '{NAME}: double'. Make it there first" in said
+    assert f"Canvas has no assignment '{NAME}: double'. Make it there" in said
 
 
 # Submissions in the archives of learning platforms reach the students whose they are, and nobody else.

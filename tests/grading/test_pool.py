@@ -94,7 +94,7 @@ def test_the_time_left_follows_from_what_is_left_to_do(monkeypatch: pytest.Monke
     estimates = []
     for number, broken in enumerate(random.Random(1).sample([True] * 10 + [False] * 50, 60)):
         planned = [] if broken else cells
-        found.opened(number, number, f"student{number}", planned)
+        found.opened(number, f"student{number}", planned)
         for cell in planned:
             cost = costs.get(cell.grade_id, 0.1)
             clock.now += cost / 2  # two cores, both at work on it

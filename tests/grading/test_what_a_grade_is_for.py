@@ -15,7 +15,7 @@ from pretend_pools import Instant, after, stop
 from test_report import Text
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading.class_report import page_of as page
+from autograder.class_grading.class_report import page
 from autograder.class_grading.course import Course
 from autograder.class_grading.engine import Summary, grade, tell
 from autograder.class_grading.results import read_results

@@ -14,6 +14,7 @@ from autograder.show import picture_html
 from autograder.teaching import recordings
 from autograder.teaching.chart import draw
 from autograder.teaching.guess import note_guess, tally
+from autograder.teaching.scripts import CAUSES_MIME
 
 VARIANTS = {"loop": lambda numbers: torch.stack([number.sin() for number in numbers]), "one call": torch.sin}
 
@@ -138,9 +139,11 @@ def test_a_cause_is_taken_away_and_what_went_with_it_is_told(capsys):
 def test_a_cause_is_drawn_and_folded_under_the_guess(monkeypatch):
     shown = []
     monkeypatch.setattr("autograder.teaching.compare.in_notebook", lambda: True)
-    monkeypatch.setattr("autograder.teaching.compare.show", lambda text, html: shown.append(html))
+    monkeypatch.setattr("autograder.teaching.compare.show", lambda *told: shown.append(told))
     found = compare("busy", RECORDED, inputs=hundred, because="recording", guess=..., only="cpu", seconds=0)
-    (html,) = shown
+    ((_, html, data),) = shown
+    (kept,) = data[CAUSES_MIME]
+    assert kept["cause"] == "recording" and kept["device"] == "cpu" and 0.7 < kept["share"] < 1.3
     summary, _, inside = html.partition("</summary>")
     assert (
         html.startswith("<details>") and "Without" not in summary and "Without recording, on cpu:" in inside
@@ -168,6 +171,24 @@ def test_a_comparison_stands_where_its_cause_cannot_be_taken_away(capsys):
         text = capsys.readouterr().out
         assert re.search(sentence, text), text
         assert found.shares == [] and "1 (baseline)" in text
+
+
+def test_a_ratio_is_predicted_and_told_beside_the_measured_one(capsys):
+    pair = {
+        "one by one": lambda numbers: [one + 1 for one in numbers],
+        "at once": lambda numbers: numbers + 1,
+    }
+    found = compare("adding", pair, inputs=hundred, because="prices", differ="a list", only="cpu", seconds=0)
+    told = (
+        r"Predicted from prices, on cpu: [\d.,]+× \(one by one: calls [^;]+; at once: calls .*\). Measured: "
+    )
+    assert re.search(told, capsys.readouterr().out) and found.shares[0].cause == "prices"
+    assert all("prices" not in name for timing in found.timings for name in timing.seconds)
+    compare("busy", RECORDED, inputs=hundred, because="prices", only="cpu", seconds=0)
+    assert (
+        "Predicted from prices, on cpu: not measured. 'recorded' asks torch for nothing"
+        in capsys.readouterr().out
+    )
 
 
 TAKEN = recordings.Timing("here", "Abacus", {"loop": [4e-3] * 7, "one call": [1e-6] * 7})

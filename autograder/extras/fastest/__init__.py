@@ -1,7 +1,5 @@
 """A page about the fastest answers: the command ``python -m autograder fastest``."""
 
-from __future__ import annotations
-
 from ...command_line import ASSIGNMENT, DB, command
 
 

@@ -1,26 +1,20 @@
 """A page for the class after the deadline: how fast the answers to each race are, and the fastest of those
-whose authors said that they may be shown. It names nobody.
-
-What the page shows is worked out here; ``fastest.html.j2`` says how.
+whose authors said that they may be shown. It names nobody; ``fastest.html.j2`` says how it looks.
 """
-
-from __future__ import annotations
 
 import ast
 import re
 from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import nbformat
-from markupsafe import Markup
 
-from ...class_grading.class_report import race_picture
+from ...class_grading.class_report import race_bars
 from ...class_grading.course import Course
 from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render
-from ...class_grading.results import ClassResults, read_graded
+from ...class_grading.results import ClassResults, Lap, read_graded
 from ...measuring.units import times
 from ...nbgrader_plugin.entries import TABLE, read_table
 from ...roles import solution_cells
@@ -28,15 +22,6 @@ from ...roles import solution_cells
 BEST = 3
 # A student writes it into the solution's cell.
 MAY_BE_SHOWN = re.compile(r"(?im)^\s*#\s*you may show this\b")
-
-
-@dataclass(frozen=True)
-class Shown:
-    """An answer that may be shown: its code without remarks, what it measured, and what it is made of."""
-
-    code: str
-    ratio: float
-    words: str
 
 
 def page(course: Course) -> str:
@@ -52,16 +37,19 @@ def page(course: Course) -> str:
         facts=[(str(len(results.graded)), "submissions"), (str(len(races)), "races")],
         races=races,
         most=BEST,
+        times=times,
+        race_bars=race_bars,
+        made_of=made_of,
     )
 
 
 def races_of(
     results: ClassResults, answers: dict[str, dict[str, str]]
-) -> list[tuple[str, str, Markup, list[Shown]]]:
-    """The races that timed anybody: name, sentence, picture, and the answers that may be shown, the fastest
-    first. ``answers``: student -> exercise -> source of the cell.
+) -> dict[str, tuple[list[Lap], dict[str, Lap]]]:
+    """The races that timed anybody, with what they measured, the fastest first: for all, and for each code
+    that may be shown. ``answers``: student -> exercise -> source of the cell.
     """
-    found = []
+    found = {}
     for exercise, name in [(one, name) for one, names in results.tests.items() for name in names]:
         laps = [
             (graded.student, lap)
@@ -71,19 +59,13 @@ def races_of(
             for lap in test.laps
             if lap.device == "cpu"
         ]
-        if not laps:
-            continue
-        required = laps[0][1].required
-        reached = sum(lap.ratio >= required for _, lap in laps)
-        text = (
-            f"{reached} of {len(laps)} answers are {times(required)} as fast as the given version, or faster."
-        )
-        different: dict[str, Shown] = {}  # the same code handed in twice says nothing new
-        for student, lap in sorted(laps, key=lambda pair: -pair[1].ratio):
+        laps.sort(key=lambda pair: -pair[1].ratio)
+        different: dict[str, Lap] = {}  # the same code handed in twice says nothing new
+        for student, lap in laps:
             if code := may_be_shown(answers.get(student, {}).get(exercise, "")):
-                different.setdefault(code, Shown(code, lap.ratio, made_of(code, lap.of_limit)))
-        picture = race_picture([lap for _, lap in laps], f"{name}: {text}")
-        found.append((name, text, picture, list(different.values())))
+                different.setdefault(code, lap)
+        if laps:
+            found[name] = [lap for _, lap in laps], different
     return found
 
 
@@ -113,8 +95,8 @@ def _without_remarks(tree: ast.Module) -> str:
     return ast.unparse(tree)
 
 
-def made_of(code: str, of_limit: float | None) -> str:
-    """What an answer calls, how often it loops, and how near it comes to the machine's limit."""
+def made_of(code: str) -> tuple[list[str], int]:
+    """What an answer calls, the most often called first, and how many loops it has."""
     tree = ast.parse(code)
     own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     calls = Counter(
@@ -125,11 +107,7 @@ def made_of(code: str, of_limit: float | None) -> str:
         and name not in own
     )
     loops = sum(isinstance(node, (ast.For, ast.While, ast.comprehension)) for node in ast.walk(tree))
-    words = [f"It calls {', '.join(name for name, _ in calls.most_common(8))}."] if calls else []
-    words.append({0: "It has no loop.", 1: "It has one loop."}.get(loops, f"It has {loops} loops."))
-    if of_limit:
-        words.append(f"It reaches {of_limit:.0%} of the machine's limit.")
-    return " ".join(words)
+    return [name for name, _ in calls.most_common(8)], loops
 
 
 def answers_of(course: Course, results: ClassResults) -> dict[str, dict[str, str]]:
@@ -145,12 +123,8 @@ def answers_of(course: Course, results: ClassResults) -> dict[str, dict[str, str
 def require_deadline(course: Course) -> None:
     """Raise GradingError while somebody may still hand in at no cost."""
     if (due := course.due) is None:
-        raise GradingError(
-            f"{course.assignment} has no due date, so answers are not shown yet. Set it in the formgrader."
-        )
+        raise GradingError(f"{course.assignment} has no due date yet. Set it in the formgrader.")
     last = due + timedelta(days=read_table(course.root / TABLE).longest_extension(course.assignment))
     if last > datetime.now(timezone.utc).replace(tzinfo=None):
         extended = f", for somebody on {last:%Y-%m-%d %H:%M} UTC" if last > due else ""
-        raise GradingError(
-            f"{course.assignment} is due on {due:%Y-%m-%d %H:%M} UTC{extended}, so answers are not shown yet."
-        )
+        raise GradingError(f"{course.assignment} is due on {due:%Y-%m-%d %H:%M} UTC{extended}. Wait for it.")

@@ -1,7 +1,5 @@
 """Grading on Gradescope: the command ``python -m autograder gradescope``, which the container calls, too."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ...command_line import ASSIGNMENT, command, option

@@ -5,13 +5,11 @@ assignment and nothing else. In the container ``in_container.py`` grades; it als
 Gradescope publishes about such archives.
 """
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from traitlets.config import PyFileConfigLoader
@@ -23,27 +21,16 @@ from .in_container import GRADEBOOK
 
 # Of the files that git tracks: what grades, and the data that exercises read.
 CONTENTS = ("LICENSE", "LICENSE-text", "autograder", "constraints.txt", "data", "pyproject.toml")
-CONFIG = '''\
-"""The course as nbgrader sees it on Gradescope: of its settings, those that decide points."""
-
-from autograder.nbgrader_plugin import configure
-
-c = get_config()  # noqa: F821  (nbgrader defines it)
-{limits}
-configure(c)
-'''
 SCRIPTS = ("setup.sh", "run_autograder")
 
 
 def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) -> Path:
     """Write build/gradescope-ASSIGNMENT.zip; gives its path.
 
-    ``without_sandbox``: it grades where bubblewrap does not work, too. Raises CommandError for an assignment
-    that is not there, without git, and where its notebook cannot be made.
+    ``without_sandbox``: it grades where bubblewrap does not work, too. Raises OSError for an assignment that
+    is not there, and without git; CommandError where its notebook cannot be made.
     """
     source = root / "solutions" / assignment / f"{assignment}.py"
-    if not source.is_file():
-        raise CommandError(f"there is no assignment {assignment}: {source} does not exist")
     here = Path(__file__).parent
     arguments = shlex.join([assignment, *(["--without-sandbox"] if without_sandbox else [])])
     inside = {name: (root / name).read_bytes() for name in course_files(root, CONTENTS)}
@@ -55,7 +42,12 @@ def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) 
     }
     archive = root / "build" / f"gradescope-{assignment}.zip"
     archive.parent.mkdir(exist_ok=True)
-    _write(archive, inside)
+    with zipfile.ZipFile(archive, "w") as packed:
+        for name, content in sorted(inside.items()):
+            about = zipfile.ZipInfo(name)  # which says not when or by whom
+            about.create_system, about.compress_type = 3, zipfile.ZIP_DEFLATED
+            about.external_attr = (0o755 if name in SCRIPTS else 0o644) << 16
+            packed.writestr(about, content)
     return archive
 
 
@@ -64,8 +56,6 @@ def course_files(root: Path, contents: Iterable[str]) -> list[str]:
     command = ["git", "ls-files", "-z", *contents]
     try:
         listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    except FileNotFoundError:
-        raise CommandError("git was not found; it tells which files belong to the course.") from None
     except subprocess.CalledProcessError as error:
         raise CommandError(f"git does not tell which files belong to the course: {error.stderr}") from None
     return [path for path in listed.stdout.split("\0") if path and (root / path).is_file()]
@@ -75,28 +65,13 @@ def _settings(root: Path) -> str:
     """The course's limits. Its other settings stay here: an address of a database may have a password."""
     limits = PyFileConfigLoader(SETTINGS, path=str(root)).load_config().RunEveryCell
     lines = [f"c.RunEveryCell.{name} = {value!r}" for name, value in limits.items()]
-    return CONFIG.format(limits="\n".join(lines))
+    form = Path(__file__).with_name("nbgrader_config.txt").read_text(encoding="utf-8")
+    return form.format(limits="\n".join(lines))
 
 
 def _gradebook(root: Path, source: Path) -> bytes:
-    """A gradebook with one assignment and no students."""
     with tempfile.TemporaryDirectory(prefix="gradescope-") as folder:
         course = ScratchCourse(Path(folder), root)
         file = course.folder / GRADEBOOK
         course.nbgrader("generate_assignment", course.add_assignment(source), f"--db=sqlite:///{file}")
         return file.read_bytes()
-
-
-def _write(archive: Path, inside: Mapping[str, bytes]) -> None:
-    """Pack files under their names; nothing says when or by whom."""
-    draft = archive.with_suffix(".tmp")
-    try:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as packed:
-            for name, content in sorted(inside.items()):
-                about = zipfile.ZipInfo(name)
-                about.create_system, about.compress_type = 3, zipfile.ZIP_DEFLATED
-                about.external_attr = (0o755 if name in SCRIPTS else 0o644) << 16
-                packed.writestr(about, content)
-        draft.replace(archive)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -4,9 +4,7 @@
 https://gradescope-autograders.readthedocs.io (pages specs, tech, best_practices and troubleshooting), as read
 in November 2026:
 
-- ``setup.sh`` runs once, as root, when the image is made. ``run_autograder`` runs as root for each
-  submission, in a container of its own. The archive is in /autograder/source, what was handed in is in
-  /autograder/submission.
+- Each submission has a container of its own. What was handed in is in /autograder/submission.
 - At the end, /autograder/results/results.json must be there, also where grading failed, with a ``score`` or
   ``tests``. A visibility is "hidden", "after_due_date", "after_published" or "visible"; in an output of the
   format "text" nothing is taken for HTML.
@@ -15,8 +13,6 @@ in November 2026:
 - A container has half a core, 768 MB and ten minutes, unless the assignment's settings say more.
 - A student's code should run with as few rights as possible, and not as root.
 """
-
-from __future__ import annotations
 
 import json
 import os
@@ -31,37 +27,28 @@ from typing import Any
 
 import nbformat
 
-from ...class_grading.class_report import sandbox_sentence, self_check
+from ...class_grading.class_report import machine
 from ...class_grading.course import SETTINGS, Course
 from ...class_grading.engine import grade
 from ...class_grading.gradebook import GradingError
 from ...class_grading.pool import LocalPool, PoolError
-from ...class_grading.results import ClassResults, Verdict, read_results
+from ...class_grading.results import ClassResults, read_results
 from ...files import write_whole
 from ...judging.outcome import MIME
 from ...nbgrader_plugin.collect import copy_plain_files
 from ...nbgrader_plugin.feedback import HideTests
 from ...nbgrader_plugin.points import as_text
-from ...roles import exercise_of, is_test, nbgrader_data
+from ...roles import is_test, nbgrader_data
 from ...sandbox import Sandbox
 
 GRADEBOOK = "gradebook.db"
 STUDENT = "student"
 MOST_BYTES = 10**9  # of what is handed in
 NOBODY = 65534  # the user with this number owns no files
-UNFINISHED = (
-    "Grading ended before its time: the container had too little memory, or its time was up. Please tell "
-    "your instructor."
-)
+UNFINISHED = "Grading ended too early: there was too little memory or time. Please tell your instructor."
 FAILED = "This submission could not be graded. That is not your fault; please tell your instructor."
-REFUSED = (
-    "This was not graded, because the sandbox that keeps tests and submissions apart does not start in "
-    "Gradescope's container. That is not your fault; please tell your instructor."
-)
-HOW_TO_ALLOW = (
-    "make gradescope ASSIGNMENT=… ARGS=--without-sandbox makes an archive that grades all the same. What "
-    "that means is said in docs/instructors.md, Gradescope."
-)
+REFUSED = "Not graded, as no sandbox starts here. That is not your fault; please tell your instructor."
+HOW_TO_ALLOW = "ARGS=--without-sandbox grades all the same. What that means: docs/instructors.md, Gradescope."
 FOR_STUDENTS = {"output_format": "text", "visibility": "visible", "stdout_visibility": "hidden"}
 NOT_FINAL = "These points are not final: your instructor decides this test."
 
@@ -85,7 +72,6 @@ def write_results(root: Path, assignment: str, without_sandbox: bool) -> None:
 
 
 def not_graded(sentence: str) -> dict[str, Any]:
-    """Results without a test: no points, and a sentence for the student."""
     return {"score": 0, "output": sentence, **FOR_STUDENTS}
 
 
@@ -116,19 +102,13 @@ def lay_out_course(root: Path, assignment: str, folder: Path) -> None:
         shutil.copyfile(root / "source" / name, folder / name)
     target = folder / "submitted" / STUDENT / assignment
     target.parent.mkdir(parents=True)
-    if (root / "submission").is_dir():
-        copy_plain_files(root / "submission", target, MOST_BYTES)
-    else:
-        target.mkdir()
+    copy_plain_files(root / "submission", target, MOST_BYTES)
 
 
 def in_their_format(course: Course, results: ClassResults, seconds: float) -> dict[str, Any]:
     """The grade of the one student, with nothing that the feedback page does not show."""
     (graded,) = results.graded
     shown = cards(course)
-    groups: dict[str, list[Verdict]] = {}
-    for test in graded.tests:
-        groups.setdefault(exercise_of(test.name, results.exercises) or test.name, []).append(test)
     tests = [
         {
             "name": test.name,
@@ -140,8 +120,8 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
             "output_format": "text",
             "visibility": "visible",
         }
-        for place, (exercise, found) in enumerate(groups.items(), 1)
-        for number, test in enumerate(found, 1)
+        for place, (exercise, names) in enumerate(results.tests.items(), 1)
+        for number, test in enumerate((one for one in graded.tests if one.name in names), 1)
     ]
     return {
         "tests": tests,
@@ -171,7 +151,7 @@ def cards(course: Course) -> dict[str, str]:
 
 def remarks(results: ClassResults) -> list[str]:
     """Sentences for the instructor, which students do not see."""
-    said = [sandbox_sentence(results), self_check(results)]
+    said = machine(results)
     if undecided := ", ".join(name for _, name, _ in results.rows("undecided")):
         said.append(
             f"Undecided: {undecided}. The points are those shown so far, or none. Have this submission "

@@ -3,8 +3,6 @@
 For ``nbgrader zip_collect``, which unpacks an archive and asks its collector about each file in it.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import unicodedata
@@ -19,8 +17,9 @@ from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 from nbgrader.utils import unzip
 from traitlets import Unicode
 
+from ...command_line import CommandError
 from ...nbgrader_plugin.submissions import SECRET, TIMESTAMP
-from .grades import ExportError, names_in, read_canvas
+from .grades import names_in, read_canvas
 from .unpack import unpack
 
 # What a browser, or Canvas for a second upload, adds to a notebook's name.
@@ -38,6 +37,7 @@ class Extractor(ExtractorPlugin):
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
         given, unpacked = Path(archive_path), Path(extracted_path)
+        self.unpacked = unpacked
         for path in _files(given):
             place = unpacked / path.relative_to(given).parent
             place.mkdir(parents=True, exist_ok=True)
@@ -54,9 +54,7 @@ class Extractor(ExtractorPlugin):
             try:
                 unpack(path, path.parent / path.name.removesuffix(path.suffix).removesuffix(".tar"))
             except Exception as error:  # a student wrote it, so it can be anything
-                self.log.error(
-                    "%r cannot be unpacked and is left out: %s.", str(path), f"{error}".rstrip(".")
-                )
+                self.log.error("%r cannot be unpacked and is left out: %s", str(path), error)
         for path in _files(unpacked):  # nbgrader logs their names as they are
             if not str(path.relative_to(unpacked)).isprintable():
                 self.log.error("A file with a name that does not show was left out: %r", str(path))
@@ -72,20 +70,25 @@ class Archive(FileNameCollectorPlugin):
         super().__init__(**settings)
         self._taken: set[tuple[str, str]] = set()
 
-    def student(self, who: str) -> str | None:
-        """The id of the student whom the platform means; None, with a sentence in the log, if nobody is."""
+    def student(self, who: str) -> str:
+        """The id of the student whom the platform means. Raises CommandError if there is none."""
         raise NotImplementedError
 
     def collect(self, submitted_file: str) -> dict[str, str] | None:
         """Whose file this is, and its name; None, with a sentence in the log, for one that is not taken."""
-        path = Path(submitted_file)
-        parts = path.relative_to(self._unpacked).parts
-        unpacked_too = path.suffix in self.parent.extractor_plugin_inst.zip_ext
+        path, extractor = Path(submitted_file), self.parent.extractor_plugin_inst
+        parts = path.relative_to(extractor.unpacked).parts
+        unpacked_too = path.suffix in extractor.zip_ext
         if unpacked_too or "__MACOSX" in parts or path.name.startswith("."):
             return None
         # The first: whatever is in it was named by the student.
         found = next((match for part in parts if (match := self.named.fullmatch(part))), None)
-        if found is None or not (student := self.student(found["who"])):
+        if found is None:
+            return None
+        try:
+            student = self.student(found["who"])
+        except CommandError as error:
+            self.log.error("%s", error)
             return None
         is_file = found.string == path.name
         name = plain_name(path, found["file"] if is_file else path.name)
@@ -96,17 +99,6 @@ class Archive(FileNameCollectorPlugin):
             return None
         self._taken.add((student, name))
         return {"student_id": student, "file_id": name}
-
-    @cached_property
-    def _unpacked(self) -> Path:
-        """The folder into which nbgrader unpacks."""
-        command, course = self.parent, self.parent.coursedir
-        place = command.collect_directory_structure.format(
-            downloaded=command.downloaded_directory,
-            assignment_id=course.assignment_id,
-            collect_step=command.extracted_directory,
-        )
-        return Path(course.root, place)
 
     def _students(self) -> dict[str, str]:
         """The students in the gradebook: id -> first and last name."""
@@ -126,19 +118,16 @@ class MoodleArchive(Archive):
             found.setdefault(words_of(name), []).append(student)
         return found
 
-    def student(self, who: str) -> str | None:
+    def student(self, who: str) -> str:
         found = self._by_name.get(words_of(who), [])
         if len(found) == 1:
             return found[0]
         why = f"{len(found)} students in the gradebook have" if found else "No student in the gradebook has"
-        self.log.error(
-            "%s the name %r, so what this name handed in is left out. Put it into submitted/ID/%s/ yourself, "
-            "or mend the names with `nbgrader db student import`.",
-            why,
-            who,
-            self.parent.coursedir.assignment_id,
+        place = f"submitted/ID/{self.parent.coursedir.assignment_id}/"
+        raise CommandError(
+            f"{why} the name {who!r}, so what this name handed in is left out. Put it into {place} yourself, "
+            "or mend the names with `nbgrader db student import`."
         )
-        return None
 
 
 class CanvasArchive(Archive):
@@ -152,20 +141,17 @@ class CanvasArchive(Archive):
         ids = {student.casefold(): student for student in self._students()}
         try:
             rows = [(row["ID"].strip(), names_in(row)) for row in read_canvas(Path(self.file))]
-        except ExportError as error:
+        except CommandError as error:
             self.parent.fail("%s", error)
         return {number: ids[name] for number, names in rows for name in reversed(names) if name in ids}
 
-    def student(self, who: str) -> str | None:
+    def student(self, who: str) -> str:
         if student := self._by_number.get(who):
             return student
-        self.log.error(
-            "Canvas's user %s has no login or SIS id in %s that a student in the gradebook has, and is left "
-            "out. Enter the student, or export the file from Canvas again.",
-            who,
-            self.file,
+        raise CommandError(
+            f"Canvas's user {who} has no login or SIS id in {self.file} that a student in the gradebook has, "
+            "and is left out. Enter the student, or export the file from Canvas again."
         )
-        return None
 
 
 def _files(folder: Path) -> Iterator[Path]:

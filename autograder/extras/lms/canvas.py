@@ -1,16 +1,17 @@
 """Grades sent to Canvas through its own interface, with a list of what would change first."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Any
 
+from canvasapi import Canvas
+from canvasapi.exceptions import CanvasException
 from tqdm import tqdm
 from traitlets import Bool, Integer, Unicode
 
+from ...command_line import CommandError
 from ...show import first_of
-from .grades import Exporter, ExportError, Grades, number
+from .grades import Exporter, Points, number
 
 TOKEN = "CANVAS_TOKEN"
 EXACT = 0.005  # points
@@ -41,18 +42,16 @@ class CanvasUpload(Exporter):
     course = Integer(help="the number in the address of the course").tag(config=True)
     really = Bool(False, help="change the grades; otherwise only list the changes").tag(config=True)
 
-    def write(self, grades: Grades) -> None:
+    def write(self, columns: list[str], points: Points) -> None:
         """Compare, list, and send what differs. A grade that Canvas refuses does not stop the others.
 
-        Raises ExportError at the end where some were refused.
+        Raises CommandError at the end where some were refused.
         """
-        changes, same, unknown = differences(self._course(), grades)
+        changes, same, unknown = differences(self._course(), columns, points)
         for change in changes:
             print(change)
         if unknown:
-            self.log.warning(
-                "%d have points and are not in the course on Canvas: %s", len(unknown), first_of(unknown)
-            )
+            self.log.warning("%d have points and are not on Canvas: %s", len(unknown), first_of(unknown))
         self.log.info("%d grades differ, %d are the same", len(changes), same)
         if not self.really:
             self.log.info("Nothing was changed. To send them: the same with --CanvasUpload.really=True")
@@ -61,37 +60,30 @@ class CanvasUpload(Exporter):
         self.log.info("%d grades were sent", len(changes) - len(refused))
         if refused:
             lines = [f"  {change.student}, {change.column}: {reason}" for change, reason in refused]
-            raise ExportError(
+            raise CommandError(
                 f"Canvas refused {len(refused)} grades; the same command tries these again.\n"
                 + "\n".join(lines)
             )
 
     def _course(self) -> Any:
-        try:
-            from canvasapi import Canvas
-            from canvasapi.exceptions import CanvasException
-        except ModuleNotFoundError:
-            raise ExportError('canvasapi is not installed: pip install "autograder[course]"') from None
         token = os.environ.get(TOKEN, "")
         if not (token and self.url and self.course):
-            raise ExportError(
+            raise CommandError(
                 f"An access token in the variable {TOKEN}, --CanvasUpload.url=https://… and "
                 "--CanvasUpload.course=NUMBER are needed."
             )
         try:
             return Canvas(self.url, token).get_course(self.course)
         except (CanvasException, OSError, ValueError) as error:
-            raise ExportError(f"Canvas at {self.url} does not show course {self.course}: {error}") from None
+            raise CommandError(f"Canvas at {self.url} does not show course {self.course}: {error}") from None
 
 
-def differences(course: Any, grades: Grades) -> tuple[list[Change], int, list[str]]:
+def differences(course: Any, columns: list[str], points: Points) -> tuple[list[Change], int, list[str]]:
     """What is to be changed on Canvas, how many grades are there as they should be, and who is not there.
 
-    A student is found by login, then by SIS id, capital letters or not. Raises ExportError where Canvas lacks
+    A student is found by login, then by SIS id, in any letters. Raises CommandError where Canvas lacks
     an assignment, or cannot be read.
     """
-    from canvasapi.exceptions import CanvasException
-
     try:
         there = {one.name: one for one in course.get_assignments()}
         users: dict[str, int] = {}
@@ -99,24 +91,22 @@ def differences(course: Any, grades: Grades) -> tuple[list[Change], int, list[st
             for key in ("sis_user_id", "login_id"):  # the login counts more
                 if name := getattr(user, key, None):
                     users[str(name).casefold()] = user.id
-        if lacking := [name for name in grades.columns if name not in there]:
+        if lacking := [name for name in columns if name not in there]:
             known = first_of(sorted(there)) or "none"
-            raise ExportError(
-                f"Canvas has no assignment {lacking[0]!r}. Make it there first; it has: {known}."
-            )
+            raise CommandError(f"Canvas has no assignment {lacking[0]!r}. Make it there; it has: {known}.")
         found = {
             name: {submission.user_id: submission for submission in there[name].get_submissions()}
-            for name in grades.columns
+            for name in columns
         }
     except (CanvasException, OSError) as error:
-        raise ExportError(f"Canvas cannot be read: {error}") from None
+        raise CommandError(f"Canvas cannot be read: {error}") from None
     changes, same, unknown = [], 0, []
-    for student, points in grades.points.items():
+    for student, own in points.items():
         user = users.get(student.id.casefold())
         if user is None:
             unknown.append(student.id)
             continue
-        for column, value in zip(grades.columns, points, strict=True):
+        for column, value in zip(columns, own, strict=True):
             if submission := found[column].get(user):
                 before, after = getattr(submission, "score", None), round(value, 2)
                 if before is not None and abs(before - after) < EXACT:
@@ -128,8 +118,6 @@ def differences(course: Any, grades: Grades) -> tuple[list[Change], int, list[st
 
 def send(changes: list[Change]) -> list[tuple[Change, str]]:
     """Send grades one at a time; those that Canvas refused or does not show afterwards, with the reason."""
-    from canvasapi.exceptions import CanvasException
-
     refused = []
     for change in tqdm(changes, unit="grade", desc="sending", disable=None):
         try:

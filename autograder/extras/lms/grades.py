@@ -1,19 +1,17 @@
 """An assignment's grades, read from the gradebook, and files of them that Moodle and Canvas import."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry, Student
 from nbgrader.plugins import ExportPlugin
 from traitlets import Bool, Unicode
 
+from ...command_line import CommandError
 from ...files import read_csv, write_whole
 from ...nbgrader_plugin.points import exercise_of_each
 from ...show import first_of
@@ -23,26 +21,13 @@ REMARKS = {
     "ungraded": "are not graded yet, and have no points here",
     "unsure": "have a test that waits for your decision; their points are those so far",
 }
-FORMULAS = (
-    "have ids that a spreadsheet would take for a formula, and are left out: enter their points yourself"
-)
+FORMULAS = "have ids that a spreadsheet takes for a formula, and are left out: enter their points yourself"
 # What Canvas's own file has before the columns of the assignments; it takes a row back by these.
 CANVAS_STUDENT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
 
 
-class ExportError(Exception):
-    """Grades cannot be exported; the message says why and what to do."""
-
-
-@dataclass(frozen=True)
-class Grades:
-    """The columns: the assignment and, if asked for, its exercises; and who has points, one for each column.
-
-    Those of the assignment are less the penalty for being late; those of exercises are without it.
-    """
-
-    columns: list[str]
-    points: dict[Student, list[float]]
+# Who has points, and how many in each column: in the assignment, less what lateness cost, and in exercises.
+Points = dict[Student, list[float]]
 
 
 class Exporter(ExportPlugin):
@@ -53,33 +38,30 @@ class Exporter(ExportPlugin):
     def export(self, gradebook: Gradebook) -> None:
         """Called by ``nbgrader export``; ends it with one sentence where that is not possible."""
         try:
-            self.write(self.grades(gradebook))
-        except (ExportError, OSError) as error:
+            self.write(*self.grades(gradebook))
+        except (CommandError, OSError) as error:
             self.log.error("%s", error)
             sys.exit(1)
 
-    def write(self, grades: Grades) -> None:
-        """Export the grades. Raises ExportError."""
+    def write(self, columns: list[str], points: Points) -> None:
+        """Export the grades. Raises CommandError."""
         raise NotImplementedError
 
-    def grades(self, gradebook: Gradebook) -> Grades:
-        """Those that the command line asks for; who stands out is named in the log.
+    def grades(self, gradebook: Gradebook) -> tuple[list[str], Points]:
+        """The columns and points that the command line asks for; who stands out is named in the log.
 
-        Raises ExportError unless it names one assignment, and the gradebook knows it.
+        Raises CommandError unless it names one assignment, and the gradebook knows it.
         """
         known = ", ".join(one.name for one in gradebook.assignments) or "none"
-        example = "--assignment \"['NAME']\""
         if len(self.assignment) != 1:
-            raise ExportError(f"Name one assignment, as in {example}. The gradebook has: {known}.")
+            raise CommandError(f"Name one, as in --assignment \"['NAME']\". The gradebook has: {known}.")
         (assignment,) = map(str, self.assignment)
         try:
             exercises = exercise_of_each(gradebook.find_assignment(assignment))
         except MissingEntry:
-            raise ExportError(
-                f"The gradebook has no assignment {assignment!r}. It has: {known}. Choose one with {example}."
-            ) from None
+            raise CommandError(f"There is no assignment {assignment!r}, but {known}.") from None
         course, chosen = self.parent.coursedir, set(map(str, self.student))
-        points: dict[Student, list[float]] = {}
+        points: Points = {}
         standing_out: dict[str, list[str]] = {kind: [] for kind in REMARKS}
         for student in gradebook.students:
             if chosen and student.id not in chosen:
@@ -101,26 +83,26 @@ class Exporter(ExportPlugin):
             if names:
                 self.log.warning("%d %s: %s", len(names), REMARKS[kind], first_of(names))
         more = dict.fromkeys(exercises.values()) if self.by_exercise else ()
-        return Grades([assignment, *(f"{assignment}: {name}" for name in more)], points)
+        return [assignment, *(f"{assignment}: {name}" for name in more)], points
 
 
 class Moodle(Exporter):
     """A file for *Grades → Import → CSV file*, by default ``moodle.csv``: a line for each with points."""
 
-    def write(self, grades: Grades) -> None:
+    def write(self, columns: list[str], points: Points) -> None:
         """Write the file. Who has no points is left out: an empty field would delete a grade on Moodle.
 
         So is who has a user name, by which Moodle knows people, that is a formula for a spreadsheet.
         """
         rows = []
-        for one, points in grades.points.items():
+        for one, own in points.items():
             texts = [no_formula(text or "") for text in (one.id, one.email, one.first_name, one.last_name)]
             if texts[0] == one.id:
-                rows.append([*texts, *map(number, points)])
-        if odd := [one.id for one in grades.points if no_formula(one.id) != one.id]:
+                rows.append([*texts, *map(number, own)])
+        if odd := [one.id for one in points if no_formula(one.id) != one.id]:
             self.log.warning("%d %s: %s", len(odd), FORMULAS, first_of(odd))
         to = Path(self.to or "moodle.csv")
-        write_csv(to, [["Username", "Email address", "First name", "Last name", *grades.columns], *rows])
+        write_csv(to, [["Username", "Email address", "First name", "Last name", *columns], *rows])
         self.log.info("%d grades are in %s", len(rows), to)
 
 
@@ -129,12 +111,12 @@ class Canvas(Exporter):
 
     file = Unicode("canvas.csv", help="what Grades → Export gave").tag(config=True)
 
-    def write(self, grades: Grades) -> None:
-        """Write the file. Raises ExportError where Canvas's file is missing, or is none."""
+    def write(self, columns: list[str], points: Points) -> None:
+        """Write the file. Raises CommandError where Canvas's file is missing, or is none."""
         rows = read_canvas(Path(self.file))
         about = [name for name in CANVAS_STUDENT if name in rows[0]]
-        table, missing = [about + [known_column(rows[0], name) for name in grades.columns]], []
-        ours = {one.id.casefold(): (one.id, points) for one, points in grades.points.items()}
+        table, missing = [about + [known_column(rows[0], name) for name in columns]], []
+        ours = {one.id.casefold(): (one.id, own) for one, own in points.items()}
         for row in rows:
             if own := next((name for name in names_in(row) if name in ours), None):
                 # Canvas takes a row back by its ID, whatever the other columns say.
@@ -158,14 +140,14 @@ def read_canvas(path: Path) -> list[dict[str, str]]:
     try:
         rows = list(read_csv(path))
     except FileNotFoundError:
-        raise ExportError(
+        raise CommandError(
             f"There is no {path}. Canvas makes it: choose Grades → Export there, and give the file's name "
             "with --Canvas.file=… (for an archive: --CanvasArchive.file=…)"
         ) from None
     except UnicodeDecodeError:
-        raise ExportError(f"{path} is not in UTF-8. Export it from Canvas again.") from None
+        raise CommandError(f"{path} is not in UTF-8. Export it from Canvas again.") from None
     if not rows or not {"Student", "ID"} <= rows[0].keys():
-        raise ExportError(f"{path} is not what Canvas exports: it needs the columns Student and ID.")
+        raise CommandError(f"{path} is not what Canvas exports: it needs the columns Student and ID.")
     return rows
 
 
@@ -187,12 +169,10 @@ def no_formula(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """Points as both platforms read them."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def write_csv(path: Path, rows: list[list[str]]) -> None:
-    """Write all of a table, or nothing."""
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     write_whole(path, text.getvalue())

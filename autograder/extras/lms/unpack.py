@@ -1,7 +1,5 @@
 """Unpacks an archive that a student handed in, in a process of its own that has little time and memory."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A page about answers that look alike: the command ``python -m autograder similar``."""
 
-from __future__ import annotations
-
 from ...command_line import ASSIGNMENT, DB, command
 
 

@@ -1,8 +1,7 @@
 """A page about answers that look alike: a hint for a person, who then reads them, and never a penalty.
 
 copydetect compares them, by runs of characters that two answers share once names, remarks and blanks are
-taken out (winnowing: Schleimer, Wilkerson and Aiken, 2003). What the page shows is worked out here;
-``similar.html.j2`` says how.
+taken out (winnowing: Schleimer, Wilkerson and Aiken, 2003).
 """
 
 from __future__ import annotations
@@ -187,14 +186,9 @@ def _leave_out(found: CodeFingerprint, common: Collection[int]) -> None:
 
 def pieces(code: str, slices: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
     """A text in pieces, each with whether it is in one of the slices; what does not show is escaped."""
-    marked = [False] * len(code)
-    for start, end in slices:
-        for place in range(max(0, int(start)), min(len(code), int(end))):
-            marked[place] = True
-    for line in IMPORT.finditer(code):
-        for place in range(*line.span()):
-            marked[place] = False
-    places = groupby(range(len(code)), marked.__getitem__)
+    marked = {place for start, end in slices for place in range(int(start), int(end))}
+    marked -= {place for line in IMPORT.finditer(code) for place in range(*line.span())}
+    places = groupby(range(len(code)), marked.__contains__)
     return [(visible("".join(code[place] for place in run)), common) for common, run in places]
 
 
@@ -203,9 +197,7 @@ def page(course: Course) -> str:
     answers, given, left_out = read_handed_in(course)
     try:
         pairs, compared = look_alikes(answers, given)
-    except ModuleNotFoundError as error:
-        if error.name != "copydetect":
-            raise
+    except ModuleNotFoundError:
         raise GradingError('copydetect is not installed: pip install "autograder[similar]"') from None
     return render(
         Path(__file__).with_name("similar.html.j2"),

@@ -1,7 +1,5 @@
 """Pages about the whole term: the command ``python -m autograder term``."""
 
-from __future__ import annotations
-
 from ...command_line import DB, command
 
 

@@ -1,9 +1,4 @@
-"""Pages about the whole term: one for the instructor, and one for each student with all grades so far.
-
-What the pages show is worked out here; ``term.html.j2`` and ``student.html.j2`` say how.
-"""
-
-from __future__ import annotations
+"""What the pages about the whole term show: the instructor's, and one for each student with all grades."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +10,9 @@ from urllib.parse import quote
 from ...class_grading.class_report import exercise_spreads
 from ...class_grading.course import Course
 from ...class_grading.gradebook import GradingError
-from ...class_grading.html_page import render, write_page
+from ...class_grading.html_page import render
 from ...class_grading.results import ClassResults, Graded, read_results
+from ...files import write_whole
 
 HERE = Path(__file__).parent
 # An exercise that fewer solve, or more, is perhaps not what it should be.
@@ -34,11 +30,9 @@ class Term:
 
     @property
     def most(self) -> float:
-        """The most points that there are."""
         return sum(sum(results.most.values()) for results in self.assignments)
 
     def graded(self, results: ClassResults, student: str) -> Graded | None:
-        """A student's grade in an assignment, if there is one."""
         return next((one for one in results.graded if one.student == student), None)
 
     def sum_of(self, student: str) -> float:
@@ -52,10 +46,7 @@ class Term:
 
 
 def read_term(db_url: str | None = None) -> tuple[Term, Path]:
-    """All assignments of the course in the current folder, and that folder.
-
-    Raises GradingError where nothing is graded yet.
-    """
+    """All assignments in the current folder, and this folder. Raises GradingError if nothing is graded."""
     with Course("", db_url, write=False) as course, course.opened() as gradebook:
         due = {one.name: one.duedate for one in gradebook.assignments}
         students = sorted(student.id for student in gradebook.students)
@@ -74,19 +65,18 @@ def read_term(db_url: str | None = None) -> tuple[Term, Path]:
 
 
 def write_pages(term: Term, folder: Path) -> list[Path]:
-    """Write the instructor's page and the students' pages below a folder. Raises GradingError."""
+    """Write the instructor's page and the students' pages below a folder."""
     pages = {folder / "term.html": term_page(term)}
     for student in term.students:
         facts = [(f"{term.sum_of(student):g} of {term.most:g}", "points so far")]
         html = render(HERE / "student.html.j2", term=term, student=student, facts=facts)
         pages[folder / "students" / f"{quote(student, safe='')}.html"] = html
     for path, html in pages.items():
-        write_page(path, html)
+        write_whole(path, html)
     return list(pages)
 
 
 def term_page(term: Term) -> str:
-    """The instructor's page."""
     points = [term.sum_of(student) for student in term.students]
     return render(
         HERE / "term.html.j2",

@@ -3,8 +3,6 @@
 ``queue_file`` is for pages that show who waits; reading it takes neither nbgrader nor the gradebook.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from contextlib import ExitStack
@@ -38,10 +36,7 @@ def main(assignment: list[str], release: bool, latest_counts: bool, db: str | No
 
             course = ending.enter_context(Course("watch", db))
             if not ending.enter_context(only_one(course.root, "watch.lock")):
-                raise GradingError(
-                    f"Another watch command is at work in {course.root}. There is one for a course, for all "
-                    "of its assignments: stop that one first."
-                )
+                raise GradingError(f"Another watch command is at work in {course.root}: stop that one first.")
             watcher = Watcher(course, connect, assignment, db, release, not latest_counts, stop_if_asked)
             watcher.start()
             watcher.run()

@@ -4,8 +4,6 @@
 one has more points: then it goes to ``.grading/passed_over/``.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import shutil
@@ -36,10 +34,8 @@ from ...show import first_of
 from .queue_file import Key, Place
 
 NEW, PASSED_OVER = os.path.join(OWN_FOLDER, "new"), os.path.join(OWN_FOLDER, "passed_over")
-# A file system's clock has steps, and a folder may just be written to.
+# A folder may just be written to. A file system's clock has steps; that it is ahead is no reason to wait.
 SETTLED_SECONDS = 2.0
-
-State = tuple[tuple[int, ...] | None, ...]
 
 
 class Intake:
@@ -60,7 +56,7 @@ class Intake:
         # Names in the exchange that need nothing any more, with the records of those that are submissions.
         self._known: dict[str, dict[str, Any] | None] = {}
         self._strangers: set[str] = set()  # who is missing in the gradebook, and it was not said yet
-        self._done: dict[Key, State] = {}  # the folders in submitted/ that need nothing
+        self._done: dict[Key, int] = {}  # the folders in submitted/ that need nothing: when they changed
         # Of a watcher that was stopped; all of it is still where it came from.
         shutil.rmtree(course.root / NEW, ignore_errors=True)
         factory = ExchangeFactory(parent=course.grader.parent)
@@ -68,17 +64,14 @@ class Intake:
         self.inbound = inbound(self._collector()) if own else None  # of nbgrader's own exchange
 
     def look(self) -> bool:
-        """Whether there is anything to take in. Files are looked at, and none is read that was there before.
-
-        Raises OSError where the exchange cannot be read.
-        """
+        """Whether there is anything to take in; no file is read. Raises OSError for a lost exchange."""
         return bool(self._names()) or any(True for _ in self._folders())
 
     def take_in(self) -> None:
         """Take in what is new. Raises OSError where that is not possible; it is then found once more."""
         for assignment, names in self._names().items():
             self._collect(assignment, names)
-        for found, state in self._folders():
+        for found, changed in self._folders():
             before = self.waiting.get(found.key)
             if before and before.sent:
                 continue  # what came through the exchange is newer
@@ -88,7 +81,7 @@ class Intake:
             most = 1000 * self._directory.max_dir_size
             copy_plain_files(self.folder(found.key, self._submitted), staged, most)
             self.waiting[found.key] = replace(found, since=before.since) if before else found
-            self._done[found.key] = state
+            self._done[found.key] = changed
 
     def line(self) -> list[Place]:
         """Those that wait, in the order in which they are to be graded."""
@@ -113,14 +106,13 @@ class Intake:
             target = self.folder(place.key, self._submitted if counts else PASSED_OVER)
             replace_folder(staged, target)
             if counts:
-                self._done[place.key] = state_of(target, self.assignments[place.assignment])
+                self._done[place.key] = changed_at(target, self.assignments[place.assignment])
                 shutil.rmtree(self.folder(place.key, PASSED_OVER), ignore_errors=True)
         elif staged.exists():
             shutil.rmtree(staged)
         self.waiting.pop(place.key, None)
 
     def folder(self, key: Key, step: str) -> Path:
-        """The folder of a submission in one of nbgrader's steps, or in one of ours."""
         assignment, student = key
         return Path(self._directory.format_path(step, student, assignment))
 
@@ -154,23 +146,22 @@ class Intake:
             )
         self._strangers.clear()
 
-    def _folders(self) -> Iterator[tuple[Place, State]]:
-        """The folders in submitted/ that have to be graded."""
+    def _folders(self) -> Iterator[tuple[Place, int]]:
         for assignment, notebooks in self.assignments.items():
             for name in glob.glob(self._directory.format_path(self._submitted, "*", assignment)):
                 student, folder = owner(self._grader, name)[1], Path(name)
-                key, state = (assignment, student), state_of(folder, notebooks)
+                key, changed = (assignment, student), changed_at(folder, notebooks)
                 before = self._done.get(key)
-                if state == before or not _settled(state):
+                if changed == before or 0 <= time.time_ns() - changed < SETTLED_SECONDS * 1e9:
                     continue
                 if reason := refusal(student):
                     self._say(reason)
                 elif self._new(folder, key, changed=before is not None):
                     if self._may_hand_in(student):
-                        arrived = datetime.fromtimestamp(_newest(state) / 1e9, timezone.utc)
-                        yield _place(*key, arrived, sent=False), state
+                        arrived = datetime.fromtimestamp(changed / 1e9, timezone.utc)
+                        yield _place(*key, arrived, sent=False), changed
                     continue
-                self._done[key] = state
+                self._done[key] = changed
         self._say_who_is_missing()
 
     def _new(self, folder: Path, key: Key, *, changed: bool) -> bool:
@@ -185,7 +176,6 @@ class Intake:
         return Collect(coursedir=self._directory, parent=self._grader.parent, update=True)
 
     def _collect(self, assignment: str, names: set[str]) -> None:
-        """Take an assignment's submissions out of the exchange."""
         with changed_settings(
             self._directory, assignment_id=assignment, student_id="*", submitted_directory=NEW
         ):
@@ -218,7 +208,6 @@ def _place(assignment: str, student: str, arrived: datetime, *, sent: bool) -> P
 
 
 def replace_folder(folder: Path, target: Path) -> None:
-    """Move a folder to where another one may be."""
     if target.is_symlink():
         target.unlink()
     elif target.exists():
@@ -227,24 +216,10 @@ def replace_folder(folder: Path, target: Path) -> None:
     shutil.move(folder, target)
 
 
-def state_of(folder: Path, notebooks: list[str]) -> State:
-    """What changes when somebody hands in again: of the folder, its notebooks and its time."""
-    found: list[tuple[int, ...] | None] = []
+def changed_at(folder: Path, notebooks: list[str]) -> int:
+    """When a folder, its notebooks or its time were last changed, in nanoseconds by the file system."""
+    newest = 0
     for path in (folder, folder / TIMESTAMP, *(folder / f"{name}.ipynb" for name in notebooks)):
-        try:
-            about = os.lstat(path)
-        except OSError:
-            found.append(None)
-        else:
-            found.append((about.st_ctime_ns, about.st_ino, about.st_size, about.st_mtime_ns))
-    return tuple(found)
-
-
-def _newest(state: State) -> int:
-    """When something was last changed, in nanoseconds."""
-    return max((one[0] for one in state if one), default=0)
-
-
-def _settled(state: State) -> bool:
-    """Whether nobody writes there any more; a clock that is ahead is no reason to wait."""
-    return not 0 <= time.time_ns() - _newest(state) < SETTLED_SECONDS * 1e9
+        with suppress(OSError):  # it is not there
+            newest = max(newest, os.lstat(path).st_ctime_ns)
+    return newest

@@ -3,8 +3,6 @@
 The watcher writes it, in one piece each time. Reading it takes neither nbgrader nor the gradebook.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -59,7 +57,6 @@ class Queue:
     places: list[Place]
 
     def alive(self, now: datetime) -> bool:
-        """Whether somebody grades."""
         return self.at_work and now - datetime.fromisoformat(self.said) < 3 * BEAT
 
     def of(self, student: str) -> list[tuple[Place, int]]:
@@ -101,7 +98,6 @@ class QueueFile:
         self._said = None
 
     def close(self) -> None:
-        """Write that nobody grades any more."""
         self._write(at_work=False)
 
     def _write(self, *, at_work: bool) -> None:

@@ -1,7 +1,5 @@
 """Submissions graded apart from all others, so that one that has fewer points changes nothing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Sequence
@@ -28,6 +26,8 @@ class Trial(Course):
     counts are written in one transaction, and its notebook follows. Of one that does not, nothing is written.
     """
 
+    shuffled = False  # who handed in first comes first
+
     def __init__(self, line: Sequence[Place], db_url: str | None = None, *, best: bool) -> None:
         super().__init__(line[0].assignment, db_url)
         self.graded: list[Place] = []
@@ -37,13 +37,8 @@ class Trial(Course):
         shutil.rmtree(self.root / TRIAL, ignore_errors=True)  # of a run that was stopped
 
     def submissions(self) -> list[Submission]:
-        """Those of the given line, in its order."""
         found = {one.student: one for one in super().submissions()}
         return [found[student] for student in self._line if student in found]
-
-    def in_turn(self, submissions: list[Submission]) -> list[Submission]:
-        """As they are: who handed in first comes first."""
-        return submissions
 
     def save(self, student: str, ran: Ran) -> None:
         """Grade one student's submission, and keep that if it counts. Raises what ``Course.save`` raises."""

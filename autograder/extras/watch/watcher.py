@@ -1,7 +1,5 @@
 """Grades what is handed in, one look after another, until it is stopped."""
 
-from __future__ import annotations
-
 import glob
 import sys
 from collections.abc import Callable, Sequence
@@ -135,7 +133,6 @@ class Watcher:
         return bool(line)
 
     def _owed(self) -> list[Place]:
-        """Those whose pages were not handed back, and are to be now."""
         if not self.release or monotonic() < self._owe_again:
             return []
         graded = (one for one in self._file.ended.values() if one.stage == "graded" and not one.handed_back)
@@ -157,10 +154,7 @@ class Watcher:
             pool.close()
 
     def _look_up(self) -> list[str]:
-        """Ask the gradebook for the assignments, and for the students if they must be known.
-
-        Gives the names of all assignments, also of those that are not watched.
-        """
+        """Ask the gradebook for assignments, and for students if they must be known; gives all its names."""
         if self._trouble:
             self.course.open_again()
         with self.course.opened() as gradebook:
@@ -171,12 +165,10 @@ class Watcher:
         return list(known)
 
     def _ready(self) -> list[Place]:
-        """Those that can be graded now, in their order."""
         moment = monotonic()
         return [one for one in self.intake.line() if self._again.get(one, (0, 0))[1] <= moment]
 
     def _grade(self, line: list[Place]) -> None:
-        """Grade submissions of one assignment."""
         self._grading = {one.student: one for one in line}
         self._show()
         path = list(sys.path)
@@ -232,7 +224,6 @@ class Watcher:
         )
 
     def _hand_back(self, one: Place) -> None:
-        """Hand back a page; where that fails, it is tried again later."""
         exchange = self.intake.inbound is None or self.intake.inbound.parent.is_dir()
         try:
             hand_back(self.course, one.assignment, one.student, exchange=exchange)
@@ -246,7 +237,6 @@ class Watcher:
             self._file.end(replace(one, handed_back=True))
 
     def _show(self) -> None:
-        """Write the queue."""
         started = list(self._grading.values())[: self._pool.workers if self._pool else 1]
         line = [replace(one, stage="grading") for one in started]
         line += [one for one in self.intake.line() if one not in started]
@@ -285,15 +275,11 @@ class Watcher:
 
 
 def now() -> str:
-    """The time, as the queue file has it."""
     return datetime.now(timezone.utc).isoformat()
 
 
 def hand_back(course: Course, assignment: str, student: str, *, exchange: bool) -> None:
-    """Make a student's page anew, and release it where there is an ``exchange``, by nbgrader's own code.
-
-    Raises NbGraderException, ExchangeError or OSError where that is not possible.
-    """
+    """Make a student's page anew, and release it where there is an ``exchange``, by nbgrader's own code."""
     directory, app = course.directory, course.grader.parent
     with changed_settings(directory, assignment_id=assignment, student_id=glob.escape(student)):
         GenerateFeedback(coursedir=directory, parent=app, force=True).start()

@@ -83,7 +83,7 @@ class Inputs:
             list(value.shape),
             scalar=scalar,
             strides=list(value.strides),
-            storage=self._storage(low, high - low, value, None, value.flags.writeable),
+            storage=self._storage(low, high - low, value, writeable=value.flags.writeable),
             offset=start - low,
             writeable=bool(value.flags.writeable),
         )
@@ -95,15 +95,16 @@ class Inputs:
             self.tensors.append(tensor)
         if tensor.device.type == "cpu":
             memory = tensor.untyped_storage()
-            storage = self._storage(memory.data_ptr(), memory.nbytes(), memory, memory)
+            storage = self._storage(memory.data_ptr(), memory.nbytes(), memory)
         offset = 0 if storage is None else int(tensor.storage_offset())
         return messages.TensorNode(*_about(tensor), grad, storage, offset)
 
     def _storage(
-        self, start: int, size: int, keeper: object, owner: torch.UntypedStorage | None, writeable: bool = True
+        self, start: int, size: int, keeper: np.ndarray | torch.UntypedStorage, writeable: bool = True
     ) -> int:
         if (start, size) not in self._known:
             self._known[start, size] = len(self.storages)
+            owner = keeper if isinstance(keeper, torch.UntypedStorage) else None
             self.storages.append(Storage(memory_at(start, size, keeper), self.size, owner, writeable))
             self.size += -(-max(size, 1) // 64) * 64
         return self._known[start, size]

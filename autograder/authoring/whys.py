@@ -1,0 +1,110 @@
+"""Every "Why" of the chapters and what shows that it is so: the list, its page, and what has nothing.
+
+A Why is a paragraph that begins with "**Why". Its kind is read from what stands beside it: a cause that the
+nearest comparison of its section, or the next cell, takes away (``because=``) or predicts (``"prices"``); a
+link in the paragraph; an assertion in the cell before or after it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from textwrap import shorten
+from typing import NamedTuple
+
+import nbformat
+from nbformat import NotebookNode
+
+from ..files import write_whole
+from ..roles import calls_of
+from ..show import table_markdown
+from ..teaching.scripts import CAUSES_MIME, PRICES
+from .sources import chapter_sources
+
+_WHY = re.compile(r"^\*\*Why[^*]*\*\*,?\s*")
+_LINK = re.compile(r"\[([^]]*)\]\((https?:)?[^)]*\)")
+INTRODUCTION = """\
+# Every why
+
+A chapter says why one way is faster than another. Four things can show that it is so. The cause is
+*taken away*, and the pair is timed again. Or the ratio is *predicted*, from calls, bytes and arithmetic at
+the machine's prices. Or an assertion beside it has *shown* it; or it is *documented*, with a link.
+[Contributing](../CONTRIBUTING.md#a-why-and-its-cause) says how.
+
+The share is of the difference in logarithms: 100 % is all of it, about 0 % refutes the cause, and more than
+100 % would turn the difference round. It is that of the machine on which the notebook was built.
+"""
+
+
+class Why(NamedTuple):
+    """A paragraph that says why; ``kind`` is empty where nothing shows that it is so. ``shares`` of the
+    difference went with each cause, or were predicted.
+    """
+
+    sentence: str
+    kind: str
+    shares: str = ""
+
+
+def whys(cells: Sequence[NotebookNode]) -> Iterator[Why]:
+    """All of a notebook, built or to be built, in reading order."""
+    compared = before = None
+    for cell, after in zip(cells, [*cells[1:], None], strict=True):
+        if cell.cell_type == "code":
+            before, compared = cell, cell if calls_of(_code(cell), "compare") else compared
+        paragraphs = cell.source.split("\n\n") if cell.cell_type == "markdown" else []
+        for place, text in enumerate(paragraphs):
+            if text.startswith("#"):
+                compared = before = None
+            elif text.startswith(("Why", "**Why")):
+                parted = any(one.startswith("#") for one in paragraphs[place:])
+                yield _why(text, [compared, before, None if parted else after])
+
+
+def _why(text: str, beside: Sequence[NotebookNode | None]) -> Why:
+    said = _LINK.sub(r"\1", _WHY.sub("", text)).replace("*", "")
+    sentence = shorten(re.split(r"(?<=[.?!])\s", said)[0], 200, placeholder=" …")
+    cells = [cell for cell in beside if cell is not None and cell.cell_type == "code"]
+    for cell in cells:
+        words = [word for call in calls_of(_code(cell), "compare") for word in call.keywords]
+        if given := [word.value for word in words if word.arg == "because"]:
+            causes = [one for value in given for one in getattr(value, "elts", [value])]
+            priced = all(getattr(one, "value", None) == PRICES for one in causes)
+            return Why(sentence, "predicted" if priced else "taken away", _shares(cell))
+    asserts = any(isinstance(node, ast.Assert) for cell in cells[-2:] for node in ast.walk(_code(cell)))
+    linked = any(found[2] for found in _LINK.finditer(text))
+    return Why(sentence, "documented" if linked else "shown" if asserts else "")
+
+
+def _code(cell: NotebookNode) -> ast.AST:
+    try:
+        return ast.parse(cell.source)
+    except SyntaxError:  # a command of IPython's
+        return ast.Module([], [])
+
+
+def _shares(cell: NotebookNode) -> str:
+    told = [output.get("data", {}).get(CAUSES_MIME, []) for output in cell.get("outputs", ())]
+    shares = ((one["cause"], one["share"]) for causes in told for one in causes)
+    return "; ".join(f"{cause}: {'no difference' if of is None else f'{of:.0%}'}" for cause, of in shares)
+
+
+def page(root: Path) -> str:
+    """The page that lists all of them, as Markdown, as the built notebooks have them."""
+    rows: list[tuple[str, ...]] = []
+    for source in chapter_sources(root):
+        if (notebook := source.with_suffix(".ipynb")).is_file():
+            link = f"[{source.stem[:2]}](../course/{notebook.name})"
+            rows += [(link, *why) for why in whys(nbformat.read(notebook, as_version=4).cells)]
+    kinds = ", ".join(f"{kind} {number}" for kind, number in Counter(row[2] for row in rows).most_common())
+    table = table_markdown(("chapter", "why", "kind", "share explained"), rows)
+    return f"{INTRODUCTION}\nThere are {len(rows)}: {kinds}.\n\n{table}\n"
+
+
+def write_page(root: Path) -> None:
+    """Write that page into the guides of the repository at ``root``, where there are any."""
+    if (root / "docs").is_dir():
+        write_whole(root / "docs" / "whys.md", page(root))
