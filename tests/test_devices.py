@@ -42,7 +42,7 @@ def test_an_answer_is_beyond_a_limit_only_where_that_is_measured_anew(monkeypatc
     monkeypatch.setattr(limits, "measure_rates", lambda *_: fast)
     inputs = lambda generator, device: torch.rand(300, generator=generator)
     given = lambda x: torch.stack([one * 2 for one in x])
-    monkeypatch.setattr("autograder.judging.answer.check_here", lambda: None)  # the machine may be busy
+    monkeypatch.setattr("autograder.judging.race.check_here", lambda: None)  # the machine may be busy
     outcome = race(lambda x: x * 2, against=given, on=inputs, at_least={"cpu": 2}, points=3, bytes=2400)
     assert outcome.points == 3 and store.read(limits.kept_as("cpu", 1)) == fast
 

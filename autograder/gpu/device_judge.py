@@ -26,7 +26,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -37,16 +37,16 @@ import torch
 
 from ..judging.calls import AnswerError
 from ..judging.values import change_tensors
-from ..measuring.clocks import flush_cache, threads
+from ..measuring.clocks import MakesInputs, flush_cache, threads
 from ..measuring.decide import decide
 from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs
 from ..sandbox.answers.answer_link import TimeLeft
 from ..sandbox.racing.launches import Launches
-from ..sandbox.racing.side import Done, GivenInputs, Restless, Result
+from ..sandbox.racing.side import Done, GivenInputs, Restless, Result, told
 from ..sandbox.racing.undisturbed import SIDES, Launch
 from ..sandbox.walls import linux
 from ..sandbox.wire import decode
-from ..sandbox.wire.channel import Channel, Gone, Malformed, TooLate, pair
+from ..sandbox.wire.channel import Channel, Malformed, pair
 from ..sandbox.wire.messages import (
     ArrayNode,
     CollectionNode,
@@ -70,6 +70,7 @@ BLOCK_SECONDS = 0.02  # of the given version's calls, at least
 FEWEST_CALLS, MOST_CALLS = 3, 30
 MOST_LAUNCHES = 40
 START_SECONDS, CALL_SECONDS = 120.0, 10.0
+LATE = f"did not return within {CALL_SECONDS:g} s a call"
 # The least that a call of the given version takes, as a multiple of what one takes that does nothing.
 FEWEST_TIMES = 10
 SHORTEST = 1e-6  # seconds that count for a call at least
@@ -89,7 +90,7 @@ class Work:
 def judge_on_device(
     given: Work,
     answer: Work,
-    on: Callable[[torch.Generator, str], object],
+    on: MakesInputs,
     *,
     threshold: float,
     device: str = "cuda",
@@ -135,7 +136,7 @@ class _Launches(Launches):
     def __init__(
         self,
         sides: Mapping[str, _Side],
-        on: Callable[[torch.Generator, str], object],
+        on: MakesInputs,
         threshold: float,
         tolerance: float | None,
         device: str,
@@ -213,7 +214,7 @@ class _Side:
             )
         self._first = self._process.pid
         try:
-            with self._told():
+            with told(self.name, LATE):
                 parse(self._control.receive(START_SECONDS), Hello)
         except BaseException:
             self.__exit__()
@@ -234,14 +235,14 @@ class _Side:
         self._signal(signal.SIGCONT)
         self._channel, other = pair()
         begin = Begin(list(self.work.cells), self.work.name, MOST_BYTES, self._memory.ticket)
-        with other, self._told():
+        with other, told(self.name, LATE):
             files = [other.fileno(), *self._memory.files]
             self._control.send(begin, files=files, seconds=START_SECONDS)
         return self._await_ready
 
     def _await_ready(self) -> _Side:
         """Wait until the cells have run, and stop it."""
-        with self._told():
+        with told(self.name, LATE):
             self._reply(Hello, START_SECONDS)
         self._signal(signal.SIGSTOP)
         return self
@@ -258,7 +259,7 @@ class _Side:
         """
         results, ways = [], []
         self._signal(signal.SIGCONT)
-        with self._told():
+        with told(self.name, LATE):
             for given in block:
                 self._send(RaceInputs(given.tensors, given.inputs.places(), keep=False))
                 self._reply(Hello, CALL_SECONDS)
@@ -339,18 +340,6 @@ class _Side:
         while number == signal.SIGSTOP and any(set(linux.states(pid)) - set("TZX") for pid in members):
             if time.monotonic() > end:
                 raise DuelError(f"{self.name!r} could not be stopped.")
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Say whose process it was that failed."""
-        try:
-            yield
-        except TooLate:
-            raise DuelError(f"{self.name!r} did not return within {CALL_SECONDS:g} s a call.") from None
-        except Gone:
-            raise DuelError(f"{self.name!r} ended its process.") from None
-        except Malformed as error:
-            raise DuelError(f"{self.name!r} sent {error}.") from None
 
 
 @cache

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from ..measuring.units import times
+from ..show import table_markdown
 
 # A solution that exceeds what is asked for by less leaves too little room for other machines.
 ROOM = 1.6
@@ -27,13 +28,14 @@ def report(found: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any], dev
 
 def _errors(steps: Mapping[str, Mapping[str, Any]]) -> list[str]:
     runs = [(step, name, run) for step, items in steps.items() for name, run in items.items()]
+    header = ("step", "item", "cell", "line", "error")
     rows = [
-        f"| {step} | {name} | {_cell(error['cell'])} | {_cell(error['line'])} | {_cell(error['error'])} |"
+        [step, name, *(error[about].replace("\n", " ") for about in header[2:])]
         for step, name, run in runs
         for error in run["errors"]
     ]
-    table = ["| step | item | cell | line | error |", "| --- | --- | --- | --- | --- |", *rows, ""]
-    return [f"## What failed: {len(rows)} in {len(runs)} items", "", *(table if rows else [])]
+    table = [table_markdown(header, rows), ""] if rows else []
+    return [f"## What failed: {len(rows)} in {len(runs)} items", "", *table]
 
 
 def _ratios(notebooks: Mapping[str, Any], device: str) -> list[str]:
@@ -47,19 +49,16 @@ def _ratios(notebooks: Mapping[str, Any], device: str) -> list[str]:
     if not laps:
         return []
     narrow = sum(lap["ratio"] < ROOM * lap["required"] for _, _, lap in laps)
-    lines = [
-        f"## Races: {narrow} of {len(laps)} solutions exceed what is asked for by less than {times(ROOM)}",
-        "",
-        "| exercises | race | asked for | measured | room | of the limit |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    title = f"## Races: {narrow} of {len(laps)} solutions exceed what is asked for by less than {times(ROOM)}"
+    rows = []
     for name, test, lap in laps:
         limit = f"{lap['of_limit']:.0%}" if lap.get("of_limit") else ""
         room = lap["ratio"] / lap["required"]
         mark = " **too little**" if room < ROOM else ""
         asked, measured = times(lap["required"]), times(lap["ratio"])
-        lines.append(f"| {name} | {test} | {asked} | {measured} | {times(room)}{mark} | {limit} |")
-    return [*lines, ""]
+        rows.append((name, test, asked, measured, f"{times(room)}{mark}", limit))
+    header = ("exercises", "race", "asked for", "measured", "room", "of the limit")
+    return [title, "", table_markdown(header, rows), ""]
 
 
 def _limits(items: Mapping[str, Any]) -> list[str]:
@@ -67,8 +66,8 @@ def _limits(items: Mapping[str, Any]) -> list[str]:
     for found in items.values():
         if found["errors"]:
             continue
-        lines += ["## Limits", "", "| working set in MB | GB/s |", "| --- | --- |"]
-        lines += [f"| {size / 1e6:.3g} | {rate / 1e9:.4g} |" for size, rate in found["bytes_per_second"]]
+        moved = [(f"{size / 1e6:.3g}", f"{rate / 1e9:.4g}") for size, rate in found["bytes_per_second"]]
+        lines += ["## Limits", "", table_markdown(("working set in MB", "GB/s"), moved)]
         lines += ["", f"Arithmetic: {found['flops_per_second'] / 1e12:.3g} TFLOP/s.", ""]
         if sheet := found.get("sheet"):
             lines += [
@@ -86,24 +85,15 @@ def _judge(quiet: Mapping[str, Any], busy: Mapping[str, Any], title: str) -> lis
     rows = [row for load, races in (("quiet", quiet), ("busy", busy)) for row in _rows(load, races)]
     if not rows:
         return []
-    lines = [
-        f"## {title}",
-        "",
-        "| the device is | true ratio / asked for | races | wrong | undecided | refused | seconds, median |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    return [*lines, *rows, ""]
+    header = ("the device is", "true ratio / asked for", "races", "wrong", *OTHERS, "seconds, median")
+    return [f"## {title}", "", table_markdown(header, rows), ""]
 
 
-def _rows(load: str, races: Mapping[str, Any]) -> Iterator[str]:
+def _rows(load: str, races: Mapping[str, Any]) -> Iterator[list[str]]:
     """A row for each ratio; ``races`` are named "RATIO race NUMBER"."""
     for ratio in sorted({name.split()[0] for name in races}, key=float):
         ran = [race for name, race in races.items() if name.split()[0] == ratio and not race["errors"]]
         words = [race["word"] for race in ran]
-        wrong, undecided, refused = map(words.count, ("slower" if float(ratio) > 1 else "faster", *OTHERS))
+        counts = map(words.count, ("slower" if float(ratio) > 1 else "faster", *OTHERS))
         seconds = f"{median(race['seconds'] for race in ran):.2f}" if ran else ""
-        yield f"| {load} | {ratio} | {len(ran)} | {wrong} | {undecided} | {refused} | {seconds} |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+        yield [load, ratio, str(len(ran)), *map(str, counts), seconds]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from dataclasses import asdict
 
 from ..judging.answer import Answer
 from ..judging.calls import AnswerError, describe_error
 from ..judging.outcome import MIME
 from ..judging.race import expect_right
+from ..measuring.clocks import Function
 from ..measuring.duel import DuelError, fresh_inputs
 from ..measuring.selfcheck import TooNoisy
 from ..show import show
 from .function_files import SourceError, check_inputs
-
-Function = Callable[..., object]
 
 
 def race(answer: Answer, given: Function, inputs: Function, at_least: float, tolerance: float | None) -> None:
@@ -31,7 +29,7 @@ def race(answer: Answer, given: Function, inputs: Function, at_least: float, tol
         doing = "the given version"
         given(*make(secrets.randbits(62)))
         expect_right(answer, given, inputs, "cpu", tolerance, [])
-        found = answer.duel(given, inputs, threshold=at_least, device="cpu", tolerance=tolerance, seconds=0)
+        found = answer.duel(given, inputs, threshold=at_least, tolerance=tolerance)
         word, facts = found.word, asdict(found)
     except AnswerError as error:
         word, why = "wrong", f"the answer: {error}" if error.word == "error" else str(error)

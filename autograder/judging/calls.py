@@ -9,7 +9,7 @@ import signal
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from ..measuring.clocks import Function
 from ..measuring.countdown import CoreTime, Countdown
 from .answer import FailedElsewhere
 
@@ -46,16 +47,16 @@ class AnswerError(Exception):
 
 
 # Answer -> a check's cases and demands -> whether it was right when last tested: race times no wrong ones.
-_checked: WeakKeyDictionary[Callable[..., object], dict[tuple[str, ...], bool]] = WeakKeyDictionary()
+_checked: WeakKeyDictionary[Function, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
 
 
-def remember(function: Callable[..., object], check: tuple[str, ...], right: bool) -> None:
+def remember(function: Function, check: tuple[str, ...], right: bool) -> None:
     """Keep whether ``function`` was right in a check; the same check run again replaces it."""
     with suppress(TypeError):  # an object with __slots__ or without a hash; whoever races tests it once more
         _checked.setdefault(function, {})[check] = right
 
 
-def found_wrong(function: Callable[..., object]) -> str:
+def found_wrong(function: Function) -> str:
     """The first case of a check that last found ``function`` wrong in this session; "" where none did."""
     try:
         checks = _checked.get(function, {})
@@ -64,7 +65,7 @@ def found_wrong(function: Callable[..., object]) -> str:
     return next((check[0] for check, right in checks.items() if not right), "")
 
 
-def call(function: Callable[..., object], arguments: tuple[object, ...], said: list[str]) -> object:
+def call(function: Function, arguments: tuple[object, ...], said: list[str]) -> object:
     """``function(*arguments)``; warnings and text on stderr go to ``said``.
 
     Raises AnswerError: "not attempted" for NotImplementedError, "error" for anything else, and for a call
@@ -160,11 +161,7 @@ def describe_error(error: BaseException) -> str:
     message = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {message[0] if message else 'no message'}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if _is_cell(frame.filename):
+        if "ipykernel_" in frame.filename or frame.filename.startswith("<ipython-input"):
             line = linecache.getline(frame.filename, frame.lineno or 0).strip() or frame.line
             return f"{text}\nraised in line {frame.lineno} of the cell: {line}"
     return text
-
-
-def _is_cell(filename: str) -> bool:
-    return "ipykernel_" in filename or filename.startswith("<ipython-input")

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ..measuring.clocks import devices
+from ..measuring.clocks import Function, devices
 from ..measuring.costs import Costs, counting
 from ..measuring.duel import fresh_inputs
 from ..measuring.gpus import refused, with_float64
@@ -50,10 +50,10 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def check(
-    function: Callable[..., object],
+    function: Function,
     *,
-    like: Callable[..., object],
-    on: Callable[..., object] | Sequence[Callable[..., object]],
+    like: Function,
+    on: Function | Sequence[Function],
     points: float,
     gradients: bool = False,
     raises: Errors | None = None,
@@ -84,6 +84,7 @@ def check(
     cases = [on] if callable(on) else list(on)
     for case in cases:
         refuse_nonsense(function, like, case, points)
+    demands = _Demands(gradients, shares, at_most or {}, peak, tolerance)
     wanted = (gradients, raises, shares, tuple(at_most or ()), peak)
     this = (*(case.__name__ for case in cases), *map(str, wanted))
     said: list[str] = []
@@ -97,21 +98,9 @@ def check(
                     if raises is not None:
                         _expect_error(trial, function, raises, said)
                     else:
-                        costs = at_most or {}
                         for left in reversed(range(MEMORY_CALLS)):
                             with suppress(_UsesMuch):
-                                found = _expect_same(
-                                    trial,
-                                    function,
-                                    like,
-                                    gradients,
-                                    shares,
-                                    costs,
-                                    peak,
-                                    tolerance,
-                                    said,
-                                    left,
-                                )
+                                found = _expect_same(trial, function, demands, said, left)
                                 break
                             trial = replace(trial, seed=secrets.randbits(31))
                         peaks += [found] if found else []
@@ -177,8 +166,8 @@ def _on_memory(peak: _Peak, points: float, right: str, remarks: Sequence[str]) -
 class _Trial:
     """One case with one seed, on one device, in one layout; ``like`` names the arguments."""
 
-    case: Callable[..., object]
-    like: Callable[..., object]
+    case: Function
+    like: Function
     seed: int
     device: str
     layout: str
@@ -201,7 +190,7 @@ class _Trial:
         return f"Input: {self.case.__name__} ({self.layout}, {self.device}, seed {self.seed}): {inputs}"
 
 
-def _trials(case: Callable[..., object], device: str, like: Callable[..., object]) -> Iterator[_Trial]:
+def _trials(case: Function, device: str, like: Function) -> Iterator[_Trial]:
     given = tensors(fresh_inputs(case, secrets.randbits(31), device))
     for layout, change in LAYOUTS.items():
         if layout == "contiguous" or any(change(tensor).stride() != tensor.stride() for tensor in given):
@@ -212,20 +201,23 @@ class _UsesMuch(Exception):
     """More memory was seen from outside than a right answer may use; its next call could need less."""
 
 
+@dataclass(frozen=True)
+class _Demands:
+    """What ``check`` asks beside equal results."""
+
+    gradients: bool
+    shares: bool | None
+    at_most: Mapping[str, int]
+    peak: int | None
+    tolerance: float | None
+
+
 def _expect_same(
-    trial: _Trial,
-    function: Callable[..., object],
-    like: Callable[..., object],
-    gradients: bool,
-    shares: bool | None,
-    at_most: Mapping[str, int],
-    peak: int | None,
-    tolerance: float | None,
-    said: list[str],
-    calls_left: int,
+    trial: _Trial, function: Function, demands: _Demands, said: list[str], calls_left: int
 ) -> _Peak | None:
+    like, shares, at_most, peak = trial.like, demands.shares, demands.at_most, demands.peak
     mine, theirs = trial.inputs(), trial.inputs()
-    if gradients:
+    if demands.gradients:
         mine, theirs = _with_gradients(mine), _with_gradients(theirs)
     # One call: an answer that can tell which call is counted could be right in one and cheap in another.
     counted_call = at_most or shares is not None or peak is not None
@@ -241,13 +233,13 @@ def _expect_same(
     if not identical(got, expected):
         has_floats = any(tensor.is_floating_point() for tensor in tensors(theirs))
         exact = like(*trial.inputs_in_float64()) if has_floats else None
-        if found := difference(got, expected, exact, tolerance):
+        if found := difference(got, expected, exact, demands.tolerance):
             raise AnswerError("failed", found)
-    if found := change_of_inputs(mine, theirs, like, tolerance):
+    if found := change_of_inputs(mine, theirs, like, demands.tolerance):
         raise AnswerError("failed", f"the call changed its input, which must be left alone.\n{found}")
-    if gradients:
+    if demands.gradients:
         pair = _gradients(got, mine), _gradients(expected, theirs)
-        if found := difference(*pair, None, tolerance, "gradient"):
+        if found := difference(*pair, None, demands.tolerance, "gradient"):
             raise AnswerError("failed", found)
     if shares is not None and cost.sharing_doubt:
         raise cost.sharing_doubt
@@ -279,7 +271,7 @@ def _expect_cheap(cost: Costs, at_most: Mapping[str, int]) -> None:
             )
 
 
-def _expect_error(trial: _Trial, function: Callable[..., object], raises: Errors, said: list[str]) -> None:
+def _expect_error(trial: _Trial, function: Function, raises: Errors, said: list[str]) -> None:
     kinds = raises if isinstance(raises, tuple) else (raises,)
     try:
         got = call(function, trial.inputs(), said)

@@ -10,15 +10,15 @@ from statistics import median
 
 import torch
 
-from ..measuring.clocks import devices
+from ..measuring.clocks import Function, devices
 from ..measuring.costs import costs
 from ..measuring.decide import FAR, SAME
-from ..measuring.duel import DuelError, Verdict, fresh_inputs
+from ..measuring.duel import DuelError, Verdict, duel_here, fresh_inputs
 from ..measuring.gpus import refused, with_float64
 from ..measuring.limits import limit
-from ..measuring.selfcheck import TooNoisy
+from ..measuring.selfcheck import TooNoisy, check_here
 from ..measuring.units import counted, size, times
-from .answer import Answer, AnswerHere
+from .answer import Answer
 from .calls import AnswerError, call, describe_error, found_wrong, refuse_nonsense, stopped_gpu
 from .outcome import Outcome, notes, partial_points
 from .values import change_of_inputs, change_tensors, difference, precise, tensors
@@ -37,10 +37,10 @@ NO_FASTER = 1.4
 
 
 def race(
-    function: Callable[..., object],
+    function: Function,
     *,
-    against: Callable[..., object],
-    on: Callable[..., object],
+    against: Function,
+    on: Function,
     at_least: Mapping[str, float],
     points: float,
     tolerance: float | None = None,
@@ -69,20 +69,17 @@ def race(
         missing = " or ".join(at_least)
         summary = f"there is no {missing} device here; these points are not counted against you."
         return Outcome("not available", points, points, summary, facts={"laps": []}).show()
-    answer = function if isinstance(function, Answer) else AnswerHere(function)
     said: list[str] = []
     laps = []
     try:
         for device in present:
             expect_right(function, against, on, device, tolerance, said)
-            verdict = answer.duel(
-                against,
-                on,
-                threshold=at_least[device],
-                device=device,
-                tolerance=tolerance,
-                seconds=seconds,
-            )
+            asked = at_least[device]
+            if isinstance(function, Answer):
+                verdict = function.duel(against, on, threshold=asked, tolerance=tolerance)
+            else:
+                check_here()
+                verdict = duel_here(against, function, on, threshold=asked, device=device, seconds=seconds)
             lap = _Lap(device, verdict, limit(bytes, flops, device=device) if bytes or flops else None)
             if lap.too_fast:
                 lap = replace(lap, least=limit(bytes, flops, device=device, anew=True))
@@ -101,7 +98,7 @@ def race(
         return Outcome("error", 0, points, stopped, [describe_error(error)]).show()
     remarks = notes(said)
     if "mps" in devices() and "cuda" in at_least:
-        remarks.append(_on_apples_gpu(answer, function, against, on, tolerance, seconds))
+        remarks.append(_on_apples_gpu(function, against, on, tolerance, seconds))
     return _judge(laps, points, remarks, lambda lap: _tip(function, on, lap)).show()
 
 
@@ -144,12 +141,7 @@ class _Lap:
 
 
 def expect_right(
-    function: Callable[..., object],
-    against: Callable[..., object],
-    on: Callable[..., object],
-    device: str,
-    tolerance: float | None,
-    said: list[str],
+    function: Function, against: Function, on: Function, device: str, tolerance: float | None, said: list[str]
 ) -> None:
     """Call both on equal inputs; ``said`` gets what the answer wrote. Raises AnswerError if it is wrong."""
     if case := found_wrong(function):
@@ -170,28 +162,22 @@ def expect_right(
 
 
 def _on_apples_gpu(
-    answer: Answer,
-    function: Callable[..., object],
-    against: Callable[..., object],
-    on: Callable[..., object],
-    tolerance: float | None,
-    seconds: float,
+    function: Function, against: Function, on: Function, tolerance: float | None, seconds: float
 ) -> str:
     """What a race comes to there."""
     try:
         expect_right(function, against, on, "mps", tolerance, [])
-        verdict = answer.duel(against, on, threshold=1, device="mps", tolerance=tolerance, seconds=seconds)
+        ratio = duel_here(against, function, on, threshold=1, device="mps", seconds=seconds).ratio
     except (AnswerError, DuelError, TypeError, NotImplementedError) as problem:
         why = refused("mps", problem) or str(problem).split("\n")[0]
         return f"Not timed on Apple's GPU: {why}."
-    ratio = verdict.ratio
     return (
         f"{times(ratio.median)} as fast as given on Apple's GPU ({times(ratio.low)} to {times(ratio.high)}; "
         "Metal's events). No ratio is asked for there."
     )
 
 
-def _tip(function: Callable[..., object], on: Callable[..., object], lap: _Lap) -> str:
+def _tip(function: Function, on: Function, lap: _Lap) -> str:
     """What a slow answer asks of torch: often enough to see why it is slow."""
     try:
         cost = costs(function, *fresh_inputs(on, secrets.randbits(31), lap.device))

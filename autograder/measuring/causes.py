@@ -19,12 +19,11 @@ from typing import Any, cast
 
 import torch
 
-from .clocks import Block, threads
+from .clocks import Block, Function, MakesInputs, threads
 from .duel import Ratio, Side, interleave, log_ratios, median_and_interval, ratio_of_logs
 from .units import times
 
-Inputs = Callable[[torch.Generator, str], object]
-Pair = Mapping[str, Callable[..., object]]
+Pair = Mapping[str, Function]
 Around = Callable[[], AbstractContextManager[object]]
 
 # A ratio nearer to 1 than this is no difference that needs a cause.
@@ -44,7 +43,7 @@ class without:
 
     cause: str
     _: KW_ONLY
-    inputs: Inputs | None = None
+    inputs: MakesInputs | None = None
     variants: Pair = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -93,7 +92,7 @@ class Share:
 def take_away(
     cause: str | without,
     pair: Pair,
-    inputs: Inputs,
+    inputs: MakesInputs,
     unequal: Callable[[Mapping[str, Side]], str | None],
     device: str = "cpu",
     num_threads: int = 1,

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
@@ -16,6 +17,9 @@ from .settings import wanted_devices
 
 if sys.platform != "win32":
     import resource
+
+Function: TypeAlias = Callable[..., object]
+MakesInputs: TypeAlias = Callable[[torch.Generator, str], object]  # of a call, on a device
 
 BLOCK_SECONDS = 0.002
 LONGEST_BLOCK = 0.2
@@ -78,9 +82,7 @@ def threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def run_block(
-    function: Callable[..., object], arguments: tuple[object, ...], calls: int, device: str = "cpu"
-) -> Block:
+def run_block(function: Function, arguments: tuple[object, ...], calls: int, device: str = "cpu") -> Block:
     """Call ``function(*arguments)`` ``calls`` times and say what that took.
 
     On a GPU the device is idle and its L2 cache overwritten before the first call, and all work has ended
@@ -113,10 +115,7 @@ def run_block(
 
 
 def calibrate(
-    function: Callable[..., object],
-    arguments: tuple[object, ...],
-    device: str = "cpu",
-    clock: str | None = None,
+    function: Function, arguments: tuple[object, ...], device: str = "cpu", clock: str | None = None
 ) -> int:
     """The number of calls for a block of ``BLOCK_SECONDS`` or more; warms the function up.
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from .clocks import Block, calibrate, default_clock, present, run_block, threads
+from .clocks import Block, Function, MakesInputs, calibrate, default_clock, present, run_block, threads
 from .decide import Word
 from .settings import alone, longest
 
@@ -45,8 +45,8 @@ class Side:
     ``around`` holds while a block of it runs, off the clock. ``warm``: it follows a call that does not count.
     """
 
-    function: Callable[..., object]
-    inputs: Callable[[torch.Generator, str], object]
+    function: Function
+    inputs: MakesInputs
     around: Callable[[], AbstractContextManager[object]] = nullcontext
     warm: bool = False
 
@@ -112,9 +112,9 @@ def check_threshold(threshold: float) -> None:
 
 
 def duel_here(
-    slow: Callable[..., object],
-    fast: Callable[..., object],
-    inputs: Callable[[torch.Generator, str], object],
+    slow: Function,
+    fast: Function,
+    inputs: MakesInputs,
     *,
     threshold: float,
     device: str = "cpu",
@@ -165,22 +165,16 @@ def ratio_of_logs(logs: Sequence[float]) -> Ratio:
 
 def median_and_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """The median, and both ends of that interval."""
-    values = sorted(values)
-    outside = _order_statistic(len(values))
+    values, number, outside = sorted(values), len(values), 0
+    tail = 0.5**number  # the probability that the median lies beyond the value at an end; two ends, and 5 %
+    while 2 * (tail := tail + math.comb(number, outside + 1) * 0.5**number) <= 0.05:
+        outside += 1
     return median(values), values[outside], values[-1 - outside]
 
 
-def _order_statistic(number: int, error: float = 0.05) -> int:
-    """The largest k such that the k-th smallest and k-th largest of ``number`` enclose the median."""
-    tail, k = 0.5**number, 0
-    while 2 * (tail := tail + math.comb(number, k + 1) * 0.5**number) <= error:
-        k += 1
-    return k
-
-
 def interleave(
-    functions: Mapping[str, Callable[..., object] | Side],
-    inputs: Callable[[torch.Generator, str], object],
+    functions: Mapping[str, Function | Side],
+    inputs: MakesInputs,
     *,
     device: str = "cpu",
     clock: str | None = None,
@@ -223,9 +217,7 @@ def interleave(
     return Samples(blocks, clock)
 
 
-def _calls(
-    name: str, function: Callable[..., object], given: tuple[object, ...], device: str, clock: str
-) -> int:
+def _calls(name: str, function: Function, given: tuple[object, ...], device: str, clock: str) -> int:
     for _ in range(2):  # the first call may load what the next one finds loaded
         once = run_block(function, given, 1, device).wall
         if once <= LONGEST_CALL:
@@ -234,7 +226,7 @@ def _calls(
     raise DuelError(f"{name!r} takes {once:.1f} s for one call; {most}.")
 
 
-def fresh_inputs(inputs: Callable[[torch.Generator, str], object], seed: int, device: str) -> tuple[Any, ...]:
+def fresh_inputs(inputs: MakesInputs, seed: int, device: str) -> tuple[Any, ...]:
     """Fresh arguments for one block: what ``inputs`` makes with a generator on the CPU seeded by ``seed``."""
     made = inputs(torch.Generator().manual_seed(seed), device)
     return made if isinstance(made, tuple) else (made,)

@@ -20,7 +20,6 @@ REASONS = {
 
 
 def is_gpu(device: str | torch.device) -> bool:
-    """Whether a device is a GPU of these kinds."""
     return torch.device(device).type in KINDS
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from statistics import median, stdev
 
 import torch
 
-from . import store
 from .duel import DuelError, interleave, log_ratios
 
 # The promise of the verdict is about ratios 20 % from the threshold: noise of that size hides them.
@@ -23,10 +22,8 @@ TRIES = 3
 class Noise:
     """What identical functions showed: the spread (standard deviation) and median of their log-ratios."""
 
-    setting: str
     spread: float
     bias: float
-    samples: int
     when: str
 
     @property
@@ -50,20 +47,18 @@ def check_here() -> Noise:
         samples = interleave({"one": _work, "same": _work}, _inputs, seconds=0.1)
         return log_ratios(samples.seconds("one"), samples.seconds("same"))
 
-    return settle("notebook", ratios)
+    return settle(ratios)
 
 
-def settle(setting: str, ratios: Callable[[], list[float]]) -> Noise:
-    """Measure identical functions against each other, and keep what was seen under the setting's name.
+def settle(ratios: Callable[[], list[float]]) -> Noise:
+    """Measure identical functions against each other: ``ratios()`` gives log-ratios.
 
-    ``ratios()`` measures log-ratios anew. Raises TooNoisy where ``TRIES`` times in a row they show more noise
-    than ``MOST_NOISE``.
+    Raises TooNoisy where ``TRIES`` times in a row they show more noise than ``MOST_NOISE``.
     """
     for _ in range(TRIES):
         logs = ratios()
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        noise = Noise(setting, stdev(logs), median(logs), len(logs), now)
-        store.write(f"selfcheck {setting}", asdict(noise))
+        noise = Noise(stdev(logs), median(logs), now)
         if not noise.too_much:
             return noise
     said = f"this machine is too noisy to judge speed just now: {noise}."

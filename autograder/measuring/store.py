@@ -26,12 +26,10 @@ def write(name: str, content: dict[str, Any]) -> None:
 
 
 def folder() -> Path:
-    """The user's cache folder for this package."""
     import platformdirs  # here, because much that imports this module keeps nothing
 
     return platformdirs.user_cache_path("autograder", appauthor=False)
 
 
 def path_of(name: str) -> Path:
-    """The file that keeps what was written under ``name``."""
     return folder() / f"{file_name(name)}.json"

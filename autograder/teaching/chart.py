@@ -39,13 +39,11 @@ def draw(timings: Sequence[Timing], guess: float | None) -> Figure:
     if guess:
         mark_guess(axes, guess, -0.75)
         reach.append(guess)
-    axes.axvline(1, color=INK, lw=1, zorder=4)
-    axes.set(xscale="log", xlim=(min(reach) / 1.4, max(max(reach) * 2.2, 2)))
+    axes.set(xlim=(min(reach) / 1.4, max(max(reach) * 2.2, 2)))
     axes.set_ylim(len(bars) - 0.45, -1.05 if guess else -0.55)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(reach) / min(reach) < 200 else (1,)))
     baseline = next(iter(timings[0].seconds))
     rows = [f"{name}\n{_short(timing)}" for timing, name, _ in bars]
-    finish(axes, rows, f"times faster than “{baseline}” (logarithmic)\n{legend}")
+    finish(axes, rows, f"times faster than “{baseline}” (logarithmic)\n{legend}", reach)
     return figure
 
 
@@ -63,10 +61,10 @@ def draw_scores(found: Mapping[str, Sequence[Evidence]]) -> Figure:
         label = f"recorded: {device.replace('(R)', '')}" if device else "this machine"
         style: dict[str, Any] = {"color": next(colours) if device else HERE, "marker": "D" if device else "o"}
         xs, ys = zip(*points[device], strict=True)
-        axes.scatter(xs, ys, s=34, edgecolor=INK, linewidth=0.6, label=label, zorder=3, **style)
-    axes.axvline(1, color=INK, lw=1.2)
-    axes.set(xscale="log", ylim=(len(found) - 0.4, -0.6))
-    finish(axes, found, "times faster with the advice (logarithmic); left of the line: slower")
+        axes.scatter(xs, ys, s=34, edgecolor=INK, linewidth=0.6, label=label, zorder=5, **style)
+    axes.set(ylim=(len(found) - 0.4, -0.6))
+    ratios = [ratio for places in points.values() for ratio, _ in places]
+    finish(axes, found, "times faster with the advice (logarithmic); left of the line: slower", ratios)
     figure.legend(loc="outside upper left", ncols=2, fontsize=8, frameon=False)
     return figure
 
@@ -84,8 +82,11 @@ def empty(height: float) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
-def finish(axes: Axes, rows: Collection[str], title: str) -> None:
-    """Name the rows and the axis of ratios, and take away what says nothing."""
+def finish(axes: Axes, rows: Collection[str], title: str, ratios: Collection[float]) -> None:
+    """Name the rows and the axis, which these ratios are on, and take away what says nothing."""
+    axes.axvline(1, color=INK, lw=1, zorder=4)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(ratios) / min(ratios) < 200 else (1,)))
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8.5)
     axes.xaxis.set_major_formatter(lambda value, _: times(value))
     axes.xaxis.set_minor_formatter("")

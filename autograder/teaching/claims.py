@@ -5,15 +5,11 @@ They stand in ``claims.toml``.
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+import msgspec
+from msgspec import Struct
 
 Made = TypeVar("Made")
 
@@ -26,8 +22,7 @@ class ScoreError(ValueError):
     """A claim that is no claim, or cells that do not make a verdict; one sentence for the author."""
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True, forbid_unknown_fields=True):
     """Who makes claims. ``link`` is None where no address is known."""
 
     title: str
@@ -35,8 +30,7 @@ class Source:
     kind: Literal["article", "documentation"] = "article"
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     """What is said, and what would decide it. ``words`` are the source's own, or its code; ``link`` is the
     page of the documentation that has them.
 
@@ -63,19 +57,22 @@ class Claim:
         return self.promises in ("speed", "memory")
 
 
+class _File(Struct, forbid_unknown_fields=True):
+    sources: dict[str, dict[str, Any]]
+    claims: dict[str, dict[str, Any]]
+
+
 def read(path: Path) -> tuple[dict[str, Source], dict[str, Claim]]:
     """The sources, by the first letter of their claims, and the claims, in the order of the file.
 
     Raises ScoreError for a file that does not say what it must, with the ID of the claim.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+        content = msgspec.toml.decode(path.read_bytes(), type=_File)
+    except msgspec.DecodeError as error:
         raise ScoreError(f"{path.name}: {error}") from None
-    if set(content) != {"sources", "claims"}:
-        raise ScoreError(f"{path.name}: it has {', '.join(content)}, and not sources and claims.")
-    sources = {name: made(Source, name, given, path) for name, given in content["sources"].items()}
-    claims = {name: made(Claim, name, given, path) for name, given in content["claims"].items()}
+    sources = {name: made(Source, name, given, path) for name, given in content.sources.items()}
+    claims = {name: made(Claim, name, given, path) for name, given in content.claims.items()}
     for name in claims:
         if name[0] not in sources:
             raise ScoreError(f"{path.name}, {name}: there is no source {name[0]!r}.")
@@ -85,16 +82,9 @@ def read(path: Path) -> tuple[dict[str, Source], dict[str, Claim]]:
 def made(kind: type[Made], name: str, given: dict[str, Any], path: Path) -> Made:
     """A source or a claim, of what its table in the file says."""
     try:
-        made = kind(**given)
-    except TypeError as error:  # a key too many, or one too few
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
         raise ScoreError(f"{path.name}, {name}: {error}") from None
-    for key, of in get_type_hints(kind).items():
-        value = getattr(made, key)
-        words = [word for one in (of, *get_args(of)) if get_origin(one) is Literal for word in get_args(one)]
-        if not (value in (*words, None) if words else isinstance(value, of)):
-            may_be = ", ".join(map(repr, words)) or getattr(of, "__name__", of)
-            raise ScoreError(f"{path.name}, {name}: {key} is {value!r}; it may be {may_be}.")
-    return made
 
 
 SOURCES, CLAIMS = read(Path(__file__).with_name("claims.toml"))

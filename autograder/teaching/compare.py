@@ -26,8 +26,7 @@ from ..show import in_notebook, picture_html, show, table_html, table_text
 from . import recordings
 from .claims import CLAIMS, WORTH_IT
 from .evidence import Evidence, decides, holds
-from .guess import LATER, folded, ratio_guessed
-from .journal import note_guess, tally
+from .guess import LATER, folded, note_guess, ratio_guessed, tally
 from .recordings import Timing
 from .scripts import CAUSES_MIME, PRICES
 from .verdicts import note

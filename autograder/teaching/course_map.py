@@ -11,7 +11,7 @@ from pathlib import Path
 from ..judging import progress
 from ..measuring import store
 from ..show import show_markdown, table_markdown
-from .journal import tally
+from .guess import tally
 
 SPACE = "\N{NO-BREAK SPACE}"
 HEADER = ("chapter", "reading", "needs", "exercises", "you passed")
@@ -31,7 +31,6 @@ class Chapter:
 
     @property
     def exercises(self) -> str:
-        """The address of its exercises."""
         return f"../exercises/{self.name}/{self.name}.ipynb"
 
     def passed(self, cells: Mapping[str, str]) -> int:

@@ -10,15 +10,16 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from ..measuring.units import times
 from ..show import show_markdown
-from .claims import CLAIMS, ScoreError, made, tomllib
+from .claims import CLAIMS, ScoreError, made
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "published"
 # So many pairs of a table are enough without a second source; such a part must be for a claim, or against it.
@@ -33,8 +34,7 @@ class Point(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One figure, or those pairs of a ``table`` that are of one ``kind``; ``docs/published.md`` has all keys.
 
     ``claim`` may be several, with spaces between. ``when`` names the condition that it stands for, ``unless``
@@ -103,7 +103,7 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, Published]]:
 
     Raises ScoreError for one that breaks a rule which a program can see, with its name.
     """
-    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    content = msgspec.toml.decode(path.read_bytes())
     found = {name: made(Published, name, given, path) for name, given in content["figures"].items()}
     for table, given in content.get("tables", {}).items():
         for group in given.pop("groups"):

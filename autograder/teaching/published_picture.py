@@ -64,8 +64,6 @@ def draw_published(rows: Rows, need: float, guess: float | None) -> Figure:
 
     Where there are many, the median of a row is drawn, and the extremes of what counts are named.
     """
-    from matplotlib.ticker import LogLocator
-
     from .chart import empty, finish, mark_guess
 
     many = sum(map(len, rows.values())) > 2 * MANY
@@ -95,12 +93,10 @@ def draw_published(rows: Rows, need: float, guess: float | None) -> Figure:
             "left" if ratio < 1 else "right",
         )
         axes.annotate(f"{name} {times(ratio)}", (ratio, y - 0.4), fontsize=7.5, ha=side, bbox=box, zorder=6)
-    axes.axvline(1, color=INK, lw=1, zorder=4)
     reach = [guess or 1.0, 1.0, *(point.ratio for dots in rows.values() for point, _ in dots)]
-    axes.set(xscale="log", xlim=(min(reach) / 1.3, max(reach) * 1.5), ylim=(len(rows) - 0.4, -1.4))
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(reach) / min(reach) < 200 else (1,)))
+    axes.set(xlim=(min(reach) / 1.3, max(reach) * 1.5), ylim=(len(rows) - 0.4, -1.4))
     if guess:
         mark_guess(axes, guess, -1)
     legend = f"dot: published; cross: below {need:g}×; hollow: does not count"
-    finish(axes, rows, f"times better with the advice (logarithmic)\n{legend}")
+    finish(axes, rows, f"times better with the advice (logarithmic)\n{legend}", reach)
     return figure

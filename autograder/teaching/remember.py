@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from ..measuring.duel import Ratio
-from .claims import ScoreError, claim_called, made, tomllib
+from .claims import ScoreError, claim_called, made
 from .evidence import Evidence, span
 
 FILE = Path(__file__).with_suffix(".toml")
 BEGIN, END = "<!-- three of them: built by make notebooks -->", "<!-- end of the three -->"
 
 
-@dataclass(frozen=True)
-class Thing:
+class Thing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One of them; ``remember.toml`` says what its keys mean."""
 
     claim: str
@@ -53,7 +54,7 @@ def things(found: Sequence[Evidence], path: Path = FILE) -> list[Thing]:
     """Those that these findings have figures for, in the order of the file. Raises ScoreError for one that
     does not say what it must.
     """
-    given = tomllib.loads(path.read_text(encoding="utf-8"))["thing"]
+    given = msgspec.toml.decode(path.read_bytes())["thing"]
     chosen = [made(Thing, one.get("claim", "?"), one, path) for one in given]
     return [thing for thing in chosen if thing.behind(found)]
 

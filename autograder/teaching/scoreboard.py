@@ -19,17 +19,13 @@ from ..show import in_notebook, picture, show_markdown, table_markdown
 from . import recordings
 from .claims import CLAIMS, SOURCES, ScoreError
 from .evidence import MIME, Code, Evidence, decides, holds, judge, span
-from .journal import tally
+from .guess import tally
 from .published import collection, decide, in_words, published_on
 from .remember import things
 from .scripts import Cell, comparisons
 
 COURSE = Path(__file__).resolve().parents[2] / "course"
 MAKERS = {"articles": "article", "documentation": "documentation"}
-# Claims by who makes them.
-MADE_BY = {
-    makers: [claim for claim in CLAIMS if SOURCES[claim[0]].kind == kind] for makers, kind in MAKERS.items()
-}
 
 
 def findings(
@@ -144,13 +140,8 @@ def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
     if any(map(published_on, claims)):
         header.append("what others published")
         for row in rows:
-            row.append(_as_published(row[0]))
+            row.append("**{}** {}".format(*decide(row[0])) if published_on(row[0]) else "")
     return table_markdown(header, rows)
-
-
-def _as_published(claim: str) -> str:
-    """The word on a claim by what is published, with the figures behind it; nothing where nothing is."""
-    return "**{}** {}".format(*decide(claim)) if published_on(claim) else ""
 
 
 def _links(claim: str, found: Sequence[Evidence]) -> str:
@@ -188,7 +179,8 @@ def summary(found: Sequence[Evidence]) -> str:
     kinds = _counted(kind for verdict in verdicts.values() for kind in verdict.rests_on)
     lacking = not any(one.on == "cuda" and not one.here for one in found)
     said = ["No GPU was measured yet, so what is about GPUs is not decided."] if lacking else []
-    for makers, claims in MADE_BY.items():
+    for makers, kind in MAKERS.items():
+        claims = [claim for claim in CLAIMS if SOURCES[claim[0]].kind == kind]
         words = _counted(verdicts[claim].word for claim in claims)
         said.append(f"{len(claims)} claims of the {makers}: {words}.")
     return " ".join([*said, f"They rest on {kinds} (some on more than one)."])

@@ -10,7 +10,7 @@ from ..measuring.units import times
 from ..show import show, table_html, table_text
 from .claims import CLAIMS, ScoreError
 from .evidence import MIME, Evidence, holds, judge
-from .journal import tally
+from .guess import tally
 
 # claim and what was looked at -> what was found; a cell that is run again replaces its own finding
 _found: dict[tuple[str, str], Evidence] = {}
@@ -47,9 +47,9 @@ def fewer(
     _tell(Evidence(claim, what, "counting", holds(claim, ratio), when, unless, ratio=ratio))
 
 
-def documented(claim: str, sentence: str, link: str, *, holds: bool = True) -> None:
+def documented(claim: str, sentence: str, link: str) -> None:
     """Rest a claim on PyTorch's documentation, at ``link``: what no cell can show."""
-    _tell(Evidence(claim, sentence, "documentation", holds, link=link))
+    _tell(Evidence(claim, sentence, "documentation", True, link=link))
 
 
 def article_code(
@@ -75,7 +75,6 @@ def article_code(
 
 
 def _tell(found: Evidence) -> None:
-    """Remember a finding, and show it."""
     note(found)
     word = f"code {found.word}" if found.kind == "code" else found.word
     figure = f" ({times(found.ratio.median)})" if found.ratio else ""
@@ -84,7 +83,6 @@ def _tell(found: Evidence) -> None:
 
 
 def note(found: Evidence) -> None:
-    """Remember a finding."""
     _found[found.claim, found.what] = found
 
 

@@ -27,7 +27,7 @@ class Eventful(Instant):
         done = Executed(**pretend(cells, undecided=student == "bo", **settings))
         if student == "ada":
             done.events = [{"cell": "double_check", "what": "Tried <b>this</b>."}]
-        done.noise = {"setting": "launches", "spread": 0.1, "bias": 0.0, "samples": 8, "when": "today"}
+        done.noise = {"spread": 0.1, "bias": 0.0, "when": "today"}
         done.sandboxed = student != "dalia"
         self.jobs.append((job, "its <worker> died" if student == "chen" else done))
 

@@ -4,13 +4,14 @@ import json
 import os
 import re
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 from programs import python, run
 from repository import ROOT
 
-from autograder.judge import judge, race_command, trusted
+from autograder.judge import function_files, judge, race_command, trusted
 
 OLD = """
 import torch

@@ -16,7 +16,7 @@ from autograder.measuring import duel
 @pytest.fixture(autouse=True)
 def a_quiet_machine(monkeypatch):
     """What a machine that is too noisy does, tests/measuring/test_limits.py tells."""
-    monkeypatch.setattr("autograder.judging.answer.check_here", lambda: None)
+    monkeypatch.setattr("autograder.judging.race.check_here", lambda: None)
 
 
 numbers = lambda generator, device: torch.rand(300, generator=generator).to(device)
@@ -51,7 +51,7 @@ def decided(monkeypatch):
         logs = [math.log(ratio) for ratio in ratios]
         taken = {"slow": [8 * seconds], "fast": [seconds]}
         verdict = duel.Verdict(word, duel.ratio_of_logs(logs), asked, taken, "cpu", logs)
-        monkeypatch.setattr("autograder.judging.answer.duel_here", lambda *_, **__: verdict)
+        monkeypatch.setattr("autograder.judging.race.duel_here", lambda *_, **__: verdict)
 
     return decide
 

@@ -23,7 +23,7 @@ P100 = "Tesla P100-PCIE-16GB"
 @pytest.fixture(autouse=True)
 def nothing_tried_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUTOGRADER_SECONDS", "0")
-    monkeypatch.setattr("autograder.judging.answer.check_here", lambda: None)  # the machine may be busy
+    monkeypatch.setattr("autograder.judging.race.check_here", lambda: None)  # the machine may be busy
     for module, name in ((gpus, "_runs"), (device, "_told")):
         monkeypatch.setattr(module, name, cache(getattr(module, name).__wrapped__))
 

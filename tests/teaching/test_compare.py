@@ -11,8 +11,9 @@ from known_work import busy_for
 from autograder import compare, guessed, verdicts, without
 from autograder.measuring.device import device_name
 from autograder.show import picture_html
-from autograder.teaching import journal, recordings
+from autograder.teaching import recordings
 from autograder.teaching.chart import draw
+from autograder.teaching.guess import note_guess, tally
 from autograder.teaching.scripts import CAUSES_MIME
 
 VARIANTS = {"loop": lambda numbers: torch.stack([number.sin() for number in numbers]), "one call": torch.sin}
@@ -66,11 +67,11 @@ def test_without_a_guess_it_measures_and_says_that_none_was_made(capsys):
 
 def test_first_guesses_are_kept_and_told_how_near_they_come(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(journal, "in_notebook", lambda: True)
+    monkeypatch.setattr("autograder.teaching.guess.in_notebook", lambda: True)
     for question, guess, measured in (("a", 3, 1.2), ("b", 5, 4), ("c", 90, 2), ("a", 1.2, 1.2)):
-        journal.note_guess(question, guess, measured)
+        note_guess(question, guess, measured)
     told = "Your guesses so far: within 2× in 1 of 3, mostly too high."
-    assert journal.tally() == told, "the second guess on a question does not count"
+    assert tally() == told, "the second guess on a question does not count"
     compare("sines", VARIANTS, inputs=hundred, guess=0.001, seconds=0.01)
     assert "within 2× in 1 of 4" in capsys.readouterr().out
     verdicts("A1")

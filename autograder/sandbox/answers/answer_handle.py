@@ -107,7 +107,7 @@ class Connection:
         members = linux.with_descendants(self.first)
         if len(members) > linux.PROCESSES:
             self.end_all(f"it started more than {linux.PROCESSES} processes")
-        if sum(map(linux.threads, members)) > linux.THREADS:
+        if sum(len(linux.threads(pid)) for pid in members) > linux.THREADS:
             self.end_all(f"it started more than {linux.THREADS} threads")
         if linux.count_sockets(self.first) > linux.SOCKETS:
             self.end_all(f"it opened more than {linux.SOCKETS} sockets")
@@ -235,7 +235,7 @@ class AnswerHandle:
         Both raise Ended; TooLate where a fresh process is needed, and the time is not enough for it.
         """
         original = self.use(left)
-        if linux.threads(original.pid) != 1:
+        if len(linux.threads(original.pid)) != 1:
             fresh = self._fresh(left)
             return lambda: made(fresh)
         channel, other = pair()

@@ -7,12 +7,12 @@ import math
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from ...judging.calls import AnswerError
 from ...judging.values import difference
-from ...measuring.clocks import BLOCK_SECONDS, READINGS, BlockSearch
+from ...measuring.clocks import BLOCK_SECONDS, READINGS, BlockSearch, Function
 from ...measuring.decide import Decision, count_alike
 from ...measuring.duel import DuelError, Verdict, fresh_inputs, log_ratios, ratio_of_logs
 from ..answers.answer_link import TimeLeft
@@ -45,7 +45,7 @@ class Launches:
     def __init__(
         self,
         starts: Mapping[str, Start],
-        on: Callable[..., object],
+        on: Function,
         threshold: float,
         tolerance: float | None,
         time_left: TimeLeft,

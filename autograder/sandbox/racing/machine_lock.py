@@ -48,7 +48,6 @@ class MachineLock:
         return len(self._held) == wanted
 
     def release(self) -> None:
-        """Give them back."""
         while self._held:
             fcntl.flock(self._locks[self._held.pop()], fcntl.LOCK_UN)
 

@@ -40,7 +40,7 @@ def check_machine(forkserver: Channel, cores: list[int]) -> MachineChecked:
         return logs
 
     try:
-        noise = asdict(settle("grading", measure))
+        noise = asdict(settle(measure))
     except TooNoisy as problem:
         noisy = str(problem)
     return MachineChecked(noise, noisy, logs, limits.kept_as("cpu", 1), limits.rates("cpu", 1))

@@ -367,9 +367,13 @@ def _more(before: Mapping[int, float], after: Mapping[int, float], but: int = 0)
 
 
 @contextmanager
-def told(name: str) -> Iterator[None]:
-    """Say whose process could not be copied."""
+def told(name: str, late: str = "did not answer") -> Iterator[None]:
+    """Say whose process failed; ``late`` is what to say of one that takes too long."""
     try:
         yield
-    except (Ended, TooLate) as error:
-        raise DuelError(f"{name!r} ended its process ({error}).") from None
+    except TooLate:
+        raise DuelError(f"{name!r} {late}.") from None
+    except Malformed as error:
+        raise DuelError(f"{name!r} sent {error}.") from None
+    except (Ended, Gone) as error:
+        raise DuelError(f"{name!r} ended its process{f': {error}' if str(error) else ''}.") from None

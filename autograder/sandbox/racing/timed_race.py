@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from ...judging.calls import describe_error
+from ...measuring.clocks import Function
 from ...measuring.decide import decide
 from ...measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs
 from ..answers.answer_handle import AnswerHandle
@@ -50,13 +51,7 @@ class TimedRace:
         self._time, self._timing, self._error = time_left, timing, error
 
     def duel(
-        self,
-        target: Target,
-        against: Callable[..., object],
-        on: Callable[..., object],
-        *,
-        threshold: float,
-        tolerance: float | None,
+        self, target: Target, against: Function, on: Function, *, threshold: float, tolerance: float | None
     ) -> Verdict:
         """Whether the answer is ``threshold`` times as fast as ``against`` (see ``judging.answer``).
 
@@ -84,7 +79,7 @@ class TimedRace:
             logs += map(math.log, launches.given_seconds)
             return launches.verdict(decision, "cpu", not go.strays_are_rare)
 
-    def _call_once(self, given: str, on: Callable[..., object]) -> None:
+    def _call_once(self, given: str, on: Function) -> None:
         """Call the given version in the process that is copied, as the answer was when it was checked: what a
         first call leaves behind (code that a library compiled, free memory) is then in the copies of both.
         """

@@ -71,11 +71,9 @@ class Proxy:
         on: Callable[..., object],
         *,
         threshold: float,
-        device: str,
         tolerance: float | None,
-        seconds: float,
     ) -> Verdict:
-        """As the protocol says. The sandbox has no other device than the CPU, and takes the time it needs."""
+        """As the protocol says."""
         return self._timed_race.duel(self._target, against, on, threshold=threshold, tolerance=tolerance)
 
     def _take_over(

@@ -157,17 +157,14 @@ def quiet_files(*keep: int) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """The live children of a process."""
     found: list[int] = []
-    with suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
-                found += map(int, file.read().split())
+    for thread in threads(pid):
+        with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
+            found += map(int, file.read().split())
     return found
 
 
 def with_descendants(pid: int) -> list[int]:
-    """A process and all its live descendants."""
     found, new = [], [pid]
     while new:
         found += new
@@ -192,10 +189,7 @@ def state(pid: int) -> str:
 
 
 def states(pid: int) -> str:
-    """The letters of all threads of a process."""
-    with suppress(OSError):
-        return "".join(state(int(thread)) for thread in os.listdir(f"/proc/{pid}/task")) or "X"
-    return "X"
+    return "".join(map(state, threads(pid))) or "X"
 
 
 def last_pid() -> int:
@@ -224,20 +218,16 @@ def count_sockets(pid: int) -> int:
     return 0
 
 
-def threads(pid: int) -> int:
-    """How many threads a process has; 0 when it is gone."""
+def threads(pid: int) -> list[int]:
+    """The numbers of a process's threads; none when it is gone."""
     with suppress(OSError):
-        return len(os.listdir(f"/proc/{pid}/task"))
-    return 0
+        return [*map(int, os.listdir(f"/proc/{pid}/task"))]
+    return []
 
 
 def live_threads(pids: list[int]) -> set[int]:
     """The numbers of all threads of these processes that still run."""
-    found: set[int] = set()
-    for pid in pids:
-        with suppress(OSError):
-            found |= {thread for thread in map(int, os.listdir(f"/proc/{pid}/task")) if alive(thread)}
-    return found
+    return {thread for pid in pids for thread in threads(pid) if alive(thread)}
 
 
 def alive(pid: int) -> bool:
@@ -272,7 +262,7 @@ def make_safe_to_fork() -> None:
     import torch  # here, and not where this module is loaded: that is before the fork server is set up
 
     torch.set_num_threads(1)
-    if (running := threads(os.getpid())) > 1:
+    if (running := len(threads(os.getpid()))) > 1:
         raise RuntimeError(
             f"this process has {running} threads, so it cannot be forked safely. "
             "Set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1 before Python starts, and use no torch threads."

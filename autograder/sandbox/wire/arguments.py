@@ -39,7 +39,6 @@ class Arguments:
         ]
 
     def value(self, node: messages.Value) -> Any:
-        """The value of a node."""
         if type(node) in _PLAIN:
             return node  # soon: there can be thousands of them, and a race waits
         match node:

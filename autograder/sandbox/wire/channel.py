@@ -166,5 +166,4 @@ def pair() -> tuple[Channel, socket.socket]:
 
 
 def over_file(number: int) -> Channel:
-    """A channel over an inherited file."""
     return Channel(socket.socket(fileno=number))

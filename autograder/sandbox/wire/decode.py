@@ -96,7 +96,9 @@ class Reader:
                 return self._array(node)
             case messages.CollectionNode():
                 if node.kind in KEYS:
-                    self._count_keys(len(node.items) // KEYS[node.kind])
+                    self._keys += len(node.items) // KEYS[node.kind]
+                    if self._keys > MOST_KEYS:
+                        raise Malformed(f"a result with more than {MOST_KEYS} keys")
                 return from_node(node, lambda item: self._value(item, depth + 1))
             case messages.PlainNode():
                 if len(node.data) > MOST_DIGITS and node.kind != "bytes":
@@ -110,11 +112,6 @@ class Reader:
             case None | bool() | int() | float() | str():
                 return node
         raise Malformed("a value of a kind that no result has")
-
-    def _count_keys(self, number: int) -> None:
-        self._keys += number
-        if self._keys > MOST_KEYS:
-            raise Malformed(f"a result with more than {MOST_KEYS} keys")
 
     def _array(self, node: messages.ArrayNode) -> Any:
         if not _NUMPY_DTYPE.fullmatch(node.dtype):
@@ -169,11 +166,8 @@ class Reader:
             raise Malformed("a tensor without values")
         sent = [1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True)]
         data = self._data(buffer, math.prod(sent) * dtype.itemsize)
-        if _is_contiguous(shape, strides):
-            return torch.frombuffer(data, dtype=dtype).as_strided(shape, strides)
-        flat = torch.frombuffer(data, dtype=torch.uint8) if len(data) else torch.empty(0, dtype=torch.uint8)
         order = memory_order(strides)
-        values = flat.clone().view(dtype).view([sent[dim] for dim in order])
+        values = torch.frombuffer(data, dtype=dtype).view([sent[dim] for dim in order])
         values = values.permute([order.index(dim) for dim in range(len(order))])
         if values.stride() == tuple(strides):
             return values
@@ -195,16 +189,6 @@ class Reader:
         if len(data) != size:
             raise Malformed("a tensor whose values are not all there")
         return data
-
-
-def _is_contiguous(shape: list[int], strides: list[int]) -> bool:
-    """Whether a tensor's values lie in memory in their order, with nothing between them."""
-    expected = 1
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if stride != expected:
-            return False
-        expected *= size
-    return True
 
 
 class ProcessMemory:

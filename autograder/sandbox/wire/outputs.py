@@ -36,7 +36,6 @@ class Outputs:
 
     @property
     def items(self) -> list[dict[str, Any]]:
-        """All outputs so far."""
         if self._more:
             self._items[-1]["text"] += "".join(self._more)
             self._more.clear()
