@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 
 import pytest
+import smoke
+from gpu_run import JUDGES, Run, _all_items, _do, _facts, _one, main
 from known_work import CHAPTER, EXERCISES
 from repository import ROOT
 
-from autograder.__main__ import main as command
 from autograder.authoring import records
 from autograder.files import write_whole
-from autograder.gpu import device_judge, device_memory, smoke
-from autograder.gpu.gpu_run import JUDGES, Run, _all_items, _do, _facts, _one, main
+from autograder.gpu import device_judge, device_memory
 from autograder.judging.calls import AnswerError
 from autograder.measuring.duel import DuelError
 
@@ -140,10 +140,10 @@ def test_whatever_breaks_in_an_item_the_rest_goes_on(course, tmp_path: Path, mon
     _do(run, "judge", _all_items(run, "judge"))
     assert [bool(found["errors"]) for found in run.kept("judge").values()] == [True, True, False, False]
     assert "RuntimeError: CUDA error: unspecified launch failure" in capsys.readouterr().out
-    monkeypatch.setattr("autograder.gpu.gpu_run.provenance", lambda device: 1 / 0)
+    monkeypatch.setattr("gpu_run.provenance", lambda device: 1 / 0)
     assert _facts("cuda")["name"] == "cuda"
     # Nor does a whole step end the run.
-    monkeypatch.setattr("autograder.gpu.speed_judge._BUSY", "raise SystemExit")
+    monkeypatch.setattr("speed_judge._BUSY", "raise SystemExit")
     monkeypatch.setitem(JUDGES, "apart", (breaks, 1))
     assert main(["--out", str(run.out), "--device", "cpu", "--only", "judge-busy,apart"]) == 1
     said = capsys.readouterr()
@@ -152,7 +152,7 @@ def test_whatever_breaks_in_an_item_the_rest_goes_on(course, tmp_path: Path, mon
 
 
 def test_an_item_that_hangs_costs_minutes_and_not_all(course: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("autograder.gpu.gpu_run.MOST_SECONDS", 0.1)
+    monkeypatch.setattr("gpu_run.MOST_SECONDS", 0.1)
     found = _one(run_of(course, tmp_path, "NVIDIA H100"), "limits", "rates")
     assert found and found["errors"][0]["error"] == "it took more than 0 s"
 
@@ -170,7 +170,7 @@ def test_what_hangs_or_fails_in_the_smoke_test_is_told(course, tmp_path: Path, m
     _do(run, "smoke", ["kernel"])
     assert "this hinders all that is on the device: it took more than 0 s" in capsys.readouterr().out
     monkeypatch.setattr(smoke, "SECONDS", 60)
-    monkeypatch.setattr("autograder.gpu.gpu_run.smoke.CHECKS", {"nonsense": (None, "nothing")})
+    monkeypatch.setattr("gpu_run.smoke.CHECKS", {"nonsense": (None, "nothing")})
     _do(run, "smoke", ["nonsense"])
     assert "this hinders nothing: TypeError" in capsys.readouterr().out
 
@@ -189,7 +189,7 @@ def test_a_damaged_archive_is_told(course: Path, tmp_path: Path, capsys: pytest.
 
 def test_without_a_gpu_it_says_so_and_nonsense_is_refused(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert command(["gpu", "--out", str(tmp_path / "out")]) == 1
+    assert main(["--out", str(tmp_path / "out")]) == 1
     assert "there is no cuda device here" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     with pytest.raises(SystemExit):

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
+from report import ROOM
 from repository import ROOT, SOLUTIONS, built
 
 import autograder
 from autograder.authoring.builder import code_cells
 from autograder.authoring.colab import is_colab_cell
-from autograder.gpu.report import ROOM
 from autograder.measuring.costs import Costs, costs
 from autograder.measuring.duel import fresh_inputs
 from autograder.measuring.units import times

@@ -24,9 +24,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from programs import PATIENCE, environment, git, run
 from repository import COURSE, ROOT, SOLUTIONS, copy_files
+from wheels import NEEDED
 
 from autograder.files import write_whole
-from autograder.gpu.wheels import NEEDED
 
 # What such a machine has; what these need is there, too.
 THERE = ("jinja2", "matplotlib", "numpy", "pillow", "pip", "psutil", "setuptools", "torch", "torchvision")
@@ -104,13 +104,13 @@ def test_what_notebooks_import_is_there() -> None:
 @pytest.mark.slow  # processes that load torch
 def test_nothing_is_imported_that_such_a_machine_lacks(rented) -> None:
     rented((*NEEDED, *THERE))
-    done = run(sys.executable, "-m", "autograder.gpu.smoke", "packages", "cpu", cwd=ROOT)
+    done = run(sys.executable, "benchmarks/gpu/smoke.py", "packages", "cpu", cwd=ROOT)
     assert done.returncode == 0, done.stderr
     # A package that was forgotten hinders its step alone, and is told.
     rented(THERE)
-    done = run(sys.executable, "-m", "autograder", "gpu", "--help", cwd=ROOT)
+    done = run(sys.executable, "benchmarks/gpu/gpu_run.py", "--help", cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    done = run(sys.executable, "-m", "autograder.gpu.smoke", "packages", "cpu", cwd=ROOT)
+    done = run(sys.executable, "benchmarks/gpu/smoke.py", "packages", "cpu", cwd=ROOT)
     said = done.stderr.splitlines()[-1]
     assert done.returncode and "No module named 'nbclient'" in said and "No module named 'msgspec'" in said
 
