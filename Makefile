@@ -172,10 +172,10 @@ gpu: ##+ measure all that waits for a GPU, on one, without a network (OUT=folder
 	@if ls $(WHEELS)/*.whl >/dev/null 2>&1; then "$(GPU_PYTHON)" -m pip install -q --no-index --no-deps \
 	--no-compile --upgrade --target build/gpu-site $(WHEELS)/*.whl; fi
 	@PYTHONPATH="$(CURDIR):$(CURDIR)/build/gpu-site$${PYTHONPATH:+:$$PYTHONPATH}" \
-	"$(GPU_PYTHON)" -m autograder gpu --out '$(OUT)' $(ARGS)
+	"$(GPU_PYTHON)" benchmarks/gpu/gpu_run.py --out '$(OUT)' $(ARGS)
 
 gpu-wheels: $(READY) ##+ collect what such a machine lacks beside torch: Jupyter's parts, for Python 3.12 on Linux
-	@$(RUN) -m autograder gpu-wheels $(WHEELS)
+	@$(RUN) benchmarks/gpu/wheels.py $(WHEELS)
 
 site: $(READY) ## build the website from the notebooks as they are, into build/site
 	@$(RUN) -m sphinx -q -j auto -n -W --keep-going -d build/doctrees -c docs . build/site $(ARGS)

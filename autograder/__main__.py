@@ -23,8 +23,6 @@ COMMANDS = {
     "similar": ("extras.similar", "write a page about answers that look alike"),
     "fastest": ("extras.fastest", "write a page about the fastest answers"),
     "gradescope": ("extras.gradescope", "make an archive that grades on Gradescope"),
-    "gpu": ("gpu.gpu_run", "measure all that waits for a GPU, on one"),
-    "gpu-wheels": ("gpu.wheels", "collect what a machine with a GPU may lack"),
 }
 
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 from pretend_cuda import pretended_gpu
 from programs import printed
+from report import ROOM
 from repository import COURSE, ROOT, SOLUTIONS, built
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -20,7 +21,6 @@ import autograder
 from autograder import costs, race
 from autograder.authoring.builder import code_cells
 from autograder.authoring.colab import is_colab_cell
-from autograder.gpu.report import ROOM
 from autograder.measuring import clocks, limits, store
 from autograder.measuring.costs import Costs
 from autograder.measuring.duel import Ratio, fresh_inputs

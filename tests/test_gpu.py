@@ -19,17 +19,17 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+import smoke
+from gpu_run import JUDGES, Run, _all_items, _do, _facts, _one, main
 from known_work import CHAPTER, EXERCISES
 from packaging.utils import canonicalize_name
 from programs import PATIENCE, environment, git, run
 from repository import COURSE, ROOT, SOLUTIONS, copy_files, with_what_they_need
+from wheels import NEEDED
 
-from autograder.__main__ import main as command
 from autograder.authoring import records
 from autograder.files import write_whole
-from autograder.gpu import device_judge, device_memory, smoke
-from autograder.gpu.gpu_run import JUDGES, Run, _all_items, _do, _facts, _one, main
-from autograder.gpu.wheels import NEEDED
+from autograder.gpu import device_judge, device_memory
 from autograder.judging.calls import AnswerError
 from autograder.measuring.duel import DuelError
 
@@ -155,10 +155,10 @@ def test_whatever_breaks_in_an_item_the_rest_goes_on(course, tmp_path: Path, mon
     _do(run, "judge", _all_items(run, "judge"))
     assert [bool(found["errors"]) for found in run.kept("judge").values()] == [True, True, False, False]
     assert "RuntimeError: CUDA error: unspecified launch failure" in capsys.readouterr().out
-    monkeypatch.setattr("autograder.gpu.gpu_run.provenance", lambda device: 1 / 0)
+    monkeypatch.setattr("gpu_run.provenance", lambda device: 1 / 0)
     assert _facts("cuda")["name"] == "cuda"
     # Nor does a whole step end the run.
-    monkeypatch.setattr("autograder.gpu.speed_judge._BUSY", "raise SystemExit")
+    monkeypatch.setattr("speed_judge._BUSY", "raise SystemExit")
     monkeypatch.setitem(JUDGES, "apart", (breaks, 1))
     assert main(["--out", str(run.out), "--device", "cpu", "--only", "judge-busy,apart"]) == 1
     said = capsys.readouterr()
@@ -167,7 +167,7 @@ def test_whatever_breaks_in_an_item_the_rest_goes_on(course, tmp_path: Path, mon
 
 
 def test_an_item_that_hangs_costs_minutes_and_not_all(course: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("autograder.gpu.gpu_run.MOST_SECONDS", 0.1)
+    monkeypatch.setattr("gpu_run.MOST_SECONDS", 0.1)
     found = _one(run_of(course, tmp_path, "NVIDIA H100"), "limits", "rates")
     assert found and found["errors"][0]["error"] == "it took more than 0 s"
 
@@ -185,7 +185,7 @@ def test_what_hangs_or_fails_in_the_smoke_test_is_told(course, tmp_path: Path, m
     _do(run, "smoke", ["kernel"])
     assert "this hinders all that is on the device: it took more than 0 s" in capsys.readouterr().out
     monkeypatch.setattr(smoke, "SECONDS", 60)
-    monkeypatch.setattr("autograder.gpu.gpu_run.smoke.CHECKS", {"nonsense": (None, "nothing")})
+    monkeypatch.setattr("gpu_run.smoke.CHECKS", {"nonsense": (None, "nothing")})
     _do(run, "smoke", ["nonsense"])
     assert "this hinders nothing: TypeError" in capsys.readouterr().out
 
@@ -204,7 +204,7 @@ def test_a_damaged_archive_is_told(course: Path, tmp_path: Path, capsys: pytest.
 
 def test_without_a_gpu_it_says_so_and_nonsense_is_refused(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert command(["gpu", "--out", str(tmp_path / "out")]) == 1
+    assert main(["--out", str(tmp_path / "out")]) == 1
     assert "there is no cuda device here" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     with pytest.raises(SystemExit):
@@ -285,13 +285,13 @@ def test_what_notebooks_import_is_there() -> None:
 @pytest.mark.slow  # processes that load torch
 def test_nothing_is_imported_that_such_a_machine_lacks(rented) -> None:
     rented((*NEEDED, *THERE))
-    done = run(sys.executable, "-m", "autograder.gpu.smoke", "packages", "cpu", cwd=ROOT)
+    done = run(sys.executable, "benchmarks/gpu/smoke.py", "packages", "cpu", cwd=ROOT)
     assert done.returncode == 0, done.stderr
     # A package that was forgotten hinders its step alone, and is told.
     rented(THERE)
-    done = run(sys.executable, "-m", "autograder", "gpu", "--help", cwd=ROOT)
+    done = run(sys.executable, "benchmarks/gpu/gpu_run.py", "--help", cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    done = run(sys.executable, "-m", "autograder.gpu.smoke", "packages", "cpu", cwd=ROOT)
+    done = run(sys.executable, "benchmarks/gpu/smoke.py", "packages", "cpu", cwd=ROOT)
     said = done.stderr.splitlines()[-1]
     assert done.returncode and "No module named 'nbclient'" in said and "No module named 'msgspec'" in said
 

@@ -22,8 +22,7 @@ from autograder.__main__ import main
 from autograder.command_line import CommandError, extra
 
 for module in walk_packages(autograder.__path__, "autograder."):
-    if not module.name.startswith("autograder.gpu"):  # which needs a GPU's libraries
-        import_module(module.name)
+    import_module(module.name)
 try:
     extra({left_out!r})
 except CommandError as error:
@@ -74,13 +73,11 @@ def test_a_class_is_graded_without_any(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_help_of_commands_is_quick() -> None:
-    """But for ``gpu``, which is for a machine with torch."""
-    names = [name for name in COMMANDS if name != "gpu"]
     look = f"""
 import sys
 from contextlib import redirect_stdout, suppress
 from autograder.__main__ import find
-for name in {names}:
+for name in {[*COMMANDS]}:
     with suppress(SystemExit), redirect_stdout(sys.stderr):
         find(name)(["--help"])
 """

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from ..measuring.device import device_name
-from ..measuring.limits import rates
+from autograder.measuring.device import device_name
+from autograder.measuring.limits import rates
 
 
 @dataclass(frozen=True)

@@ -34,13 +34,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import report
+import smoke
+import speed_judge
 import torch
 
-from ..authoring.sources import BuildError, chapter_sources, find_root, solution_sources
-from ..command_line import command, option
-from ..files import file_name, write_whole
-from ..measuring.device import provenance
-from . import report, smoke, speed_judge
+from autograder.authoring.sources import BuildError, chapter_sources, find_root, solution_sources
+from autograder.command_line import reported
+from autograder.files import file_name, write_whole
+from autograder.measuring.device import provenance
 
 STEPS = (
     "smoke",
@@ -117,17 +119,24 @@ def _steps(text: str) -> list[str]:
     return [step for step in STEPS if step in asked]
 
 
-@command(
-    "gpu",
-    "All that waits for a GPU, on a machine without a network that is lent for minutes.",
-    option("--out", type=Path, required=True, help=f"the folder for {ARCHIVE}: all that is found"),
-    option("--minutes", type=_minutes, default=MINUTES, help=f"at most (default: {MINUTES:g})"),
-    option(
-        "--only", type=_steps, default=STEPS, metavar="STEP,…", help=f"of {', '.join(STEPS)} (default: all)"
-    ),
-    option("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a rehearsal on the CPU"),
-)
-def main(out: Path, minutes: float, only: Sequence[str], device: str) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the steps that are asked for; gives the exit status."""
+    parser = argparse.ArgumentParser(prog="make gpu", description=str(__doc__).partition("\n")[0])
+    parser.add_argument(
+        "--out", type=Path, required=True, help=f"the folder for {ARCHIVE}: all that is found"
+    )
+    parser.add_argument("--minutes", type=_minutes, default=MINUTES, help=f"at most (default: {MINUTES:g})")
+    steps = f"of {', '.join(STEPS)} (default: all)"
+    parser.add_argument("--only", type=_steps, default=STEPS, metavar="STEP,…", help=steps)
+    parser.add_argument(
+        "--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a rehearsal on the CPU"
+    )
+    asked = parser.parse_args(argv)
+    return reported(lambda: measure(**vars(asked)))
+
+
+def measure(out: Path, minutes: float, only: Sequence[str], device: str) -> int:
+    """All steps, on a device; 0 where nothing is left to do, else 1. Raises BuildError without the device."""
     root = find_root()
     # Whether it works, the smoke test says: a kernel here would keep some of its memory until the end.
     if device == "cuda" and not torch.cuda.is_available():
@@ -265,7 +274,7 @@ def _in_process(run: Run, seconds: float, module: str, *words: str, **settings: 
     environment = {**os.environ, "XDG_CACHE_HOME": str(run.folder / "cache"), **settings}
     # Notebooks run in their own folders.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(run.root), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", f"{__package__}.{module}", *words]
+    command = [sys.executable, str(Path(__file__).with_name(f"{module}.py")), *words]
     try:
         done = subprocess.run(
             command,
@@ -302,3 +311,7 @@ def _told_what_is_left(run: Run, steps: Sequence[str]) -> int:
     if left:
         print("The same call again does what is left:", *left, sep="\n  ")
     return int(bool(left))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

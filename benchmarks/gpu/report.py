@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any
 
-from ..measuring.units import times
-from ..show import table_markdown
+from autograder.measuring.units import times
+from autograder.show import table_markdown
 
 # A solution that exceeds what is asked for by less leaves too little room for other machines.
 ROOM = 1.6

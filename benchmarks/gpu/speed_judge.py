@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from ..judging.calls import AnswerError
-from ..measuring.duel import DuelError, duel_here
+from autograder.judging.calls import AnswerError
+from autograder.measuring.duel import DuelError, duel_here
 
 THRESHOLD = 2.0
 REPEATS = 20
@@ -59,7 +59,7 @@ def word_in_notebook(device: str, ratio: float) -> str:
 
 def word_apart(device: str, ratio: float) -> str:
     """The verdict of the judge outside the answer's process, on the same, with more work in a call."""
-    from .device_judge import Work, judge_on_device  # needs more packages than the rest
+    from autograder.gpu.device_judge import Work, judge_on_device  # needs more packages than the rest
 
     given, answer = (Work([_CELL.format(repeats)], "work") for repeats in _repeats(60 * REPEATS, ratio))
     return judge_on_device(

@@ -1,6 +1,6 @@
 """Run a chapter or a solution in a kernel of its own, to the end whatever fails.
 
-``python -m autograder.gpu.kernel SCRIPT SECONDS`` prints what failed and what races gave, as JSON. It is a
+``python benchmarks/gpu/kernel.py SCRIPT SECONDS`` prints what failed and what races gave, as JSON. It is a
 process of its own, so that a notebook that hangs can be ended without harm to the run.
 """
 
@@ -15,9 +15,9 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from ..authoring.builder import build, line_that_raised
-from ..authoring.colab import is_colab_cell
-from ..judging.outcome import MIME
+from autograder.authoring.builder import build, line_that_raised
+from autograder.authoring.colab import is_colab_cell
+from autograder.judging.outcome import MIME
 
 
 def run_script(script: Path, seconds: float) -> dict[str, Any]:

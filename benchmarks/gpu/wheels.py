@@ -8,9 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ..authoring.sources import find_root
-from ..command_line import CommandError, command, option
-from ..measuring.units import size
+from autograder.authoring.sources import find_root
+from autograder.command_line import CommandError, reported
+from autograder.measuring.units import size
 
 # What the runner, the kernels and the judge on a device import, beside what such a machine has: torch,
 # torchvision and matplotlib. pip adds what these need.
@@ -20,12 +20,8 @@ PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x8
 MOST_BYTES = 40e6
 
 
-@command(
-    "gpu-wheels",
-    "What a machine with torch lacks to run notebooks, as wheels in one folder.",
-    option("folder", type=Path),
-)
-def main(folder: Path) -> None:
+def collect(folder: Path) -> None:
+    """Put them into a folder. Raises CommandError where pip cannot, or where they have become too many."""
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", scratch, *NEEDED]
         command += ["--constraint", str(find_root() / "constraints.txt"), "--python-version", PYTHON]
@@ -42,3 +38,7 @@ def main(folder: Path) -> None:
     print(f"{folder}: {len(wheels)} wheels for Python {PYTHON} on Linux, {size(total)}")
     if total > MOST_BYTES:
         raise CommandError(f"more than {size(int(MOST_BYTES))}")
+
+
+if __name__ == "__main__":
+    sys.exit(reported(lambda: collect(Path(sys.argv[1]))))

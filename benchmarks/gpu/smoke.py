@@ -1,6 +1,6 @@
 """What does not work on this machine, within a minute, before anything is measured.
 
-``python -m autograder.gpu.smoke CHECK DEVICE`` does one of ``CHECKS`` and ends with an error where it fails.
+``python benchmarks/gpu/smoke.py CHECK DEVICE`` does one of ``CHECKS`` and ends with an error where it fails.
 Each has a process of its own: some of what fails on a GPU takes its process along.
 """
 
@@ -14,13 +14,13 @@ from importlib import import_module
 
 import torch
 
-from ..measuring.device import compute_mode
+from autograder.measuring.device import compute_mode
 
 SECONDS = 60.0
 MODULES = (
     "ipykernel",
     "torchvision",
-    "autograder.gpu.kernel",
+    "kernel",
     "autograder.teaching.compare",
     "autograder.teaching.chart",
     "autograder.gpu.device_judge",
@@ -43,19 +43,19 @@ def _kernel(device: str) -> None:
 
 
 def _two_processes(device: str) -> None:
-    from . import device_memory
+    from autograder.gpu import device_memory
 
     mode = compute_mode(device) if device == "cuda" else None
     if mode not in (None, "Default"):
         raise RuntimeError(f"its compute mode is {mode}: branches fail, too, as two cannot be on it")
     made = device_memory.allocate(4096, device)
-    command = [sys.executable, "-m", "autograder.gpu.smoke", "other process", device, made.ticket.hex()]
+    command = [sys.executable, __file__, "other process", device, made.ticket.hex()]
     subprocess.run([*command, *map(str, made.files)], pass_fds=made.files, check=True)
     assert made.contents[7].item() == 42
 
 
 def _other_process(device: str, ticket: str, *files: str) -> None:
-    from . import device_memory
+    from autograder.gpu import device_memory
 
     memory = device_memory.opened(4096, device, bytes.fromhex(ticket), [int(file) for file in files])
     memory[7] = 42
@@ -68,7 +68,7 @@ def _compile(device: str) -> None:
 
 def _triton(device: str) -> None:
     os.environ["TRITON_INTERPRET"] = str(int(device == "cpu"))
-    from .triton_launch import doubled
+    from triton_launch import doubled
 
     assert doubled(torch.ones(8, device=device)).sum().item() == 16
 
