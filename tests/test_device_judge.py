@@ -35,6 +35,13 @@ here = sys.modules["__main__"]
 """
 
 
+@pytest.fixture(autouse=True, scope="module")
+def walls() -> None:
+    """Its processes have walls of their own, which can fail where the sandbox's hold."""
+    if not device_judge.isolation("cpu"):
+        pytest.skip("needs bubblewrap: the processes of the judge for a GPU have no walls here")
+
+
 @pytest.fixture(autouse=True)
 def impatient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy CPU a call that does nothing may take as long as one that works."""
