@@ -178,7 +178,11 @@ for name, (signature, constants) in kernels.LAUNCHED.items():
 @pytest.mark.parametrize("source", [path for path in COURSE + SOLUTIONS if "19" in path.stem], ids=str)
 def test_kernels_compile_for_a_t4_and_an_h100(source, tmp_path) -> None:
     pytest.importorskip("triton", reason="it comes for Linux")
-    places = {"PYTHONPATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    places = {
+        "PYTHONPATH": str(tmp_path),
+        "TRITON_INTERPRET": "0",
+        "TRITON_CACHE_DIR": str(tmp_path / "cache"),
+    }
     there = {**os.environ, **places, "AUTOGRADER_SECONDS": "0", "MPLBACKEND": "agg"}
     collect = [sys.executable, "tests/triton_kernels.py", source, tmp_path / "kernels.py"]
     printed(*collect, cwd=ROOT, env={**there, "TRITON_INTERPRET": "1"})
