@@ -701,19 +701,6 @@ print(f"3 numbers, which keep {loose.untyped_storage().nbytes():,} bytes alive;"
 print(f"after clone(): {loose.clone().untyped_storage().nbytes()} bytes")
 
 # %% [markdown]
-# Even a loss, which is one number, may lie in a larger memory:
-
-# %%
-target = torch.rand(1000, 3)
-for loss in (nn.functional.mse_loss(x, target), (x - target).square().mean()):
-    print(f"{loss.grad_fn.name():15} gave one number, in {loss.untyped_storage().nbytes():6,} bytes")
-assert nn.functional.mse_loss(x, target).untyped_storage().nbytes() == x.nbytes
-
-# %% [markdown]
-# The result of `mse_loss` has room for all 3,000 squares. torch makes a result as large as the input first. Then it makes
-# one number of it, and keeps the memory. So look before you keep a thousand losses; `clone()` helps here, too.
-
-# %% [markdown]
 # ## 8. A graph that nobody frees
 #
 # A tensor holds its `grad_fn`, the node holds what it saved and the nodes before it. As long as *one* result is
@@ -1078,6 +1065,22 @@ assert not train(small_model, batches, False).requires_grad
 # %% [markdown]
 # A small one. The large tensors are gone, the nodes are not: nine for each batch here, as long as the total lives. It
 # takes far longer to notice. The fix is the same.
+
+# %% [markdown]
+# ### One number in a large memory
+#
+# A detached tensor keeps the memory that it looks into (section 7). Even a loss, which is one number, may lie in a
+# larger one:
+
+# %%
+x, target = torch.ones(1000, 3, requires_grad=True), torch.rand(1000, 3)
+for loss in (nn.functional.mse_loss(x, target), (x - target).square().mean()):
+    print(f"{loss.grad_fn.name():15} gave one number, in {loss.untyped_storage().nbytes():6,} bytes")
+assert nn.functional.mse_loss(x, target).untyped_storage().nbytes() == x.nbytes
+
+# %% [markdown]
+# The result of `mse_loss` has room for all 3,000 squares. torch makes a result as large as the input first. Then it makes
+# one number of it, and keeps the memory. So look before you keep a thousand losses; `clone()` helps here, too.
 
 # %% [markdown]
 # ### What in-place saves

@@ -50,7 +50,6 @@ picture(figure, words)
 # %% [markdown]
 # `float16` spends its bits on **precision**, and ends at 65,504. `bfloat16` spends them on **range**: its exponent is
 # that of `float32`. Its 16 bits are the upper half of a `float32`, rounded to the nearest.
-#
 # `view` reads the bits of a tensor as whole numbers; it copies nothing. So you can look for yourself:
 
 # %%
@@ -256,8 +255,7 @@ compare(
 
 # %% [markdown]
 # **Why.** Storing the weights in 16 bits halves the bytes. On an H200 it is no faster, 0.82×: bytes do not set the pace
-# there. Autocast reads 16.8 MB of `float32` weights and writes 8.4 MB of 16-bit ones before the product can start.
-# `costs` shows that as copies:
+# there. Autocast first reads 16.8 MB of `float32` weights and writes 8.4 MB of 16-bit ones. `costs` counts copies:
 
 # %%
 large = large_layer(torch.Generator().manual_seed(0), device)

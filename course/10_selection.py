@@ -14,7 +14,7 @@
 # - write values to given places with `scatter`, and say what happens when two want the same place,
 # - replace a loop over groups, bins or classes by one call.
 #
-# **Time:** 50 minutes to read and run, 20 more for the part Further. **Needs:** CPU, GPU if any.
+# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *C9* "`masked_select` and `data[mask]` select, `data * mask` fills with 0; gradients flow";
 # *C10* "`torch.where` joins two tensors; gradients flow"; *C11* "`Tensor.scatter` writes values at given positions".
@@ -769,21 +769,6 @@ for function in (rows_by_product, rows_by_scatter, rows_by_scatter_view, rows_by
 # time both.) The limit: 2.56 MB of rows and 0.08 MB of groups are read, 0.26 MB of sums written, once. Two syncs stand
 # in the first count: on a CPU, `one_hot` reads the smallest and largest label. On a GPU, with classes given, it does not.
 #
-# ### Other than sums
-#
-# `scatter_reduce` knows `"sum"`, `"mean"`, `"prod"`, `"amax"` and `"amin"`. One thing to watch: the data
-# you scatter into takes part, unless you say no. Zeros are harmless in a sum. In a maximum they are not:
-
-# %%
-group, negative = torch.tensor([0, 0, 2]), torch.tensor([-5.0, -3.0, -4.0])
-with_zeros = torch.zeros(3).scatter_reduce(0, group, negative, "amax")
-without = torch.zeros(3).scatter_reduce(0, group, negative, "amax", include_self=False)
-print("include_self=True: ", with_zeros.tolist(), "\ninclude_self=False:", without.tolist())
-assert with_zeros.tolist() == [0, 0, 0] and without.tolist() == [-3, 0, -4]
-
-# %% [markdown]
-# Group 1 is empty. It keeps what was there before, so start with a value that you will recognise.
-#
 # ### The members of each group
 #
 # Sometimes one number for a group is not enough: we want to know who is in it. 20,000 labels, 1,000 groups. One
@@ -1081,6 +1066,21 @@ compare(
 # every addition to a group has to wait for the one before it.
 
 # %% [markdown]
+# ### Other than sums
+#
+# `scatter_reduce` knows `"sum"`, `"mean"`, `"prod"`, `"amax"` and `"amin"`. One thing to watch: the data
+# you scatter into takes part, unless you say no. Zeros are harmless in a sum. In a maximum they are not:
+
+# %%
+group, negative = torch.tensor([0, 0, 2]), torch.tensor([-5.0, -3.0, -4.0])
+with_zeros = torch.zeros(3).scatter_reduce(0, group, negative, "amax")
+alone = torch.zeros(3).scatter_reduce(0, group, negative, "amax", include_self=False)
+print("include_self=True: ", with_zeros.tolist(), "\ninclude_self=False:", alone.tolist())
+assert with_zeros.tolist() == [0, 0, 0] and alone.tolist() == [-3, 0, -4]
+
+# %% [markdown]
+# Group 1 is empty. It keeps what was there before, so start with a value that you will recognise.
+#
 # ### An old trick
 #
 # One of two tensors, the old way: `condition * a + ~condition * b`. It is four operations, and `where` is one. How

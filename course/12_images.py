@@ -15,7 +15,7 @@
 # - show a batch as one picture, and not fall into the traps on the way back to bytes,
 # - apply transforms to a whole batch, and know what that does to their randomness.
 #
-# **Time:** 45 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any.
+# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *C12* "`F.interpolate` inside the forward pass"; *C13* "`make_grid` instead of plotting code".
 

@@ -386,8 +386,7 @@ behaviour("F29", "On a CPU, an optimiser without a wish takes foreach.", took, u
 behaviour("F29", "On a GPU, says its docstring, it takes foreach.", tried, when=gpu)
 
 # %% [markdown]
-# The loop. So on a CPU, with many small parameters, ask for `foreach`; or better for `fused=True` where there is one
-# (chapter 11).
+# The loop. So with many small parameters on a CPU, ask for `foreach`; better for `fused=True`, if it is there (chapter 11).
 
 # %% [markdown]
 # ## 5. `vmap`: write it for one, run it for all

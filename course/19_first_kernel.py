@@ -83,8 +83,7 @@ print(shrink(torch.tensor([-2.0, -0.3, 0.1, 0.7])).tolist())
 print(costs(shrink, numbers))
 
 # %% [markdown]
-# Five operations. Each reads a table of 4 MB or two, and writes one. In C++ it is one loop: read a number, compute, write
-# a number.
+# Five operations. Each reads a table of 4 MB or two, and writes one. In C++ it is one loop: read, compute, write.
 
 # %%
 source = """
