@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 from known_work import CHAPTER, EXERCISES
-from repository import ROOT
+from repository import COURSE, ROOT
 
 from autograder.__main__ import main as command
 from autograder.authoring import records
 from autograder.files import write_whole
 from autograder.gpu import device_judge, device_memory, smoke
-from autograder.gpu.gpu_run import JUDGES, Run, _all_items, _do, _facts, _one, main
+from autograder.gpu.gpu_run import JUDGES, Run, _all_items, _do, _facts, _one, _settings, main
 from autograder.judging.calls import AnswerError
 from autograder.measuring.duel import DuelError
+from autograder.measuring.settings import longest
 
 
 @pytest.fixture
@@ -101,6 +102,25 @@ def test_a_race_that_the_machine_is_too_noisy_for_is_told(course: Path, tmp_path
 def run_of(course: Path, tmp_path: Path, name: str, device: str = "cuda") -> Run:
     (tmp_path / "out").mkdir(exist_ok=True)
     return Run(course, tmp_path / "out", device, {"name": name}, time.monotonic() + 60)
+
+
+def test_limits_come_first_and_then_what_is_worth_most(course: Path, tmp_path: Path, monkeypatch) -> None:
+    """And nothing that comes earlier is kept as a limit, and no time goes to the CPU beside it."""
+    for path in COURSE:
+        (course / "course" / path.name).touch()
+    done: dict[str, list[str]] = {}
+    monkeypatch.setattr("autograder.gpu.gpu_run.AT_ONCE", {})
+    note = lambda run, step, item: done.setdefault(step, []).append(Path(item).stem[:2])
+    monkeypatch.setattr("autograder.gpu.gpu_run._one", note)
+    assert main(["--out", str(tmp_path / "out"), "--device", "cpu"]) == 1
+    assert list(done)[:5] == ["smoke", "limits", "branches", "recordings", "ratios"]
+    assert list(dict.fromkeys(done["recordings"])) == ["05", "04", "18", "15", "19", "02", "17"]
+    assert done["others"][0] == "07" and done["others"][-2:] == ["08", "13"]
+    run = run_of(course, tmp_path, "NVIDIA H100")
+    branches, recording = (_settings(run, step, "course/05.py") for step in ("branches", "recordings"))
+    assert not Path(branches["XDG_CACHE_HOME"]).is_relative_to(run.folder)
+    monkeypatch.setenv("AUTOGRADER_SECONDS", recording["AUTOGRADER_SECONDS"])
+    assert longest("cpu") == 0 < longest("cuda")
 
 
 def test_two_devices_do_not_mix(course: Path, tmp_path: Path) -> None:
