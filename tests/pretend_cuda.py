@@ -118,7 +118,11 @@ def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -
     with torch._C.DisableTorchFunction():
         if there and KIND == "cuda" and name.startswith("conv") and torch.backends.cudnn.allow_tf32:
             args, kwargs = tree_map(_to_tf32, (args, kwargs))
+        # Sums of float16 are float32 on a GPU; without such instructions a CPU takes minutes for one product.
+        half = bool(there) and name == "mm" and leaves[0].dtype == torch.float16
+        args = tree_map(Tensor.float, args) if half else args
         result = func(*tree_map(_to_cpu, args), **tree_map(_to_cpu, kwargs))
+        result = result.half() if half else result
     if any(result is leaf for leaf in leaves) and name not in ("cpu", "to"):
         return result  # it worked in place
     made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
