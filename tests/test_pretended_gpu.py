@@ -148,6 +148,7 @@ NOT_PRETENDED = {
     "del extractor": "torch.fx did not make it",
     "extractor = create": "torch.fx traces the network, and finds the pretence",
     "one replay": "a graph that replays nothing",
+    "pairs_taken": "it counts rounds, and here is one",
     "save_on_cpu(": "pinned memory is the driver's",
     "source.exp()": "its source was made in a cell about pinned memory",
 }
