@@ -122,9 +122,9 @@ def test_limits_come_first_and_then_what_is_worth_most(course: Path, tmp_path: P
     for path in COURSE:
         (course / "course" / path.name).touch()
     done: dict[str, list[str]] = {}
-    monkeypatch.setattr("autograder.gpu.gpu_run.AT_ONCE", {})
+    monkeypatch.setattr("gpu_run.AT_ONCE", {})
     note = lambda run, step, item: done.setdefault(step, []).append(Path(item).stem[:2])
-    monkeypatch.setattr("autograder.gpu.gpu_run._one", note)
+    monkeypatch.setattr("gpu_run._one", note)
     assert main(["--out", str(tmp_path / "out"), "--device", "cpu"]) == 1
     assert list(done)[:5] == ["smoke", "limits", "branches", "recordings", "ratios"]
     assert list(dict.fromkeys(done["recordings"])) == ["05", "04", "18", "15", "19", "02", "17"]
