@@ -50,7 +50,7 @@ def test_an_answer_is_beyond_a_limit_only_where_that_is_measured_anew(monkeypatc
 @pytest.mark.skipif(torch.version.cuda is None, reason="this torch knows no CUDA device")
 def test_limits_are_measured_on_a_gpu_with_two_gigabytes(monkeypatch) -> None:
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda *_: (1_500 << 20, 2 << 30))
-    monkeypatch.setattr(limits, "_best", lambda function, device, calls: function() is None or 1e-3)
+    monkeypatch.setattr(limits, "best_seconds", lambda function, device, calls: function() is None or 1e-3)
     with FakeTensorMode():
         assert costs(limits.measure_rates, "cuda").peak_bytes < 1_000 << 20
 

@@ -191,8 +191,8 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
 
 def _kept(one: Share | Prediction) -> dict[str, object]:
     """What the list of all reasons says of a cause; no share where there is no difference."""
-    nothing = one.share is None or (isinstance(one, Share) and one.word == "no difference")
-    return {"cause": one.cause, "device": one.device, "share": None if nothing else round(one.share or 0, 3)}
+    share = None if isinstance(one, Share) and one.word == "no difference" else one.share
+    return {"cause": one.cause, "device": one.device, "share": share and round(share, 3)}
 
 
 def _rows(timing: Timing) -> Iterator[tuple[str, ...]]:
