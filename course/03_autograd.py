@@ -405,7 +405,8 @@ compare(
 # **Why.** `torch.where` is not a condition. It takes *three tensors* (numbers will do for the last two) and picks from the
 # second or third, element by element. Both have been computed before, for nothing. `if` ran the one multiplication that was
 # wanted, and asked for the value of the switch. That is a **sync**: on a GPU, Python waits until the device has computed
-# it. Both results are right; as a conditional, the article's example is not, because the side that is not chosen runs:
+# it. (Predicted is less: `tanh` is priced by its bytes, and it computes, too.) Both results are right; as a conditional,
+# the article's example is not, because the side that is not chosen runs:
 
 # %%
 article_code(
@@ -446,14 +447,10 @@ compare(
     because="prices",
 )
 
-# %%
-x = torch.randn(500)
-for function in (bend_with_if, bend_with_where):
-    print(f"{function.__name__:15} {costs(function, x).operations.total():6,} operations")
-
 # %% [markdown]
-# **Why.** 500 conditions are thousands of calls, `where` is a few. So: one decision about whole tensors is for `if`,
-# one for each element is for `torch.where`. Chapter 10 has more on `where`, and on a trap in its gradient.
+# **Why.** 500 conditions are thousands of calls, `where` is a few. (Both take longer than predicted: what autograd
+# does for a call has no price.) So: one decision about whole tensors is for `if`, one for each element is for
+# `torch.where`. Chapter 10 has more on `where`, and on a trap in its gradient.
 
 # %% [markdown]
 # ## 6. Not recording: memory
@@ -701,19 +698,6 @@ print(f"3 numbers, which keep {loose.untyped_storage().nbytes():,} bytes alive;"
 print(f"after clone(): {loose.clone().untyped_storage().nbytes()} bytes")
 
 # %% [markdown]
-# Even a loss, which is one number, may lie in a larger memory:
-
-# %%
-target = torch.rand(1000, 3)
-for loss in (nn.functional.mse_loss(x, target), (x - target).square().mean()):
-    print(f"{loss.grad_fn.name():15} gave one number, in {loss.untyped_storage().nbytes():6,} bytes")
-assert nn.functional.mse_loss(x, target).untyped_storage().nbytes() == x.nbytes
-
-# %% [markdown]
-# The result of `mse_loss` has room for all 3,000 squares. torch makes a result as large as the input first. Then it makes
-# one number of it, and keeps the memory. So look before you keep a thousand losses; `clone()` helps here, too.
-
-# %% [markdown]
 # ## 8. A graph that nobody frees
 #
 # A tensor holds its `grad_fn`, the node holds what it saved and the nodes before it. As long as *one* result is
@@ -951,8 +935,8 @@ compare(
 # %% [markdown]
 # **Why not?** The arithmetic is the same: eight products of the same total size, whose least time is the *limit*. But
 # 16 times as many operations must be started, and 15 times a gradient is added. On a CPU the smaller tensors may stay
-# in the cache, which can make up for some of that. On an H200 the parts take 16 times as long. Parts save memory; that
-# is what they are for.
+# in the cache, which can make up for some of that. (Predicted is a part of the loss; where the rest comes from, the
+# cell does not show.) On an H200 the parts take 16 times as long. Parts save memory; that is what they are for.
 
 # %% [markdown]
 # ### When the parts give something else
@@ -1078,6 +1062,22 @@ assert not train(small_model, batches, False).requires_grad
 # %% [markdown]
 # A small one. The large tensors are gone, the nodes are not: nine for each batch here, as long as the total lives. It
 # takes far longer to notice. The fix is the same.
+
+# %% [markdown]
+# ### One number in a large memory
+#
+# A detached tensor keeps the memory that it looks into (section 7). Even a loss, which is one number, may lie in a
+# larger one:
+
+# %%
+x, target = torch.ones(1000, 3, requires_grad=True), torch.rand(1000, 3)
+for loss in (nn.functional.mse_loss(x, target), (x - target).square().mean()):
+    print(f"{loss.grad_fn.name():15} gave one number, in {loss.untyped_storage().nbytes():6,} bytes")
+assert nn.functional.mse_loss(x, target).untyped_storage().nbytes() == x.nbytes
+
+# %% [markdown]
+# The result of `mse_loss` has room for all 3,000 squares. torch makes a result as large as the input first. Then it makes
+# one number of it, and keeps the memory. So look before you keep a thousand losses; `clone()` helps here, too.
 
 # %% [markdown]
 # ### What in-place saves
