@@ -749,7 +749,6 @@ steps = {
     "numpy and back": torch.from_numpy(x.numpy()),
     "cumsum(1)": x.cumsum(1),
 }
-assert len(steps) == 24
 found = {name: format_of(result) for name, result in steps.items()}
 lines = []
 for group in ("channels_last", "default"):
@@ -870,15 +869,7 @@ behaviour(
 # %% [markdown]
 # No switch sets the format for all tensors: you set it for each module and each input, and the operations carry it
 # from there. And `Tensor.pin_memory()` makes a copy in page-locked memory of the host, from which a GPU can fetch by
-# itself (chapter 04). It has nothing to do with the memory format. It needs a GPU's driver:
-
-# %%
-pageable = torch.rand(3)
-assert not pageable.is_pinned()
-try:
-    print("pinned:", pageable.pin_memory().is_pinned())
-except RuntimeError as error:
-    print("pin_memory:", str(error).split(". ")[0])
+# itself (chapter 04). It has nothing to do with the memory format.
 
 # %% [markdown]
 # ## Further: small data, mixed formats, and more operations
@@ -1130,8 +1121,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** There was nothing to gain, and two conversions to pay. Their bytes are priced as if they lay in a row; they
-# cost more.
+# **Why.** There was nothing to gain, and two conversions to pay. They cost more than predicted, because the prices do
+# not know the order of bytes: a conversion reads or writes with jumps.
 
 # %% [markdown]
 # ## Summary
