@@ -14,7 +14,7 @@
 # - write values to given places with `scatter`, and say what happens when two want the same place,
 # - replace a loop over groups, bins or classes by one call.
 #
-# **Time:** 50 minutes to read and run, 20 more for the part Further. **Needs:** CPU, GPU if any.
+# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *C9* "`masked_select` and `data[mask]` select, `data * mask` fills with 0; gradients flow";
 # *C10* "`torch.where` joins two tensors; gradients flow"; *C11* "`Tensor.scatter` writes values at given positions".
@@ -223,9 +223,6 @@ picture(*draw_shares(shares, milliseconds))
 # chose, and the sum is gone. `where` drops it, and costs what the picture shows.
 
 # %%
-x, mask = torch.randn(1_000_000), torch.rand(1_000_000) < 0.5
-print(f"x * mask, then two sums: {best_time(lambda: (x * mask).sum() / mask.sum()):.2f} ms")
-print(f"where, then two sums:    {best_time(lambda: torch.where(mask, x, 0).sum() / mask.sum()):.2f} ms\n")
 values = torch.tensor([1.0, float("nan"), 3.0, float("inf")])
 chosen = torch.tensor([True, False, True, False])
 print("product:", (values * chosen).sum().item(), " where:", torch.where(chosen, values, 0).sum().item())
@@ -297,22 +294,7 @@ guessed(
 )
 
 # %% [markdown]
-# There is another way to see it. A tensor on the device `meta` has a shape, but no values. The lines with syncs
-# are those that fail there, because there is nothing to count:
-
-# %%
-on_meta = torch.rand(6, device="meta")
-for line, call in lines.items():
-    try:
-        call(on_meta)
-        runs = True
-    except (NotImplementedError, RuntimeError):
-        runs = False
-        print("fails on meta:", line)
-    assert runs == (syncs[line] == 0), line
-
-# %% [markdown]
-# Three of them are worth a second look.
+# Three of the lines are worth a second look.
 #
 # - `x[mask] = 0.0` waits for nobody: torch turns it into `masked_fill_`, which writes in place, in known
 # places. `x[mask] = tensor` must find the places. `torch.where(mask, x * 2, x)` says the same without a sync.
