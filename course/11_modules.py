@@ -239,6 +239,8 @@ compare(
 )
 x = one_picture(torch.Generator(), torch.device("cpu"))
 assert torch.equal(by_hook(x), by_first_half(x)) and by_hook(x).shape == (1, 512, 8, 8)
+ran = [costs(way, x).operations["aten.convolution"] for way in (by_hook, by_first_half)]
+assert ran[0] == sum(isinstance(part, nn.Conv2d) for part in network.modules()) > ran[1]
 
 # %% [markdown]
 # **Why.** A hook only listens. The layers after it run as before, and their result is thrown away.
@@ -729,15 +731,16 @@ compare(
 )
 
 # %%
-for way in WAYS:
-    print(f"{way:8}", costs(adam("cpu", 200, 16, way).step), end="\n\n", sep="\n")
+counted = {way: costs(adam("cpu", 200, 16, way).step) for way in WAYS}
+for way, cost in counted.items():
+    print(f"{way:8}", cost, end="\n\n", sep="\n")
+assert counted["loop"].operations.total() > 1000 and counted["fused"].operations.total() == 2
 
 # %% [markdown]
 # **Why.** The counts tell it: well over a thousand operations, each for 256 numbers, against two. Each
 # operation costs a microsecond or more before it touches a number. With `foreach` some of that is left: on a
 # CPU, each list operation goes through its list one tensor at a time, in C++ instead of Python. `fused` goes from
-# tensor to tensor, too, but only once. (The syncs are reads of the step counters, which lie on the CPU, by default also
-# for parameters on a GPU. So nothing waits; `costs` knows only the operation's name.)
+# tensor to tensor, too, but only once. (The syncs are reads of the step counters, which lie on the CPU: nothing waits.)
 #
 # All three compute the same step:
 
