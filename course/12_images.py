@@ -15,7 +15,7 @@
 # - show a batch as one picture, and not fall into the traps on the way back to bytes,
 # - apply transforms to a whole batch, and know what that does to their randomness.
 #
-# **Time:** 45 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any.
+# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** *C12* "`F.interpolate` inside the forward pass"; *C13* "`make_grid` instead of plotting code".
 
@@ -501,12 +501,12 @@ for png in (png_by_plotting, png_by_grid):
     assert Image.open(io.BytesIO(png(sixteen))).size == (266, 266)
 
 # %% [markdown]
-# **Why.** A pair of axes brings its ticks, labels and transformations, even if you switch them off. And every picture
-# is resampled to the pixels of the figure. `make_grid` needs one allocation and 16 copies. (Both times hold the
-# compression of the PNG, too, and random pixels compress badly. How large that share is, the table does not say.)
+# **Why.** `make_grid` needs one page and 16 copies. matplotlib makes 16 pairs of axes, and resamples every picture to
+# the pixels of the figure. (Both times hold the compression of the PNG, too. What takes how much, the table does not say.)
 
 # %%
-print(costs(make_grid, sixteen, nrow=4, padding=2))
+print(grid := costs(make_grid, sixteen, nrow=4, padding=2))
+assert grid.copies == 16
 
 # %% [markdown]
 # Now real pictures. They differ in size, and some are grey, so they must be made equal first.
@@ -937,7 +937,8 @@ compare(
 
 # %% [markdown]
 # **Why.** A quarter of the bytes in the grid, and no multiplication and conversion afterwards. (Who has only the floats
-# must convert them first: the pictures then, in place of the page.) (The way into PIL has no price in the prediction.)
+# must convert them first: the pictures then, in place of the page.) Predicted is more, because both ways go into PIL,
+# which has no price.
 
 # %%
 print(f"float32: {costs(make_grid, floats).bytes:,} bytes    uint8: {costs(make_grid, batch).bytes:,} bytes")
