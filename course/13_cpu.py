@@ -309,8 +309,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** torch's inner loop runs along a row, and starts anew in the next one, because the second operand starts anew
-# there. A row of 3 is shorter than one vector. How long must a row be?
+# **Why.** The arithmetic is the same, and only the rows are longer. It looks as if torch's inner loop started anew in
+# each row, as the second operand does. A row of 3 is shorter than one vector. How long must a row be?
 
 # %%
 points, middle = torch.rand(320_000, 3), torch.rand(3)

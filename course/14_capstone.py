@@ -741,7 +741,8 @@ compare(
 
 # %% [markdown]
 # **Why.** Pieces of 32 pay the price of every call 57 times instead of once. Pieces of 256 cost far less time, and it
-# buys something: a seventh of the memory, and no more for a larger test set. Which size is right, is a measurement.
+# buys something: a seventh of the memory, and no more for a larger test set. (Predicted was a larger loss; what makes up
+# for some of it, the table does not show.) Which size is right, is a measurement.
 #
 # ### When pieces do not add up
 #

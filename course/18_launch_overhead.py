@@ -89,10 +89,9 @@ assert taken[1_000] < 3 * taken[1]
 
 # %% [markdown]
 # **Why.** A call has two prices: one for being a call, and one for each number. The dashed lines are the two alone; the
-# measured line is about their sum. (At the right end it may lie above both, where the tensors no longer fit into a
-# cache, and each number costs more: chapter 13.) Left of the crossing you pay for calls, and the numbers are nearly
-# free. Right of it you pay for numbers. **This chapter is about the left side.** On an H200 all seven sizes lie there:
-# a million numbers take the same 7 or 8 µs as one.
+# measured line is about their sum. Left of the crossing you pay for calls, and the numbers are nearly free. Right of it
+# you pay for numbers. **This chapter is about the left side.** On an H200 all seven sizes lie there: a million numbers
+# take the same 7 or 8 µs as one.
 #
 # An addition is cheap work. Where a number costs more, the crossing lies further left. At the crossing a call takes
 # twice as long as for one number:

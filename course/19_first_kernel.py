@@ -69,8 +69,7 @@ else:
 # %% [markdown]
 # ## 1. One loop in place of five operations
 #
-# Shrinking moves every number towards 0 by the same amount, and what would pass 0 becomes 0. (It takes noise out of
-# signals.) With torch's operations:
+# Shrinking moves every number towards 0 by the same amount, and what would pass 0 becomes 0. In torch:
 
 
 # %%
@@ -83,8 +82,7 @@ print(shrink(torch.tensor([-2.0, -0.3, 0.1, 0.7])).tolist())
 print(costs(shrink, numbers))
 
 # %% [markdown]
-# Five operations. Each reads a table of 4 MB or two, and writes one. In C++ it is one loop: read a number, compute, write
-# a number.
+# Five operations. Each reads a table of 4 MB or two, and writes one. In C++ it is one loop.
 
 # %%
 source = """
@@ -186,8 +184,9 @@ if kernels:
     )
 
 # %% [markdown]
-# **Why.** The tables in between are gone. What is left is to read the numbers and to write the result; the *limit* is the
-# time that this takes at least, with one thread. How near is our loop? A copy reads and writes as much, and computes nothing:
+# **Why.** The tables in between are gone. (Predicted is less: they are new memory, which has no price. Whether that is
+# all, the card does not say.) What is left is to read the numbers and to write the result; the *limit* is the time that
+# this takes at least, with one thread. How near is our loop? A copy reads and writes as much, and computes nothing:
 
 # %%
 if kernels:
