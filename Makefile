@@ -101,7 +101,7 @@ test-on: $(READY) ##+ run all notebooks on other versions: make test-on VERSIONS
 	AUTOGRADER_SECONDS=0.1 $(RUN) -m pytest -m versions -k "$(VERSIONS)" --durations=$(DURATIONS) --numprocesses 2 tests/test_versions.py
 
 test-gpu: $(READY) ##+ run exercises and chapters on a GPU that is pretended, to find what lies on two devices
-	$(RUN) -m pytest -m pretended --durations=$(DURATIONS) --numprocesses 2 tests/test_pretended_gpu.py
+	$(RUN) -m pytest -v -m pretended --durations=$(DURATIONS) --numprocesses 2 tests/test_pretended_gpu.py
 
 programs: ##+ install the programs that some tests use, on Debian and Ubuntu as root
 	@$(if $(filter no,$(PROGRAMS)),:,BASE="$(BASE)" .ci/programs)

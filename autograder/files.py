@@ -32,15 +32,15 @@ def file_name(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put ``text`` into a file, and make its folder. Who reads it finds the old text or the new, no part.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Put ``content`` into a file, and make its folder. Who reads it finds the old one or the new, no part.
 
     Raises OSError where that is not possible; the old file is then still there.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -759,9 +759,9 @@ for function in (rows_by_product, rows_by_scatter, rows_by_scatter_view, rows_by
 # %%
 group, negative = torch.tensor([0, 0, 2]), torch.tensor([-5.0, -3.0, -4.0])
 with_zeros = torch.zeros(3).scatter_reduce(0, group, negative, "amax")
-without = torch.zeros(3).scatter_reduce(0, group, negative, "amax", include_self=False)
-print("include_self=True: ", with_zeros.tolist(), "\ninclude_self=False:", without.tolist())
-assert with_zeros.tolist() == [0, 0, 0] and without.tolist() == [-3, 0, -4]
+alone = torch.zeros(3).scatter_reduce(0, group, negative, "amax", include_self=False)
+print("include_self=True: ", with_zeros.tolist(), "\ninclude_self=False:", alone.tolist())
+assert with_zeros.tolist() == [0, 0, 0] and alone.tolist() == [-3, 0, -4]
 
 # %% [markdown]
 # Group 1 is empty. It keeps what was there before, so start with a value that you will recognise.

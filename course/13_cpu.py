@@ -123,7 +123,7 @@ else:
 
 # %% [markdown]
 # **Why.** Every thread [computes its own
-# part](https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html) of the result. On idle
+# part](https://docs.pytorch.org/docs/2.1/notes/cpu_threading_torchscript_inference.html) of the result. On idle
 # cores the ratio comes near to their number. But at the end all wait for the slowest. If another program has one of the
 # cores, its part comes late, and the ratio falls, even far below 1. Above you see the median, with whatever ran beside
 # it. Here are the quickest blocks, which were disturbed least. (Where the cores are not free, nothing is said of *E7*:

@@ -14,7 +14,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +22,7 @@ from unittest.mock import patch
 
 import torch
 from programs import printed
+from torch import autocast  # as it is
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -115,10 +116,16 @@ def called(func: Callable[..., Any], args: Any, kwargs: Any, waits: list[str]) -
         return args[0].clone() if name == "pin_memory" else False
     if name == "cuda":
         func, args, kwargs, asked = Tensor.to, (args[0], "cuda"), {}, "cuda"
-    with torch._C.DisableTorchFunction():
-        if there and KIND == "cuda" and name.startswith("conv") and torch.backends.cudnn.allow_tf32:
+    # Sums of float16 are float32 on a GPU; without such instructions a CPU takes minutes for one product.
+    taken = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+    half = bool(there) and name in ("mm", "conv2d") and torch.float16 in (taken, leaves[0].dtype)
+    with torch._C.DisableTorchFunction(), autocast("cpu", enabled=False) if half else nullcontext():
+        if half:
+            args = tree_map(lambda leaf: leaf.float() if isinstance(leaf, Tensor) else leaf, args)
+        elif there and KIND == "cuda" and name.startswith("conv") and torch.backends.cudnn.allow_tf32:
             args, kwargs = tree_map(_to_tf32, (args, kwargs))
         result = func(*tree_map(_to_cpu, args), **tree_map(_to_cpu, kwargs))
+        result = result.half() if half else result
     if any(result is leaf for leaf in leaves) and name not in ("cpu", "to"):
         return result  # it worked in place
     made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]

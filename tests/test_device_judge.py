@@ -1,8 +1,11 @@
 """The judge for a GPU, with the CPU in its place where there is none."""
 
+import sys
+
 import pytest
 import torch
 import yaml
+from programs import printed
 from repository import ROOT
 
 from autograder.gpu import device_judge
@@ -33,6 +36,13 @@ IN_ITS_PROCESS = f"""{QUICK}
 import sys, threading
 here = sys.modules["__main__"]
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def walls() -> None:
+    """Its processes have walls of their own, which can fail where the sandbox's hold."""
+    if not device_judge.isolation("cpu"):
+        pytest.skip("needs bubblewrap: the processes of the judge for a GPU have no walls here")
 
 
 @pytest.fixture(autouse=True)
@@ -113,3 +123,10 @@ def test_a_side_is_alone() -> None:
     }.items():
         with pytest.raises(DuelError, match=said):
             race(f"{attempt}\n{GIVEN}", "cpu", "slow")
+
+
+def test_its_walls_let_python_in_through_a_link(tmp_path) -> None:
+    """As where a .venv in the folder for temporary files is a link to another."""
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    look = "from autograder.gpu.device_judge import isolation; print(*isolation('cpu'))"
+    assert "--unshare-net" in printed(tmp_path / ".venv" / "bin" / "python", "-c", look, cwd=ROOT)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 import smoke
-from gpu_run import JUDGES, Run, _all_items, _do, _facts, _one, main
+from gpu_run import JUDGES, Run, _all_items, _do, _facts, _one, _settings, main
 from known_work import CHAPTER, EXERCISES
 from packaging.utils import canonicalize_name
 from programs import PATIENCE, environment, git, run
@@ -116,6 +116,23 @@ def test_a_race_that_the_machine_is_too_noisy_for_is_told(course: Path, tmp_path
 def run_of(course: Path, tmp_path: Path, name: str, device: str = "cuda") -> Run:
     (tmp_path / "out").mkdir(exist_ok=True)
     return Run(course, tmp_path / "out", device, {"name": name}, time.monotonic() + 60)
+
+
+def test_limits_come_first_and_then_what_is_worth_most(course: Path, tmp_path: Path, monkeypatch) -> None:
+    for path in COURSE:
+        (course / "course" / path.name).touch()
+    done: dict[str, list[str]] = {}
+    monkeypatch.setattr("gpu_run.AT_ONCE", {})
+    note = lambda run, step, item: done.setdefault(step, []).append(Path(item).stem[:2])
+    monkeypatch.setattr("gpu_run._one", note)
+    assert main(["--out", str(tmp_path / "out"), "--device", "cpu"]) == 1
+    assert list(done)[:5] == ["smoke", "limits", "branches", "recordings", "ratios"]
+    assert list(dict.fromkeys(done["recordings"])) == ["05", "04", "18", "15", "19", "02", "17"]
+    assert done["others"][0] == "07" and done["others"][-2:] == ["08", "13"]
+    run = run_of(course, tmp_path, "NVIDIA H100")
+    branches, recording = (_settings(run, step, "course/05.py") for step in ("branches", "recordings"))
+    assert not Path(branches["XDG_CACHE_HOME"]).is_relative_to(run.folder)
+    assert recording["AUTOGRADER_SECONDS"] == "cpu=0"
 
 
 def test_two_devices_do_not_mix(course: Path, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Exercises and chapters on a GPU that is pretended: what lies on two devices, and where the host waits."""
 
+import signal
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -19,10 +21,10 @@ from autograder.judging.check import check
 from autograder.judging.outcome import Outcome
 from autograder.judging.race import race
 from autograder.measuring import gpus
-from autograder.measuring.duel import fresh_inputs
+from autograder.measuring.duel import fresh_inputs, interleave
 
-# Torch's compiler asks the driver.
-COMPILES = ("recordings",)
+COMPILES = ("recordings",)  # torch's compiler asks the driver
+LONGEST_CELL = 120  # seconds, so that one that hangs is named
 
 
 class Trial:
@@ -67,6 +69,21 @@ class Trial:
                 self.wrong.append(f"{self.cell}, {case.__name__}: the host waits: {waits}")
 
 
+def run(notebook: str, cell: Any, names: dict[str, Any]) -> None:
+    """Run a cell; one that takes too long is named and ended by a TimeoutError."""
+
+    def too_long(*_: object) -> None:
+        raise TimeoutError(f"{notebook}, {cell.id}: more than {LONGEST_CELL} s")
+
+    signal.signal(signal.SIGUSR1, too_long)  # the alarm is the checks' own
+    end = threading.Timer(LONGEST_CELL, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1))
+    end.start()
+    try:
+        exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
+    finally:
+        end.cancel()
+
+
 @pytest.mark.pretended
 @pytest.mark.parametrize("kind", gpus.KINDS)
 @pytest.mark.parametrize("source", SOLUTIONS, ids=lambda path: path.stem)
@@ -81,7 +98,7 @@ def test_solutions_run_on_a_gpu(source, kind: str, monkeypatch: pytest.MonkeyPat
         for cell in code_cells(built(source)):
             if not is_colab_cell(cell) and not cell.id.startswith(COMPILES):
                 trial.cell = cell.id
-                exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
+                run(source.stem, cell, names)
     assert trial.wrong == [] and trial.tried > 3
 
 
@@ -144,6 +161,9 @@ def test_chapters_run_on_a_gpu(source, kind: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.syspath_prepend(source.parent)
     monkeypatch.setenv("AUTOGRADER_SECONDS", "0")
     monkeypatch.setenv("MPLBACKEND", "agg")
+    # The GPU's times mean nothing.
+    rounds = lambda *given, **how: interleave(*given, **how, fewest=1 if how["device"] == kind else 7)
+    monkeypatch.setattr("autograder.teaching.compare.interleave", rounds)
     wrong = []
     with pretended_gpu(kind):
         names: dict[str, Any] = {"__name__": "__main__"}
@@ -151,7 +171,7 @@ def test_chapters_run_on_a_gpu(source, kind: str, monkeypatch: pytest.MonkeyPatc
             if is_colab_cell(cell) or any(piece in cell.source for piece in NOT_PRETENDED):
                 continue
             try:
-                exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
+                run(source.stem, cell, names)
             except Exception:
                 wrong.append(traceback.format_exc(limit=2))
     assert wrong == []

@@ -357,7 +357,7 @@ def isolation(device: str) -> list[str]:
         line += ["--dev", "/dev", "--tmpfs", "/tmp", *(["--proc", "/proc"] if spaces else [])]
         for node in glob.glob("/dev/nvidia*") if device != "cpu" else ():
             line += ["--dev-bind", node, node]
-        for folder in filter(None, sys.path):
+        for folder in filter(None, (sys.prefix, sys.base_prefix, *sys.path)):
             if Path(folder).is_relative_to("/tmp") and Path(folder).is_dir():
                 line += ["--ro-bind", folder, folder]
         with suppress(DuelError), _Side("trial", Work(["trial = None"], "trial"), device, line) as side:

@@ -96,11 +96,14 @@ def _named(why: str) -> str:
 
 def _on_device(task: Task, verdict: Verdict) -> Verdict:
     """The same on a GPU, whose judge lives in this process, with the inputs."""
-    from ..gpu.device_judge import Work, judge_on_device
+    from ..gpu.device_judge import Work, isolation, judge_on_device
 
     device = verdict.device
     if device not in present():
         return verdict.said("not run", f"there is no {device} device here.")
+    if not isolation(device):
+        why = f"The processes for {device} get no walls of bubblewrap's here. Nothing was run."
+        return verdict.said("not run", f"{why} {OWN_CODE}")
     given, answer = (Work([f"{LOAD}raced = {_loaded(one)}"], "raced") for one in (task.given, task.answer))
     on = with_device(load(str(task.inputs.path), task.inputs.name))
     try:

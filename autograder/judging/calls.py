@@ -19,6 +19,7 @@ import torch
 
 from ..measuring.clocks import Function
 from ..measuring.countdown import CoreTime, Countdown
+from ..measuring.gpus import is_full
 from .answer import FailedElsewhere
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -145,10 +146,12 @@ def raised_by_torch(error: NotImplementedError) -> bool:
 
 
 def stopped_gpu(error: Exception) -> str:
-    """What to tell where an error says that the GPU will do nothing more in this process; "" for all others.
+    """What to tell where an error says that the GPU will do nothing more, or has no room; "" for all others.
 
     Making inputs there raises again, whoever does it. torch before 2.8 has no class for it.
     """
+    if is_full(error):
+        return "the GPU's memory is full. To go on without it, run a cell with %env AUTOGRADER_DEVICES=cpu"
     if not (isinstance(error, RuntimeError) and str(error).startswith("CUDA error")):
         return ""
     return "the GPU has stopped, as it does for an index out of range. Restart the kernel to go on."

@@ -10,7 +10,7 @@ import warnings
 
 import torch
 
-KINDS = ("cuda", "mps")
+KINDS = {"cuda": "the GPU", "mps": "Apple's GPU"}
 # What the driver says -> what that means.
 REASONS = {
     "no kernel image": "this PyTorch has no code for it",
@@ -59,8 +59,15 @@ def with_float64(device: str) -> str:
     return "cpu" if torch.device(device).type == "mps" else device
 
 
+def is_full(error: BaseException | None) -> bool:
+    """Whether an error says that a GPU has no memory left."""
+    return isinstance(error, RuntimeError) and "out of memory" in str(error)
+
+
 def refused(device: str, error: BaseException | None) -> str | None:
-    """What Apple's GPU does not have that a call needed; None for another error, or device."""
+    """What a GPU does not have that a call needed; None for another error, or the CPU."""
+    if is_gpu(device) and is_full(error):
+        return "its memory is full"
     while error and torch.device(device).type == "mps":
         if isinstance(error, TypeError) and "float64" in str(error):
             return "it has no float64"

@@ -80,7 +80,7 @@ def measure_rates(device: str, num_threads: int = 1) -> dict[str, Any]:
         moved = [[size, _bandwidth(size, device)] for size in SIZES_ON_GPU if size <= most]
         side = 8192 if on_gpu else 768
         a, b = torch.rand(side, side, device=device), torch.rand(side, side, device=device)
-        arithmetic = 2 * side**3 / _best(lambda: torch.mm(a, b), device, calls=1)
+        arithmetic = 2 * side**3 / best_seconds(lambda: torch.mm(a, b), device, calls=1)
         arithmetic = max(arithmetic, _convolving(device, *((64, 256, 56) if on_gpu else (4, 128, 28))))
     return {"bytes_per_second": moved, "flops_per_second": arithmetic}
 
@@ -94,7 +94,7 @@ def _convolving(device: str, number: int, channels: int, side: int) -> float:
     pictures = torch.rand(number, channels, side, side, device=device)
     weights = torch.rand(channels, channels, 3, 3, device=device)
     operations = 2 * pictures.numel() * weights[:, 0].numel()
-    return operations / _best(lambda: torch.conv2d(pictures, weights, padding=1), device, calls=1)
+    return operations / best_seconds(lambda: torch.conv2d(pictures, weights, padding=1), device, calls=1)
 
 
 def _bandwidth(size: int, device: str) -> float:
@@ -103,11 +103,11 @@ def _bandwidth(size: int, device: str) -> float:
     half = whole.chunk(2)
     calls = max(1, math.ceil(2e6 / size) if torch.device(device).type == "cpu" else 20)
     moves = (lambda: half[0].copy_(half[1]), lambda: whole.fill_(1), lambda: whole.sum())
-    return size / min(_best(move, device, calls) for move in moves)
+    return size / min(best_seconds(move, device, calls) for move in moves)
 
 
-def _best(function: Callable[[], object], device: str, calls: int) -> float:
-    """Seconds per call of the fastest block: for a bound, the least disturbed reading is the right one."""
+def best_seconds(function: Callable[[], object], device: str, calls: int) -> float:
+    """Seconds per call of the fastest block, after one that warms up: the least disturbed reading."""
     clock = default_clock(device)
     run_block(function, (), calls, device)
     return min(max(run_block(function, (), calls, device).per_call(clock), 1e-9) for _ in range(TRIES))

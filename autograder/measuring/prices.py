@@ -17,16 +17,16 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from .clocks import default_clock, run_block, threads
+from .clocks import threads
 from .duel import Ratio, Side, fresh_inputs
 from .gpus import is_gpu
-from .limits import limit
+from .limits import best_seconds, limit
 from .units import seconds as as_time
 from .units import times
 
 # A prediction that is further off lacks something. A ratio nearer to 1 is hardly a difference.
 FAR, LITTLE = 1.5, 1.2
-CALLS, TRIES = 500, 7
+CALLS = 500  # of a block that tells the price of one
 
 
 @dataclass(frozen=True)
@@ -126,5 +126,4 @@ def price_of_a_call(view: bool, device: str) -> float:
     """Seconds of an operation on one number, or of a view of it."""
     one = torch.ones(1, device=device)
     function: Callable[[], object] = (lambda: one.view(1)) if view else (lambda: one + one)
-    taken = [run_block(function, (), CALLS, device).per_call(default_clock(device)) for _ in range(TRIES)]
-    return min(taken[1:])
+    return best_seconds(function, device, CALLS)

@@ -17,7 +17,7 @@ from ..measuring.causes import Share, take_away, without
 from ..measuring.clocks import default_clock, devices
 from ..measuring.device import device_name
 from ..measuring.duel import Ratio, Samples, Side, interleave
-from ..measuring.gpus import is_rocm, refused
+from ..measuring.gpus import KINDS, is_rocm, refused
 from ..measuring.limits import limit
 from ..measuring.prices import Prediction, predict
 from ..measuring.units import rounded, times
@@ -94,10 +94,10 @@ def compare(
             if differ is None and (unequal := _difference(sides, device)):
                 raise ValueError(f"{title}: {unequal} Where that is meant, say why with differ=….")
             samples[device] = interleave(sides, inputs, num_threads=threads, **how)
-        except (TypeError, NotImplementedError) as error:
+        except (TypeError, RuntimeError) as error:
             if not (lack := refused(device, error)):
                 raise
-            lacks.append(f"Not measured on Apple's GPU: {lack}.")
+            lacks.append(f"Not measured on {KINDS[device]}: {lack}.")
             continue
         used = threads or torch.get_num_threads()
         least = limit(bytes, flops, device=device, num_threads=used) if bytes or flops else None
@@ -191,8 +191,8 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
 
 def _kept(one: Share | Prediction) -> dict[str, object]:
     """What the list of all reasons says of a cause; no share where there is no difference."""
-    nothing = one.share is None or (isinstance(one, Share) and one.word == "no difference")
-    return {"cause": one.cause, "device": one.device, "share": None if nothing else round(one.share or 0, 3)}
+    share = None if isinstance(one, Share) and one.word == "no difference" else one.share
+    return {"cause": one.cause, "device": one.device, "share": share and round(share, 3)}
 
 
 def _rows(timing: Timing) -> Iterator[tuple[str, ...]]:

@@ -13,6 +13,7 @@ import pytest
 from programs import not_waiting_for, run
 from repository import PROJECT, ROOT, with_what_they_need
 
+from autograder.gpu import device_judge
 from autograder.judge import Verdict, judge, sandboxed
 from autograder.judging.outcome import MIME
 from autograder.sandbox import Sandbox
@@ -44,6 +45,13 @@ def judged(folder: Path, text: str, given: str = "sums", inputs: str = "inputs",
     old = f"{folder}/old.py"
     options = {"at_least": 2, "seconds": 60} | options
     return judge(f"{folder}/new.py:sums", f"{old}:{given}", f"{old}:{inputs}", **options)
+
+
+def test_no_answer_runs_on_a_gpu_without_walls(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandboxed, "present", lambda: ["cpu", "cuda"])
+    monkeypatch.setattr(device_judge, "isolation", lambda device: [])
+    verdict = judged(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')\n{RIGHT}", device="cuda")
+    assert "no walls" in verdict.why and not (tmp_path / "ran").exists()
 
 
 GOOD = {

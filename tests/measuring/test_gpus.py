@@ -58,6 +58,21 @@ def test_a_gpu_that_does_not_work_is_named_once_and_left_out(error, why, monkeyp
     assert "two sines" in capsys.readouterr().out
 
 
+def test_a_gpu_with_too_little_memory_is_told_in_a_sentence(monkeypatch, capsys) -> None:
+    def many(generator: torch.Generator, device: str) -> torch.Tensor:
+        if device == "cuda":
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 3.00 GiB.")
+        return some_rows(generator, device)
+
+    with pretended_gpu():
+        compare("norms", {"one": torch.sin, "other": torch.sin}, inputs=many, seconds=0.05)
+        assert "Not measured on the GPU: its memory is full." in capsys.readouterr().out
+        tried = check(torch.sin, like=torch.sin, on=many, points=1)
+        monkeypatch.setenv("AUTOGRADER_DEVICES", "cuda")
+        raced = race(torch.sin, against=torch.sin, on=many, at_least={"cuda": 2}, points=1)
+    assert all(one.word == "error" and "GPU's memory is full" in one.summary for one in (tried, raced))
+
+
 def test_amds_gpu_is_named_as_such_and_decides_nothing_about_cudnn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.version, "hip", "6.4.43482")
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "AMD Instinct MI300X")

@@ -5,6 +5,7 @@ assignment and nothing else. In the container ``in_container.py`` grades; it als
 Gradescope publishes about such archives.
 """
 
+import io
 import shlex
 import subprocess
 import tempfile
@@ -17,6 +18,7 @@ from traitlets.config import PyFileConfigLoader
 from ...authoring.scratch_course import ScratchCourse
 from ...class_grading.course import SETTINGS
 from ...command_line import CommandError
+from ...files import write_whole
 from .in_container import GRADEBOOK
 
 # Of the files that git tracks: what grades, and the data that exercises read.
@@ -41,13 +43,14 @@ def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) 
         GRADEBOOK: _gradebook(root, source),
     }
     archive = root / "build" / f"gradescope-{assignment}.zip"
-    archive.parent.mkdir(exist_ok=True)
-    with zipfile.ZipFile(archive, "w") as packed:
-        for name, content in sorted(inside.items()):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as packed:
+        for name, data in sorted(inside.items()):
             about = zipfile.ZipInfo(name)  # which says not when or by whom
             about.create_system, about.compress_type = 3, zipfile.ZIP_DEFLATED
             about.external_attr = (0o755 if name in SCRIPTS else 0o644) << 16
-            packed.writestr(about, content)
+            packed.writestr(about, data)
+    write_whole(archive, content.getvalue())
     return archive
 
 

@@ -102,7 +102,10 @@ def lay_out_course(root: Path, assignment: str, folder: Path) -> None:
         shutil.copyfile(root / "source" / name, folder / name)
     target = folder / "submitted" / STUDENT / assignment
     target.parent.mkdir(parents=True)
-    copy_plain_files(root / "submission", target, MOST_BYTES)
+    if (root / "submission").is_dir():
+        copy_plain_files(root / "submission", target, MOST_BYTES)
+    else:
+        target.mkdir()
 
 
 def in_their_format(course: Course, results: ClassResults, seconds: float) -> dict[str, Any]:

@@ -28,9 +28,9 @@ def _unpack(archive: Path, folder: Path) -> None:
     total = 0
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as content:
-            files = content.infolist()
-            names = [one.filename for one in files]
-            _refuse_much(names, sum(one.file_size for one in files))
+            for number, entry in enumerate(content.infolist(), 1):
+                total += entry.file_size
+                _refuse_much(entry.filename, number, total)
             content.extractall(folder)  # which keeps within the folder, and makes no links
         return
     with tarfile.open(archive) as packed:
@@ -38,7 +38,7 @@ def _unpack(archive: Path, folder: Path) -> None:
         for one in packed:
             members.append(one)
             total += one.size
-            _refuse_much([one.name], total, len(members))
+            _refuse_much(one.name, len(members), total)
             if not (one.isreg() or one.isdir()) or not (folder / one.name).resolve().is_relative_to(folder):
                 raise ValueError(f"{one.name!r} is a link or a device, or leads out of the folder")
         for one in members:
@@ -49,10 +49,10 @@ def _unpack(archive: Path, folder: Path) -> None:
                     shutil.copyfileobj(data, file)
 
 
-def _refuse_much(names: list[str], total: int, members: int = 0) -> None:
-    if any(name.count("/") > MOST_DEPTH for name in names):
+def _refuse_much(name: str, members: int, total: int) -> None:
+    if name.count("/") > MOST_DEPTH:
         raise ValueError(f"it has folders in more than {MOST_DEPTH} others")
-    if max(members, len(names)) > MOST_MEMBERS:
+    if members > MOST_MEMBERS:
         raise ValueError(f"it has more than {MOST_MEMBERS:,} files")
     if total > MOST_BYTES:
         raise ValueError(f"it would take more than {MOST_BYTES // 10**6} MB")
