@@ -85,9 +85,9 @@ compare(
 
 # %% [markdown]
 # **Why.** Finite differences call the function 301 times. Autograd calls it once and walks back through it once,
-# however many inputs there are: calls predict most of the ratio. (A node of the graph is more work than a call.) And
-# autograd is more exact: it differentiates each operation by its formula, while finite differences subtract two numbers
-# that are almost equal. The exact derivative here is `cos(x) * x + sin(x)`.
+# however many inputs there are: calls predict most of the ratio. (Predicted is more: to start the walk back costs as
+# much as many calls, and has no price.) And autograd is more exact: it differentiates each operation by its formula,
+# while finite differences subtract two numbers that are almost equal. (The derivative is `cos(x) * x + sin(x)`.)
 
 # %%
 for count in (10, 300):

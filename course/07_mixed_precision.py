@@ -256,9 +256,9 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Storing the weights in 16 bits halves the bytes. On an H200 it is no faster, 0.82×: bytes do not set the pace
-# there. Autocast reads 16.8 MB of `float32` weights and writes 8.4 MB of 16-bit ones before the product can start.
-# `costs` shows that as copies:
+# **Why.** Storing the weights in 16 bits halves the bytes. (Measured may be more: 16.8 MB are priced as if a cache held
+# them.) On an H200 it is no faster, 0.82×: bytes do not set the pace there. Autocast first reads 16.8 MB of `float32`
+# weights and writes 8.4 MB of 16-bit ones:
 
 # %%
 large = large_layer(torch.Generator().manual_seed(0), device)

@@ -689,8 +689,8 @@ print(costs(sums_at_once, values, groups))
 
 # %% [markdown]
 # **Why.** Every mask looks at all 50,000 group numbers, 8 bytes each: 1,000 masks read 400 MB to add up 200 kB of
-# numbers. On a GPU there are 1,000 syncs besides. `scatter_add` looks at each number once. (A comparison and a mask
-# cost more than the plain call that is priced.)
+# numbers. On a GPU there are 1,000 syncs besides. `scatter_add` looks at each number once. (Measured is more: a
+# comparison and a mask take several times as long as to read their bytes.)
 #
 # ### Whole rows
 #
@@ -833,8 +833,10 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Neither looks at the numbers 256 times. `bincount` is shorter to write, but waits (section 4). `scatter_add`
-# of ones does not, and was the faster one on the CPUs that we measured, and on an H200 (31 µs against 67).
+# **Why.** Neither looks at the numbers 256 times. (Predicted is more: counting takes a step for each number, and only
+# its bytes are priced. `numbers.sum()` reads the same, many times faster.) `bincount` is shorter to write, but waits
+# (section 4). `scatter_add` of ones does not, and was the faster one on the CPUs that we measured, and on an H200 (31
+# µs against 67).
 #
 # ### One-hot
 #

@@ -1055,15 +1055,15 @@ compare(
 # %% [markdown]
 # ## Summary
 #
-# | step | how | in this chapter |
+# | the routine of chapter 00 | how | in this chapter |
 # |---|---|---|
-# | 1. a safety test | the curve of a short run, random numbers as inputs | refused two changes that raised no error |
-# | 2. find the largest part | `torch.profiler` with `record_function`; `costs` | the loop over pictures |
-# | 3. ask what it can bring | Amdahl: at most 1 / (1 − share) | the optimiser could wait |
-# | 4. one change | replace one part | once in a batch, `no_grad` brought next to nothing |
-# | 5. check, then measure the whole | the safety test, then `compare` | the curve stayed, the time fell |
-# | 6. keep it, or take it out | it pays here, or you can name where it will | `float32` and the late `item()` stayed; channels_last and `bfloat16` went out |
-# | 7. again from 2, or stop | stop when what is left is what the script is for | forward and backward pass |
+# | 1. measure the whole | a short run, random numbers as inputs; its curve is the safety test | one training, one table |
+# | 2. name the largest part | `record_function` in a profile; it brings at most 1 / (1 − share) | the loop over pictures; the optimiser could wait |
+# | 3. predict | calls, bytes and flops, at this machine's prices | thousands of calls, next to no arithmetic |
+# | 4. name the cause | one sentence, which can be wrong | a call for each picture, not for each batch |
+# | 5. take it away | replace one part, and nothing else | once in a batch, `no_grad` brought next to nothing |
+# | 6. verify | the safety test, then `compare` the whole; keep what pays, or will: name where | two changes refused; channels_last and `bfloat16` went out |
+# | again from 2, or stop | stop when what is left is what the script is for | forward and backward pass |
 #
 # | famous trick | here |
 # |---|---|

@@ -327,16 +327,8 @@ from_scratch = weights_of(query, key, is_causal=True)[0, 0]
 by_flag = weights_of(query[:, :, 5:], key, is_causal=True)[0, 0]
 mask = torch.ones(3, 8, dtype=torch.bool).tril(5)
 by_mask = weights_of(query[:, :, 5:], key, attn_mask=mask)[0, 0]
-picture(
-    *draw_weights(
-        {
-            "all 8 queries, is_causal": from_scratch,
-            "queries 5 to 7, is_causal": by_flag,
-            "queries 5 to 7, a mask": by_mask,
-        },
-        last=7,
-    )
-)
+shown = {"all 8 queries, is_causal": from_scratch, "queries 5 to 7, is_causal": by_flag}
+picture(*draw_weights(shown | {"queries 5 to 7, a mask": by_mask}, last=7))
 
 # %% [markdown]
 # In the middle, query 5 sees key 0 alone. No error, no warning, and nonsense. The flag puts the triangle into the upper
@@ -519,7 +511,8 @@ compare(
 
 # %% [markdown]
 # **Why.** With padding, each text costs the square of the longest; alone, the square of its own length, and one call
-# more. The scores to compute tell which counts:
+# more. (Predicted is a larger loss: products of 16 × 16 do not reach the priced rate, and softmax and `masked_fill`
+# take many times as long as their bytes: padding pays that, too.) The scores to compute tell which counts:
 
 # %%
 for name, lengths in {"one long": [512, *range(32, 62, 2)], "much the same": [14, 15, 15, 16] * 16}.items():
@@ -572,9 +565,9 @@ compare(
 # %% [markdown]
 # **Why.** Without a cache, a step pays for all positions: their three products, and all their scores. With it, the
 # products are for one row. What is left is to read the weights and the cache, once each. The weights stay as they are,
-# and serve all texts of a batch. So in long texts the price of a step is the *size of the cache*. (The step with a cache
-# takes longer than predicted; why, the cell does not show. On an H200, 512 positions are not many: 77 µs without a
-# cache, 70 with it.)
+# and serve all texts of a batch. So in long texts the price of a step is the *size of the cache*. (Predicted is
+# more: for one row, product and attention take longer than to read weights and cache, and each slice is Python's work.
+# On an H200, 512 positions are not many: 77 µs without a cache, 70 with it.)
 #
 # ### Grouped heads
 #

@@ -194,7 +194,7 @@ compare(
 # %% [markdown]
 # **Why.** An index makes a view, which is one more call for each row. `unbind` makes all views in one call from Python,
 # and `for row in table` does the same: that is the way to walk over a tensor, if you must. The single operation has one
-# price in all. (A `sum` is dearer than the addition that is priced.)
+# price in all. (Predicted is more: 1,000 short sums take longer than to read them.)
 #
 # The same holds for reading. Python wants 1,000 numbers of a tensor. One by one, or all together with `tolist`?
 

@@ -180,13 +180,13 @@ if kernels:
         when="memory, and not arithmetic, takes the time",
         only="cpu",
         bytes=2 * 4 * 1_000_000,
-        because="prices",
+        because=["prices", "page faults"],
     )
 
 # %% [markdown]
-# **Why.** The tables in between are gone. (Predicted is less: they are new memory, which has no price. Whether that is
-# all, the card does not say.) What is left is to read the numbers and to write the result; the *limit* is the time that
-# this takes at least, with one thread. How near is our loop? A copy reads and writes as much, and computes nothing:
+# **Why.** The tables in between are gone. (Predicted is less: new memory has no price, and each table is priced as if it
+# lay in a cache, where together they may not fit.) What is left is to read the numbers and to write the result: the
+# *limit*, with one thread. How near is our loop? A copy reads and writes as much, and computes nothing:
 
 # %%
 if kernels:
@@ -197,7 +197,6 @@ if kernels:
 
 # %% [markdown]
 # Where the two are close, no loop that writes a new table can do much better.
-#
 #
 # ### Look first
 #
@@ -286,8 +285,9 @@ if kernels:
     )
 
 # %% [markdown]
-# There is nothing to fuse, so nothing is saved. And people have worked for decades on the library behind `torch.mm`:
-# tiles for each level of the cache, instructions for each processor.
+# There is nothing to fuse, so nothing is saved. And people have worked for decades on the library behind `torch.mm`: it
+# has instructions for each processor, and uses a number many times while it is in a register. (Tiles for the cache
+# count with larger matrices: these three fit into one.)
 #
 # Now a softmax along 1,000 rows of 1,000 numbers. There is something to save: its formula takes five operations. The third
 # way is `torch.softmax`, the loop that torch has for it. How many times as fast as five operations is our loop?
