@@ -2,7 +2,8 @@
 # # 14 · Capstone: a slow training script made fast
 #
 # One script, correct and slow in a dozen ways. You know every one of them from an earlier chapter. The
-# question of this chapter is another one: **where do you start, and when do you stop?**
+# question of this chapter is another one: **where do you start, and when do you stop?** It goes through the routine of
+# chapter 00 from beginning to end.
 #
 # "The articles" are five widely read articles on fast PyTorch from 2017–2021, whose claims the course measures;
 # IDs such as *B3* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
