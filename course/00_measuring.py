@@ -12,7 +12,7 @@
 # - say why a first timing, a single timing and a timing without synchronisation are wrong,
 # - say what a clock measures where launching takes longer than the work,
 # - compare two functions in pairs, and read a ratio with its interval,
-# - choose a tool: a clock, the profiler, counted costs, or the limit of the machine.
+# - go through a routine: measure, find the largest part, predict, name a cause, take it away, verify.
 #
 # **Time:** 55 minutes to read and run, 5 more for the part Further. **Needs:** CPU, GPU if any.
 #
@@ -532,8 +532,6 @@ with neighbours():
 
 # %%
 source, target = torch.ones(2_000_000), torch.empty(2_000_000)
-
-
 copy_block = lambda: on_both_clocks(lambda: target.copy_(source).add_(source))[1]
 blocks = [copy_block() for _ in range(31)][1:]
 with neighbours(copying=True):
@@ -541,15 +539,20 @@ with neighbours(copying=True):
 print(f"30 A, then 30 B:  B / A = {median(blocks[30:]) / median(blocks[:30]):.2f}×")
 in_turn = [b / a for a, b in zip(blocks[::2], blocks[1::2], strict=True)]
 print(f"A and B in turn:  B / A = {median(in_turn):.2f}×, the median of {len(in_turn)} pairs")
+copy_or_compute = lambda: median(copy_block() / block()[1] for _ in range(15))
+quiet = copy_or_compute()
+with neighbours(copying=True):
+    print(f"copying / computing, in pairs: quiet {quiet:.1f}×, beside who copies {copy_or_compute():.1f}×")
 
 # %% [markdown]
+# The last line is another thing. Two functions meet the same neighbours, and one of them waits for memory. So a ratio,
+# too, is that of a machine in a state. And of a *process*: where its memory lies, is decided anew in the next one.
+#
 # Back to neighbours who compute: 31 pairs, one dot for a block.
 
 # %%
 with neighbours():
     pairs = [(block(), block()) for _ in range(31)]
-
-
 picture(*draw_pairs(pairs))
 
 # %% [markdown]
@@ -599,8 +602,8 @@ null_test = compare(
 # - **times faster** is the median ratio of the pairs, first variant divided by this one. It need not be exactly
 #   the ratio of the two median times.
 # - **95 % interval**: if it contains 1 (the table rounds), we saw no difference. That is no proof that there is none.
-#   One interval in twenty may miss the truth, and blocks in one process disturb each other a little, through caches
-#   and memory. So do not believe in a few percent.
+#   One interval in twenty may miss the truth, and it knows nothing of other processes and machines (section 6). So do
+#   not believe in a few percent.
 # - In the chart, the thin black line is the interval, and the dashed line is your guess. The axis is
 #   logarithmic: twice as fast and half as fast lie equally far from 1.
 # - Lines marked *recorded* come from other machines, with date and versions.
@@ -865,11 +868,7 @@ compare(
 # stay far from it: these products are too small to be more than launches.) Close to the limit, stop: only computing
 # less, or with fewer bits, is faster. What the prices lack here, this course has not found.
 #
-# ### When it does not help
-#
-# What is the limit for 10 numbers, which are 40 bytes? A nanosecond or less, and nobody comes near it: section 10
-# predicts that time from calls alone. A limit is also only as good as its rates, which were measured here, with some
-# noise: read "within 20 % of the limit" as "at the limit".
+# A limit is only as good as its rates, which were measured here, with some noise: read "within 20 % of it" as "at it".
 
 # %% [markdown]
 # ## Further
@@ -990,13 +989,16 @@ print("It notices that something is wrong:", busy.has_warnings)
 # | other programs take the core | CPU clock for "how much work", wall clock for "how long must I wait" |
 # | the inputs are too kind | fresh inputs like those you will have |
 #
-# | your question | the tool |
-# |---|---|
-# | Which is faster, and by how much? | `compare`: pairs, ratio, interval |
-# | How long does this take here? | `torch.utils.benchmark` |
-# | Where does the time go? | `torch.profiler` |
-# | What does it ask of torch? Are there copies or syncs? | `costs`; the `meta` device for syncs |
-# | Is there anything left to gain? | the limit: `bytes=`, `flops=` |
+# **The routine.** Something is too slow. Then, in this order:
+#
+# 1. **Measure the whole**, with inputs as you will have them: `compare`.
+# 2. **Name the largest part**: `torch.profiler`. No other part is worth your time now.
+# 3. **Predict** what it should take, from calls, bytes and flops: `costs`, a price for each, and the limit.
+# 4. **Name the cause** of the difference to what it takes: page faults, a copy, a sync, jumps in memory, Python.
+# 5. **Take it away**, and nothing else. If the time stays, it was not the cause: back to 4.
+# 6. **Verify**: the same result, and the whole again, in pairs. Then again from 2, or stop at the limit.
+#
+# Chapter 14 does all of it with one script. The chapters between say what the causes are, and how each is taken away.
 
 # %% [markdown]
 # **Now you:** [the exercises of this chapter](../exercises/00_measuring/00_measuring.ipynb). Find the price of a call

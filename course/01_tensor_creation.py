@@ -210,8 +210,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Here the count tells the story, and predicts it: 4 MB of new memory and a copy, against nothing. (That lacks
-# the price of new memory.)
+# **Why.** Here the count tells the story, and predicts it: 4 MB of new memory and a copy, against nothing. (Measured may
+# be more: a byte has the best price that was seen, and a copy into new memory is slower, even without page faults.)
 
 # %%
 array = np.zeros(1_000_000, dtype=np.float32)
@@ -555,7 +555,8 @@ compare(
 
 # %% [markdown]
 # **Why.** Growing copies everything that is there already, at every step. For *n* rows that is about *n*²/2
-# rows copied instead of *n*. The counts show it:
+# rows copied instead of *n*. (Predicted is more: each way multiplies 500 times by a Python number, which is dearer
+# than the call that is priced: it adds two tensors.) The counts show it:
 
 # %%
 rows = torch.rand(500, 256)
@@ -601,7 +602,7 @@ compare(
 # %% [markdown]
 # **Why.** Each call of torch costs a microsecond or more before it computes anything: here 500 products and 1,000
 # views. (So growing, with all its bytes, was only a few times slower.) One operation on all rows pays once: on an H200,
-# 11 µs for all rows, and 15 µs for each. (An index is work for Python besides, which has no price in the prediction.)
+# 11 µs for all rows, and 15 µs for each. (Measured is more, for the same reason as above: 500 Python numbers.)
 
 # %% [markdown]
 # ## Further

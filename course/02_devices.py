@@ -212,11 +212,11 @@ sweep = compare(
 )
 
 # %% [markdown]
-# **Why.** A transfer costs a fixed price for the call, and a price for each byte: so the prediction adds them up. (Its
-# call makes a new tensor; this one writes into one that is there, and is cheaper.) We can read both off the table: the
-# smallest block pays the fixed price only, in the larger ones the bytes dominate. On a CPU a byte costs less in 400 kB
-# than in 16 MB: it depends on the cache that holds the block. (The rates below are those of the fastest blocks, and
-# count a byte once. Chapter 01 counted a copy in main memory twice.)
+# **Why.** A transfer costs a fixed price for the call, and a price for each byte: so the prediction adds them up. We
+# can read both off the table: the smallest block pays the fixed price only, in the larger ones the bytes dominate. On a
+# CPU a byte costs less in 400 kB than in 16 MB: it depends on the cache that holds the block. (So measured may be more:
+# 16 MB are priced as if a cache held them. And a call that writes into a tensor is cheaper than the priced one, which
+# makes one. The rates below are those of the fastest blocks, and count a byte once; chapter 01 counted a copy twice.)
 
 # %%
 for where, samples in sweep.samples.items():
@@ -789,9 +789,9 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Not by the syncs that are gone, for a CPU, but by 200 rows done in a few operations. (Predicted is more: the
-# prices know one kind of call, and these are dearer.) Note that `where` computes `rows / 2` for all rows, wanted or
-# not.
+# **Why.** Not by the syncs that are gone, for a CPU, but by 200 rows done in a few operations. (Predicted is more:
+# `where` takes several times as long as its bytes, and a call with a Python number is dearer than the priced one.) Note
+# that `where` computes `rows / 2` for all rows, wanted or not.
 #
 # ## 8. Masks without a boolean index
 #

@@ -85,9 +85,9 @@ compare(
 
 # %% [markdown]
 # **Why.** Finite differences call the function 301 times. Autograd calls it once and walks back through it once,
-# however many inputs there are: calls predict most of the ratio. (A node of the graph is more work than a call.) And
-# autograd is more exact: it differentiates each operation by its formula, while finite differences subtract two numbers
-# that are almost equal. The exact derivative here is `cos(x) * x + sin(x)`.
+# however many inputs there are: calls predict most of the ratio. (Predicted is more: to start the walk back costs as
+# much as many calls, and has no price.) And autograd is more exact: it differentiates each operation by its formula,
+# while finite differences subtract two numbers that are almost equal. (The derivative is `cos(x) * x + sin(x)`.)
 
 # %%
 for count in (10, 300):
@@ -405,7 +405,8 @@ compare(
 # **Why.** `torch.where` is not a condition. It takes *three tensors* (numbers will do for the last two) and picks from the
 # second or third, element by element. Both have been computed before, for nothing. `if` ran the one multiplication that was
 # wanted, and asked for the value of the switch. That is a **sync**: on a GPU, Python waits until the device has computed
-# it. Both results are right; as a conditional, the article's example is not, because the side that is not chosen runs:
+# it. (Predicted is less: `tanh` is priced by its bytes, and it computes, too.) Both results are right; as a conditional,
+# the article's example is not, because the side that is not chosen runs:
 
 # %%
 article_code(
@@ -446,14 +447,10 @@ compare(
     because="prices",
 )
 
-# %%
-x = torch.randn(500)
-for function in (bend_with_if, bend_with_where):
-    print(f"{function.__name__:15} {costs(function, x).operations.total():6,} operations")
-
 # %% [markdown]
-# **Why.** 500 conditions are thousands of calls, `where` is a few. So: one decision about whole tensors is for `if`,
-# one for each element is for `torch.where`. Chapter 10 has more on `where`, and on a trap in its gradient.
+# **Why.** 500 conditions are thousands of calls, `where` is a few. (Both take longer than predicted: what autograd
+# does for a call has no price.) So: one decision about whole tensors is for `if`, one for each element is for
+# `torch.where`. Chapter 10 has more on `where`, and on a trap in its gradient.
 
 # %% [markdown]
 # ## 6. Not recording: memory
@@ -938,8 +935,8 @@ compare(
 # %% [markdown]
 # **Why not?** The arithmetic is the same: eight products of the same total size, whose least time is the *limit*. But
 # 16 times as many operations must be started, and 15 times a gradient is added. On a CPU the smaller tensors may stay
-# in the cache, which can make up for some of that. On an H200 the parts take 16 times as long. Parts save memory; that
-# is what they are for.
+# in the cache, which can make up for some of that. (Predicted is a part of the loss; where the rest comes from, the
+# cell does not show.) On an H200 the parts take 16 times as long. Parts save memory; that is what they are for.
 
 # %% [markdown]
 # ### When the parts give something else

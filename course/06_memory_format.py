@@ -1121,8 +1121,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** There was nothing to gain, and two conversions to pay. Their bytes are priced as if they lay in a row; they
-# cost more.
+# **Why.** There was nothing to gain, and two conversions to pay. They cost more than predicted, because the prices do
+# not know the order of bytes: a conversion reads or writes with jumps.
 
 # %% [markdown]
 # ## Summary

@@ -50,6 +50,7 @@ picture(figure, words)
 # %% [markdown]
 # `float16` spends its bits on **precision**, and ends at 65,504. `bfloat16` spends them on **range**: its exponent is
 # that of `float32`. Its 16 bits are the upper half of a `float32`, rounded to the nearest.
+#
 # `view` reads the bits of a tensor as whole numbers; it copies nothing. So you can look for yourself:
 
 # %%
@@ -134,7 +135,8 @@ compare(
 
 # %% [markdown]
 # **Why.** Eight million numbers of four bytes: 96 MB to move. Of two bytes: 48 MB, so the bytes predict 2; the *limit*
-# line is for those. On the CPUs even 16 bits stay well above it, on an H200 they come near theirs (2.0×).
+# line is for those. On the CPUs even 16 bits stay well above it, on an H200 they come near theirs (2.0×). (The card
+# may predict more: it takes a byte of smaller tensors for cheaper, as in a cache.)
 #
 # ### A tensor that fits the cache
 #
@@ -254,8 +256,9 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Storing the weights in 16 bits halves the bytes. On an H200 it is no faster, 0.82×: bytes do not set the pace
-# there. Autocast first reads 16.8 MB of `float32` weights and writes 8.4 MB of 16-bit ones. `costs` counts copies:
+# **Why.** Storing the weights in 16 bits halves the bytes. (Measured may be more: 16.8 MB are priced as if a cache held
+# them.) On an H200 it is no faster, 0.82×: bytes do not set the pace there. Autocast first reads 16.8 MB of `float32`
+# weights and writes 8.4 MB of 16-bit ones:
 
 # %%
 large = large_layer(torch.Generator().manual_seed(0), device)
@@ -529,9 +532,6 @@ assert all(error > found["float32"][1] for name, (_, error) in found.items() if 
 # later in the backward pass brings it back. The mend is one multiplication. Multiply the *loss* by 65,536, and by the
 # chain rule every gradient is 65,536 times as large; it now fits. Divide the weights' gradients, which are `float32`,
 # by 65,536 at the end. `bfloat16` needs none of this: it has the range of `float32`.
-#
-# The article of *B7* also says that training in mixed precision is sometimes steadier. One gradient cannot decide that;
-# but in the last column 16 bits make it no more exact. What a scaler adds is that a step with `inf` in it is left out.
 #
 # Which scale? Too small, and gradients vanish; too large, and they become `inf`. `GradScaler` finds it by trying. It
 # starts at 65,536. A step with `inf` or `nan` in a gradient is **skipped**, and the scale is halved. After 2,000 good

@@ -73,7 +73,7 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Look at what has to be stored.
+# **Why.** Look at what has to be stored. (New memory is a part of the difference; for the rest, no cause was taken away.)
 
 # %%
 a, b = points(512, 64)(torch.Generator().manual_seed(0), "cpu")
@@ -306,7 +306,9 @@ picture(*chart_of_errors(offsets, errors, typical))
 # %% [markdown]
 # The error of the product grows with the offset: ten times as far from 0, ten times as wrong. At 10,000 it
 # is larger than the distances. Is that a rare case? Kelvin, years, map coordinates in metres, prices: many columns have
-# a mean far larger than their spread.
+# a mean far larger than their spread. (On newer GPUs, products may be computed in
+# [TF32](https://docs.pytorch.org/docs/stable/notes/cuda.html#tf32-on-ampere) if you allow it, with ten bits of each
+# number. That is said of `@`, and [meets `cdist`, too](https://github.com/pytorch/pytorch/issues/57690).)
 
 # %%
 near = "points are not much farther from 0 than from each other (subtract their mean first)"
@@ -719,7 +721,9 @@ for chunk in (1000, 128, 4):
 # 10,000 points anew each time. (These copies, less than a megabyte in every line, are not counted: section 1.)
 #
 # Begin with pieces whose matrix has 5 to 20 MB on a CPU. Take far larger ones on a GPU: on an H200, all at once
-# was 7 times as fast as 128 at a time. Then measure two other sizes.
+# was 7 times as fast as 128 at a time. Then measure two other sizes. For millions of points there is
+# [FAISS](https://github.com/facebookresearch/faiss/wiki), which searches all of them in pieces of its own, or a part by
+# an index, and then may miss a neighbour.
 #
 # ## 9. On real digits
 #

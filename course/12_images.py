@@ -21,6 +21,7 @@
 
 # %%
 import io
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -34,7 +35,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.functional import to_pil_image, to_tensor
 from torchvision.utils import make_grid
 
-from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts, without
 
 data = Path("../data/images")
 torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits of float32 (chapter 05)
@@ -151,7 +152,7 @@ compare(
 # %% [markdown]
 # **Why.** Around PIL's own arithmetic stand, for each picture: times 255, a conversion to bytes, a copy with the
 # channels last, and a copy back. From a GPU there are also 32 transfers to the host, each of which waits for the
-# device, and one back. (PIL's arithmetic has no price in the prediction.)
+# device, and one back. (Predicted is more: resizing itself has no price, and the call does little else.)
 #
 # Speed is not even the main reason. On the way through bytes each value is cut off to one of 256 steps. And the gradient?
 
@@ -215,9 +216,9 @@ large = [to_pil_image(p) for p in large_bytes(torch.Generator(), "cpu")]
 assert costs(as_batch, large).bytes > 9 * thumbnails_pil(large).nbytes
 
 # %% [markdown]
-# **Why.** The batch pays for the conversion of the *large* pictures: ten times the bytes of the thumbnails. In
-# `float32` it then makes four times as many bytes again. Resizing in bytes is fast, but most of what it saves goes
-# into the conversion: on the processors above, little is gained.
+# **Why.** The batch pays for the conversion of the *large* pictures: ten times the bytes of the thumbnails. Resizing in
+# bytes is fast (in `float32` less so, and there are four times as many bytes), but most of what it saves goes into the
+# conversion: on the processors above, little is gained.
 #
 # What if the pictures lie in a `uint8` batch already? How many times as fast as the way through PIL is it to stay there?
 
@@ -312,8 +313,8 @@ def with_backward(head):
     return lambda *inputs: torch.autograd.grad(head(*inputs).sum(), inputs)
 
 
-def features_and_head(generator, device):
-    shapes = (1, 64, 28, 28), (8, 64, 1, 1), (8,)
+def features_and_head(generator, device, maps=64):
+    shapes = (1, maps, 28, 28), (8, maps, 1, 1), (8,)
     return tuple(torch.randn(shape, generator=generator).to(device).requires_grad_() for shape in shapes)
 
 
@@ -322,7 +323,7 @@ compare(
     {"enlarge, convolve": with_backward(enlarge_first), "convolve, enlarge": with_backward(enlarge_last)},
     inputs=features_and_head,
     guess=guess,
-    because="prices",
+    because=["prices", without("more maps than classes", inputs=partial(features_and_head, maps=8))],
 )
 
 # %%
@@ -332,9 +333,10 @@ for head in (enlarge_first, enlarge_last):
     print(head.__name__, costs(head, *inputs), sep="\n", end="\n\n")
 
 # %% [markdown]
-# **Why.** The convolution needs 64 × 8 multiplications for each pixel. Enlarged by 4 in both directions there are 16
-# times as many pixels. And 64 maps are enlarged instead of 8: that arithmetic has no price here. The counts of
-# operations are equal, the bytes are an eighth. (On an H200 these maps are too small for it to show: 1.1×.)
+# **Why.** Enlarged first, 64 maps are enlarged instead of 8, and that takes most of the time: with 8 maps most of the
+# difference is gone. (It has no price in the prediction, which sees the convolution: 64 × 8 multiplications for each
+# pixel, of which there are 16 times as many.) The counts of operations are equal, the bytes are an eighth. (On an H200
+# these maps are too small for it to show: 1.1×.)
 #
 # Shrinking may be swapped just as well: there, too, each pixel is a weighted sum, with weights that add up to 1.
 #
@@ -501,12 +503,12 @@ for png in (png_by_plotting, png_by_grid):
     assert Image.open(io.BytesIO(png(sixteen))).size == (266, 266)
 
 # %% [markdown]
-# **Why.** A pair of axes brings its ticks, labels and transformations, even if you switch them off. And every picture
-# is resampled to the pixels of the figure. `make_grid` needs one allocation and 16 copies. (Both times hold the
-# compression of the PNG, too, and random pixels compress badly. How large that share is, the table does not say.)
+# **Why.** `make_grid` needs one page and 16 copies. matplotlib makes 16 pairs of axes, and resamples every picture to
+# the pixels of the figure. (Both times hold the compression of the PNG, too. What takes how much, the table does not say.)
 
 # %%
-print(costs(make_grid, sixteen, nrow=4, padding=2))
+print(grid := costs(make_grid, sixteen, nrow=4, padding=2))
+assert grid.copies == 16
 
 # %% [markdown]
 # Now real pictures. They differ in size, and some are grey, so they must be made equal first.
@@ -937,7 +939,8 @@ compare(
 
 # %% [markdown]
 # **Why.** A quarter of the bytes in the grid, and no multiplication and conversion afterwards. (Who has only the floats
-# must convert them first: the pictures then, in place of the page.) (The way into PIL has no price in the prediction.)
+# must convert them first: the pictures then, in place of the page.) Predicted is more, because both ways go into PIL,
+# which has no price.
 
 # %%
 print(f"float32: {costs(make_grid, floats).bytes:,} bytes    uint8: {costs(make_grid, batch).bytes:,} bytes")

@@ -309,8 +309,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** torch's inner loop runs along a row, and starts anew in the next one, because the second operand starts anew
-# there. A row of 3 is shorter than one vector. How long must a row be?
+# **Why.** The arithmetic is the same, and only the rows are longer. It looks as if torch's inner loop started anew in
+# each row, as the second operand does. A row of 3 is shorter than one vector. How long must a row be?
 
 # %%
 points, middle = torch.rand(320_000, 3), torch.rand(3)
@@ -756,9 +756,9 @@ for name, way in ways.items():
     )
 
 # %% [markdown]
-# Blocks of 50 need a fortieth of the memory, and cost about no time, or even save some: 400 kB fit into the second
-# cache of many cores. (The table of 16 MB may also cost page faults, as in section 6.) One at a time needs still less
-# memory, and pays for 2,000 rounds.
+# Blocks of 50 need a fortieth of the memory, and cost about no time, or even save some. (Not because 400 kB fit into a
+# cache, it seems: each number needs an `exp`, which takes longer than to fetch it. The table of 16 MB may cost page
+# faults, as in section 6.) One at a time needs still less memory, and pays for 2,000 rounds.
 #
 # ### What can be put together?
 #

@@ -2,7 +2,8 @@
 # # 14 · Capstone: a slow training script made fast
 #
 # One script, correct and slow in a dozen ways. You know every one of them from an earlier chapter. The
-# question of this chapter is another one: **where do you start, and when do you stop?**
+# question of this chapter is another one: **where do you start, and when do you stop?** It goes through the routine of
+# chapter 00 from beginning to end.
 #
 # "The articles" are five widely read articles on fast PyTorch from 2017–2021, whose claims the course measures;
 # IDs such as *B3* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
@@ -741,7 +742,8 @@ compare(
 
 # %% [markdown]
 # **Why.** Pieces of 32 pay the price of every call 57 times instead of once. Pieces of 256 cost far less time, and it
-# buys something: a seventh of the memory, and no more for a larger test set. Which size is right, is a measurement.
+# buys something: a seventh of the memory, and no more for a larger test set. (Predicted was a larger loss; what makes up
+# for some of it, the table does not show.) Which size is right, is a measurement.
 #
 # ### When pieces do not add up
 #
@@ -1054,15 +1056,15 @@ compare(
 # %% [markdown]
 # ## Summary
 #
-# | step | how | in this chapter |
+# | the routine of chapter 00 | how | in this chapter |
 # |---|---|---|
-# | 1. a safety test | the curve of a short run, random numbers as inputs | refused two changes that raised no error |
-# | 2. find the largest part | `torch.profiler` with `record_function`; `costs` | the loop over pictures |
-# | 3. ask what it can bring | Amdahl: at most 1 / (1 − share) | the optimiser could wait |
-# | 4. one change | replace one part | once in a batch, `no_grad` brought next to nothing |
-# | 5. check, then measure the whole | the safety test, then `compare` | the curve stayed, the time fell |
-# | 6. keep it, or take it out | it pays here, or you can name where it will | `float32` and the late `item()` stayed; channels_last and `bfloat16` went out |
-# | 7. again from 2, or stop | stop when what is left is what the script is for | forward and backward pass |
+# | 1. measure the whole | a short run, random numbers as inputs; its curve is the safety test | one training, one table |
+# | 2. name the largest part | `record_function` in a profile; it brings at most 1 / (1 − share) | the loop over pictures; the optimiser could wait |
+# | 3. predict | calls, bytes and flops, at this machine's prices | thousands of calls, next to no arithmetic |
+# | 4. name the cause | one sentence, which can be wrong | a call for each picture, not for each batch |
+# | 5. take it away | replace one part, and nothing else | once in a batch, `no_grad` brought next to nothing |
+# | 6. verify | the safety test, then `compare` the whole; keep what pays, or will: name where | two changes refused; channels_last and `bfloat16` went out |
+# | again from 2, or stop | stop when what is left is what the script is for | forward and backward pass |
 #
 # | famous trick | here |
 # |---|---|

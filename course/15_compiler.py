@@ -852,7 +852,8 @@ if first_call:
 # **Why.** It computes what you wrote, in your order. Your brackets say 134 million multiplications, the others half a
 # million. The compiler keeps them. (Other brackets would round differently.) The table's ratio is smaller: with a
 # vector each number of a matrix is read for one multiplication only, and reading sets the pace (chapter 00); the prices
-# count that. Choosing the formula is your work: **first the formula, then the compiler.**
+# count that, and not that `@` with a vector takes longer than to read the matrix once. Choosing the formula is your
+# work: **first the formula, then the compiler.**
 #
 # Eager wins, then, where a function is called a few times only, or one large operation takes nearly all the time
 # (section 5), where tensors are small (sections 3 and 5), and where it is recorded again and again (section 3).

@@ -71,8 +71,7 @@ for name, function in {"by hand": by_hand, "one call": attend}.items():
 
 # %% [markdown]
 # `torch.nn.functional.scaled_dot_product_attention`, here `attend`, gives the same. By hand it is two products, a
-# division and a softmax: each writes a table, or reads one, or both. (A name is listed once, however often it ran;
-# `_unsafe_view` moves no numbers.) The call is a single operation: **fused**.
+# division and a softmax: each writes a table, or reads one, or both. The call is a single operation: **fused**.
 #
 # 8 heads, 1,024 positions, width 64. How many times as fast is the call?
 
@@ -137,8 +136,7 @@ compare(
 # **Why not?** The table is one row for each head: 262 kB beside 33.6 MB of keys and values. Whoever computes it must read
 # those, once each: the limit counts that. There is no large table to save, so little can be won by saving it, and the
 # call may even lose. On a CPU take it all the same: it is shorter, and the same code serves many queries. On an H200 it
-# lost by far: 890 µs, against 99 by hand. (A GPU's FlashAttention takes 16 bits only. The measurements here are in
-# `float32`, so on a GPU they are of other kernels.)
+# lost by far: 890 µs, against 99 by hand.
 
 # %% [markdown]
 # ## 2. Memory that grows with the square
@@ -170,8 +168,7 @@ picture(*draw_growth(lengths, peaks))
 
 # %% [markdown]
 # The call's memory grows with the length, as its result does. The steeper line is the square. (`costs` sees what
-# operations hand back, not the scratch memory inside one. That exists too, but it is a fixed number of small blocks;
-# section 3 shows why so little is enough.)
+# operations hand back, not the scratch memory inside one. That exists too, but it is a fixed number of small blocks.)
 #
 # ### Training
 #
@@ -233,12 +230,10 @@ assert torch.allclose(in_blocks(*inputs), by_hand(*inputs), atol=1e-5)
 for function in (by_hand, in_blocks, attend):
     cost = costs(function, *inputs)
     print(f"{cost.operations.total():3} operations, at most {cost.peak_bytes / 1e6:5.1f} MB at once")
-print(f"one block of scores: {2 * 2048 * 256 * 4 / 1e6:.1f} MB")
 
 # %% [markdown]
-# That is the **online softmax**, and it is exact: no weight is left out. (Four blocks are alive at once: while a product
-# is scaled there are two, and the names `scores` and `weights` still hold those of the turn before.) Fused kernels do the
-# same in a compiled loop, with blocks that fit a cache. How many times as fast as by hand is the one call?
+# That is the **online softmax**, and it is exact: no weight is left out. Fused kernels do the same in a compiled loop,
+# with blocks that fit a cache. How many times as fast as by hand is the one call?
 
 # %%
 guess = ...
@@ -300,14 +295,11 @@ compare(
 
 # %% [markdown]
 # **Why.** Half of the scores are never used. A kernel that is told so in one word skips the blocks that are all
-# forbidden. A mask is data: the kernel must read it, and compute every score before it is thrown away. Both count in the
-# ratio. (The booleans are made into numbers first, `0` and `-inf`, in a table of their own.) Does it really skip? Only
-# the last query may see the last value. We make that NaN: even times a weight of 0, it gives NaN.
+# forbidden. A mask is data: the kernel must read it, and compute every score before it is thrown away. Does it really
+# skip? Only the last query may see the last value. We make that NaN: even times a weight of 0, it gives NaN.
 
 # %%
 query, key, value, mask = causal_heads(torch.Generator(), "cpu")
-print("mask:     ", costs(attend, query, key, value, attn_mask=mask))
-print("is_causal:", costs(attend, query, key, value, is_causal=True))
 value[:, :, -1] = torch.nan
 touched = {}
 for name, how in {"mask": {"attn_mask": mask}, "is_causal": {"is_causal": True}}.items():
@@ -354,11 +346,19 @@ assert not torch.allclose(by_flag, from_scratch[5:], atol=0.1)
 
 # %% [markdown]
 # One new position needs no mask at all: it may see everything. (But `is_causal=True` would let it see key 0 only.)
+# Both together, a mask and the flag, are refused; or, in older versions of torch, the flag wins without a word:
 
 # %%
 one = weights_of(query[:, :, 7:], key)[0, 0]
 assert torch.allclose(one, from_scratch[7:], atol=1e-6)
 assert (weights_of(query[:, :, 7:], key, is_causal=True) > 0).sum() == 1
+try:
+    together = attend(query[:, :, 5:], key, key, attn_mask=mask, is_causal=True)
+except RuntimeError as error:
+    print(str(error).split("\n")[0])
+else:
+    print("taken, as if there were no mask")
+    assert torch.allclose(together, attend(query[:, :, 5:], key, key, is_causal=True), atol=1e-6)
 
 # %% [markdown]
 # ## 5. Padding
@@ -511,7 +511,8 @@ compare(
 
 # %% [markdown]
 # **Why.** With padding, each text costs the square of the longest; alone, the square of its own length, and one call
-# more. The scores to compute tell which counts:
+# more. (Predicted is a larger loss: products of 16 × 16 do not reach the priced rate, and softmax and `masked_fill`
+# take many times as long as their bytes: padding pays that, too.) The scores to compute tell which counts:
 
 # %%
 for name, lengths in {"one long": [512, *range(32, 62, 2)], "much the same": [14, 15, 15, 16] * 16}.items():
@@ -564,8 +565,9 @@ compare(
 # %% [markdown]
 # **Why.** Without a cache, a step pays for all positions: their three products, and all their scores. With it, the
 # products are for one row. What is left is to read the weights and the cache, once each. The weights stay as they are,
-# and serve all texts of a batch. So in long texts the price of a step is the *size of the cache*. (On an H200, 512
-# positions are not many: 77 µs without a cache, 70 with it.)
+# and serve all texts of a batch. So in long texts the price of a step is the *size of the cache*. (Predicted is
+# more: for one row, product and attention take longer than to read weights and cache, and each slice is Python's work.
+# On an H200, 512 positions are not many: 77 µs without a cache, 70 with it.)
 #
 # ### Grouped heads
 #
@@ -685,8 +687,6 @@ for name in ("narrower values", "numbers of a position lie apart", "dropout", "a
     assert "plain" in taken(*rest, **how)
 
 # %% [markdown]
-# (In older versions of torch, three dimensions lose it, too. Here only the query's numbers lie apart: that is enough.)
-#
 # Numbers that lie apart are common: think of pictures. A convolution gives `(texts, width, pixels)`, and a `transpose`
 # makes the pixels positions. It copies nothing, so the numbers of one position are far from each other, and the table is
 # back. 8 heads, 1,024 positions. How many times as fast is it to copy all three tensors first?
@@ -853,8 +853,7 @@ compare(
 # **Why.** Both sides have the same four products; the table is the difference: written, kept for the backward pass, and
 # its mean over the heads returned; on a CPU it is mostly the page faults of that. The products grow with the number of
 # positions, attention with its square. Its share says in how much of the step there is something to gain. In short
-# texts it is hardly anything, and the call may lose a little. (On an H200 all four steps took about 1.5 ms: nearly all
-# of it is launches, probably.)
+# texts it is hardly anything, and the call may lose a little. (On an H200 all four steps took about 1.5 ms.)
 
 # %%
 for length, count in ((1024, 1), (32, 32)):

@@ -89,10 +89,9 @@ assert taken[1_000] < 3 * taken[1]
 
 # %% [markdown]
 # **Why.** A call has two prices: one for being a call, and one for each number. The dashed lines are the two alone; the
-# measured line is about their sum. (At the right end it may lie above both, where the tensors no longer fit into a
-# cache, and each number costs more: chapter 13.) Left of the crossing you pay for calls, and the numbers are nearly
-# free. Right of it you pay for numbers. **This chapter is about the left side.** On an H200 all seven sizes lie there:
-# a million numbers take the same 7 or 8 µs as one.
+# measured line is about their sum. Left of the crossing you pay for calls, and the numbers are nearly free. Right of it
+# you pay for numbers. **This chapter is about the left side.** On an H200 all seven sizes lie there: a million numbers
+# take the same 7 or 8 µs as one.
 #
 # An addition is cheap work. Where a number costs more, the crossing lies further left. At the crossing a call takes
 # twice as long as for one number:
@@ -195,7 +194,7 @@ compare(
 # %% [markdown]
 # **Why.** An index makes a view, which is one more call for each row. `unbind` makes all views in one call from Python,
 # and `for row in table` does the same: that is the way to walk over a tensor, if you must. The single operation has one
-# price in all. (A `sum` is dearer than the addition that is priced.)
+# price in all. (Predicted is more: 1,000 short sums take longer than to read them.)
 #
 # The same holds for reading. Python wants 1,000 numbers of a tensor. One by one, or all together with `tolist`?
 
@@ -386,7 +385,8 @@ behaviour("F29", "On a CPU, an optimiser without a wish takes foreach.", took, u
 behaviour("F29", "On a GPU, says its docstring, it takes foreach.", tried, when=gpu)
 
 # %% [markdown]
-# The loop. So with many small parameters on a CPU, ask for `foreach`; better for `fused=True`, if it is there (chapter 11).
+# The loop. So on a CPU, with many small parameters, ask for `foreach`; or better for `fused=True` where there is one
+# (chapter 11).
 
 # %% [markdown]
 # ## 5. `vmap`: write it for one, run it for all

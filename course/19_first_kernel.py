@@ -69,8 +69,7 @@ else:
 # %% [markdown]
 # ## 1. One loop in place of five operations
 #
-# Shrinking moves every number towards 0 by the same amount, and what would pass 0 becomes 0. (It takes noise out of
-# signals.) With torch's operations:
+# Shrinking moves every number towards 0 by the same amount, and what would pass 0 becomes 0. In torch:
 
 
 # %%
@@ -83,7 +82,7 @@ print(shrink(torch.tensor([-2.0, -0.3, 0.1, 0.7])).tolist())
 print(costs(shrink, numbers))
 
 # %% [markdown]
-# Five operations. Each reads a table of 4 MB or two, and writes one. In C++ it is one loop: read, compute, write.
+# Five operations. Each reads a table of 4 MB or two, and writes one. In C++ it is one loop.
 
 # %%
 source = """
@@ -181,12 +180,13 @@ if kernels:
         when="memory, and not arithmetic, takes the time",
         only="cpu",
         bytes=2 * 4 * 1_000_000,
-        because="prices",
+        because=["prices", "page faults"],
     )
 
 # %% [markdown]
-# **Why.** The tables in between are gone. What is left is to read the numbers and to write the result; the *limit* is the
-# time that this takes at least, with one thread. How near is our loop? A copy reads and writes as much, and computes nothing:
+# **Why.** The tables in between are gone. (Predicted is less: new memory has no price, and each table is priced as if it
+# lay in a cache, where together they may not fit.) What is left is to read the numbers and to write the result: the
+# *limit*, with one thread. How near is our loop? A copy reads and writes as much, and computes nothing:
 
 # %%
 if kernels:
@@ -197,7 +197,6 @@ if kernels:
 
 # %% [markdown]
 # Where the two are close, no loop that writes a new table can do much better.
-#
 #
 # ### Look first
 #
@@ -286,8 +285,9 @@ if kernels:
     )
 
 # %% [markdown]
-# There is nothing to fuse, so nothing is saved. And people have worked for decades on the library behind `torch.mm`:
-# tiles for each level of the cache, instructions for each processor.
+# There is nothing to fuse, so nothing is saved. And people have worked for decades on the library behind `torch.mm`: it
+# has instructions for each processor, and uses a number many times while it is in a register. (Tiles for the cache
+# count with larger matrices: these three fit into one.)
 #
 # Now a softmax along 1,000 rows of 1,000 numbers. There is something to save: its formula takes five operations. The third
 # way is `torch.softmax`, the loop that torch has for it. How many times as fast as five operations is our loop?

@@ -161,11 +161,13 @@ def _on_each_kind(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
             if kind == "cpu":
                 raise
             verdicts[kind] = _not_parted(claim, there)
-    if len(verdicts) == 1:
-        return next(iter(verdicts.values()))
-    words = {word for word, _ in verdicts.values()}
-    names = {"cpu": "a CPU", "cuda": "a GPU", "mps": "Apple's GPU"}
-    rules = [f"On {names[kind]}, {rule[:1].lower()}{rule[1:]}" for kind, (_, rule) in verdicts.items()]
+    words, rules = {word for word, _ in verdicts.values()}, []
+    names = {"cpu": "CPU", "cuda": "GPU", "mps": "Apple GPU"}
+    for kind, (_, rule) in verdicts.items():
+        # How few devices a range rests on is a part of it.
+        number, name = len({one.device for one in found if one.on == kind}), names[kind]
+        on = f"On {number} {name}s, " if number > 1 else f"On one {name}, "
+        rules.append(f"{on}{rule[:1].lower()}{rule[1:]}" if number and rule else rule)
     return words.pop() if len(words) == 1 else Advice.HOLDS_WHEN, " ".join(rules)
 
 

@@ -108,7 +108,7 @@ def test_a_condition_parts_cells_that_hold_from_those_that_do_not(capsys):
     compare("sines backwards", backwards, inputs=hundred, claim="A1", unless="there are many", seconds=0.1)
     assert "Claim A1, when there are many: " in capsys.readouterr().out
     verdicts("A1")
-    assert "When there are many: " in re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert "On one CPU, when there are many: " in re.sub(r"\s+", " ", capsys.readouterr().out)
 
 
 def test_variants_may_differ_where_that_is_said_and_may_change_their_inputs(capsys):
