@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from pretend_cuda import pretended_gpu
+from repository import ROOT
 
 from autograder import check, compare, costs, race
 from autograder.authoring.records import problems
@@ -113,7 +114,8 @@ def test_what_needs_float64_is_left_out_on_apples_gpu_and_that_is_said(capsys: p
     wide = {"one": lambda rows: rows.double().sum(), "other": lambda rows: rows.sum(dtype=torch.float64)}
     with pretended_gpu("mps"):
         compare("sums", wide, inputs=some_rows, seconds=0.05)
-        assert "Not measured on Apple's GPU: it has no float64." in capsys.readouterr().out
+        said = "Not measured on Apple's GPU: it has no float64."
+        assert said in capsys.readouterr().out and said in (ROOT / "docs/devices.md").read_text("utf-8")
         found = check(wide["other"], like=wide["one"], on=some_rows, points=1)
     assert (found.word, found.summary) == ("passed", "right in 2 cases.")
     assert found.details == ("Not checked on Apple's GPU: it has no float64.",)
