@@ -135,10 +135,15 @@ def test_a_record_of_a_mac_is_taken_and_until_then_its_reader_is_told(tmp_path, 
 def test_a_gpu_that_keeps_one_waiting_ends_no_race_with_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUTOGRADER_DEVICES", "cuda")
     waits = random.Random(1)
+    asked = {"against": norms_slow, "on": some_rows, "at_least": {"cuda": 1.05}, "points": 1}
     with pretended_gpu():
         monkeypatch.setattr("torch.cuda.synchronize", lambda *_: time.sleep(waits.expovariate(1000)))
-        found = race(norms_slow, against=norms_slow, on=some_rows, at_least={"cuda": 1.05}, points=1)
-    assert found.word in ("failed", "undecided") and found.points == 0
+        found = race(norms_slow, **asked)
+        monkeypatch.setattr("autograder.measuring.duel.LONGEST_CALL", 1e-4)
+        monkeypatch.setenv("AUTOGRADER_SECONDS", "0.1")
+        never = race(norms_slow, **asked)
+    assert found.word in ("failed", "undecided") and found.points == never.points == 0
+    assert "can be timed here" in never.summary
 
 
 @pytest.mark.parametrize(
