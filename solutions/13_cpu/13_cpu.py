@@ -562,11 +562,11 @@ race(product, against=product_slow, on=narrow_in_a_long_chain, at_least={"cpu": 
 # %% id="loss_and_entropy_given" role="given"
 def loss_and_entropy_slow(states, words, offsets, targets):
     highest = states.new_full((len(states),), -torch.inf)
-    for word, offset in zip(words, offsets, strict=True):
-        highest = torch.maximum(highest, states @ word + offset)
+    for i in range(len(words)):
+        highest = torch.maximum(highest, states @ words[i] + offsets[i])
     total, mean = torch.zeros_like(highest), torch.zeros_like(highest)
-    for word, offset in zip(words, offsets, strict=True):
-        score = states @ word + offset
+    for i in range(len(words)):
+        score = states @ words[i] + offsets[i]
         weight = (score - highest).exp()
         total = total + weight
         mean = mean + torch.where(weight > 0, weight * score, 0)

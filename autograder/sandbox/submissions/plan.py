@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from ..wire.messages import PlannedCell, Role
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
+
+_GRADIENT = re.compile(r"\bgrad\(|\bbackward\(|\bcheckpoint\b")
 
 
 def plan(notebook: NotebookNode) -> list[PlannedCell]:
@@ -63,8 +66,11 @@ def _code(content: bytes) -> str:
 
 
 def imported_modules(sources: list[str]) -> list[str]:
-    """The modules that these cells import."""
-    found: set[str] = set()
+    """The modules that these cells import, and what torch itself does at the first gradient of some kinds.
+
+    That is 900 modules: in a fork, they would be loaded by each, and be memory of the call that is the first.
+    """
+    found = {"torch._dynamo"} if any(map(_GRADIENT.search, sources)) else set[str]()
     for tree in filter(None, map(parsed, sources)):
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from io import BufferedReader
 
@@ -18,7 +18,7 @@ from io import BufferedReader
 # and what it may touch of what was there.
 NEW, KEPT = 1 << 19, 4 << 20
 
-_FULL = 7 / 8  # of an area is resident, or there is room in it that nobody has used
+_FREE = 1 / 8  # of an area: some is always
 _DONTDUMP = 16  # of madvise; here only a mark, which keeps the kernel from merging old memory with new
 _FORGET_TOUCHED, _FORGET_PEAK = "1", "5"
 _AREA = re.compile(
@@ -29,24 +29,24 @@ _AREA = re.compile(
 _RESIDENT = re.compile(r"(?m)^(VmHWM|VmRSS|RssAnon|RssShmem):\s+(\d+)")
 _INPUTS = b"/memfd:inputs"
 
-_loaded: list[tuple[int, int]] = []
+# Areas of memory, from start to end, with the bytes that were free there, if these were many.
+_loaded: list[tuple[int, int, int]] = []
 
 
 def set_apart() -> None:
-    """What this process has in memory now is Python's, torch's and ours: in its forks, it does not count."""
+    """What this process has in memory now is Python's, torch's and ours: in its forks, it does not count.
+
+    What is put later where nothing was yet, in the same areas, does.
+    """
     libc = ctypes.CDLL(None)
-    for start, end in _full():
-        libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _DONTDUMP)
-    _loaded[:] = _full()
-
-
-def _full() -> Iterator[tuple[int, int]]:
     with open("/proc/self/smaps", "rb") as file:
         areas = _AREA.findall(file.read())
     for start, end, permissions, name, resident, *_ in areas:
         first, last = int(start, 16), int(end, 16)
-        if permissions[1:2] == b"w" and name != b"[stack]" and 1024 * int(resident) > _FULL * (last - first):
-            yield first, last
+        if permissions == b"rw-p" and name != b"[stack]":
+            libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _DONTDUMP)
+            free = last - first - 1024 * int(resident)
+            _loaded.append((first, last, free if free > _FREE * (last - first) else 0))
 
 
 class MemoryUse:
@@ -103,9 +103,12 @@ def _touched(areas: bytes) -> int:
     """Bytes that a process has of its own, or shares with others, and that were touched since."""
     if not areas:
         raise ProcessLookupError("the memory is gone")
-    total = 0
+    old, new = Counter[tuple[int, int, int]](), 0
     for start, end, permissions, name, _, referenced, own in _AREA.findall(areas):
         first, last = int(start, 16), int(end, 16)
-        if not name.startswith(_INPUTS) and not any(low <= first and last <= high for low, high in _loaded):
-            total += int(referenced) if permissions.endswith(b"s") else min(int(referenced), int(own))
-    return 1024 * total
+        touched = 1024 * (int(referenced) if permissions.endswith(b"s") else min(int(referenced), int(own)))
+        if within := next((area for area in _loaded if area[0] <= first and last <= area[1]), None):
+            old[within] += touched
+        elif not name.startswith(_INPUTS):
+            new += touched
+    return new + sum(min(touched, free) for (_, _, free), touched in old.items())
