@@ -1,11 +1,13 @@
 """Devices that are not here: small memories, limits of another day, queued commands, a GPU's record."""
 
+import ast
 import json
 import os
 import shutil
 import sys
 from functools import cache
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -15,7 +17,12 @@ from pretend_cuda import pretended_gpu
 from programs import printed
 from report import ROOM
 from repository import COURSE, ROOT, SOLUTIONS, built
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+)
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 import autograder
 from autograder import costs, race
@@ -47,12 +54,35 @@ def test_an_answer_is_beyond_a_limit_only_where_that_is_measured_anew(monkeypatc
     assert outcome.points == 3 and store.read(limits.kept_as("cpu", 1)) == fast
 
 
-@pytest.mark.skipif(torch.version.cuda is None, reason="this torch knows no CUDA device")
+needs_fake_gpu = pytest.mark.skipif(torch.version.cuda is None, reason="this torch knows no CUDA device")
+
+
+@needs_fake_gpu
 def test_limits_are_measured_on_a_gpu_with_two_gigabytes(monkeypatch) -> None:
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda *_: (1_500 << 20, 2 << 30))
     monkeypatch.setattr(limits, "best_seconds", lambda function, device, calls: function() is None or 1e-3)
     with FakeTensorMode():
         assert costs(limits.measure_rates, "cuda").peak_bytes < 1_000 << 20
+
+
+@needs_fake_gpu
+@pytest.mark.parametrize(
+    ("chapter", "title"),
+    [
+        ("05_cudnn", "a 3 × 3 convolution without and with the library"),
+        ("05_cudnn", "max-pooling with the library switched off and on"),
+        ("19_first_kernel", "kernel: softmax of 32,768 rows in Triton"),
+    ],
+)
+def test_a_kernel_that_is_timed_takes_longer_than_what_is_around_it(chapter: str, title: str) -> None:
+    """Twice what the L2 cache of an H100 holds takes 30 µs; a launch and a switch of cuDNN's take less."""
+    nodes = ast.walk(ast.parse((ROOT / "course" / f"{chapter}.py").read_text(encoding="utf-8")))
+    calls = (node for node in nodes if isinstance(node, ast.Call) and node.args)
+    call = next(node for node in calls if ast.unparse(node.args[0]) == repr(title))
+    given = next(word.value for word in call.keywords if word.arg == "inputs")
+    with FakeTensorMode():
+        made = tree_leaves(eval(ast.unparse(given), {"torch": torch})(torch.Generator(), "cuda"))
+    assert sum(tensor.nbytes for tensor in made) > 2 * 50e6
 
 
 def test_commands_are_sent_before_the_work_begins(monkeypatch) -> None:
@@ -127,6 +157,21 @@ def seconds(cost: Costs, bandwidth: float) -> float:
     return launched + cost.bytes / bandwidth
 
 
+def nothing(*args: object, **rest: object) -> None:
+    pass
+
+
+def run(source: Path, monkeypatch: pytest.MonkeyPatch, *, check: Any = nothing, race: Any = nothing) -> None:
+    """Run a solution's cells with these in the place of ``check`` and ``race``."""
+    monkeypatch.chdir(source.parent)
+    monkeypatch.setattr(autograder, "check", check)
+    monkeypatch.setattr(autograder, "race", race)
+    names: dict[str, Any] = {}
+    for cell in code_cells(built(source)):
+        if not is_colab_cell(cell) and not cell.id.startswith("recordings"):
+            exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
+
+
 @pytest.mark.slow
 def test_ratios_asked_for_on_a_gpu_can_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[tuple[str, str, float, float]] = []
@@ -138,14 +183,8 @@ def test_ratios_asked_for_on_a_gpu_can_be_reached(monkeypatch: pytest.MonkeyPatc
             ratio = min(seconds(given, bytes) / seconds(answer, bytes) for bytes in BANDWIDTHS)
             found.append((source.stem[:2], function.__name__, at_least["cuda"], ratio))
 
-    monkeypatch.setattr(autograder, "check", lambda *_, **__: None)
-    monkeypatch.setattr(autograder, "race", race)
     for source in SOLUTIONS:
-        monkeypatch.chdir(source.parent)
-        names: dict[str, Any] = {}
-        for cell in code_cells(built(source)):
-            if not is_colab_cell(cell) and not cell.id.startswith("recordings"):
-                exec(compile(cell.source, f"cell {cell.id}", "exec"), names)
+        run(source, monkeypatch, race=race)
     narrow = [
         f"{chapter} {name}: {times(asked)} asked for, {times(predicted)} predicted"
         for chapter, name, asked, predicted in found
@@ -155,6 +194,34 @@ def test_ratios_asked_for_on_a_gpu_can_be_reached(monkeypatch: pytest.MonkeyPatc
     rows = [(chapter, f"`{name}`", times(asked), times(ratio)) for chapter, name, asked, ratio in found]
     table = table_markdown(("chapter", "race", "asked for", "predicted"), rows)
     assert table in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), f"It should hold:\n\n{table}"
+
+
+@pytest.mark.slow
+@needs_fake_gpu
+def test_answers_that_may_not_wait_need_no_number_from_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fake tensors have no numbers: whatever asks for one raises, in whichever operation."""
+    waits, tried = [], 0
+
+    def check(function: Any, *, on: Any, raises: Any = None, at_most: Any = None, **rest: object) -> None:
+        nonlocal tried
+        if raises or (at_most or {}).get("syncs") != 0:
+            return
+        for case in [on] if callable(on) else on:
+            given = fresh_inputs(case, 1, "cpu")
+            with FakeTensorMode() as fake:
+                given = tree_map_only(torch.Tensor, lambda one: fake.from_tensor(one).to("cuda"), given)
+                try:
+                    function(*given)
+                    tried += 1
+                except (DataDependentOutputException, DynamicOutputShapeException) as error:
+                    waits.append(f"{source.stem}, {function.__name__} of {case.__name__}: {error}")
+                except RuntimeError as error:
+                    if "PrimaryContext" not in str(error):  # a backward pass asks the driver
+                        raise
+
+    for source in SOLUTIONS:
+        run(source, monkeypatch, check=check)
+    assert waits == [] and tried > 20
 
 
 # The Triton kernels of chapter 19 and its exercises compile for GPUs, old and new, without one.

@@ -139,6 +139,7 @@ NOT_PRETENDED = {
     "batch.is_pinned() == gpu": "the loader pins in a thread, and asks the driver there",
     "benchmark.Timer": "torch's timer synchronises by itself",
     "blocked_autorange": "torch's timer synchronises by itself",
+    "busy @ busy": "a GPU's work of milliseconds takes a CPU minutes",
     "by_rule_and_by_search": "it starts processes, in which nothing is pretended",
     "reserved_after(": "it starts processes, in which nothing is pretended",
     "del extractor": "torch.fx did not make it",

@@ -211,8 +211,10 @@ def test_lab_says_which_gpu_it_will_use_and_how_to_have_one_that_lies_idle_used(
     card = "NVIDIA GeForce RTX 4070"
     write_whole(tmp_path / "torch/__init__.py", "raise SystemExit('importing it takes seconds')")
     there = clean(PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", PYTHONPATH=str(tmp_path))
+    mac = "import platform; platform.system, platform.machine = lambda: 'Darwin', lambda: 'arm64'"
     for version, said in [
         ("cuda = hip = None", "GPU: none. Everything runs on the CPU"),
+        (f"cuda = hip = None; {mac}", "GPU: Apple's (mps)"),
         ("cuda = '13.2'; hip = None", f"GPU: {card}, through CUDA 13.2."),
         ("cuda = hip = None", f"GPU: {card}, which is NOT used"),
     ]:
@@ -223,6 +225,7 @@ def test_lab_says_which_gpu_it_will_use_and_how_to_have_one_that_lies_idle_used(
         assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
     page, heading = re.search(r"(docs/\w+.md), '(.+)'", done.stdout).groups()
     assert f"## {heading}" in (ROOT / page).read_text(encoding="utf-8")
+    assert "`GPU: Apple's (mps)`" in (ROOT / "docs/devices.md").read_text(encoding="utf-8")
 
 
 PINS = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]

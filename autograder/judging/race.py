@@ -168,7 +168,7 @@ def _on_apples_gpu(
     try:
         expect_right(function, against, on, "mps", tolerance, [])
         ratio = duel_here(against, function, on, threshold=1, device="mps", seconds=seconds).ratio
-    except (AnswerError, DuelError, TypeError, NotImplementedError) as problem:
+    except (AnswerError, DuelError, TypeError, RuntimeError) as problem:
         why = refused("mps", problem) or str(problem).split("\n")[0]
         return f"Not timed on Apple's GPU: {why}."
     return (

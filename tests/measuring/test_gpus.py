@@ -1,21 +1,25 @@
 """GPUs that are announced: one that does not work is named, and never a traceback; what drivers know."""
 
+import json
 import os
 import random
 import time
 import warnings
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
 from pretend_cuda import pretended_gpu
+from repository import ROOT
 
-from autograder import check, compare, race
+from autograder import check, compare, costs, race
 from autograder.authoring.records import problems
 from autograder.measuring import device, gpus
 from autograder.measuring.clocks import devices
 from autograder.measuring.device import provenance
 from autograder.teaching.evidence import decides
+from autograder.teaching.scripts import Cell
 
 P100 = "Tesla P100-PCIE-16GB"
 
@@ -60,10 +64,14 @@ def test_a_gpu_that_does_not_work_is_named_once_and_left_out(error, why, monkeyp
 
 def test_a_gpu_with_too_little_memory_is_told_in_a_sentence(monkeypatch, capsys) -> None:
     def many(generator: torch.Generator, device: str) -> torch.Tensor:
-        if device == "cuda":
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 3.00 GiB.")
+        if device != "cpu":
+            error = torch.OutOfMemoryError if device == "cuda" else RuntimeError
+            raise error(f"{device.upper()} out of memory. Tried to allocate 3.00 GiB.")
         return some_rows(generator, device)
 
+    with pretended_gpu("mps"):
+        raced = race(torch.sin, against=torch.sin, on=many, at_least={"cpu": 2, "cuda": 2}, points=1)
+        assert "Not timed on Apple's GPU: its memory is full." in raced.details
     with pretended_gpu():
         compare("norms", {"one": torch.sin, "other": torch.sin}, inputs=many, seconds=0.05)
         assert "Not measured on the GPU: its memory is full." in capsys.readouterr().out
@@ -96,6 +104,7 @@ def test_apples_gpu_is_measured_and_checked_and_no_ratio_is_asked_for_there() ->
         right = check(norms["one call"], like=norms_slow, on=some_rows, points=1)
         asked = {"cpu": 2, "cuda": 9}
         raced = race(norms["one call"], against=norms_slow, on=some_rows, at_least=asked, points=2)
+        assert costs(norms_slow, some_rows(torch.Generator(), "mps")).operations.total() > 200
     assert (right.word, right.summary) == ("passed", "right in 4 cases.")
     assert raced.points == 2 and len(raced.facts["laps"]) == 1
     assert any("as fast as given on Apple's GPU" in line for line in raced.details)
@@ -105,27 +114,36 @@ def test_what_needs_float64_is_left_out_on_apples_gpu_and_that_is_said(capsys: p
     wide = {"one": lambda rows: rows.double().sum(), "other": lambda rows: rows.sum(dtype=torch.float64)}
     with pretended_gpu("mps"):
         compare("sums", wide, inputs=some_rows, seconds=0.05)
-        assert "Not measured on Apple's GPU: it has no float64." in capsys.readouterr().out
+        said = "Not measured on Apple's GPU: it has no float64."
+        assert said in capsys.readouterr().out and said in (ROOT / "docs/devices.md").read_text("utf-8")
         found = check(wide["other"], like=wide["one"], on=some_rows, points=1)
     assert (found.word, found.summary) == ("passed", "right in 2 cases.")
     assert found.details == ("Not checked on Apple's GPU: it has no float64.",)
 
 
-def test_a_record_of_a_mac_is_taken_and_until_then_its_reader_is_told(capsys: pytest.CaptureFixture) -> None:
+def test_a_record_of_a_mac_is_taken_and_until_then_its_reader_is_told(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
+    monkeypatch.setenv("AUTOGRADER_SECONDS", "0.1")
+    monkeypatch.setattr("platform.mac_ver", lambda: ("15.5", ("", "", ""), "arm64"))
     with pretended_gpu("mps"):
         compare("sines", {"a": torch.sin, "b": torch.sin}, inputs=some_rows, only="mps", seconds=0.05)
-        facts = provenance("mps") | {"macos": "15.5"}
     assert "was not tried on a Mac yet" in capsys.readouterr().out
-    assert problems({"device": facts, "timings": {}}, []) == []
+    (record,) = map(Path.read_text, tmp_path.iterdir())
+    assert problems(json.loads(record), [Cell("05_cudnn", 1, False, "sines")]) == []
 
 
 def test_a_gpu_that_keeps_one_waiting_ends_no_race_with_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUTOGRADER_DEVICES", "cuda")
     waits = random.Random(1)
+    asked = {"against": norms_slow, "on": some_rows, "at_least": {"cuda": 1.05}, "points": 1}
     with pretended_gpu():
         monkeypatch.setattr("torch.cuda.synchronize", lambda *_: time.sleep(waits.expovariate(1000)))
-        found = race(norms_slow, against=norms_slow, on=some_rows, at_least={"cuda": 1.05}, points=1)
-    assert found.word in ("failed", "undecided") and found.points == 0
+        found = race(norms_slow, **asked)
+        monkeypatch.setattr("autograder.measuring.duel.LONGEST_CALL", 1e-4)
+        monkeypatch.setenv("AUTOGRADER_SECONDS", "0.1")
+        never = race(norms_slow, **asked)
+    assert found.word in ("failed", "undecided") and found.points == never.points == 0
+    assert "can be timed here" in never.summary
 
 
 @pytest.mark.parametrize(
