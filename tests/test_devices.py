@@ -157,11 +157,7 @@ def seconds(cost: Costs, bandwidth: float) -> float:
     return launched + cost.bytes / bandwidth
 
 
-def nothing(*args: object, **rest: object) -> None:
-    pass
-
-
-def run(source: Path, monkeypatch: pytest.MonkeyPatch, *, check: Any = nothing, race: Any = nothing) -> None:
+def run(source: Path, monkeypatch: pytest.MonkeyPatch, check: Any, race: Any) -> None:
     """Run a solution's cells with these in the place of ``check`` and ``race``."""
     monkeypatch.chdir(source.parent)
     monkeypatch.setattr(autograder, "check", check)
@@ -184,7 +180,7 @@ def test_ratios_asked_for_on_a_gpu_can_be_reached(monkeypatch: pytest.MonkeyPatc
             found.append((source.stem[:2], function.__name__, at_least["cuda"], ratio))
 
     for source in SOLUTIONS:
-        run(source, monkeypatch, race=race)
+        run(source, monkeypatch, Mock(), race)
     narrow = [
         f"{chapter} {name}: {times(asked)} asked for, {times(predicted)} predicted"
         for chapter, name, asked, predicted in found
@@ -220,7 +216,7 @@ def test_answers_that_may_not_wait_need_no_number_from_the_gpu(monkeypatch: pyte
                         raise
 
     for source in SOLUTIONS:
-        run(source, monkeypatch, check=check)
+        run(source, monkeypatch, check, Mock())
     assert waits == [] and tried > 20
 
 

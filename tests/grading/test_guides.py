@@ -72,7 +72,7 @@ CLASS = {
     "bo": ("Bo", "Babbage"),
     "o'brien": ("Flann", "O'Brien"),
     "josé-ñ": ("José María", "Ñandú"),
-    "0012345": ("AnswerProcess", "Zero"),
+    "0012345": ("Stu", "Zero"),
     "chen": ("Chen", "Li"),
     "dalia": ("Dalia", "Haddad"),
     "emeka": ("Emeka", "Obi"),

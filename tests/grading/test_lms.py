@@ -56,7 +56,7 @@ def canvas_course() -> platforms.CanvasCourse:
         11: {"name": "Lovelace, Ada", "login_id": "ADA"},
         12: {"name": "O'Brien, Flann", "login_id": "o'brien"},
         13: {"name": "Ñandú, José María", "login_id": "jn12", "sis_user_id": "josé-ñ"},
-        14: {"name": "Zero, AnswerProcess", "login_id": "0012345"},
+        14: {"name": "Zero, Stu", "login_id": "0012345"},
         15: {"name": "Away, Far", "login_id": "absent"},
         16: {"name": "Guest, Some", "login_id": "guest"},
     }
@@ -192,7 +192,7 @@ NAMES = [
     ("ada", "Ada", "Lovelace"),
     ("o'brien", "Flann", "O'Brien"),
     ("josé-ñ", "José María", "Ñandú"),
-    ("0012345", "AnswerProcess", "Zero"),
+    ("0012345", "Stu", "Zero"),
     ("twin1", "Kim", "Lee"),
     ("twin2", "Kim", "Lee"),
 ]
@@ -241,7 +241,7 @@ OF_MOODLE: list[platforms.Upload] = [
     ("Ada Lovelace", "timestamp.txt", b"2020-01-01 00:00:00 UTC"),
     ("O'Brien Flann", f"{NAME} (1).ipynb", b"flann"),  # some sites show the last name first
     ("Ñandú, José María", f"{NAME}(2).ipynb", b"jose"),
-    ("AnswerProcess Zero", "work.zip", zipped((OTHER, b"zero"), (f"__MACOSX/in/._{FILE}", b"mac"))),
+    ("Stu Zero", "work.zip", zipped((OTHER, b"zero"), (f"__MACOSX/in/._{FILE}", b"mac"))),
     ("Kim Lee", FILE, b"one of two"),
     ("Mallory Unknown", FILE, b"nobody"),
 ]
@@ -277,7 +277,7 @@ def test_an_archive_that_cannot_be_unpacked_stops_nobody_else(course: ScratchCou
             inner.addfile(link)
     deep = zipped(*((f"{'a/' * number}b", b"") for number in range(400, 1800, 400)))  # Python stops at 1,000
     uploads = [
-        ("AnswerProcess Zero", "work.zip", zipped((FILE, b"zero"))[:40]),
+        ("Stu Zero", "work.zip", zipped((FILE, b"zero"))[:40]),
         ("Ada Lovelace", "work.zip", zipped(("zeros", bytes(201_000_000)))),
         ("Ada Lovelace", "more.tar.gz", packed.getvalue()),
         ("Ada Lovelace", "links.tar.gz", linked.getvalue()),
