@@ -268,7 +268,7 @@ def follow_queue(launches, works):
     return {"ended": torch.stack(ends), "idle": idle, "waited": free - launches[-1]}
 
 
-# %% follow_queue right_python_numbers check=1 syncs=0 memory=0.66 hidden=2 race=0
+# %% follow_queue right_python_numbers check=1 syncs=0 memory=0 hidden=2 race=0
 def follow_queue(launches, works):
     ended, idle, waited = [], [], []
     for moments, lengths in zip(launches.T.tolist(), works.T.tolist(), strict=True):
