@@ -16,7 +16,6 @@ from programs import node_packages, run
 from repository import ROOT, all_files, copy_files
 
 from autograder.__main__ import main
-from autograder.authoring import builder
 from autograder.authoring.sources import address
 from autograder.files import write_whole
 
@@ -208,9 +207,3 @@ def test_a_fork_has_its_address_everywhere(tmp_path: Path, monkeypatch: pytest.M
         assert f'"https://github.com/{repository}"' in nbformat.read(notebook, as_version=4).cells[0].source
     after = nbformat.read(CHAPTER, as_version=4)
     assert [cell.get("outputs") for cell in after.cells] == [cell.get("outputs") for cell in before.cells]
-
-
-def test_without_an_address_nothing_is_built(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("[project.urls]\n")
-    with pytest.raises(builder.BuildError, match="lacks a line `Repository = "):
-        address(tmp_path)

@@ -9,12 +9,15 @@ from grading_class import as_current
 from pretend_class import api, hand_in
 from repository import ROOT, SOLUTIONS
 
-from autograder.authoring.answers import Answers, answers_to, expected_points, submission
+from autograder.authoring.answers import Answers, answers_to, expected_points, points_of, submission
+from autograder.authoring.builder import build
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading import engine
 from autograder.class_grading.course import Course
 from autograder.class_grading.results import read_results
+from autograder.sandbox import Sandbox
 from autograder.sandbox.submissions import supervisor
+from autograder.sandbox.submissions.plan import plan
 
 ROUGHLY = 0.02
 # Those with the most answers first: several processes take these tests, and no long one should be the last.
@@ -86,3 +89,14 @@ def grade(chapter: str, folder: Path, connect, root: Path = ROOT) -> list[str]:
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_answers_get_what_they_are_worth(chapter: str, tmp_path: Path, one_sandbox) -> None:
     assert grade(chapter, tmp_path, one_sandbox) == []
+
+
+@pytest.mark.parametrize("chapter", ["13_cpu", "17_training_memory"])
+def test_a_solution_is_lean_where_no_other_chapter_was_loaded(chapter: str) -> None:
+    notebook = build(ROOT / "solutions" / chapter / f"{chapter}.py")
+    work = [cell for cell in plan(notebook) if "race(" not in cell.source]
+    with Sandbox() as box:
+        outputs = box.run(work, assignment=chapter).outputs
+    shown = {cell.grade_id: outputs[cell.index][-1].get("data") for cell in work if cell.role == "test"}
+    full = points_of(notebook)
+    assert shown == {name: {"text/plain": f"{full[name]:g}"} for name in shown}

@@ -65,13 +65,16 @@ def _code(content: bytes) -> str:
         return content.decode(errors="replace")
 
 
-def imported_modules(sources: list[str]) -> list[str]:
-    """The modules that these cells import, and what torch itself does at the first gradient of some kinds.
+def modules_to_load(cells: list[PlannedCell]) -> list[str]:
+    """The modules that the given cells import, and what torch does at the first gradient of some kinds.
 
-    That is 900 modules: in a fork, they would be loaded by each, and be memory of the call that is the first.
+    That is 500 or 900 modules: in a fork, they would be loaded by each, and be memory of the answer's.
     """
-    found = {"torch._dynamo"} if any(map(_GRADIENT.search, sources)) else set[str]()
-    for tree in filter(None, map(parsed, sources)):
+    given = [cell.source for cell in cells if cell.role == "given"]
+    found = {"torch._dynamo"} if any(map(_GRADIENT.search, given)) else set[str]()
+    if any(cell.role == "test" and "gradients=True" in cell.source for cell in cells):
+        found.add("torch.fx.experimental.symbolic_shapes")
+    for tree in filter(None, map(parsed, given)):
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 found.update(alias.name for alias in node.names)

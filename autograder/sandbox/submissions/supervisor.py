@@ -26,7 +26,7 @@ from ..racing.machine_lock import MachineLock
 from ..walls import bubblewrap, linux, memory_cgroup, proof
 from ..wire import messages
 from ..wire.channel import Channel, Gone, Malformed, TooLate, over_file
-from .plan import imported_modules
+from .plan import modules_to_load
 
 # Cores for a submission whose answers are checked; and for a race: both sides on one, the judge on the other.
 CHECKING, RACING = 1, 2
@@ -354,9 +354,8 @@ class Sandbox:
             try:
                 # Nothing of a test: what the fork server knows is in the memory of all answers' processes.
                 given = [cell.source for cell in cells if cell.role == "given"]
-                load = messages.Load(
-                    imported_modules(given), given, any("meta" in source for source in given)
-                )
+                about_meta = any("meta" in source for source in given)
+                load = messages.Load(modules_to_load(cells), given, about_meta)
                 self._control.send(load, seconds=self._soon())
                 ready = messages.parse(self._control.receive(self._soon()), messages.Ready)
             except (Gone, TooLate, Malformed):
