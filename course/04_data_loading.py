@@ -30,6 +30,7 @@ import tempfile
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -1074,7 +1075,7 @@ class Prefetcher:
         self.batches, self.device, self.stream = batches, device, stream
 
     def send(self, batch):
-        with torch.cuda.stream(self.stream):  # None: no other stream
+        with nullcontext() if self.stream is None else torch.cuda.stream(self.stream):
             return batch.to(self.device, non_blocking=True)
 
     def receive(self, batch):
