@@ -35,7 +35,6 @@ def test_no_module_imports_itself_in_a_circle_and_no_room_is_too_full() -> None:
 
 
 def test_the_page_on_the_architecture_names_files_that_are_there() -> None:
-    """Each way has eight files at most."""
     for way in ("A submission's way", "A timing cell's way", "A test cell's way"):
         steps = re.findall(r"(?m)^\d\. (.*)$", PAGE.partition(f"## {way}\n")[2].partition("\n## ")[0])
         assert 3 <= len(steps) <= 8, way
@@ -153,7 +152,6 @@ def of_an_h200() -> list[str]:
 
 
 def of_short_answers() -> list[str]:
-    """Read off ``benchmarks/short_answers.py``."""
     quiet, busy = {20: 0.5, 60: 0.8, 200: 0.85}, {20: 0.33, 60: 0.4}
     return [
         "About 20 µs are left",

@@ -98,5 +98,4 @@ def test_a_solution_is_lean_where_no_other_chapter_was_loaded(chapter: str) -> N
     with Sandbox() as box:
         outputs = box.run(work, assignment=chapter).outputs
     shown = {cell.grade_id: outputs[cell.index][-1].get("data") for cell in work if cell.role == "test"}
-    full = points_of(notebook)
-    assert shown == {name: {"text/plain": f"{full[name]:g}"} for name in shown}
+    assert shown == {name: {"text/plain": f"{points_of(notebook)[name]:g}"} for name in shown}
