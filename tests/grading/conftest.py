@@ -15,7 +15,7 @@ from autograder.authoring.builder import build, solution_sources
 from autograder.authoring.scratch_course import ScratchCourse
 from autograder.class_grading.pool import LocalPool, Pool
 from autograder.sandbox import PlannedCell, Sandbox
-from autograder.sandbox.submissions.plan import modules_to_load, plan
+from autograder.sandbox.submissions.plan import plan, to_load
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -81,7 +81,7 @@ def one_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
     with not_waiting_for(tmp_path_factory.mktemp("locks")), Sandbox() as sandbox:
         # It loads what the first notebook needs, so that is all that any chapter does.
         chapters = [plan(build(source)) for source in solution_sources(ROOT)]
-        lines = [f"import {name}" for name in modules_to_load([*chain(*chapters)])]
+        lines = [f"import {name}" for name in to_load([*chain(*chapters)]).modules]
         lines.append("torch.neg(torch.ones(1, device='meta'))")
         first = PlannedCell(0, "given", "\n".join(lines), "a", None)
         sandbox.run([first], assignment="all")

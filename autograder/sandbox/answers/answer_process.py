@@ -216,14 +216,13 @@ class AnswerProcess:
                 results, leaves = self.graphs[request.graph]
                 arguments = Arguments(memory, request.places, self.objects)
                 given = [arguments.value(node) for node in request.args]
-                pairs = [pair for pair in zip(results, given, strict=True) if pair[1] is not None]
-                found = torch.autograd.grad(
-                    [result for result, _ in pairs],
-                    leaves,
-                    [gradient for _, gradient in pairs],
-                    allow_unused=True,
-                    retain_graph=True,
-                )
+                # Of numbers: for gradients of tensors torch loads 500 modules, which stay in this process.
+                numbers = [
+                    (result * gradient.conj()).sum().real
+                    for result, gradient in zip(results, given, strict=True)
+                    if gradient is not None
+                ]
+                found = torch.autograd.grad(numbers, leaves, allow_unused=True, retain_graph=True)
                 answer = Results([], self.keep)
                 node = answer.node([None if gradient is None else gradient.detach() for gradient in found])
             self.channel.send(messages.Found(node), answer.buffers)

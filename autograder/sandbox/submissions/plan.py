@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...files import python_text
 from ...roles import exercise_of, is_test, nbgrader_data, parsed, solution_cells
-from ..wire.messages import PlannedCell, Role
+from ..wire.messages import Load, PlannedCell, Role
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -65,19 +65,17 @@ def _code(content: bytes) -> str:
         return content.decode(errors="replace")
 
 
-def modules_to_load(cells: list[PlannedCell]) -> list[str]:
-    """The modules that the given cells import, and what torch does at the first gradient of some kinds.
+def to_load(cells: list[PlannedCell]) -> Load:
+    """What a fork server loads: the modules that the given cells import, and those of torch's late ones.
 
-    That is 500 or 900 modules: in a fork, they would be loaded by each, and be memory of the answer's.
+    A first gradient of some kinds loads 900: in each fork, where they would be memory of the answer's.
     """
     given = [cell.source for cell in cells if cell.role == "given"]
-    found = {"torch._dynamo"} if any(map(_GRADIENT.search, given)) else set[str]()
-    if any(cell.role == "test" and "gradients=True" in cell.source for cell in cells):
-        found.add("torch.fx.experimental.symbolic_shapes")
+    modules = {"torch._dynamo"} if any(map(_GRADIENT.search, given)) else set[str]()
     for tree in filter(None, map(parsed, given)):
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
-                found.update(alias.name for alias in node.names)
+                modules.update(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found.add(node.module)
-    return sorted(found)
+                modules.add(node.module)
+    return Load(sorted(modules), given, any("meta" in source for source in given))

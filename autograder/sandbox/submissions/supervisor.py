@@ -26,7 +26,7 @@ from ..racing.machine_lock import MachineLock
 from ..walls import bubblewrap, linux, memory_cgroup, proof
 from ..wire import messages
 from ..wire.channel import Channel, Gone, Malformed, TooLate, over_file
-from .plan import modules_to_load
+from .plan import to_load
 
 # Cores for a submission whose answers are checked; and for a race: both sides on one, the judge on the other.
 CHECKING, RACING = 1, 2
@@ -352,11 +352,7 @@ class Sandbox:
         assert self._control and self._process
         if not self._ready:
             try:
-                # Nothing of a test: what the fork server knows is in the memory of all answers' processes.
-                given = [cell.source for cell in cells if cell.role == "given"]
-                about_meta = any("meta" in source for source in given)
-                load = messages.Load(modules_to_load(cells), given, about_meta)
-                self._control.send(load, seconds=self._soon())
+                self._control.send(to_load(cells), seconds=self._soon())
                 ready = messages.parse(self._control.receive(self._soon()), messages.Ready)
             except (Gone, TooLate, Malformed):
                 self._process.kill()

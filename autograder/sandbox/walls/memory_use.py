@@ -105,8 +105,10 @@ def _touched(areas: bytes) -> int:
         raise ProcessLookupError("the memory is gone")
     old, new = Counter[tuple[int, int, int]](), 0
     for start, end, permissions, name, _, referenced, own in _AREA.findall(areas):
-        first, last = int(start, 16), int(end, 16)
         touched = 1024 * (int(referenced) if permissions.endswith(b"s") else min(int(referenced), int(own)))
+        if not touched:  # as most are
+            continue
+        first, last = int(start, 16), int(end, 16)
         if within := next((area for area in _loaded if area[0] <= first and last <= area[1]), None):
             old[within] += touched
         elif not name.startswith(_INPUTS):
