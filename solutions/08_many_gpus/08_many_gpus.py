@@ -335,7 +335,7 @@ def one_rank(generator, device):
 
 def odd_shapes(generator, device):
     shapes = [(), (0,), (1, 1, 1), (2, 0), (2, 3, 4, 5)]
-    return [[torch.randn(shape, generator=generator).to(device) for shape in shapes] for _ in range(5)], 64
+    return [[torch.rand(shape, generator=generator).to(device) for shape in shapes] for _ in range(5)], 64
 
 
 def mixed_types(generator, device):
