@@ -88,7 +88,7 @@ def test_commands_are_sent_before_the_work_begins(monkeypatch) -> None:
     with pretended_gpu():
         monkeypatch.setattr("torch.cuda.Event", lambda **_: done)
         clocks.run_block(done.work, (), 1, "cuda")
-    assert [call[0] for call in done.mock_calls] == ["record", "query", "work", "record"]
+    assert [call[0] for call in done.mock_calls][-4:] == ["record", "query", "work", "record"]
 
 
 def test_a_profile_without_a_kernel_is_idle_and_each_gpu_has_a_cache_of_its_own(monkeypatch) -> None:

@@ -37,11 +37,20 @@ import torch
 
 from ..judging.calls import AnswerError
 from ..judging.values import change_tensors
-from ..measuring.clocks import MakesInputs, flush_cache, threads
+from ..measuring.clocks import MakesInputs, flush_cache, make_ready, threads
 from ..measuring.decide import decide
-from ..measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs
+from ..measuring.duel import (
+    TRY_LATER,
+    WAITED,
+    DuelError,
+    TooNoisy,
+    Verdict,
+    check_threshold,
+    fresh_inputs,
+)
 from ..sandbox.answers.answer_link import TimeLeft
 from ..sandbox.racing.launches import Launches
+from ..sandbox.racing.machine_lock import cores
 from ..sandbox.racing.side import Done, GivenInputs, Restless, Result, told
 from ..sandbox.racing.undisturbed import SIDES, Launch
 from ..sandbox.walls import linux
@@ -100,12 +109,17 @@ def judge_on_device(
 
     ``on(generator, device)`` makes the inputs of a call: tensors and plain values. Raises DuelError for a
     side that cannot be timed, AnswerError for a wrong result or broken rules, ValueError for a threshold that
-    is no ratio and for inputs that are always the same, DeviceMemoryError where no memory can be shared.
+    is no ratio and for inputs that are always the same, DeviceMemoryError where no memory can be shared,
+    TooNoisy where something else works on the device.
     """
     check_threshold(threshold)
+    if device != "cpu" and median(make_ready(device) for _ in range(LOOKS)) > WAITED:
+        raise TooNoisy(TRY_LATER)
     with ExitStack() as stack, threads(1):  # helpers of torch's would take the core that a side runs on
         works, apart = {"slow": given, "fast": answer}, isolation(device)
-        sides = {name: stack.enter_context(_Side(name, works[name], device, apart)) for name in SIDES}
+        # Most of a short call is to launch kernels: a core of their own, the same for both sides.
+        core = stack.enter_context(linux.first_kept_free(cores()))
+        sides = {name: stack.enter_context(_Side(name, works[name], device, apart, core)) for name in SIDES}
         launches = _Launches(sides, on, threshold, tolerance, device)
         launches.plan()
         return launches.verdict(decide(launches.ratios(), ERROR), "wall", signs_only=True)
@@ -194,6 +208,7 @@ class _Side:
     work: Work
     device: str
     started_with: Sequence[str]
+    core: int | None = None  # that its processes run on
     alone: float = field(default=math.inf, init=False)  # seconds for the device's cache, with nobody there
     _channel: Channel | None = field(default=None, init=False)
     _used: int = field(default=0, init=False)  # bytes of the memory for results, at most so far
@@ -220,6 +235,8 @@ class _Side:
             self.__exit__()
             raise
         self._first = self._control.pid  # of its processes, by its number here
+        if self.core is not None:
+            os.sched_setaffinity(self._first, {self.core})  # and of those that it starts
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -10,8 +10,7 @@ from ..judging.calls import AnswerError, describe_error
 from ..judging.outcome import MIME
 from ..judging.race import expect_right
 from ..measuring.clocks import Function
-from ..measuring.duel import DuelError, fresh_inputs
-from ..measuring.selfcheck import TooNoisy
+from ..measuring.duel import DuelError, TooNoisy, fresh_inputs
 from ..show import show
 from .function_files import SourceError, check_inputs
 

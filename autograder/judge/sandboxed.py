@@ -112,6 +112,8 @@ def _on_device(task: Task, verdict: Verdict) -> Verdict:
         )
     except AnswerError as error:
         return verdict.said("wrong", str(error))
+    except duel.TooNoisy as error:
+        return verdict.said("undecided", str(error))
     except (duel.DuelError, ValueError, TypeError) as error:
         return verdict.said("not run", _named(str(error)))
     return verdict.timed(found)

@@ -13,10 +13,10 @@ import torch
 from ..measuring.clocks import Function, devices
 from ..measuring.costs import costs
 from ..measuring.decide import FAR, SAME
-from ..measuring.duel import DuelError, Verdict, duel_here, fresh_inputs
+from ..measuring.duel import DuelError, TooNoisy, Verdict, duel_here, fresh_inputs
 from ..measuring.gpus import refused, with_float64
 from ..measuring.limits import limit
-from ..measuring.selfcheck import TooNoisy, check_here
+from ..measuring.selfcheck import check_here
 from ..measuring.units import counted, size, times
 from .answer import Answer
 from .calls import AnswerError, call, describe_error, found_wrong, refuse_nonsense, stopped_gpu

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -32,7 +33,8 @@ class Block:
     """What a block of ``calls`` calls took, in seconds for the whole block.
 
     ``cpu`` counts all threads of this process. ``gpu`` is the time between two events on the GPU's current
-    stream, or None where the work is not on a GPU. ``faults`` are page faults of this process.
+    stream, or None where the work is not on a GPU. ``faults`` are page faults of this process. ``waited`` is
+    what the idle GPU let one wait beside its work before the block: long where somebody else uses it, too.
     """
 
     calls: int
@@ -40,6 +42,7 @@ class Block:
     cpu: float
     gpu: float | None
     faults: int
+    waited: float = 0.0
 
     def per_call(self, clock: str) -> float:
         """Seconds per call on ``clock``: "wall", "cpu", or the kind of GPU whose events count."""
@@ -90,9 +93,8 @@ def run_block(function: Function, arguments: tuple[object, ...], calls: int, dev
     """
     on_gpu = gpus.is_gpu(device)
     if on_gpu:
-        flush_cache(device)
-        start_event, end_event = (torch.get_device_module(device).Event(enable_timing=True) for _ in range(2))
-        gpus.wait(device)
+        waited = make_ready(device)
+        start_event, end_event = _events(device)
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -111,7 +113,27 @@ def run_block(function: Function, arguments: tuple[object, ...], calls: int, dev
     finally:
         if collecting:
             gc.enable()
-    return Block(calls, wall, cpu, start_event.elapsed_time(end_event) / 1e3 if on_gpu else None, faults)
+    if not on_gpu:
+        return Block(calls, wall, cpu, None, faults)
+    return Block(calls, wall, cpu, start_event.elapsed_time(end_event) / 1e3, faults, waited)
+
+
+def make_ready(device: str) -> float:
+    """Overwrite the cache of a GPU that is idle; gives what it let one wait beside that, in seconds."""
+    start_event, end_event = _events(device)
+    flush_cache(device)  # after a copy it is this process's turn, without a wait
+    gpus.wait(device)
+    start = time.perf_counter()
+    start_event.record()
+    flush_cache(device)
+    end_event.record()
+    gpus.wait(device)
+    return time.perf_counter() - start - start_event.elapsed_time(end_event) / 1e3
+
+
+def _events(device: str) -> tuple[torch.Event, torch.Event]:
+    event = partial(torch.get_device_module(device).Event, enable_timing=True)
+    return event(), event()
 
 
 def calibrate(

@@ -8,8 +8,10 @@ pairs (the median of log-ratios), with the distribution-free interval that order
 from __future__ import annotations
 
 import math
+import platform
 import random
 import secrets
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -27,6 +29,11 @@ from .settings import alone, longest
 FEWEST_ROUNDS = 7
 MOST_ROUNDS = 101
 LONGEST_CALL = 2.0
+# Seconds that a GPU lets one wait before a block, where something else works on it. Alone it was 0.02 to 0.11
+# ms on an H200, beside others from 0.16 ms. Drivers on Windows send off their work in batches.
+WAITED = 0.15e-3 if sys.platform == "linux" and "microsoft" not in platform.release() else 1e-3
+SHARED = "something else works on this GPU; nvidia-smi shows who has memory there."
+TRY_LATER = f"{SHARED} It cannot judge speed just now: wait, or end that, and try again."
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,12 @@ class Samples:
     blocks: dict[str, list[Block]]
     clock: str
 
+    @property
+    def shared(self) -> bool:
+        """Whether something else worked on the GPU during a quarter of the blocks, or more."""
+        waits = [block.waited > WAITED for each in self.blocks.values() for block in each]
+        return 4 * sum(waits) >= len(waits)
+
     def seconds(self, name: str) -> list[float]:
         """Seconds per call of one side, a figure a round."""
         return [block.per_call(self.clock) for block in self.blocks[name]]
@@ -105,6 +118,10 @@ class DuelError(Exception):
     """A side that cannot be timed; the message is one sentence that says which and why."""
 
 
+class TooNoisy(DuelError):
+    """This machine cannot judge just now; the message says what was seen and what to do."""
+
+
 def check_threshold(threshold: float) -> None:
     """Raise ValueError for a threshold that is no ratio."""
     if not threshold > 0 or not math.isfinite(threshold):
@@ -125,12 +142,15 @@ def duel_here(
     The setting for a notebook: an honest estimate in about ``seconds``; a close one gets three times that.
     The verdict is "faster" or "slower" where the 95 % interval lies on one side of the threshold. Raises
     ValueError for a threshold of 0 or below, DuelError for a device that is not here or a side that is too
-    slow to be timed.
+    slow to be timed, TooNoisy where something else works on the GPU: its turns are milliseconds long, as a
+    block is, so that the ratio is not that of the two.
     """
     check_threshold(threshold)
     sides = {"slow": slow, "fast": fast}
     for budget in (seconds, 3 * seconds):
         samples = interleave(sides, inputs, device=device, seconds=budget)
+        if samples.shared:
+            raise TooNoisy(TRY_LATER)
         ratio = samples.ratio("slow", "fast")
         word: Word = "faster" if ratio.low >= threshold else "slower"
         if ratio.low >= threshold or ratio.high < threshold:

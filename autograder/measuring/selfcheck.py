@@ -11,7 +11,7 @@ from statistics import median, stdev
 
 import torch
 
-from .duel import DuelError, interleave, log_ratios
+from .duel import TooNoisy, interleave, log_ratios
 
 # The promise of the verdict is about ratios 20 % from the threshold: noise of that size hides them.
 MOST_NOISE = 0.2
@@ -33,10 +33,6 @@ class Noise:
     def __str__(self) -> str:
         low, high = math.exp(self.bias - self.spread), math.exp(self.bias + self.spread)
         return f"the same function against itself came out between {low:.2f}× and {high:.2f}×"
-
-
-class TooNoisy(DuelError):
-    """This machine cannot judge just now; the message says what was seen and what to do."""
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from ..measuring import settings
 from ..measuring.causes import Share, take_away, without
 from ..measuring.clocks import default_clock, devices
 from ..measuring.device import device_name
-from ..measuring.duel import Ratio, Samples, Side, interleave
+from ..measuring.duel import SHARED, Ratio, Samples, Side, interleave
 from ..measuring.gpus import KINDS, is_rocm, refused
 from ..measuring.limits import limit
 from ..measuring.prices import Prediction, predict
@@ -103,7 +103,9 @@ def compare(
         least = limit(bytes, flops, device=device, num_threads=used) if bytes or flops else None
         taken = {name: samples[device].seconds(name) for name in variants}
         timings.append(Timing("here", device_name(device), taken, least))
-        if asked and decides(asked.claim, device, rocm=is_rocm()):
+        if samples[device].shared:
+            remarks.append(f"On {device}, {SHARED} Its turns are in these figures, so they decide nothing.")
+        elif asked and decides(asked.claim, device, rocm=is_rocm()):
             ratio = timings[-1].gain
             found = replace(asked, holds=holds(asked.claim, ratio), device=device, on=device, ratio=ratio)
             note(found)

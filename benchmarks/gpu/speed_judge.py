@@ -57,14 +57,26 @@ def word_in_notebook(device: str, ratio: float) -> str:
     return duel_here(given, answer, numbers, threshold=THRESHOLD, device=device).word
 
 
+_PRODUCTS = """
+import torch
+def work(x):
+    same = torch.eye(len(x), device=x.device)
+    for _ in range({}):
+        x = x @ same
+    return x
+"""
+
+
 def word_apart(device: str, ratio: float) -> str:
-    """The verdict of the judge outside the answer's process, on the same, with more work in a call."""
+    """The verdict of the judge outside the answer's process, on products that keep a GPU busy for 15 ms."""
     from autograder.gpu.device_judge import Work, judge_on_device  # needs more packages than the rest
 
-    given, answer = (Work([_CELL.format(repeats)], "work") for repeats in _repeats(60 * REPEATS, ratio))
-    return judge_on_device(
-        given, answer, _numbers(1 << (22 if device == "cuda" else 14)), threshold=THRESHOLD, device=device
-    ).word
+    def matrix(generator: torch.Generator, device: str) -> torch.Tensor:
+        size = 2048 if device == "cuda" else 128
+        return torch.rand(size, size, generator=generator).to(device)
+
+    given, answer = (Work([_PRODUCTS.format(repeats)], "work") for repeats in _repeats(2 * REPEATS, ratio))
+    return judge_on_device(given, answer, matrix, threshold=THRESHOLD, device=device).word
 
 
 def _repeats(fast: int, ratio: float) -> tuple[int, int]:

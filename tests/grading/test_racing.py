@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.measuring.selfcheck import TooNoisy
+from autograder.measuring.duel import TooNoisy
 from autograder.sandbox.racing import machine_lock
 from autograder.sandbox.racing.machine_lock import MachineLock, cores
 from autograder.sandbox.racing.undisturbed import FEW, MOST_THROWN_AWAY, Undisturbed
@@ -17,7 +17,7 @@ from autograder.sandbox.racing.undisturbed import FEW, MOST_THROWN_AWAY, Undistu
 # Has a core of the two that there are, until it is killed.
 HOLDER = """
 import sys
-from autograder.measuring.selfcheck import TooNoisy
+from autograder.measuring.duel import TooNoisy
 from autograder.sandbox.racing import machine_lock
 machine_lock.cores = lambda: [3, 5]
 lock = machine_lock.MachineLock()

@@ -18,6 +18,7 @@ from autograder.authoring.records import problems
 from autograder.measuring import device, gpus
 from autograder.measuring.clocks import devices
 from autograder.measuring.device import provenance
+from autograder.measuring.duel import SHARED, TRY_LATER
 from autograder.teaching.evidence import decides
 from autograder.teaching.scripts import Cell
 
@@ -132,18 +133,21 @@ def test_a_record_of_a_mac_is_taken_and_until_then_its_reader_is_told(tmp_path, 
     assert problems(json.loads(record), [Cell("05_cudnn", 1, False, "sines")]) == []
 
 
-def test_a_gpu_that_keeps_one_waiting_ends_no_race_with_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_keeps_one_waiting_ends_no_race_with_a_traceback(monkeypatch, capsys) -> None:
     monkeypatch.setenv("AUTOGRADER_DEVICES", "cuda")
     waits = random.Random(1)
     asked = {"against": norms_slow, "on": some_rows, "at_least": {"cuda": 1.05}, "points": 1}
     with pretended_gpu():
-        monkeypatch.setattr("torch.cuda.synchronize", lambda *_: time.sleep(waits.expovariate(1000)))
+        monkeypatch.setattr("torch.cuda.synchronize", lambda *_: time.sleep(waits.expovariate(100)))
         found = race(norms_slow, **asked)
         monkeypatch.setattr("autograder.measuring.duel.LONGEST_CALL", 1e-4)
         monkeypatch.setenv("AUTOGRADER_SECONDS", "0.1")
         never = race(norms_slow, **asked)
-    assert found.word in ("failed", "undecided") and found.points == never.points == 0
-    assert "can be timed here" in never.summary
+        monkeypatch.setattr("autograder.measuring.duel.LONGEST_CALL", 2.0)
+        compare("norms", {"one": norms_slow, "other": norms_slow}, inputs=some_rows, seconds=0.1, claim="A5")
+    assert found.word == "undecided" and found.points == never.points == 0
+    assert found.summary == TRY_LATER and "can be timed here" in never.summary
+    assert SHARED in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

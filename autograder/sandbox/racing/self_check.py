@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from ...measuring import limits
-from ...measuring.selfcheck import TooNoisy, settle
+from ...measuring.duel import TooNoisy
+from ...measuring.selfcheck import settle
 from ..answers.answer_handle import AnswerHandle
 from ..answers.answer_link import TimeLeft
 from ..walls import linux

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from ...measuring.decide import FAR
-from ...measuring.selfcheck import TooNoisy
+from ...measuring.duel import TooNoisy
 
 SIDES = ("slow", "fast")  # the given version, and the answer
 MOST_THROWN_AWAY = 8  # launches, and more than are kept: then the machine is too busy

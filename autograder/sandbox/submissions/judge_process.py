@@ -17,7 +17,7 @@ from typing import Any
 
 from ...judging.calls import CallLimit, call_limit
 from ...judging.outcome import MIME
-from ...measuring.selfcheck import TooNoisy
+from ...measuring.duel import TooNoisy
 from ...roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, defined_names
 from ..answers.answer_handle import AnswerHandle, Ended
 from ..answers.answer_link import AnswerLink, TimeLeft, TimeUp
