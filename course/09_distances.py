@@ -308,7 +308,8 @@ picture(*chart_of_errors(offsets, errors, typical))
 # is larger than the distances. Is that a rare case? Kelvin, years, map coordinates in metres, prices: many columns have
 # a mean far larger than their spread. (On newer GPUs, products may be computed in
 # [TF32](https://docs.pytorch.org/docs/stable/notes/cuda.html#tf32-on-ampere) if you allow it, with ten bits of each
-# number. That is said of `@`, and [meets `cdist`, too](https://github.com/pytorch/pytorch/issues/57690).)
+# number. That is said of `@`, and [meets `cdist`, too](https://github.com/pytorch/pytorch/issues/57690): on an H200, the
+# largest error of 25,000,000 distances near 9 grew from 0.00003 to 0.008, and points were up to 0.37 away from themselves.)
 
 # %%
 near = "points are not much farther from 0 than from each other (subtract their mean first)"
