@@ -121,19 +121,25 @@ class DaskPool(Pool):
             del self._tells[number]
 
     def _try(self, number: int, cells: list[PlannedCell], settings: dict, not_on: str | None) -> dict:
-        """What a worker gave, another than ``not_on`` if there is any."""
+        """What a worker gave, another than ``not_on`` if there is any: who refuses is soon free again, and
+        would take most of what is tried once more.
+        """
         while True:  # until none was lost on the way
             client, ended = self._client, Event()
             others = sorted(self._workers() - {not_on}) if not_on else []
             if client.status == "running":
                 future = client.submit(
                     attempt, self._run, cells, settings, self._topic, number,
-                    pure=False, workers=others or None, allow_other_workers=bool(others),  # or it may wait
+                    pure=False, workers=others or None,
                 )  # fmt: skip
                 future.add_done_callback(lambda _, ended=ended: ended.set())
                 try:
-                    while client.status == "running" and not ended.wait(LOOK_SECONDS):
+                    left = True
+                    while left and client.status == "running" and not ended.wait(LOOK_SECONDS):
                         self._require_workers()
+                        left = not others or not self._workers().isdisjoint(others)
+                    if not left:
+                        continue
                     if client.status == "running" and not future.cancelled():  # as when the scheduler is gone
                         return future.result(timeout=SCHEDULER_SECONDS)
                 except PoolError:
