@@ -149,7 +149,12 @@ class Reader:
             if node.offset % dtype.itemsize:
                 raise Malformed("a tensor that starts within a number")
             memory = base.tensor.untyped_storage() if base.owner is None else base.owner
-            # torch checks that shape and strides stay within this memory
+            last = node.offset + dtype.itemsize * sum(
+                (n - 1) * step for n, step in zip(shape, strides, strict=True)
+            )
+            if all(shape) and not 0 <= last <= memory.nbytes() - dtype.itemsize:
+                # torch would make this memory larger, and what it was before is known by its address.
+                raise Malformed("a tensor that reaches beyond the memory that it lies in")
             made = torch.empty(0, dtype=dtype).set_(memory, node.offset // dtype.itemsize, shape, strides)
         else:
             made = self._own_memory(node.buffer, dtype, shape, strides)
