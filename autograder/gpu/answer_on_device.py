@@ -102,7 +102,7 @@ class _Answer:
         self._inputs, self._results = memory[: begin.size], memory[begin.size :]
         names: dict[str, Any] = {"__name__": "__main__"}
         for cell in begin.cells:
-            exec(compile(cell, "cell", "exec"), names)
+            exec(compile(cell, "cell", "exec", dont_inherit=True), names)
         self._function: Callable[..., Any] = names[begin.name]
         self._last: Any = None
 

@@ -101,7 +101,7 @@ def load(path: str, name: str, text: str | None = None) -> Any:
         linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
         running.append(source.path.name)
         try:
-            exec(compile(text, path, "exec"), module.__dict__)
+            exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
         except SourceError:
             raise
         except (Exception, SystemExit) as error:

@@ -27,6 +27,7 @@ def race(answer: Answer, given: Function, inputs: Function, at_least: float, tol
         check_inputs(make, make)
         doing = "the given version"
         given(*make(secrets.randbits(62)))
+        doing = "the answer"
         expect_right(answer, given, inputs, "cpu", tolerance, [])
         found = answer.duel(given, inputs, threshold=at_least, tolerance=tolerance)
         word, facts = found.word, asdict(found)

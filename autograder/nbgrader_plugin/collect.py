@@ -255,7 +255,7 @@ def copy_plain_files(source: Path, target: Path, most: int) -> None:
         for _, name in sorted(sizes):
             try:
                 content = read_plain(name, most, descriptor)
-                here.mkdir(exist_ok=True)
+                here.mkdir(parents=True, exist_ok=True)
                 (here / name).write_bytes(content)
             except (NotPlain, OSError) as error:
                 if getattr(error, "errno", None) in NO_ROOM:

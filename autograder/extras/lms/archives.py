@@ -91,7 +91,7 @@ class Archive(FileNameCollectorPlugin):
             return None
         is_file = found.string == path.name
         name = plain_name(path, found["file"] if is_file else path.name)
-        if name in (TIMESTAMP, SECRET):  # nbgrader would believe them
+        if name in (TIMESTAMP, SECRET, ""):  # nbgrader would believe them
             return None
         if (student, name) in self._taken:
             self.log.error("%s handed in more than one %s; this one is left out: %s", student, name, path)
@@ -148,7 +148,8 @@ class MoodleArchive(Archive):
 class CanvasArchive(Archive):
     """What *Download Submissions* gives. Canvas names files by numbers, which its file of grades has, too."""
 
-    named = re.compile(r".*?_(?:LATE_)?(?P<who>\d+)_\d+_(?P<file>.+)")
+    # The folder of an archive that is called ".zip" has nothing after the number.
+    named = re.compile(r".*?_(?:LATE_)?(?P<who>\d+)_\d+_(?P<file>.*)")
     file = Unicode("canvas.csv", help="what Grades → Export gave").tag(config=True)
 
     @cached_property

@@ -20,6 +20,7 @@ def unpack(archive: Path, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         raise ValueError(f"that takes more than {MOST_SECONDS:g} s") from None
     if done.returncode:
+        shutil.rmtree(folder, ignore_errors=True)
         raise ValueError((done.stderr.strip().splitlines() or ["no reason given"])[-1])
 
 

@@ -165,6 +165,7 @@ class _Step(torch.autograd.Function):
     ) -> Any:
         ctx.link, ctx.graph, results = call
         ctx.connection, ctx.number = ctx.link.connection, len(tensors)
+        ctx.shapes = [tensor.shape for tensor in tensors]
         given = {tensor.untyped_storage().data_ptr() for tensor in tensors}
         # autograd must not mistake a result that lies in an input for the input itself
         return tuple(t.clone() if t.untyped_storage().data_ptr() in given else t.view_as(t) for t in results)
@@ -184,6 +185,9 @@ class _Step(torch.autograd.Function):
         found, _ = ctx.link.read(reply.value, frame, lambda node: None)
         if not isinstance(found, list) or len(found) != ctx.number:
             raise RuntimeError("the backward pass of the answer gave no gradients")
+        # autograd would sum up what is larger, however much that is, and nothing stops it there
+        if any(one is not None and one.shape != shape for one, shape in zip(found, ctx.shapes, strict=True)):
+            raise RuntimeError("the backward pass of the answer gave gradients of other shapes")
         return (None, *found)
 
 

@@ -8,7 +8,6 @@ judge's with the fork server (``Spawn``, ``Spawned``), and the judge's with a pr
 from __future__ import annotations
 
 import functools
-import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -459,7 +458,7 @@ def parse(frame: Frame, kind: TypeForm[M]) -> M:
         found: M = _decoder(kind).decode(frame.text)  # type: ignore[arg-type]  # (a type can be hashed)
         return found
     except (msgspec.DecodeError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        why = re.sub(r"\s+", " ", str(error))[:200]
+        why = "".join(char if char.isprintable() else " " for char in str(error)[:200])
         raise Malformed(f"a message that does not fit its schema ({why})") from None
 
 
