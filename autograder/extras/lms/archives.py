@@ -91,7 +91,7 @@ class Archive(FileNameCollectorPlugin):
             return None
         is_file = found.string == path.name
         name = plain_name(path, found["file"] if is_file else path.name)
-        if name in (TIMESTAMP, SECRET, ""):  # nbgrader would believe them
+        if not name or name in (TIMESTAMP, SECRET):  # nbgrader would believe these two
             return None
         if (student, name) in self._taken:
             self.log.error("%s handed in more than one %s; this one is left out: %s", student, name, path)

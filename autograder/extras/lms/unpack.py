@@ -16,12 +16,12 @@ def unpack(archive: Path, folder: Path) -> None:
     command = [sys.executable, "-I", __file__, str(archive), str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=MOST_SECONDS)
+        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1] if done.returncode else None
     except subprocess.TimeoutExpired:
+        why = f"that takes more than {MOST_SECONDS:g} s"
+    if why:
         shutil.rmtree(folder, ignore_errors=True)
-        raise ValueError(f"that takes more than {MOST_SECONDS:g} s") from None
-    if done.returncode:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise ValueError((done.stderr.strip().splitlines() or ["no reason given"])[-1])
+        raise ValueError(why)
 
 
 def _unpack(archive: Path, folder: Path) -> None:
