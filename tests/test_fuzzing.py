@@ -27,7 +27,7 @@ from torch.utils._pytree import tree_leaves
 
 from autograder.authoring.builder import build
 from autograder.nbgrader_plugin.execute import put_outputs
-from autograder.nbgrader_plugin.feedback import HideTests
+from autograder.nbgrader_plugin.pages import HideTests
 from autograder.nbgrader_plugin.patches import remove_hidden_tests
 from autograder.nbgrader_plugin.points import ReadVerdicts
 from autograder.nbgrader_plugin.restore import Original, restore

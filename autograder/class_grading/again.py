@@ -1,30 +1,35 @@
-"""One exercise judged again, after a dispute: the command ``python -m autograder again``.
+"""What is graded already, looked at again: one exercise after a dispute (``python -m autograder again``), and
+what lateness costs (``python -m autograder late``).
 
-The submission runs as in grading, but only the tests of this exercise judge it. The old verdict is kept
-beside the new one, the other exercises keep their points, and what was decided by hand stays.
+After a dispute the submission runs as in grading, but only the tests of this exercise judge it. The old
+verdict is kept beside the new one, the other exercises keep their points, and what was decided by hand stays.
 """
 
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 
 import nbformat
+from nbformat.v4 import new_notebook
 from nbgrader.api import Grade, Gradebook
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import determine_grade
 
 from ..files import write_whole
+from ..nbgrader_plugin.entries import TABLE, read_table
 from ..nbgrader_plugin.points import by_cell, exercise_of_each, save_grade
 from ..nbgrader_plugin.submissions import problem_of
 from ..roles import exercise_of, nbgrader_data
 from ..sandbox import Executed
 from ..show import did_you_mean, table_text, visible
 from .course import Course, Submission, SubmissionError
-from .engine import Job, cells_of, run_all
+from .engine import Job, run_all
 from .gradebook import GradingError
 from .grader import Prepared
 from .pool import Pool
 from .results import Verdict, verdict_of
 from .status import Status
+
+EXACT = 1e-6  # points
 
 
 @dataclass
@@ -103,11 +108,10 @@ def _run(
     for prepared in course.read(submission):
         if problem := problem_of(prepared.notebook):
             raise SubmissionError(problem)
-        cells = cells_of(prepared)
-        tests = [cell.index for cell in cells if cell.role == "test" and cell.exercise == exercise]
+        tests = [cell.index for cell in prepared.cells if cell.role == "test" and cell.exercise == exercise]
         if tests:
-            job = Job(submission, prepared, cells, only=tests)
-            (status := Status(1)).opened(job, submission.student, cells)
+            job = Job(submission, prepared, only=tests)
+            (status := Status(1)).opened(job, submission.student, job.cells)
             list(run_all(pool, [job], course, status))
             if job.executed is None:
                 raise SubmissionError(str(job.failure))
@@ -125,3 +129,32 @@ def known_exercise(course: Course, name: str) -> str:
     # Perhaps a test was named in place of its exercise.
     meant = did_you_mean(exercise_of(name, there) or name, there, f"It has {', '.join(there)}.")
     raise GradingError(f"{course.assignment} has no exercise {name!r}. {meant}")
+
+
+def recount(course: Course, *, apply: bool) -> list[tuple[str, str, str, str]]:
+    """Count lateness as grading does, and keep that with ``apply``.
+
+    Gives whose penalties change: the student, the hours late, and the points taken off so far and by the
+    table. Raises GradingError for an unknown assignment, and where there is no table.
+    """
+    if not read_table(course.root / TABLE).lines:
+        raise GradingError(f"There is no {TABLE} here, or it is empty.")
+    course.submissions()  # it knows what is wrong with the name of an assignment
+    lateness = AssignLatePenalties(parent=course.grader)
+    with course.opened() as gradebook:
+        submissions = gradebook.assignment_submissions(course.assignment)
+        before = {one.student_id: one.late_submission_penalty or 0.0 for one in submissions}
+        for one in submissions:
+            about = {"student": one.student_id, "assignment": course.assignment, "db_url": course.db_url}
+            for notebook in one.notebooks:
+                lateness.preprocess(new_notebook(), {"nbgrader": {"notebook": notebook.name, **about}})
+        gradebook.db.expire_all()  # it was written through other sessions
+        found = []
+        for one in sorted(submissions, key=lambda one: one.student_id):
+            so_far, now = before[one.student_id], one.late_submission_penalty or 0.0
+            if abs(so_far - now) > EXACT:
+                hours = one.total_seconds_late / 3600
+                found.append((one.student_id, f"{hours:.1f}", f"{so_far:g}", f"{round(now, 2):g}"))
+        if apply:
+            course.gradebook.commit()
+    return found

@@ -95,19 +95,13 @@ def grade(assignment: str, student: list[str], force: bool, db: str | None, **wh
         gc.freeze()  # the collector need not look at what was loaded, again and again
         course = ending.enter_context(Course(assignment, db))
         ending.enter_context(course.locked())
-        before = course.record()
-        try:
-            summary = engine.grade(
-                course,
-                students=student,
-                force=force,
-                connect=lambda unconfined: ending.enter_context(closing(connect(unconfined))),
-                between=stop_if_asked,
-            )
-        except BaseException:
-            if (now := course.record()) != before:
-                print(f"{len(now['graded'])} were graded in this run, {now['left']} are left.")
-            raise
+        summary = engine.grade(
+            course,
+            students=student,
+            force=force,
+            connect=lambda unconfined: ending.enter_context(closing(connect(unconfined))),
+            between=stop_if_asked,
+        )
         print(engine.tell(course, summary))
     return 1 if summary.failed else 0
 
@@ -166,8 +160,8 @@ def again(assignment: str, student: list[str], exercise: str, keep: str | None, 
 )
 def late(assignment: str, apply: bool, db: str | None) -> None:
     from ..show import table_text
+    from .again import recount
     from .course import Course
-    from .recount import recount
 
     with Course(assignment, db) as course, course.locked():
         found = recount(course, apply=apply)

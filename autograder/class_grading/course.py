@@ -26,9 +26,9 @@ from ..files import write_whole
 from ..nbgrader_plugin.entries import TABLE, read_table
 from ..nbgrader_plugin.execute import RunEveryCell
 from ..nbgrader_plugin.patches import autograded_folder, owner
-from ..nbgrader_plugin.restore import original_cells
+from ..nbgrader_plugin.reading import version_of_files
+from ..nbgrader_plugin.restore import original_cells, version_of_tests
 from ..nbgrader_plugin.submissions import notes_of, only_one
-from ..nbgrader_plugin.versions import version_of_files, version_of_tests
 from ..show import did_you_mean
 from .gradebook import GradingError, OpenGradebook
 from .grader import Grader, Prepared, Ran, SubmissionError
@@ -102,15 +102,10 @@ class Course:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other grade commands out of this course. Raises GradingError if one is at work."""
-        try:
-            with only_one(self.root) as alone:
-                if not alone:
-                    raise GradingError(f"Another grade command is at work in {self.root}. Wait, or stop it.")
-                yield
-        except OSError as error:
-            if error.errno not in HOPELESS:
-                raise
-            raise GradingError(f"The course's folder cannot be written to: {error}.") from None
+        with only_one(self.root) as alone:
+            if not alone:
+                raise GradingError(f"Another grade command is at work in {self.root}. Wait, or stop it.")
+            yield
 
     @contextmanager
     def opened(self) -> Iterator[Gradebook]:

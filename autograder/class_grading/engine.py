@@ -14,8 +14,7 @@ from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from ..nbgrader_plugin.reading import extra_files
-from ..nbgrader_plugin.submissions import problem_of
-from ..sandbox import Executed, PlannedCell, plan
+from ..sandbox import Executed, PlannedCell
 from ..show import did_you_mean, first_of
 from .course import Course, Reason, Submission, SubmissionError
 from .gradebook import GradebookAway, GradingError
@@ -34,15 +33,18 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False)
 class Job:
-    """One notebook of a submission: its cells, and what running them gave."""
+    """One notebook of a submission, and what running it gave."""
 
     submission: Submission
     prepared: Prepared | None
-    cells: list[PlannedCell]
     others: int = 0  # how many more notebooks the submission has
     only: list[int] | None = None  # of the tests; all, if it is None
     executed: Executed | None = None
     failure: str | None = None
+
+    @property
+    def cells(self) -> list[PlannedCell]:
+        return self.prepared.cells if self.prepared else []
 
 
 @dataclass
@@ -92,8 +94,16 @@ def grade(
         Random(0).shuffle(todo)
     summary.skipped = [submission.student for submission, why in reasons.items() if not why]
     summary.again = {one.student: why for one, why in reasons.items() if why and why is not Reason.NOT_GRADED}
-    for sentence in said_before(course.assignment, summary.again):
-        say(sentence)
+    if by_other_tests := [student for student, why in summary.again.items() if why is Reason.OTHER_TESTS]:
+        say(
+            f"The tests or points of {course.assignment} changed since submissions were graded "
+            f"({len(by_other_tests)}): these are graded again; points given by hand stay."
+        )
+    if replaced := [student for student, why in summary.again.items() if why is Reason.OTHER_FILES]:
+        say(
+            f"Graded again, because the files in submitted/ are not those that were graded: "
+            f"{first_of(replaced)}. Beside them is no new timestamp.txt, so they count as late as before."
+        )
     if force and summary.skipped:
         began = since[:16].replace("T", " ")
         say(f"--force goes on where it was stopped: begun at {began} UTC, {len(summary.skipped)} are done.")
@@ -114,6 +124,7 @@ def grade(
     except BaseException as error:
         summary.stopped = "Stopped by hand." if isinstance(error, KeyboardInterrupt) else str(error)
         summary.left = len(todo) - len(summary.graded)
+        say(f"{len(summary.graded)} were graded in this run, {summary.left} are left.")
         raise
     finally:
         summary.seconds = monotonic() - start
@@ -134,9 +145,9 @@ def jobs_of(course: Course, submission: Submission, status: Status) -> list[Job]
     """The notebooks of a submission, with the cells that are to be run: none in one that cannot be read."""
     try:
         read = through_outages(course, status, partial(course.read, submission))
-        jobs = [Job(submission, prepared, cells_of(prepared), len(read) - 1) for prepared in read]
+        jobs = [Job(submission, prepared, len(read) - 1) for prepared in read]
     except SubmissionError as error:
-        jobs = [Job(submission, None, [], failure=str(error))]
+        jobs = [Job(submission, None, failure=str(error))]
     for job in jobs:
         status.opened(job, submission.student, job.cells)
     return jobs
@@ -160,14 +171,6 @@ def through_outages(course: Course, status: Status, act: Callable[[], Result]) -
                 raise
         status.trouble = f"waiting for the gradebook {course.gradebook.name}, which does not answer"
         sleep(LOOK_SECONDS)
-
-
-def cells_of(prepared: Prepared) -> list[PlannedCell]:
-    """What is to be run of a notebook. Raises SubmissionError."""
-    try:
-        return [] if problem_of(prepared.notebook) else plan(prepared.notebook)
-    except Exception as error:  # whatever it is, the others are still to be graded
-        raise SubmissionError(f"its cells cannot be read: {type(error).__name__}: {error}") from error
 
 
 def run_all(pool: Pool, jobs: Iterable[Job], course: Course, status: Status) -> Iterator[Job]:
@@ -237,20 +240,6 @@ def finish(course: Course, jobs: list[Job], summary: Summary, status: Status) ->
     summary.graded.append(student)
     if course.due and not course.time_of(jobs[0].submission.folder):
         summary.timeless.append(student)
-
-
-def said_before(assignment: str, again: dict[str, Reason]) -> Iterator[str]:
-    """What the instructor reads before anybody is graded again; ``again``: student -> why."""
-    if by_other_tests := [student for student, why in again.items() if why is Reason.OTHER_TESTS]:
-        yield (
-            f"The tests or points of {assignment} changed since submissions were graded "
-            f"({len(by_other_tests)}): these are graded again; points given by hand stay."
-        )
-    if replaced := [student for student, why in again.items() if why is Reason.OTHER_FILES]:
-        yield (
-            f"Graded again, because the files in submitted/ are not those that were graded: "
-            f"{first_of(replaced)}. Beside them is no new timestamp.txt, so they count as late as before."
-        )
 
 
 def tell(course: Course, summary: Summary) -> str:

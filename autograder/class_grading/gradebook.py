@@ -74,8 +74,11 @@ class OpenGradebook:
             self.engine = create_engine(self.url, connect_args=limits)
             self.connection: Connection = self.engine.connect()
             self._check_version()
-            if write:
-                self._check_rights()
+            # Nothing at all is written to these tables, which asks for every right that grading needs.
+            for table in WRITTEN if write else ():
+                self.connection.execute(text(f"INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0"))
+                self.connection.execute(text(f"UPDATE {table} SET id = id WHERE 1 = 0"))
+            self.connection.rollback()
         except ModuleNotFoundError as error:
             raise GradingError(
                 f'The driver of {self.name} is not installed ({error}): pip install "autograder[course]"'
@@ -91,26 +94,13 @@ class OpenGradebook:
         used = (column for table in Base.metadata.tables.values() for column in table.columns)
         missing = [str(column) for column in used if column.name not in there.get(column.table.name, ())]
         version = MigrationContext.configure(self.connection).get_current_revision()
-        self.connection.rollback()
-        scripts = ScriptDirectory(str(MIGRATIONS))
-        if version and version not in {script.revision for script in scripts.walk_revisions()}:
-            raise GradingError(
-                f"The gradebook {self.name} was made by a newer nbgrader than the one installed here "
-                f"({nbgrader.__version__}). Install the newer one: pip install --upgrade nbgrader"
-            )
-        if missing or (version and version != scripts.get_current_head()):
+        if missing or version not in (None, ScriptDirectory(str(MIGRATIONS)).get_current_head()):
             what = f" (it has no {', '.join(missing[:3])})" if missing else ""
             raise GradingError(
-                f"The gradebook {self.name} was made by another version of nbgrader{what}. Make a copy of "
-                "it, then run `nbgrader db upgrade` and start again."
+                f"The gradebook {self.name} was made by another nbgrader than {nbgrader.__version__}{what}. If "
+                "that was a newer one, install it. If not, make a copy of the gradebook, then run `nbgrader db "
+                "upgrade`."
             )
-
-    def _check_rights(self) -> None:
-        """Write nothing at all to the tables that grading writes to, which asks for every right it needs."""
-        for table in WRITTEN:
-            self.connection.execute(text(f"INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0"))
-            self.connection.execute(text(f"UPDATE {table} SET id = id WHERE 1 = 0"))
-        self.connection.rollback()
 
     @contextmanager
     def shared(self) -> Iterator[None]:

@@ -21,9 +21,9 @@ from traitlets.utils.importstring import import_item
 from ..nbgrader_plugin.execute import RunEveryCell, put_outputs
 from ..nbgrader_plugin.patches import autograded_folder
 from ..nbgrader_plugin.points import SaveVerdicts
+from ..nbgrader_plugin.reading import version_of_files
 from ..nbgrader_plugin.submissions import init_notebooks, problem_of, read_or_explain
-from ..nbgrader_plugin.versions import version_of_files
-from ..sandbox import Executed
+from ..sandbox import Executed, PlannedCell, plan
 
 
 class SubmissionError(Exception):
@@ -32,11 +32,14 @@ class SubmissionError(Exception):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A submitted notebook with its cells put in order, and what nbgrader notes about whose it is."""
+    """A submitted notebook with its cells put in order, what nbgrader notes about whose it is, and what is to
+    be run of it: nothing where it cannot be read.
+    """
 
     path: Path
     notebook: NotebookNode
     resources: dict[str, Any]
+    cells: list[PlannedCell]
 
 
 Ran = Iterable[tuple[Prepared, Executed | None]]  # with what running it gave; None: there was nothing to run
@@ -62,7 +65,7 @@ class Grader(Autograde):
         notebook = read_or_explain(path, self.log)
         # The notebook itself: an exporter's own method of this name gives it as text.
         notebook, resources = Exporter.from_notebook_node(self.reader, notebook, resources)
-        return Prepared(path, notebook, resources)
+        return Prepared(path, notebook, resources, [] if problem_of(notebook) else plan(notebook))
 
     def grade(self, student: str, ran: Ran, commit: Callable[[], None]) -> None:
         """Grade one student's submission, graded before or not, by the steps of nbgrader's own methods.

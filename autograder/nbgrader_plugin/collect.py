@@ -94,16 +94,15 @@ class Collect(ExchangeCollect):
             yield f"{len(self.refused) - MOST_TOLD} more names in the exchange are refused."
         what = f"the submission of {self.coursedir.assignment_id}"
         late = [one for one in self.src_records if one["arrived"] - one["said"] > MOST_ON_THE_WAY]
-        doubtful = sorted(one["username"] for one in late if one["timestamp"] == one["said"])
-        for record in late:
-            if record["username"] not in doubtful:
-                said, arrived = time_text(record["said"]), time_text(record["arrived"])
+        for one in late:
+            if one["timestamp"] != one["said"]:
+                said, arrived = time_text(one["said"]), time_text(one["arrived"])
                 yield (
-                    f"{record['username']}: {what} says {said}, but arrived {arrived}, and most others came "
+                    f"{one['username']}: {what} says {said}, but arrived {arrived}, and most others came "
                     "when they say. So it counts from its arrival. Where that is wrong, give the student "
                     f"days in {TABLE}."
                 )
-        if doubtful:
+        if doubtful := sorted(one["username"] for one in late if one["timestamp"] == one["said"]):
             yield (
                 f"{first_of(doubtful)}: {what} arrived later than it says, and so did most others, or there "
                 "are too few: an exchange that was copied or restored looks so. Their own times count."

@@ -48,6 +48,8 @@ class Rule:
 
 
 FIGURES = [field.name for field in fields(Rule)]
+COLUMNS = ["assignment", "student", *FIGURES]
+REMARK = re.compile(r"\s*#|[\s,;]*$")  # or an empty line
 
 
 @dataclass(frozen=True)
@@ -76,21 +78,16 @@ def read_table(path: Path) -> LateTable:
         return LateTable({})
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} cannot be read: {error}") from None
+    kept = [(number, line) for number, line in enumerate(text.splitlines(), 1) if not REMARK.match(line)]
+    delimiter = ";" if kept and ";" in kept[0][1] else ","
+    rows = [[cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))] for _, line in kept]
+    header = [name.lower() for name in rows[0]] if rows else COLUMNS
+    unknown = [f"has a column {name!r}" for name in header if name not in COLUMNS]
+    if unknown or header[:2] != COLUMNS[:2]:
+        what = [*unknown, "begins otherwise"][0]
+        raise CommandError(f"{path} {what}; its columns are {', '.join(COLUMNS)}.")
     lines: dict[tuple[str, str], dict[str, float]] = {}
-    wanted, header, delimiter = ["assignment", "student", *FIGURES], list[str](), ","
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip(" ,;\t") or line.lstrip().startswith("#"):  # a remark
-            continue
-        if not header and ";" in line:
-            delimiter = ";"
-        row = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
-        if not header:
-            header = [name.lower() for name in row]
-            unknown = [f"has a column {name!r}" for name in header if name not in wanted]
-            if unknown or header[:2] != wanted[:2]:
-                what = [*unknown, "begins otherwise"][0]
-                raise CommandError(f"{path} {what}; its columns are {', '.join(wanted)}.")
-            continue
+    for (number, _), row in zip(kept[1:], rows[1:], strict=True):
         given = dict(zip(header, row, strict=False))
         key = given.get("assignment") or ALL, given.get("student") or ALL
         where = f"{path}, line {number}"

@@ -14,6 +14,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partialmethod
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -107,14 +108,11 @@ def replace(
         # nbgrader copies all files, whatever they are. Its other converters go on doing so.
         (copy_files if isinstance(self, Autograde) else copy_all)(self, assignment_id, student_id)
 
-    def telling(start: Callable[[dbapp.DbBaseApp], None]) -> Callable[[dbapp.DbBaseApp], None]:
-        def enter(self: dbapp.DbBaseApp) -> None:
-            try:
-                start(self)
-            except ValueError as error:
-                self.fail("%s", error)
-
-        return enter
+    def enter(self: dbapp.DbBaseApp, start: Callable[[dbapp.DbBaseApp], None]) -> None:
+        try:
+            start(self)
+        except ValueError as error:
+            self.fail("%s", error)
 
     Autograde.init_notebooks = list_notebooks
     BaseConverter.init_assignment = copy
@@ -122,7 +120,7 @@ def replace(
     utils.parse_utc = date
     dbapp.open = lambda path, _mode: io.StringIO(table(path))
     for kind in (dbapp.DbAssignmentAddApp, dbapp.DbGenericImportApp):
-        kind.start = telling(kind.start)
+        kind.start = partialmethod(enter, start=kind.start)
 
 
 class _Templates(FileSystemLoader):
@@ -165,9 +163,7 @@ _open_any_course = FormgraderHandler.get
 
 
 def _nonce(handler: BaseHandler) -> str:
-    if not hasattr(handler, "script_nonce"):
-        handler.script_nonce = secrets.token_urlsafe()
-    return handler.script_nonce
+    return vars(handler).setdefault("script_nonce", secrets.token_urlsafe())
 
 
 def _policy(self: BaseHandler) -> str:
@@ -204,11 +200,11 @@ def submitted_folders(converter: Autograde) -> list[str]:
 
 
 def owner(converter: Autograde, folder: str) -> tuple[str, str]:
-    """Whose a folder of ``submitted_folders`` is: assignment and student. Raises ValueError for others."""
+    """Whose a folder of ``submitted_folders`` is: assignment and student."""
     pattern = converter._format_source("(?P<assignment>.*)", "(?P<student>.*)", escape=True)
-    if match := re.fullmatch(pattern, folder, re.DOTALL):
-        return match["assignment"], match["student"]
-    raise ValueError(f"{folder} is no submission's folder")
+    match = re.fullmatch(pattern, folder, re.DOTALL)
+    assert match, f"{folder} is no submission's folder"
+    return match["assignment"], match["student"]
 
 
 def autograded_folder(converter: Autograde, assignment: str, student: str) -> Path:
@@ -237,18 +233,12 @@ def sharing(connection: Connection) -> Iterator[None]:
     """Let every ``Gradebook`` that is opened in the block use one connection, and its transaction."""
 
     def use(
-        gradebook: Gradebook,
-        db_url: str,
-        course_id: str = "default_course",
-        authenticator: object = None,
+        book: Gradebook, db_url: str, course_id: str = "default_course", authenticator: Any = None
     ) -> None:
-        gradebook.engine, gradebook.course_id, gradebook.authenticator = connection.engine, course_id, None
-        gradebook.db = scoped_session(
-            sessionmaker(bind=connection, join_transaction_mode="rollback_only", future=True)
-        )
+        book.engine, book.course_id, book.authenticator = connection.engine, course_id, None
+        session = sessionmaker(bind=connection, join_transaction_mode="rollback_only", future=True)
+        book.db = scoped_session(session)
 
-    def leave(gradebook: Gradebook) -> None:
-        gradebook.db.remove()
-
-    with patch.object(Gradebook, "__init__", use), patch.object(Gradebook, "close", leave):
+    leave = patch.object(Gradebook, "close", lambda book: book.db.remove())
+    with patch.object(Gradebook, "__init__", use), leave:
         yield

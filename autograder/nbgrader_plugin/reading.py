@@ -5,6 +5,7 @@ sentence for the student. Cells get new ids and lose their outputs; of the metad
 nbgrader's cells are kept, which RestoreCells looks up in the gradebook.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -59,10 +60,6 @@ class NotPlain(Exception):
     """Something handed in that is no file of its own; the text says what it is."""
 
 
-class TooLarge(NotPlain):
-    """A file of more bytes than are read; the text says of how many."""
-
-
 def read_plain(path: Path | str, most: int, folder: int | None = None) -> bytes:
     """The content of a file of at most ``most`` bytes, which has this one name.
 
@@ -74,18 +71,17 @@ def read_plain(path: Path | str, most: int, folder: int | None = None) -> bytes:
     with open(os.open(path, flags, dir_fd=folder), "rb") as file:
         _require_plain(os.fstat(file.fileno()), most)
         content = file.read(most + 1)  # it may grow meanwhile
-    if len(content) > most:
-        raise TooLarge(f"more than {most / 1e6:.0f} MB")
+        _require_plain(os.fstat(file.fileno()), most, len(content))
     return content
 
 
-def _require_plain(found: os.stat_result, most: int) -> None:
+def _require_plain(found: os.stat_result, most: int, size: int = 0) -> None:
     if (kind := stat.filemode(found.st_mode)[0]) != "-":
         raise NotPlain(f"{_KINDS.get(kind, 'a device')}, and no file of its own")
     if found.st_nlink > 1:
         raise NotPlain("a file with a second name (a hard link), and no file of its own")
-    if found.st_size > most:
-        raise TooLarge(f"{found.st_size / 1e6:.0f} MB")
+    if max(found.st_size, size) > most:
+        raise NotPlain(f"larger than {most / 1e6:g} MB. Clear its outputs and save it again")
 
 
 def read_notebook(path: Path) -> NotebookNode:
@@ -97,13 +93,10 @@ def read_notebook(path: Path) -> NotebookNode:
         raise
     except FileNotFoundError:
         message = f"The submission has no file {quoted(name)}."
-        if others := ", ".join(map(quoted, _other_notebooks(path))):
-            message += f" It has {others}. Was the notebook renamed? It must keep its name."
-    except TooLarge as error:
-        message = (
-            f"The file {quoted(name)} has {error}; at most {MOST_BYTES / 1e6:.0f} MB can be graded. "
-            "Clear its outputs and save it again."
-        )
+        with suppress(OSError):
+            there = sorted(other.name for other in islice(path.parent.glob("*.ipynb"), 1000))
+            if others := ", ".join(map(quoted, there[:5])):
+                message += f" It has {others}. Was the notebook renamed? It must keep its name."
     except NotPlain as error:
         message = f"{quoted(name)} is {error}."
     except UnicodeDecodeError as error:
@@ -113,12 +106,6 @@ def read_notebook(path: Path) -> NotebookNode:
     except Exception as error:  # whatever it is, it must cost this submission alone
         message = f"The file {quoted(name)} cannot be read as a notebook ({type(error).__name__})."
     raise UnreadableNotebook(message)
-
-
-def _other_notebooks(path: Path) -> list[str]:
-    with suppress(OSError):
-        return sorted(other.name for other in islice(path.parent.glob("*.ipynb"), 1000))[:5]
-    return []
 
 
 class _Cell(msgspec.Struct):
@@ -226,6 +213,21 @@ def _not_json(name: str, text: str, error: json.JSONDecodeError) -> str:
     if any(mark in text for mark in ("<<<<<<<", ">>>>>>>")):
         return message + "It has merge conflict marks from Git (`<<<<<<<`). Resolve the conflict first."
     return message + "It may have been cut off or edited by hand."
+
+
+def version_of_files(notebook: Path) -> str:
+    """A short text that is another one as soon as a submitted notebook, or a file beside it, is."""
+    try:
+        content = read_plain(notebook, MOST_BYTES)
+    except (NotPlain, OSError) as error:  # it says what there is instead
+        content = repr(error).encode()
+    beside = extra_files(notebook.parent).items()
+    others = sorted(f"{name} {None if data is None else digest(data)}" for name, data in beside)
+    return digest(repr([digest(content), *others]).encode())
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def extra_files(folder: Path) -> dict[str, bytes | None]:

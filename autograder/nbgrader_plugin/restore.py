@@ -1,7 +1,8 @@
 """Puts back what students must not change: the locked cells, the order of all cells of the assignment, and
-nbgrader's notes on each cell."""
+nbgrader's notes on each cell. And it says which version of the assignment that is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -17,9 +18,10 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 
 from ..roles import defined_names, is_test, nbgrader_data
 from .patches import remove_hidden_tests
+from .reading import digest
 from .submissions import problem_of
-from .versions import changed_cells, version_of_tests
 
+KEPT = ("grade", "solution", "task", "locked")  # a cell with one of these is in the gradebook
 MOST_CELLS = 100_000  # in one notebook
 CHANGED = "# This cell differed from the assignment's, which was put back before grading.\n"
 DELETED = "# This cell had been deleted. It was put back before grading.\n"
@@ -63,19 +65,50 @@ def what_changes(nb: NotebookNode, assignment: str, notebook: str, db_url: str, 
         except MissingEntry:
             return ""
         graded = len(known.submissions)
-        came_or_went, changed = changed_cells(original_cells(known).values(), nb.cells)
-    if not graded or not (came_or_went or changed):
+        old, new = _deciding(original_cells(known).values()), _deciding(nb.cells)
+    if not graded or list(old.items()) == list(new.items()):
         return ""
-    if came_or_went:
+    if came_or_went := sorted(old.keys() ^ new.keys()):
+        cells = ", ".join(f"{name} ({'new' if name in new else 'gone'})" for name in came_or_went)
         return (
-            f"There are submissions of {assignment}, so nbgrader refuses to add or remove cells: "
-            f"{', '.join(came_or_went)}. The gradebook stays as it is."
+            f"There are submissions of {assignment}, so nbgrader refuses to add or remove cells: {cells}. "
+            "The gradebook stays as it is."
         )
+    changed = []
+    for name, (code, points) in new.items():
+        old_code, old_points = old[name]
+        how = [f"{old_points or 0:g} points → {points or 0:g} points"] if points != old_points else []
+        how += ["other code"] if code != old_code else []
+        changed += [f"{name} ({', '.join(how)})"] if how else []
     return (
         f"Submissions of {assignment} that are graded already: {graded}. What they were graded by changes: "
-        f"{', '.join(changed)}. They keep their grades until the next `python -m autograder grade "
-        f"{assignment}`, which grades them all again, and says so first. Points given by hand stay."
+        f"{', '.join(changed) or 'the order of the cells'}. They keep their grades until the next `python -m "
+        f"autograder grade {assignment}`, which grades them all again, and says so first. Points given by "
+        "hand stay."
     )
+
+
+def version_of_tests(cells: Iterable[NotebookNode]) -> str:
+    """A short text that is another one as soon as what decides points is: the code of tests and given cells,
+    their order, the points, the names that answers must define. Texts decide nothing.
+    """
+    return digest(json.dumps(list(_deciding(cells).items())).encode())
+
+
+def _deciding(cells: Iterable[NotebookNode]) -> dict[str, tuple[str, float | None]]:
+    """The cells that decide points, by name: their code, and their points if they give any."""
+    found: dict[str, tuple[str, float | None]] = {}
+    for cell in cells:
+        data = nbgrader_data(cell)
+        if not any(data.get(kind) for kind in KEPT):
+            continue
+        points = float(data["points"]) if data.get("grade") or data.get("task") else None
+        code = cell.source if cell.cell_type == "code" else ""
+        if code and data.get("solution"):  # students write the rest of it
+            code = " ".join(sorted(defined_names(code)))
+        if code or points is not None:
+            found[data["grade_id"]] = code, points
+    return found
 
 
 class RestoreCells(NbGraderPreprocessor):

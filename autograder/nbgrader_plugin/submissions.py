@@ -29,8 +29,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import parse_utc, rmtree
 
 from . import patches
-from .reading import NotPlain, UnreadableNotebook, read_notebook, read_plain
-from .versions import version_of_files
+from .reading import NotPlain, UnreadableNotebook, read_notebook, read_plain, version_of_files
 
 TIMESTAMP = "timestamp.txt"
 MOST_TIMESTAMP = 100  # bytes

@@ -13,7 +13,7 @@ from pretend_class import FULL, answered, hand_in
 from pretend_pools import Instant, graded
 
 from autograder.authoring.scratch_course import ScratchCourse
-from autograder.class_grading import engine, pool
+from autograder.class_grading import grader, pool
 from autograder.class_grading.class_commands import grade as main
 from autograder.extras import dask as dask_pool
 from autograder.nbgrader_plugin import reading, restore
@@ -100,7 +100,7 @@ def test_what_fails_costs_one_submission_and_is_graded_next_time(course: Scratch
         return stumble
 
     with monkeypatch.context() as patched:
-        for student, place, name in (("chen", restore, "restore"), ("emeka", engine, "plan")):
+        for student, place, name in (("chen", restore, "restore"), ("emeka", grader, "plan")):
             patched.setattr(place, name, stumbling_over(student, getattr(place, name)))
         summary = graded(Instant(broken=["dalia"], change=change))
     assert summary.graded == ["fumi"] and grades(course)["fumi"] == FULL
@@ -109,7 +109,7 @@ def test_what_fails_costs_one_submission_and_is_graded_next_time(course: Scratch
         "bo": "traps.ipynb was handed in again meanwhile.",
         "chen": "nbgrader failed: KeyError('no such cell')",
         "dalia": "it broke",
-        "emeka": "its cells cannot be read: KeyError: 'no such cell'",
+        "emeka": "nbgrader failed: KeyError('no such cell')",
     }
     assert summary.failed.keys() == sentences.keys()
     for student, sentence in sentences.items():
@@ -167,8 +167,8 @@ def test_a_gradebook_from_another_version(course: ScratchCourse, refused: Says) 
     whole = Path("gradebook.db").read_bytes()
     for change, sentence in (
         ("ALTER TABLE student DROP COLUMN lms_user_id", "it has no student.lms_user_id"),
-        ("UPDATE alembic_version SET version_num = '50a4d84c131a'", "made by another version"),
-        ("UPDATE alembic_version SET version_num = 'from 2099'", "made by a newer nbgrader"),
+        ("UPDATE alembic_version SET version_num = '50a4d84c131a'", "made by another nbgrader"),
+        ("UPDATE alembic_version SET version_num = 'from 2099'", "made by another nbgrader"),
     ):
         Path("gradebook.db").write_bytes(whole)
         with sqlite3.connect("gradebook.db") as database:

@@ -5,7 +5,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nbgrader.utils import determine_grade
 
 from autograder.judging.outcome import MIME
-from autograder.nbgrader_plugin.feedback import REMARK, HideTests
+from autograder.nbgrader_plugin.pages import REMARK, HideTests
 from autograder.nbgrader_plugin.points import ReadVerdicts
 
 

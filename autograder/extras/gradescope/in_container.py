@@ -36,7 +36,7 @@ from ...class_grading.results import ClassResults, read_results
 from ...files import write_whole
 from ...judging.outcome import MIME
 from ...nbgrader_plugin.collect import copy_plain_files
-from ...nbgrader_plugin.feedback import HideTests
+from ...nbgrader_plugin.pages import HideTests
 from ...nbgrader_plugin.points import as_text
 from ...roles import is_test, nbgrader_data
 from ...sandbox import Sandbox

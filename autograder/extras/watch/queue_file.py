@@ -15,7 +15,9 @@ import msgspec
 from ...files import write_whole
 
 QUEUE = Path(".grading", "queue.json")  # in the course's folder
-BEAT = timedelta(minutes=1)  # between two times that the watcher says that it is there
+SILENCE = timedelta(
+    minutes=3
+)  # of a watcher that is at work: it writes at every look, and after each submission
 
 Stage = Literal["waiting", "grading", "graded", "passed over", "failed"]
 Key = tuple[str, str]  # assignment and student
@@ -57,24 +59,22 @@ class Queue:
     places: list[Place]
 
     def alive(self, now: datetime) -> bool:
-        return self.at_work and now - datetime.fromisoformat(self.said) < 3 * BEAT
+        return self.at_work and now - datetime.fromisoformat(self.said) < SILENCE
 
     def of(self, student: str) -> list[tuple[Place, int]]:
         """What a student may see: the own submissions, the newest first, and how many are before each."""
         waiting = [place for place in self.places if place.stage == "waiting"]
         own = [
             place if place.handed_back else replace(place, points=None, most=None, before=None)
-            for place in self.places
+            for place in sorted(self.places, key=lambda place: place.arrived, reverse=True)
             if place.student == student
         ]
-        own.sort(key=lambda place: place.arrived, reverse=True)
         return [(place, waiting.index(place) if place in waiting else 0) for place in own]
 
 
 class QueueFile:
-    """The file, kept up to date. What it said about graded submissions before stays in it: ``ended``.
-
-    ``found`` is all that it said. Raises OSError where it cannot be written.
+    """The file, kept up to date. What it said about graded submissions before stays in it: ``ended``, by key;
+    the next ``show`` writes what is added there. ``found`` is all that it said.
     """
 
     def __init__(self, root: Path) -> None:
@@ -82,29 +82,12 @@ class QueueFile:
         before = read_queue(self._path)
         self.found = before.places if before else []
         self.ended = {place.key: place for place in self.found if place.ended}
-        self._shown: tuple[list[Place], bool] = ([], False)
-        self._said: datetime | None = None
 
-    def show(self, line: Iterable[Place], *, trouble: bool = False) -> None:
-        """Write who waits, and whether grading cannot go on; nothing, if the file says that already."""
-        shown = list(line), trouble
-        if shown != self._shown or not self._said or datetime.now(timezone.utc) - self._said > BEAT:
-            self._shown, self._said = shown, None
-            self._write(at_work=True)
-
-    def end(self, place: Place) -> None:
-        """Keep how a submission ended; the next ``show`` writes it."""
-        self.ended[place.key] = place
-        self._said = None
-
-    def close(self) -> None:
-        self._write(at_work=False)
-
-    def _write(self, *, at_work: bool) -> None:
-        now, (line, trouble) = datetime.now(timezone.utc), self._shown
-        queue = Queue(now.isoformat(), at_work, trouble, [*line, *self.ended.values()])
-        write_whole(self._path, msgspec.json.encode(queue).decode())
-        self._said = now
+    def show(self, line: Iterable[Place], *, trouble: bool, at_work: bool) -> None:
+        """Write who waits, and whether grading cannot go on. Raises OSError."""
+        said = datetime.now(timezone.utc).isoformat()
+        queue = Queue(said, at_work, trouble, [*line, *self.ended.values()])
+        write_whole(self._path, msgspec.json.encode(queue))
 
 
 def read_queue(path: Path) -> Queue | None:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import monotonic, sleep
-from typing import TextIO
+from typing import Any, TextIO
 
 from nbgrader.auth import Authenticator
 from nbgrader.converters import GenerateFeedback, NbGraderException
@@ -56,6 +56,7 @@ class Watcher:
     stop_if_asked: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
+        self._warn = partial(self._say, file=sys.stderr)
         self._warn_once = lru_cache(MOST_REMEMBERED)(self._warn)
         self.intake = Intake(self.course, self._warn_once)
         self._pool: Pool | None = None
@@ -66,7 +67,7 @@ class Watcher:
         # Whom another watcher left when it was stopped: perhaps they are graded.
         self._left = [one for one in self._file.found if self.release and one.stage in ("waiting", "grading")]
         self._trouble: object = None  # its kind
-        self._other = False
+        self._kept_out = False  # by another command
 
     def start(self) -> None:
         """Say what is watched, and start the workers. Raises GradingError or PoolError."""
@@ -103,7 +104,7 @@ class Watcher:
         finally:
             self._end_pool()
             with suppress(OSError):
-                self._file.close()
+                self._show(at_work=False)
 
     def round(self) -> bool:
         """Take in what is new, and grade some of what waits; whether any was graded.
@@ -115,22 +116,23 @@ class Watcher:
             self._show()
             return False
         with only_one(self.course.root) as alone:
-            if not (alone or self._other):
+            if not (alone or self._kept_out):
                 self._warn("Another grade command is at work. This one goes on when it is done.")
-            self._other = not alone
-            if alone:
-                self.intake.take_in()
-                for one in filter(self._may_have_a_page, self._left):
-                    self._file.end(replace(one, stage="graded", ended=now()))
-                self._left = []
-                for one in self._owed():
-                    self._hand_back(one)
+            self._kept_out = not alone
+            if not alone:
+                self._show()
+                return False
+            self.intake.take_in()
+            for one in filter(self._may_have_a_page, self._left):
+                self._end(one, stage="graded")
+            self._left = []
+            for one in self._owed():
+                self._hand_back(one)
             self._show()
-            line = self._ready() if alone else []
-            if line:
+            if line := self._ready():
                 most = AT_ONCE * self._lasting_pool(self.course.without_sandbox).workers
                 self._grade([one for one in line if one.assignment == line[0].assignment][:most])
-        return bool(line)
+            return bool(line)
 
     def _owed(self) -> list[Place]:
         if not self.release or monotonic() < self._owe_again:
@@ -199,14 +201,18 @@ class Watcher:
         if not counts and one.before is not None:
             text += f"; the earlier submission counts, with {round(one.before, 2):g}"
         # The page of an earlier one that counts is there.
-        one = replace(one, ended=now(), handed_back=self.release and not counts)
-        self._file.end(one)
+        one = self._end(one, handed_back=self.release and not counts)
         if self.release and counts:
             self._hand_back(one)
         took = datetime.now(timezone.utc) - datetime.fromisoformat(one.arrived)
+        after = length(max(0.0, took.total_seconds()))
         waiting = len(self.intake.waiting) + len(self.intake.on_the_way())
-        took_words = length(max(0.0, took.total_seconds()))
-        self._tell(one, f"{text}, {took_words} after it was handed in; {waiting} wait")
+        self._tell(one, f"{text}, {after} after it was handed in; {waiting} wait")
+
+    def _end(self, one: Place, **how: Any) -> Place:
+        """Keep how a submission ended, for the file."""
+        self._file.ended[one.key] = ended = replace(one, ended=datetime.now(timezone.utc).isoformat(), **how)
+        return ended
 
     def _failed(self, one: Place, sentence: str) -> None:
         """A submission could not be graded: try it again, or leave it to the instructor."""
@@ -216,7 +222,7 @@ class Watcher:
             self._tell(one, f"not graded: {sentence} It is tried again in a minute.")
             return
         self.intake.settle(one, counts=True)
-        self._file.end(replace(one, stage="failed", ended=now()))
+        self._end(one, stage="failed")
         self._tell(
             one,
             f"not graded: {sentence} It is in submitted/, for you to try: python -m autograder grade "
@@ -234,13 +240,14 @@ class Watcher:
                 f"{self._sentence(error)} It is tried again every minute."
             )
         else:
-            self._file.end(replace(one, handed_back=True))
+            self._file.ended[one.key] = replace(one, handed_back=True)
 
-    def _show(self) -> None:
+    def _show(self, at_work: bool = True) -> None:
         started = list(self._grading.values())[: self._pool.workers if self._pool else 1]
         line = [replace(one, stage="grading") for one in started]
         line += [one for one in self.intake.line() if one not in started]
-        self._file.show(line + self.intake.on_the_way(), trouble=self._trouble is not None)
+        line += self.intake.on_the_way()
+        self._file.show(line, trouble=self._trouble is not None, at_work=at_work)
 
     def _in_trouble(self, error: BaseException) -> None:
         """Say what went wrong, once, and let go of what may be broken."""
@@ -269,13 +276,6 @@ class Watcher:
     def _say(self, text: str, file: TextIO | None = None) -> None:
         tqdm.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text}", file=file)
         (file or sys.stdout).flush()
-
-    def _warn(self, text: str) -> None:
-        self._say(text, sys.stderr)
-
-
-def now() -> str:
-    return datetime.now(timezone.utc).isoformat()
 
 
 def hand_back(course: Course, assignment: str, student: str, *, exchange: bool) -> None:
