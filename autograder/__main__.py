@@ -5,25 +5,7 @@ import os
 import sys
 from importlib import import_module
 
-from .command_line import PROGRAM, Command, extra, reported
-
-# Command -> the module that has it (as ``main``, if no other name is given), and what it does.
-COMMANDS = {
-    "race": ("judge.race_command", "judge whether a function is right and fast enough"),
-    "notebooks": ("authoring.course_commands:notebooks", "build the notebooks from the percent scripts"),
-    "record": ("authoring.course_commands:record", "record this machine's timings"),
-    "new-chapter": ("authoring.new_chapter", "start a chapter with its exercises"),
-    "rehearsal": ("authoring.rehearsal", "grade a pretend class with nbgrader's commands"),
-    "grade": ("class_grading.class_commands:grade", "grade a class, in parallel"),
-    "again": ("class_grading.class_commands:again", "judge one exercise again, after a dispute"),
-    "late": ("class_grading.class_commands:late", "count lateness anew for a graded class"),
-    "report": ("class_grading.class_commands:report", "write a page about a graded class"),
-    "watch": ("extras.watch", "grade what is handed in, as soon as it is there"),
-    "term": ("extras.term", "write a page about the whole term, and one for each student"),
-    "similar": ("extras.similar", "write a page about answers that look alike"),
-    "fastest": ("extras.fastest", "write a page about the fastest answers"),
-    "gradescope": ("extras.gradescope", "make an archive that grades on Gradescope"),
-}
+from .command_line import COMMANDS, PROGRAM, Command, extra, reported
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -12,17 +12,31 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 PROGRAM = "python -m autograder"
+# Command -> the module that has it (as ``main``, if no other name is given), and what it does.
+COMMANDS = {
+    "race": ("judge.race_command", "judge whether a function gives what another gives, and is fast enough"),
+    "notebooks": ("authoring.course_commands:notebooks", "build the notebooks from the percent scripts"),
+    "record": ("authoring.course_commands:record", "record this machine's timings"),
+    "new-chapter": ("authoring.new_chapter", "start a chapter with its exercises"),
+    "rehearsal": ("authoring.rehearsal", "take a pretend class through the whole of nbgrader"),
+    "grade": ("class_grading.class_commands:grade", "grade a class, in parallel"),
+    "again": ("class_grading.class_commands:again", "judge one exercise again, after a dispute"),
+    "late": ("class_grading.class_commands:late", "count lateness anew for a graded class"),
+    "report": ("class_grading.class_commands:report", "write a page about a graded class"),
+    "watch": ("extras.watch", "grade what is handed in, as soon as it is there, until Ctrl-C"),
+    "term": ("extras.term", "write a page about the whole term, and one for each student"),
+    "similar": ("extras.similar", "write a page about answers that look alike: a hint, never a penalty"),
+    "fastest": ("extras.fastest", "write a page for the class about the fastest answers, without names"),
+    "gradescope": ("extras.gradescope", "make an archive that grades on Gradescope"),
+}
 
 
 class CommandError(Exception):
     """What was asked for cannot be done: ``words`` say why and what to do. ``again``: then to start again."""
 
     def __init__(self, words: str, *, again: bool = False) -> None:
-        super().__init__(words)
-        self.words, self.again = words, again
-
-    def __str__(self) -> str:
-        return f"{self.words} Then start again." if self.again else self.words
+        super().__init__(f"{words} Then start again." if again else words)
+        self.words = words
 
 
 class Misuse(CommandError):
@@ -53,15 +67,16 @@ Command = Callable[..., int]  # of the words that were typed (by default sys.arg
 
 
 def command(
-    name: str, about: str, *options: Option, stopped: str = "Stopped.", failed: int | None = None
+    name: str, *options: Option, more: str = "", stopped: str = "Stopped.", failed: int | None = None
 ) -> Callable[[Callable[..., int | None]], Command]:
-    """Makes a command of a function, which gets its options by their names; ``about`` is for ``--help``.
+    """Makes one of the COMMANDS of a function, which gets its options by their names.
 
     What it returns is the status, and nothing is 0. Of a CommandError and an OSError the words are told, and
     the status is 1; of Ctrl-C ``stopped`` is, and the status is 130. A misuse is told as argparse does, with
     2. ``failed`` takes the place of this 1 and 2 where they say something else.
     """
-    parser = _Parser(prog=f"{PROGRAM} {name}", description=about)
+    about = COMMANDS[name][1]
+    parser = _Parser(prog=f"{PROGRAM} {name}", description=f"{about[0].upper()}{about[1:]}. {more}")
     parser.misused = failed or 2
     for names, settings in options:
         parser.add_argument(*names, **settings)

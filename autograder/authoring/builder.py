@@ -24,6 +24,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
+from ..files import write_whole
 from ..roles import is_test
 from . import records, whys
 from .colab import colab_cell, is_colab_cell
@@ -270,7 +271,8 @@ def _write_pages(root: Path, failed: list[Path]) -> None:
             from ..teaching import evidence, remember, scoreboard  # read claims, whose author may be at work
 
             records.write_page(root)
-            whys.write_page(root)
+            if (root / "docs").is_dir():
+                write_whole(root / "docs" / "whys.md", whys.page(root))
             found = scoreboard.findings(root / "course", root / "data" / "timings")
             for claim in evidence.CLAIMS:
                 evidence.judge(claim, found)  # cells that contradict each other

@@ -9,7 +9,6 @@ SOME = "only these, by the start of their names, as in 01"
 
 @command(
     "notebooks",
-    "Build the chapters (executed), the solutions and the exercises: those that changed.",
     option("names", nargs="*", metavar="NAME", help=f"{SOME}; changed or not"),
     option("--all", action="store_true", help="execute every chapter again"),
 )
@@ -21,7 +20,6 @@ def notebooks(names: list[str], all: bool) -> int:
 
 @command(
     "record",
-    "Run the chapters and write their timings into data/timings. No notebook changes.",
     option("names", nargs="*", metavar="NAME", help=SOME),
     option("--check", type=Path, metavar="FILE", help="say whether a record is whole and plausible"),
 )

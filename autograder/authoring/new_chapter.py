@@ -14,7 +14,6 @@ NAME = re.compile(r"(\d\d)_([a-z][a-z0-9]*(?:_[a-z0-9]+)*)")
 
 @command(
     "new-chapter",
-    "Write the scripts of a small, complete chapter, for its author to replace the contents.",
     option("name", metavar="NAME", help="two digits and lower-case words, as in 20_topic"),
 )
 def main(name: str) -> None:

@@ -24,7 +24,6 @@ NAMES = ["ada", "bo", "chen", "dalia", "emeka", "fumi", "goran", "hana", "ines",
 
 @command(
     "rehearsal",
-    "A dress rehearsal: a small class goes through the whole of nbgrader, from release to exported grades.",
     option("--students", type=int, default=12, help="how many (default: 12)"),
     option("--assignment", default="01_tensor_creation", help="default: 01_tensor_creation"),
     option("--scratch", type=Path, help="work in this new folder (default: a temporary one)"),

@@ -18,25 +18,13 @@ from typing import NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
-from ..files import write_whole
-from ..roles import calls_of
+from ..roles import calls_of, python_in
 from ..show import table_markdown
 from ..teaching.scripts import CAUSES_MIME, PRICES
 from .sources import chapter_sources
 
 _WHY = re.compile(r"^\*\*Why[^*]*\*\*,?\s*")
 _LINK = re.compile(r"\[([^]]*)\]\((https?:)?[^)]*\)")
-INTRODUCTION = """\
-# Every why
-
-A chapter says why one way is faster than another. Four things can show that it is so. The cause is
-*taken away*, and the pair is timed again. Or the ratio is *predicted*, from calls, bytes and arithmetic at
-the machine's prices. Or an assertion beside it has *shown* it; or it is *documented*, with a link.
-[Contributing](../CONTRIBUTING.md#a-why-and-its-cause) says how.
-
-The share is of the difference in logarithms: 100 % is all of it, about 0 % refutes the cause, and more than
-100 % would turn the difference round. It is that of the machine on which the notebook was built.
-"""
 
 
 class Why(NamedTuple):
@@ -54,7 +42,7 @@ def whys(cells: Sequence[NotebookNode]) -> Iterator[Why]:
     compared = before = None
     for cell, after in zip(cells, [*cells[1:], None], strict=True):
         if cell.cell_type == "code":
-            before, compared = cell, cell if calls_of(_code(cell), "compare") else compared
+            before, compared = cell, cell if calls_of(python_in(cell.source)[0], "compare") else compared
         paragraphs = cell.source.split("\n\n") if cell.cell_type == "markdown" else []
         for place, text in enumerate(paragraphs):
             if text.startswith("#"):
@@ -68,22 +56,16 @@ def _why(text: str, beside: Sequence[NotebookNode | None]) -> Why:
     said = _LINK.sub(r"\1", _WHY.sub("", text)).replace("*", "")
     sentence = shorten(re.split(r"(?<=[.?!])\s", said)[0], 200, placeholder=" …")
     cells = [cell for cell in beside if cell is not None and cell.cell_type == "code"]
-    for cell in cells:
-        words = [word for call in calls_of(_code(cell), "compare") for word in call.keywords]
+    codes = [python_in(cell.source)[0] for cell in cells]
+    for cell, code in zip(cells, codes, strict=True):
+        words = [word for call in calls_of(code, "compare") for word in call.keywords]
         if given := [word.value for word in words if word.arg == "because"]:
             causes = [one for value in given for one in getattr(value, "elts", [value])]
             priced = all(getattr(one, "value", None) == PRICES for one in causes)
             return Why(sentence, "predicted" if priced else "taken away", _shares(cell))
-    asserts = any(isinstance(node, ast.Assert) for cell in cells[-2:] for node in ast.walk(_code(cell)))
+    asserts = any(isinstance(node, ast.Assert) for code in codes[-2:] for node in ast.walk(code))
     linked = any(found[2] for found in _LINK.finditer(text))
     return Why(sentence, "documented" if linked else "shown" if asserts else "")
-
-
-def _code(cell: NotebookNode) -> ast.AST:
-    try:
-        return ast.parse(cell.source)
-    except SyntaxError:  # a command of IPython's
-        return ast.Module([], [])
 
 
 def _shares(cell: NotebookNode) -> str:
@@ -101,10 +83,5 @@ def page(root: Path) -> str:
             rows += [(link, *why) for why in whys(nbformat.read(notebook, as_version=4).cells)]
     kinds = ", ".join(f"{kind} {number}" for kind, number in Counter(row[2] for row in rows).most_common())
     table = table_markdown(("chapter", "why", "kind", "share explained"), rows)
-    return f"{INTRODUCTION}\nThere are {len(rows)}: {kinds}.\n\n{table}\n"
-
-
-def write_page(root: Path) -> None:
-    """Write that page into the guides of the repository at ``root``, where there are any."""
-    if (root / "docs").is_dir():
-        write_whole(root / "docs" / "whys.md", page(root))
+    form = Path(__file__).with_name("whys_page.txt").read_text("utf-8")
+    return form.format(number=len(rows), kinds=kinds, table=table)

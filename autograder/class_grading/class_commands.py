@@ -78,7 +78,6 @@ def interrupts(*more: signal.Signals) -> Iterator[Callable[[], None]]:
 
 @command(
     "grade",
-    "Grade a class in parallel, in the course's folder.",
     ASSIGNMENT,
     option("--student", nargs="+", default=[], metavar="ID", help="only these"),
     option("--force", action="store_true", help="also those that are graded already"),
@@ -108,8 +107,6 @@ def grade(assignment: str, student: list[str], force: bool, db: str | None, **wh
 
 @command(
     "again",
-    "Judge one exercise of some students again, and show the old verdict beside the new one. "
-    "Points given by hand stay in any case.",
     ASSIGNMENT,
     option("--student", nargs="+", required=True, metavar="ID", help="of these"),
     option("--exercise", required=True, metavar="NAME", help="this one, as in one_hot"),
@@ -153,7 +150,6 @@ def again(assignment: str, student: list[str], exercise: str, keep: str | None, 
 
 @command(
     "late",
-    "Count lateness anew, as late.csv says it now, for submissions that are graded already.",
     ASSIGNMENT,
     option("--apply", action="store_true", help="change the grades; otherwise only list the changes"),
     DB,
@@ -175,7 +171,6 @@ def late(assignment: str, apply: bool, db: str | None) -> None:
 
 @command(
     "report",
-    "Write a page about a graded class, in the course's folder.",
     ASSIGNMENT,
     option("--output", type=Path, metavar="FILE", help="default: reports/ASSIGNMENT.html"),
     DB,

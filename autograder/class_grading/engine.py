@@ -113,7 +113,7 @@ def grade(
             for warning in pool.warnings:
                 say(f"warning: {warning}")
             status = Status(len(todo))
-            with shown("grading", status, pool):
+            with shown(status, pool):
                 jobs = (job for submission in todo for job in jobs_of(course, submission, status))
                 for done in by_submission(run_all(pool, jobs, course, status)):
                     finish(course, done, summary, status)

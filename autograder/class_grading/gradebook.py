@@ -97,9 +97,9 @@ class OpenGradebook:
         if missing or version not in (None, ScriptDirectory(str(MIGRATIONS)).get_current_head()):
             what = f" (it has no {', '.join(missing[:3])})" if missing else ""
             raise GradingError(
-                f"The gradebook {self.name} was made by another nbgrader than {nbgrader.__version__}{what}. If "
-                "that was a newer one, install it. If not, make a copy of the gradebook, then run `nbgrader db "
-                "upgrade`."
+                f"The gradebook {self.name} was made by another nbgrader than {nbgrader.__version__}{what}. "
+                "If that was a newer one, install it. If not, make a copy of the gradebook, and then run "
+                "`nbgrader db upgrade`."
             )
 
     @contextmanager

@@ -32,16 +32,11 @@ class _Run:
 
     student: str
     names: dict[int, str]
-    tests: frozenset[int]
-    todo: frozenset[int]
+    tests: set[int]
+    todo: set[int]
     left: set[int]
     doing: str | None = None
     since: float = 0.0  # the last step
-
-    @property
-    def words(self) -> str:
-        ran = len(self.tests) - len(self.tests & self.left)
-        return f"{self.student} {ran} of {len(self.tests)} tests, {self.doing}"
 
 
 class Status:
@@ -59,16 +54,15 @@ class Status:
     def opened(self, run: Hashable, student: str, cells: list[PlannedCell]) -> None:
         """A notebook of a student's was read, and these cells of it are to be run."""
         names = {cell.index: cell.grade_id or "" for cell in cells}
-        tests = frozenset(cell.index for cell in cells if cell.role == "test")
+        tests = {cell.index for cell in cells if cell.role == "test"}
         with self._lock:
-            self._runs[run] = _Run(student, names, tests, frozenset(names), set(names))
+            self._runs[run] = _Run(student, names, tests, set(names), set(names))
             self._cells.update(names.values())
 
     def again(self, run: Hashable, cells: list[int]) -> None:
         """These cells of it are to be run once more."""
         with self._lock:
-            known = self._runs[run]
-            known.todo, known.left = frozenset(cells), set(cells)
+            self._runs[run].todo, self._runs[run].left = set(cells), set(cells)
 
     def tell(self, run: Hashable, step: Step) -> None:
         """What is done for it now."""
@@ -123,28 +117,30 @@ class Status:
         if trouble := self.trouble or trouble:
             return f"{found}; {trouble}"
         with self._lock:
-            now = [run.words for run in self._runs.values() if run.doing]
-        more = [f"{len(now) - SHOWN} more"] if len(now) > SHOWN else []
-        return "; ".join([found, *now[:SHOWN], *more])
+            now = [run for run in self._runs.values() if run.doing]
+            for run in now[:SHOWN]:
+                ran = len(run.tests - run.left)
+                found += f"; {run.student} {ran} of {len(run.tests)} tests, {run.doing}"
+        return found + (f"; {len(now) - SHOWN} more" if len(now) > SHOWN else "")
 
 
 @contextmanager
-def shown(title: str, status: Status, pool: Pool) -> Iterator[None]:
+def shown(status: Status, pool: Pool) -> Iterator[None]:
     """While the block runs, a line about it: a bar in a terminal, a line every few seconds in a log."""
-    form = f"{title}: {{bar:20}} {{elapsed}}, {{desc}}"
-    bar = tqdm(total=1.0, dynamic_ncols=True, bar_format=form) if sys.stderr.isatty() else None
-    over = Event()
+    in_terminal, over = sys.stderr.isatty(), Event()
+    form = "grading: {bar:20} {elapsed}, {desc}"
+    bar = tqdm(total=1.0, dynamic_ncols=True, bar_format=form, disable=not in_terminal)
 
     def show() -> None:
         words = status.words(pool.trouble)
-        if bar is None:
-            print(f"{title}: {words}", file=sys.stderr, flush=True)
-        else:
+        if in_terminal:
             bar.n = min(1.0, status.share)
             bar.set_description_str(words)
+        else:
+            print(f"grading: {words}", file=sys.stderr, flush=True)
 
     def watch() -> None:
-        while not over.wait(LOG_SECONDS if bar is None else LOOK_SECONDS):
+        while not over.wait(LOOK_SECONDS if in_terminal else LOG_SECONDS):
             show()
 
     thread = Thread(target=watch, daemon=True)
@@ -155,8 +151,7 @@ def shown(title: str, status: Status, pool: Pool) -> Iterator[None]:
         over.set()
         thread.join()
         show()
-        if bar is not None:
-            bar.close()
+        bar.close()
 
 
 def length(seconds: float) -> str:

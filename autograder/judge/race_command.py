@@ -15,8 +15,6 @@ STATUS = {"faster": 0, "as fast": 0, "slower": 1, "undecided": 2, "wrong": 3, "n
 
 @command(
     "race",
-    "Judge whether a function of NEW gives what that of OLD gives, and is fast enough. "
-    "Exit status: 0 fast enough, 1 not, 2 undecided, 3 wrong result, 4 not judged.",
     option("new", metavar="NEW", help="the file with the answer; it runs in a sandbox"),
     option("old", metavar="OLD", help="the file with the given version, and with the inputs"),
     option("--at-least", type=float, required=True, metavar="RATIO", help="as in 1.5"),
@@ -25,6 +23,7 @@ STATUS = {"faster": 0, "as fast": 0, "slower": 1, "undecided": 2, "wrong": 3, "n
     option("--device", default="cpu", help="cpu (default) or cuda"),
     option("--trusted", action="store_true", help="code of your own: without a sandbox"),
     option("--json", action="store_true", help="print the whole verdict as JSON"),
+    more="Exit status: 0 fast enough, 1 not, 2 undecided, 3 wrong result, 4 not judged.",
     failed=STATUS["not run"],
 )
 def main(

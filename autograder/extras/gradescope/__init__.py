@@ -7,7 +7,6 @@ from ...command_line import ASSIGNMENT, command, option
 
 @command(
     "gradescope",
-    "Make the archive from which Gradescope builds an autograder for one assignment.",
     ASSIGNMENT,
     option(
         "--without-sandbox",

@@ -3,12 +3,7 @@
 from ...command_line import ASSIGNMENT, DB, command
 
 
-@command(
-    "similar",
-    "Write a page about answers that look alike: a hint for a person, and never a penalty.",
-    ASSIGNMENT,
-    DB,
-)
+@command("similar", ASSIGNMENT, DB)
 def main(assignment: str, db: str | None) -> None:
     from ...class_grading.html_page import publish
     from .alike import page

@@ -3,7 +3,7 @@
 from ...command_line import DB, command
 
 
-@command("term", "Write a page about the whole term, and one for each student, into the course's folder.", DB)
+@command("term", DB)
 def main(db: str | None) -> None:
     from .term_pages import read_term, write_pages
 

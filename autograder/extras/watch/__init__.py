@@ -14,7 +14,6 @@ from ...command_line import command, option
 
 @command(
     "watch",
-    "Grade what is handed in, as soon as it is there, until Ctrl-C. In the course's folder.",
     option("assignment", nargs="*", metavar="ASSIGNMENT", help="only these"),
     option("--release", action="store_true", help="also make and release each feedback page"),
     option(
