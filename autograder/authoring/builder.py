@@ -219,7 +219,7 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
     """
     chapters, solutions = _selected(root, list(names))
     fresh: dict[Path, NotebookNode] = {}
-    failed: list[Path] = []
+    failed: list[object] = []
     for source in solutions + chapters:
         try:
             fresh[source] = build(source)
@@ -234,11 +234,11 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
     # The chapters come last: the front page tells what the exercises are.
     for source in solutions:
         if source in fresh and not is_current(target := source.with_suffix(".ipynb"), fresh[source]):
-            with _told(target.relative_to(root), failed):
+            with told(target.relative_to(root), failed):
                 nbformat.write(fresh[source], target)
     before = _files(root / "exercises")
     if built := [source for source in solutions if source in fresh]:
-        with _told(Path("exercises"), failed):
+        with told("exercises", failed):
             released, log = release(built, root)
             for name in filter(released.get, released):
                 _write_folder(root / "exercises" / name, released[name])
@@ -249,7 +249,7 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
         target, stale = source.with_suffix(".ipynb"), changed and source.stem in PAGES
         if source not in fresh or (is_current(target, fresh[source]) and not asked and not stale):
             continue
-        with _told(target.relative_to(root), failed):
+        with told(target.relative_to(root), failed):
             if asked or stale or not keep_outputs(fresh[source], target, root):
                 execute(fresh[source], source.parent)
                 tidy_outputs(fresh[source], root)
@@ -259,12 +259,12 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
     return int(bool(failed))
 
 
-def _write_pages(root: Path, failed: list[Path]) -> None:
+def _write_pages(root: Path, failed: list[object]) -> None:
     """Put what to remember into the README, the address into pages, and list the recorded timings."""
     readme = root / "README.md"
     if not readme.is_file():
         return
-    with _told(Path("README.md"), failed):
+    with told("README.md", failed):
         write_address(root)
         text = readme.read_text(encoding="utf-8")
         try:
@@ -288,11 +288,11 @@ def record(root: Path, names: Iterable[str] = ()) -> int:
     timings = root / "data" / "timings"
     timings.mkdir(parents=True, exist_ok=True)
     before = _files(timings)
-    failed: list[Path] = []
+    failed: list[object] = []
     for source in _selected(root, list(names))[0]:
         notebook = build(source)
         if any(not is_colab_cell(cell) for cell in code_cells(notebook)):
-            with _told(source.relative_to(root), failed):
+            with told(source.relative_to(root), failed):
                 execute(notebook, source.parent, {"AUTOGRADER_RECORD": str(timings)})
     written = [timings / name for name, content in _files(timings).items() if before.get(name) != content]
     for path in written:
@@ -311,17 +311,17 @@ def record(root: Path, names: Iterable[str] = ()) -> int:
 
 
 @contextmanager
-def _told(name: Path, failed: list[Path]) -> Iterator[None]:
-    """Print one line for one thing that is built: its name, then the seconds it took, or why it failed."""
-    print(f"{name.as_posix():<56} ", end="", flush=True)
+def told(what: object, failed: list[object]) -> Iterator[None]:
+    """Print one line for one thing that is done: its name, then the seconds it took, or why it failed."""
+    print(f"{what!s:<56} ", end="", flush=True)
     start = time.perf_counter()
     try:
         yield
         print(f"{time.perf_counter() - start:.1f} s", flush=True)
     except BuildError as error:
         print(f"failed after {time.perf_counter() - start:.1f} s", flush=True)
-        print(f"error: {name.as_posix()}: {error}", file=sys.stderr)
-        failed.append(name)
+        print(f"error: {what}: {error}", file=sys.stderr)
+        failed.append(what)
     except BaseException:
         print("stopped")
         raise

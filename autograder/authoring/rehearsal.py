@@ -6,20 +6,16 @@ students hand in answers of known worth, so that the points at the end can be co
 
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from time import perf_counter
 
 import nbformat
 
 from ..command_line import Misuse, command, option
 from ..show import table_text
 from .answers import Answers, answers_to, expected_points, submission
-from .builder import find_root
+from .builder import find_root, told
 from .scratch_course import ScratchCourse
-
-NAMES = ["ada", "bo", "chen", "dalia", "emeka", "fumi", "goran", "hana", "ines", "jonas", "kavya", "lucia"]
 
 
 @command(
@@ -37,8 +33,7 @@ def main(students: int, assignment: str, scratch: Path | None) -> int:
     folder = scratch or Path(tempfile.mkdtemp(prefix="rehearsal-"), "course")
     folder.mkdir(parents=True)
     course = ScratchCourse(folder, root)
-    names = [*NAMES, *(f"student{number}" for number in range(len(NAMES) + 1, students + 1))]
-    mixes = {student: mix(answers, number) for number, student in enumerate(names[:students])}
+    mixes = {f"student{number + 1}": mix(answers, number) for number in range(students)}
     print(f"Rehearsal of {assignment} with {len(mixes)} students in {course.folder}", flush=True)
     course.add_assignment(source)
     run(course, assignment, answers, mixes)
@@ -61,11 +56,15 @@ def mix(answers: Answers, number: int) -> dict[str, str]:
 
 def run(course: ScratchCourse, assignment: str, answers: Answers, mixes: dict[str, dict[str, str]]) -> None:
     """Take the class through nbgrader, step by step. Raises CommandError."""
+    step = partial(told, failed=[])  # what goes wrong here ends it
+
+    def nbgrader(command: str, about: str) -> None:
+        with step(f"{command}: {about}"):
+            course.nbgrader(command, assignment)
+
+    nbgrader("generate_assignment", "make the students' version")
+    nbgrader("release_assignment", "put it into the exchange")
     first, *others = mixes
-    with step("generate_assignment: make the students' version"):
-        course.nbgrader("generate_assignment", assignment)
-    with step("release_assignment: put it into the exchange"):
-        course.nbgrader("release_assignment", assignment)
     with step(f"fetch_assignment: {first} takes it out"):
         home = course.folder / "students"
         course.nbgrader("fetch_assignment", assignment, f"--Exchange.assignment_dir={home / first}")
@@ -77,25 +76,13 @@ def run(course: ScratchCourse, assignment: str, answers: Answers, mixes: dict[st
             nbformat.write(submission(nbformat.read(path, as_version=4), answers, kinds), path)
             where = f"--Exchange.assignment_dir={home / student}"
             course.nbgrader("submit", assignment, where, f"--student={student}")
-    with step("collect: take the submissions out of the exchange"):
-        course.nbgrader("collect", assignment)
+    nbgrader("collect", "take the submissions out of the exchange")
     with step("grade: run and grade them, on all cores\n"):
         course.grade(assignment)
-    with step("generate_feedback: write a page for each student"):
-        course.nbgrader("generate_feedback", assignment)
-    with step("release_feedback: put the pages into the exchange"):
-        course.nbgrader("release_feedback", assignment)
+    nbgrader("generate_feedback", "write a page for each student")
+    nbgrader("release_feedback", "put the pages into the exchange")
     with step("export: write the grades to grades.csv"):
         course.nbgrader("export", f"--to={course.folder / 'grades.csv'}")
-
-
-@contextmanager
-def step(title: str) -> Iterator[None]:
-    """Print what is being done, and then the seconds it took: on a new line, if the title ends its own."""
-    print(f"  {title:<52}", end="" if title.endswith("\n") else " ", flush=True)
-    start = perf_counter()
-    yield
-    print(f"{perf_counter() - start:6.1f} s", flush=True)
 
 
 def points_table(

@@ -9,7 +9,7 @@ from repository import ROOT, all_files, copy_files
 from test_all_answers import grade
 
 from autograder.__main__ import main
-from autograder.authoring.new_chapter import new_chapter
+from autograder.authoring.course_commands import new_chapter
 from autograder.files import write_whole
 
 NAME = "77_sparse_rows"
