@@ -34,8 +34,9 @@ class Spread:
 def page(results: ClassResults) -> str:
     """The whole page about an assignment, as HTML."""
     points, most = [graded.points for graded in results.graded], sum(results.most.values())
-    spreads = exercise_spreads(results)
-    tests = [name for names in results.tests.values() for name in names]
+    tests: dict[str, list[Verdict]] = {name: [] for names in results.tests.values() for name in names}
+    for test in (test for graded in results.graded for test in graded.tests):
+        tests[test.name].append(test)
     return render(
         Path(__file__).with_suffix(".html.j2"),
         results=results,
@@ -46,8 +47,8 @@ def page(results: ClassResults) -> str:
             (f"{min(points):g} to {max(points):g}", "points, lowest and highest"),
         ],
         points=points_bars(points, most),
-        spreads=spreads,
-        races={name: race for name in tests if (race := race_of(results, name))[1]},
+        spreads=exercise_spreads(results),
+        races={name: found for name, found in tests.items() if any(test.laps for test in found)},
         median=median,
         times=times,
         race_bars=race_bars,
@@ -62,15 +63,6 @@ def exercise_spreads(results: ClassResults) -> list[Spread]:
         full, none = sum(points >= most - 1e-9 for points in got), sum(points <= 0 for points in got)
         found.append(Spread(exercise, most, mean(got), (full, len(got) - full - none, none)))
     return found
-
-
-def race_of(results: ClassResults, name: str) -> tuple[list[Verdict], dict[str, list[Lap]]]:
-    """A race: what it said about each answer, and what it measured on each device."""
-    tests = [test for graded in results.graded for test in graded.tests if test.name == name]
-    devices: dict[str, list[Lap]] = {}
-    for lap in (lap for test in tests for lap in test.laps):
-        devices.setdefault(lap.device, []).append(lap)
-    return tests, devices
 
 
 def machine(results: ClassResults) -> list[str]:

@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import nbformat
+from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.apps import AutogradeApp
 from nbgrader.converters import NbGraderException
@@ -180,6 +182,11 @@ class Course:
 
     def autograded(self, student: str) -> Path:
         return autograded_folder(self.grader, self.assignment, student)
+
+    def autograded_notebooks(self, student: str) -> list[NotebookNode]:
+        """A student's autograded notebooks, which are not looked over."""
+        paths = sorted(self.autograded(student).glob("*.ipynb"))
+        return [nbformat.from_dict(json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
     @cached_property
     def versions(self) -> dict[str, str]:

@@ -1,13 +1,11 @@
 """What grading an assignment gave, read from the gradebook and the autograded notebooks."""
 
-import json
+from collections import Counter
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
-import nbformat
 from msgspec import Meta, ValidationError, convert
 from nbformat import NotebookNode
 from nbgrader.api import MissingEntry, SubmittedAssignment
@@ -56,7 +54,7 @@ class Graded:
     points: float  # before ``penalty`` is taken off
     tests: list[Verdict] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: Counter[str] = field(default_factory=Counter)  # by kind: cells, tests, races, total
     noise: list[dict[str, Any]] = field(default_factory=list)
     sandboxed: list[bool] = field(default_factory=list)
     penalty: float = 0.0
@@ -112,8 +110,8 @@ class ClassResults:
         return sum(self.most[name] for name in tests)
 
     def seconds(self, kind: str) -> float:
-        """What was spent on all, of one kind: cells, tests, races, or the total."""
-        return sum(graded.seconds.get(kind, 0) for graded in self.graded)
+        """What was spent on all, of one kind."""
+        return sum(graded.seconds[kind] for graded in self.graded)
 
     def rows(self, kind: str) -> list[tuple[str, ...]]:
         """For pages: the student, and what there is of a kind, which is an attribute of ``Graded``."""
@@ -125,25 +123,20 @@ class ClassResults:
 
     def judged_again(self) -> list[list[str]]:
         """Tests that were judged again: when, the old verdict and the new one, and which counts."""
-        return [
-            [
-                *map(str, (dispute["student"], test["test"], dispute["when"])),
-                *(str(Verdict(**test[which])) for which in ("before", "now")),
-                str(test["counts"]),
-            ]
-            for dispute in self.disputes
-            for test in dispute["tests"]
-        ]
+        rows = []
+        for dispute in self.disputes:
+            for test in dispute["tests"]:
+                both = (str(Verdict(**test[which])) for which in ("before", "now"))
+                rows.append([dispute["student"], test["test"], dispute["when"], *both, test["counts"]])
+        return rows
 
 
 def read_graded(course: Course) -> ClassResults:
     """As ``read_results``. Raises GradingError where nothing is graded, too."""
     results = read_results(course)
     if not results.graded:
-        raise GradingError(
-            f"Nothing of {course.assignment} is graded yet. Run `python -m autograder grade "
-            f"{course.assignment}` first."
-        )
+        what = course.assignment
+        raise GradingError(f"Nothing of {what} is graded yet. Run `python -m autograder grade {what}` first.")
     return results
 
 
@@ -164,7 +157,7 @@ def read_results(course: Course) -> ClassResults:
             if why is not Reason.NOT_GRADED:
                 with suppress(MissingEntry):
                     found = gradebook.find_submission(course.assignment, student)
-                    graded.append(_read(course.autograded(student), found, student))
+                    graded.append(_read(course, found, student))
                     if why:
                         outdated[student] = failed or f"To be graded again, because {why}."
                     continue
@@ -184,7 +177,7 @@ def verdict_of(cell: NotebookNode, points: float | None) -> Verdict:
     return Verdict(points or 0.0, *words, nbgrader_data(cell)["grade_id"], laps)
 
 
-def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
+def _read(course: Course, found: SubmittedAssignment, student: str) -> Graded:
     """One student's grade, with what the autograded notebooks say about it."""
     grades = {grade.name: grade for book in found.notebooks for grade in book.grades}
     penalty, late = found.late_submission_penalty or 0.0, found.total_seconds_late / 3600
@@ -195,14 +188,12 @@ def _read(folder: Path, found: SubmittedAssignment, student: str) -> Graded:
             more = "the test gives more by now" if (grade.auto_score or 0) > by_hand else ""
             result.decided.append((name, f"{by_hand:g}", by_test, more))
     with suppress(OSError, UnicodeError):
-        lines = (folder / TIMESTAMP).read_text(encoding="utf-8").splitlines()
+        lines = (course.autograded(student) / TIMESTAMP).read_text(encoding="utf-8").splitlines()
         result.arrived_later += [tuple(map(visible, lines))] if len(lines) == 2 else []
-    for path in sorted(folder.glob("*.ipynb")):
-        notebook = nbformat.from_dict(json.loads(path.read_text(encoding="utf-8")))  # without looking it over
+    for notebook in course.autograded_notebooks(student):
         notes = notebook.metadata.get("autograder", {})
         result.events += notes.get("events") or []
-        for name, seconds in (notes.get("seconds") or {}).items():
-            result.seconds[name] = result.seconds.get(name, 0) + seconds
+        result.seconds.update(notes.get("seconds") or {})
         result.noise += [notes["noise"]] if notes.get("noise") else []
         result.sandboxed += [bool(notes["sandboxed"])] if "sandboxed" in notes else []
         result.unreadable += [(str(notes["problem"]),)] if notes.get("problem") else []

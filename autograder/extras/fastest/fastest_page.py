@@ -8,8 +8,6 @@ from collections import Counter
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import nbformat
-
 from ...class_grading.class_report import race_bars
 from ...class_grading.course import Course
 from ...class_grading.gradebook import GradingError
@@ -28,7 +26,13 @@ def page(course: Course) -> str:
     """The page as HTML. Raises GradingError where there is nothing to show, or not yet."""
     results = read_graded(course)
     require_deadline(course)
-    races = races_of(results, answers_of(course, results))
+    cells = {
+        (graded.student, name): cell.source
+        for graded in results.graded
+        for notebook in course.autograded_notebooks(graded.student)
+        for name, cell in solution_cells(notebook).items()
+    }
+    races = races_of(results, cells)
     if not races:
         raise GradingError(f"No race of {course.assignment} was timed.")
     return render(
@@ -44,10 +48,10 @@ def page(course: Course) -> str:
 
 
 def races_of(
-    results: ClassResults, answers: dict[str, dict[str, str]]
+    results: ClassResults, answers: dict[tuple[str, str], str]
 ) -> dict[str, tuple[list[Lap], dict[str, Lap]]]:
     """The races that timed anybody, with what they measured, the fastest first: for all, and for each code
-    that may be shown. ``answers``: student -> exercise -> source of the cell.
+    that may be shown. ``answers``: student and exercise -> source of the cell.
     """
     found = {}
     for exercise, name in [(one, name) for one, names in results.tests.items() for name in names]:
@@ -62,7 +66,7 @@ def races_of(
         laps.sort(key=lambda pair: -pair[1].ratio)
         different: dict[str, Lap] = {}  # the same code handed in twice says nothing new
         for student, lap in laps:
-            if code := may_be_shown(answers.get(student, {}).get(exercise, "")):
+            if code := may_be_shown(answers.get((student, exercise), "")):
                 different.setdefault(code, lap)
         if laps:
             found[name] = [lap for _, lap in laps], different
@@ -76,23 +80,16 @@ def may_be_shown(source: str) -> str:
     """
     if not MAY_BE_SHOWN.search(source):
         return ""
+    is_remark = lambda part: isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)
     try:
-        code = _without_remarks(ast.parse(source))
-        ast.parse(code)
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Module)):
+                node.body = [part for part in node.body if not is_remark(part)] or [ast.Pass()]
+        ast.parse(code := ast.unparse(tree))
         return code
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
-
-
-def _without_remarks(tree: ast.Module) -> str:
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Module)):
-            node.body = [
-                part
-                for part in node.body
-                if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
-            ] or [ast.Pass()]
-    return ast.unparse(tree)
 
 
 def made_of(code: str) -> tuple[list[str], int]:
@@ -108,16 +105,6 @@ def made_of(code: str) -> tuple[list[str], int]:
     )
     loops = sum(isinstance(node, (ast.For, ast.While, ast.comprehension)) for node in ast.walk(tree))
     return [name for name, _ in calls.most_common(8)], loops
-
-
-def answers_of(course: Course, results: ClassResults) -> dict[str, dict[str, str]]:
-    """What everybody handed in: student -> exercise -> source of the cell."""
-    found: dict[str, dict[str, str]] = {}
-    for graded in results.graded:
-        for path in sorted(course.autograded(graded.student).glob("*.ipynb")):
-            cells = solution_cells(nbformat.read(path, as_version=4))
-            found.setdefault(graded.student, {}).update({name: cell.source for name, cell in cells.items()})
-    return found
 
 
 def require_deadline(course: Course) -> None:

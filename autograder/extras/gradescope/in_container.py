@@ -25,8 +25,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import nbformat
-
 from ...class_grading.class_report import machine
 from ...class_grading.course import SETTINGS, Course
 from ...class_grading.engine import grade
@@ -143,8 +141,8 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
 def cards(course: Course) -> dict[str, str]:
     """The cards of each test as text, as on the feedback page."""
     found: dict[str, str] = {}
-    for path in sorted(course.autograded(STUDENT).glob("*.ipynb")):
-        notebook, _ = HideTests().preprocess(nbformat.read(path, as_version=4), {})
+    for notebook in course.autograded_notebooks(STUDENT):
+        HideTests().preprocess(notebook, {})
         for cell in filter(is_test, notebook.cells):
             outputs = (output.data for output in cell.outputs if isinstance(output.get("data"), dict))
             texts = [as_text(data.get("text/plain", "")) for data in outputs if MIME in data]
