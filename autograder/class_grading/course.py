@@ -139,8 +139,7 @@ class Course:
     def reason(self, submission: Submission, since: str = "") -> Reason | None:
         """Why a submission is to be graded; None where its grade is what grading it would give.
 
-        ``since``: a grade from before that time does not count. One that notes no version, from before there
-        were any, counts for all.
+        ``since``: a grade from before that time does not count.
         """
         folder = self.autograded(submission.student)
         notes = {name: notes_of(folder / f"{name}.ipynb") for name in self.versions}
@@ -150,11 +149,11 @@ class Course:
         if new and old and new > old:
             return Reason.NEWER
         for name, note in notes.items():
-            if note.get("submitted", found := version_of_files(submission.folder / f"{name}.ipynb")) != found:
+            if note.get("submitted") != version_of_files(submission.folder / f"{name}.ipynb"):
                 return Reason.OTHER_FILES
         if new and new != old:
             return Reason.OTHER_TIME
-        if any(note.get("tests", self.versions[name]) != self.versions[name] for name, note in notes.items()):
+        if any(note.get("tests") != self.versions[name] for name, note in notes.items()):
             return Reason.OTHER_TESTS
         return Reason.FORCED if any(str(note["finished"]) < since for note in notes.values()) else None
 

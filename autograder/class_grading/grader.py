@@ -83,7 +83,12 @@ class Grader(Autograde):
                 self.run_pre_convert_hook()
                 self.init_assignment(assignment, student)
                 for prepared, executed in books:
-                    output, resources = self._graded(prepared, executed)
+                    path = prepared.path
+                    if version_of_files(path) != prepared.notebook.metadata.autograder.submitted:
+                        raise SubmissionError(f"{path.name} was handed in again meanwhile. Start again.")
+                    exporter, given = self._exporter(executed), (prepared.notebook, prepared.resources)
+                    with setenv(NBGRADER_EXECUTION="autograde"):
+                        output, resources = exporter.from_notebook_node(*given)
                     # The grades first: a notebook with the mark "finished" must never be without them.
                     commit()
                     self.write_single_notebook(output, resources)
@@ -95,14 +100,6 @@ class Grader(Autograde):
             raise
         finally:
             self.coursedir.student_id = "*"
-
-    def _graded(self, prepared: Prepared, executed: Executed | None) -> tuple[Any, dict[str, Any]]:
-        """A notebook as text after all steps of grading, and what nbgrader notes about it."""
-        if version_of_files(prepared.path) != prepared.notebook.metadata.autograder.submitted:
-            raise SubmissionError(f"{prepared.path.name} was handed in again meanwhile. Start again.")
-        with setenv(NBGRADER_EXECUTION="autograde"):
-            exporter = self._exporter(executed)
-            return exporter.from_notebook_node(prepared.notebook, prepared.resources)
 
     def judged(self, prepared: Prepared, executed: Executed) -> NotebookNode:
         """The notebook after all steps of grading that come before its grades are saved."""

@@ -115,7 +115,11 @@ class Collect(ExchangeCollect):
         with TemporaryDirectory(dir=own, prefix="taken-") as scratch:
             everything, wanted = Path(scratch, "everything"), Path(scratch, "wanted")
             copy_plain_files(Path(src), everything, 1000 * self.coursedir.max_dir_size)
-            self._write_time(everything / TIMESTAMP, os.path.basename(src))
+            # The time that counts, and in a second line what the submission says, if that is another.
+            (record,) = (one for one in self.src_records if one["filename"] == os.path.basename(src))
+            times = dict.fromkeys(time_text(record[kind]) for kind in ("timestamp", "said"))
+            shutil.rmtree(everything / TIMESTAMP, ignore_errors=True)  # if it is a folder
+            (everything / TIMESTAMP).write_text("\n".join(times), encoding="utf-8")
             # By the course's rules, but for the one that keeps its own scripts with the instructors: students
             # hand in modules.
             rules = [pattern for pattern in self.coursedir.ignore if pattern != "*.py"]
@@ -125,14 +129,6 @@ class Collect(ExchangeCollect):
             except shutil.Error as error:
                 raise OSError(f"{src} cannot be copied: {error.args[0][0][2]}") from None
             shutil.move(wanted, dest)
-
-    def _write_time(self, path: Path, name: str) -> None:
-        """Write the time that counts, and in a second line what the submission says, if that is another."""
-        (record,) = (record for record in self.src_records if record["filename"] == name)
-        if path.is_dir():
-            shutil.rmtree(path)
-        lines = dict.fromkeys(time_text(record[kind]) for kind in ("timestamp", "said"))
-        path.write_text("\n".join(lines), encoding="utf-8")
 
     def _record(self, name: str) -> dict[str, Any] | None:
         """A submission as nbgrader notes it, with the time that it ``said``, and when it ``arrived`` by the

@@ -70,8 +70,8 @@ class Archive(FileNameCollectorPlugin):
         super().__init__(**settings)
         self._taken: set[tuple[str, str]] = set()
 
-    def student(self, who: str) -> str:
-        """The id of the student whom the platform means. Raises CommandError if there is none."""
+    def student(self, who: str) -> str | None:
+        """The id of the student whom the platform means; None, with a sentence in the log, if there is none."""
         raise NotImplementedError
 
     def collect(self, submitted_file: str) -> dict[str, str] | None:
@@ -82,12 +82,8 @@ class Archive(FileNameCollectorPlugin):
         if unpacked_too or "__MACOSX" in parts or path.name.startswith("."):
             return None
         found = self._of_the_platform(path)
-        if found is None:
-            return None
-        try:
-            student = self.student(found["who"])
-        except CommandError as error:
-            self.log.error("%s", error)
+        student = self.student(found["who"]) if found else None
+        if found is None or student is None:
             return None
         is_file = found.string == path.name
         name = plain_name(path, found["file"] if is_file else path.name)
@@ -131,7 +127,7 @@ class MoodleArchive(Archive):
             found.setdefault(words_of(match["who"]), set()).add(match["number"])
         return found
 
-    def student(self, who: str) -> str:
+    def student(self, who: str) -> str | None:
         found, numbers = self._by_name.get(words_of(who), []), self._numbers.get(words_of(who), ())
         if len(found) == 1 and len(numbers) < 2:
             return found[0]
@@ -139,10 +135,11 @@ class MoodleArchive(Archive):
         if len(found) == 1:
             why = f"{len(numbers)} people on Moodle have"
         place = f"submitted/ID/{self.parent.coursedir.assignment_id}/"
-        raise CommandError(
+        self.log.error(
             f"{why} the name {who!r}, so what this name handed in is left out. Put it into {place} yourself, "
             "or mend the names with `nbgrader db student import`."
         )
+        return None
 
 
 class CanvasArchive(Archive):
@@ -161,13 +158,13 @@ class CanvasArchive(Archive):
             self.parent.fail("%s", error)
         return {number: ids[name] for number, names in rows for name in reversed(names) if name in ids}
 
-    def student(self, who: str) -> str:
-        if student := self._by_number.get(who):
-            return student
-        raise CommandError(
-            f"Canvas's user {who} has no login or SIS id in {self.file} that a student in the gradebook has, "
-            "and is left out. Enter the student, or export the file from Canvas again."
-        )
+    def student(self, who: str) -> str | None:
+        if who not in self._by_number:
+            self.log.error(
+                f"Canvas's user {who} has no login or SIS id in {self.file} that a student in the gradebook has, "
+                "and is left out. Enter the student, or export the file from Canvas again."
+            )
+        return self._by_number.get(who)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -47,25 +47,6 @@ class CanvasUpload(Exporter):
 
         Raises CommandError at the end where some were refused.
         """
-        changes, same, unknown = differences(self._course(), columns, points)
-        for change in changes:
-            print(change)
-        if unknown:
-            self.log.warning("%d have points and are not on Canvas: %s", len(unknown), first_of(unknown))
-        self.log.info("%d grades differ, %d are the same", len(changes), same)
-        if not self.really:
-            self.log.info("Nothing was changed. To send them: the same with --CanvasUpload.really=True")
-            return
-        refused = send(changes)
-        self.log.info("%d grades were sent", len(changes) - len(refused))
-        if refused:
-            lines = [f"  {change.student}, {change.column}: {reason}" for change, reason in refused]
-            raise CommandError(
-                f"Canvas refused {len(refused)} grades; the same command tries these again.\n"
-                + "\n".join(lines)
-            )
-
-    def _course(self) -> Any:
         token = os.environ.get(TOKEN, "")
         if not (token and self.url and self.course):
             raise CommandError(
@@ -73,33 +54,40 @@ class CanvasUpload(Exporter):
                 "--CanvasUpload.course=NUMBER are needed."
             )
         try:
-            return Canvas(self.url, token).get_course(self.course)
+            course = Canvas(self.url, token).get_course(self.course)
+            changes, same, unknown = differences(course, columns, points)
         except (CanvasException, OSError, ValueError) as error:
             raise CommandError(f"Canvas at {self.url} does not show course {self.course}: {error}") from None
+        for change in changes:
+            print(change)
+        self.warn(unknown, "have points and are not on Canvas")
+        self.log.info("%d grades differ, %d are the same", len(changes), same)
+        if not self.really:
+            self.log.info("Nothing was changed. To send them: the same with --CanvasUpload.really=True")
+            return
+        refused = send(changes)
+        self.log.info("%d grades were sent", len(changes) - len(refused))
+        if refused:
+            first = f"Canvas refused {len(refused)} grades; the same command tries these again."
+            raise CommandError("\n  ".join([first, *refused]))
 
 
 def differences(course: Any, columns: list[str], points: Points) -> tuple[list[Change], int, list[str]]:
     """What is to be changed on Canvas, how many grades are there as they should be, and who is not there.
 
     A student is found by login, then by SIS id, in any letters. Raises CommandError where Canvas lacks
-    an assignment, or cannot be read.
+    an assignment, and CanvasException or OSError where it cannot be read.
     """
-    try:
-        there = {one.name: one for one in course.get_assignments()}
-        users: dict[str, int] = {}
-        for user in course.get_users(enrollment_type=["student"]):
-            for key in ("sis_user_id", "login_id"):  # the login counts more
-                if name := getattr(user, key, None):
-                    users[str(name).casefold()] = user.id
-        if lacking := [name for name in columns if name not in there]:
-            known = first_of(sorted(there)) or "none"
-            raise CommandError(f"Canvas has no assignment {lacking[0]!r}. Make it there; it has: {known}.")
-        found = {
-            name: {submission.user_id: submission for submission in there[name].get_submissions()}
-            for name in columns
-        }
-    except (CanvasException, OSError) as error:
-        raise CommandError(f"Canvas cannot be read: {error}") from None
+    there = {one.name: one for one in course.get_assignments()}
+    users: dict[str, int] = {}
+    for user in course.get_users(enrollment_type=["student"]):
+        for key in ("sis_user_id", "login_id"):  # the login counts more
+            if name := getattr(user, key, None):
+                users[str(name).casefold()] = user.id
+    if lacking := [name for name in columns if name not in there]:
+        known = first_of(sorted(there)) or "none"
+        raise CommandError(f"Canvas has no assignment {lacking[0]!r}. Make it there; it has: {known}.")
+    found = {name: {one.user_id: one for one in there[name].get_submissions()} for name in columns}
     changes, same, unknown = [], 0, []
     for student, own in points.items():
         user = users.get(student.id.casefold())
@@ -116,17 +104,17 @@ def differences(course: Any, columns: list[str], points: Points) -> tuple[list[C
     return changes, same, unknown
 
 
-def send(changes: list[Change]) -> list[tuple[Change, str]]:
+def send(changes: list[Change]) -> list[str]:
     """Send grades one at a time; those that Canvas refused or does not show afterwards, with the reason."""
     refused = []
     for change in tqdm(changes, unit="grade", desc="sending", disable=None):
+        why = None
         try:
             shown = change.submission.edit(submission={"posted_grade": number(change.after)})
+            score = getattr(shown, "score", None)
+            if score is None or abs(score - change.after) >= EXACT:
+                why = f"Canvas shows {'no grade' if score is None else number(score)} afterwards"
         except (CanvasException, OSError) as error:
-            refused.append((change, str(error)))
-            continue
-        score = getattr(shown, "score", None)
-        if score is None or abs(score - change.after) >= EXACT:
-            shows = "no grade" if score is None else number(score)
-            refused.append((change, f"Canvas shows {shows} afterwards"))
+            why = str(error) or repr(error)
+        refused += [f"{change.student}, {change.column}: {why}"] if why else []
     return refused

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry, Student
@@ -47,6 +47,10 @@ class Exporter(ExportPlugin):
         """Export the grades. Raises CommandError."""
         raise NotImplementedError
 
+    def warn(self, students: Iterable[str], words: str) -> None:
+        if names := sorted(students):
+            self.log.warning("%d %s: %s", len(names), words, first_of(names))
+
     def grades(self, gradebook: Gradebook) -> tuple[list[str], Points]:
         """The columns and points that the command line asks for; who stands out is named in the log.
 
@@ -80,8 +84,7 @@ class Exporter(ExportPlugin):
             if submission.needs_manual_grade:
                 standing_out["unsure"].append(student.id)
         for kind, names in standing_out.items():
-            if names:
-                self.log.warning("%d %s: %s", len(names), REMARKS[kind], first_of(names))
+            self.warn(names, REMARKS[kind])
         more = dict.fromkeys(exercises.values()) if self.by_exercise else ()
         return [assignment, *(f"{assignment}: {name}" for name in more)], points
 
@@ -99,8 +102,7 @@ class Moodle(Exporter):
             texts = [no_formula(text or "") for text in (one.id, one.email, one.first_name, one.last_name)]
             if texts[0] == one.id:
                 rows.append([*texts, *map(number, own)])
-        if odd := [one.id for one in points if no_formula(one.id) != one.id]:
-            self.log.warning("%d %s: %s", len(odd), FORMULAS, first_of(odd))
+        self.warn((one.id for one in points if no_formula(one.id) != one.id), FORMULAS)
         to = Path(self.to or "moodle.csv")
         write_csv(to, [["Username", "Email address", "First name", "Last name", *columns], *rows])
         self.log.info("%d grades are in %s", len(rows), to)
@@ -127,12 +129,8 @@ class Canvas(Exporter):
         to = Path(self.to or "upload.csv")
         write_csv(to, table)
         self.log.info("%d grades are in %s", len(table) - 1, to)
-        for names, words in (
-            (sorted(student for student, _ in ours.values()), "have points and are not in %s"),
-            (sorted(missing), "in %s have no points and are left out"),
-        ):
-            if names:
-                self.log.warning(f"%d {words}: %s", len(names), self.file, first_of(names))
+        self.warn((student for student, _ in ours.values()), f"have points and are not in {self.file}")
+        self.warn(missing, f"in {self.file} have no points and are left out")
 
 
 def read_canvas(path: Path) -> list[dict[str, str]]:
