@@ -71,7 +71,7 @@ class Archive(FileNameCollectorPlugin):
         self._taken: set[tuple[str, str]] = set()
 
     def student(self, who: str) -> str | None:
-        """The id of the student whom the platform means; None, with a sentence in the log, if there is none."""
+        """The id of the student whom the platform means; None, and a sentence in the log, if there is none."""
         raise NotImplementedError
 
     def collect(self, submitted_file: str) -> dict[str, str] | None:
@@ -161,8 +161,8 @@ class CanvasArchive(Archive):
     def student(self, who: str) -> str | None:
         if who not in self._by_number:
             self.log.error(
-                f"Canvas's user {who} has no login or SIS id in {self.file} that a student in the gradebook has, "
-                "and is left out. Enter the student, or export the file from Canvas again."
+                f"Canvas's user {who} has no login or SIS id in {self.file} that a student in the gradebook "
+                "has, and is left out. Enter the student, or export the file from Canvas again."
             )
         return self._by_number.get(who)
 
