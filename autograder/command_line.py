@@ -18,7 +18,7 @@ COMMANDS = {
     "notebooks": ("authoring.course_commands:notebooks", "build the notebooks from the percent scripts"),
     "record": ("authoring.course_commands:record", "record this machine's timings"),
     "new-chapter": ("authoring.course_commands:chapter", "start a chapter with its exercises"),
-    "rehearsal": ("authoring.rehearsal", "take a pretend class through the whole of nbgrader"),
+    "rehearsal": ("authoring.scratch_course:rehearsal", "take a pretend class through the whole of nbgrader"),
     "grade": ("class_grading.class_commands:grade", "grade a class, in parallel"),
     "again": ("class_grading.class_commands:again", "judge one exercise again, after a dispute"),
     "late": ("class_grading.class_commands:late", "count lateness anew for a graded class"),

@@ -38,8 +38,7 @@ from tqdm import tqdm
 
 from autograder.authoring.answers import answers_to, submission
 from autograder.authoring.builder import build
-from autograder.authoring.rehearsal import mix
-from autograder.authoring.scratch_course import ScratchCourse
+from autograder.authoring.scratch_course import ScratchCourse, mix
 from autograder.extras.watch.queue_file import QUEUE, Place, read_queue
 from autograder.measuring.device import provenance
 from autograder.roles import is_test

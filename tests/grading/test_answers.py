@@ -4,7 +4,7 @@ import pytest
 from repository import ROOT, SOLUTIONS
 
 from autograder.authoring.answers import KnownAnswer, Worth, answers_to, read_answers
-from autograder.authoring.rehearsal import main, points_table
+from autograder.authoring.scratch_course import points_table, rehearsal
 
 CHAPTERS = [path.stem for path in SOLUTIONS]
 
@@ -58,4 +58,4 @@ def test_points_that_differ_are_reported() -> None:
 
 def test_a_rehearsal_that_cannot_start_says_why(capsys) -> None:
     for arguments in ["--assignment", "99_nothing"], ["--scratch", "."]:
-        assert main(arguments) == 1 and capsys.readouterr().err.startswith("error: ")
+        assert rehearsal(arguments) == 1 and capsys.readouterr().err.startswith("error: ")

@@ -35,8 +35,7 @@ from repository import ROOT, all_files, copy_files
 
 from autograder.authoring.answers import answers_to, submission
 from autograder.authoring.builder import build
-from autograder.authoring.rehearsal import mix, points_table
-from autograder.authoring.scratch_course import ScratchCourse
+from autograder.authoring.scratch_course import ScratchCourse, mix, points_table
 from autograder.authoring.sources import address
 from autograder.class_grading.class_commands import grade
 from autograder.nbgrader_plugin.execute import RunEveryCell

@@ -71,7 +71,7 @@ class Archive(FileNameCollectorPlugin):
         self._taken: set[tuple[str, str]] = set()
 
     def student(self, who: str) -> str | None:
-        """The id of the student whom the platform means; None, and a sentence in the log, if there is none."""
+        """The id of the student whom the platform means; None, and a sentence in the log, if none."""
         raise NotImplementedError
 
     def collect(self, submitted_file: str) -> dict[str, str] | None:
