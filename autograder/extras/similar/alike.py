@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations, groupby
 from pathlib import Path
@@ -106,12 +106,12 @@ def look_alikes(answers: Answers, given: Mapping[str, str]) -> tuple[list[AlikeP
     ``given``: cell -> code, as all students got it. Raises ModuleNotFoundError without copydetect.
     """
     prints = fingerprints(answers, given)
-    compared, pairs = 0, []
-    for students in combinations(sorted(prints), 2):
-        if pair := _pair(students, *(prints[student] for student in students)):
-            compared += 1
-            pairs += [pair] if pair.share >= ALIKE else []
-    return sorted(pairs, key=lambda pair: -pair.share), compared
+    found = (
+        _pair((one, other), prints[one], prints[other]) for one, other in combinations(sorted(prints), 2)
+    )
+    compared = [pair for pair in found if pair]
+    alike = [pair for pair in compared if pair.share >= ALIKE]
+    return sorted(alike, key=lambda pair: -pair.share), len(compared)
 
 
 def _pair(students: tuple[str, str], one: Fingerprints, other: Fingerprints) -> AlikePair | None:
@@ -139,6 +139,8 @@ def fingerprints(answers: Answers, given: Mapping[str, str]) -> Mapping[str, Fin
     """Student -> exercise -> the fingerprints of an answer, without those of what was given to all, and of
     what many have in common. An answer that is still the one that was given has none.
     """
+    from copydetect.utils import get_token_coverage
+
     found = {
         student: {
             name: fingerprint(code, as_python=parsed(code) is not None)
@@ -159,7 +161,10 @@ def fingerprints(answers: Answers, given: Mapping[str, str]) -> Mapping[str, Fin
         counts = Counter(one for prints in answered for one in prints.hashes)
         common = known | {one for one, students in counts.items() if students > most}
         for prints in answered:
-            _leave_out(prints, common)
+            # copydetect's own way to take fingerprints away takes some that an answer has twice, too.
+            prints.hashes = prints.hashes.difference(common)
+            prints.hash_idx = {one: places for one, places in prints.hash_idx.items() if one in prints.hashes}
+            prints.token_coverage = get_token_coverage(prints.hash_idx, RUN, len(prints.filtered_code))
     return found
 
 
@@ -173,15 +178,6 @@ def fingerprint(code: str, *, as_python: bool) -> CodeFingerprint:
     found = CodeFingerprint("answer.py", RUN, 1, filter=as_python, fp=io.StringIO(without_imports))
     found.raw_code = code
     return found
-
-
-def _leave_out(found: CodeFingerprint, common: Collection[int]) -> None:
-    """Take fingerprints away. copydetect's own way to do it takes some that an answer has twice, too."""
-    from copydetect.utils import get_token_coverage
-
-    found.hashes = found.hashes.difference(common)
-    found.hash_idx = {one: places for one, places in found.hash_idx.items() if one in found.hashes}
-    found.token_coverage = get_token_coverage(found.hash_idx, RUN, len(found.filtered_code))
 
 
 def pieces(code: str, slices: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
