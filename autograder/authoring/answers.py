@@ -1,14 +1,7 @@
 """Answers of known worth: right and slow, wrong and fast, none at all, and the points that each must get.
 
-``tests/answers/NN_topic.py`` holds them, one cell for each (jupytext's percent format)::
-
-    # %% one_hot right_slow check=1 hidden=2 race=0
-    def one_hot(labels, classes): ...
-
-The words are: the exercise (the id of the cell for its answer), the kind of answer, and the points that each
-of its test cells must give (``check`` stands for the cell ``one_hot_check``); ``race=0.5..2`` where a machine
-decides how many of the points in between. The kinds ``solution`` and
-``unattempted`` need no entry: they are the source's own solution, and what students start from.
+``tests/answers/NN_topic.py`` holds them, a cell for each, in the form that CONTRIBUTING.md explains. Two kinds
+need no entry: ``solution`` is the source's own, and ``unattempted`` is what students start from.
 """
 
 import re

@@ -1,12 +1,9 @@
 """What a cell's header in a percent script says, and nbgrader's metadata that is made of it.
 
-    # %% id="one_hot_given" role="given"
-    # %% id="one_hot" role="answer"
-    # %% id="one_hot_check" role="test"
     # %% id="one_hot_note" role="test" points=2
 
-Students may not change what is given, and write in the answer. A test gives the points= of the check or race
-on its last line; its header has points= only where its code has no such check or race.
+CONTRIBUTING.md explains it. A test gives the points= of the check or race on its last line; its header has
+points= only where its code has no such check or race.
 """
 
 import ast
