@@ -1,6 +1,6 @@
 """Answers of known worth: right and slow, wrong and fast, none at all, and the points that each must get.
 
-``tests/answers/NN_topic.py`` holds them, a cell for each, in the form that CONTRIBUTING.md explains. Two kinds
+``tests/answers/NN_topic.py`` holds them, a cell each, in the form that CONTRIBUTING.md explains. Two kinds
 need no entry: ``solution`` is the source's own, and ``unattempted`` is what students start from.
 """
 

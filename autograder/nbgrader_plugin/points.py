@@ -40,9 +40,11 @@ class ReadVerdicts(NbGraderPreprocessor):
             results = [output for output in cell.outputs if output.output_type == "execute_result"]
             cell.outputs = [output for output in cell.outputs if output not in results]
             exercise = exercise_of(data.grade_id, exercises) or data.grade_id
-            outcome, message = self.objection(cell, results, answers.get(exercise), problem_of(nb))
-            if message:
-                self.count_nothing(cell, outcome, message)
+            if problem_of(nb):
+                message = "There was no notebook to test. The top of this page says why."
+                self.count_nothing(cell, "not attempted", message)
+            elif message := objection(cell, results, answers.get(exercise)):
+                self.count_nothing(cell, "error", message)
             else:
                 cell.outputs.append(results[-1])
             if not found_right(cell):
@@ -62,33 +64,26 @@ class ReadVerdicts(NbGraderPreprocessor):
         nothing = new_output("execute_result", {"text/plain": "0.0"}, execution_count=cell.execution_count)
         cell.outputs = [card(outcome, message, data.points), *cell.outputs, nothing]
 
-    def objection(
-        self,
-        cell: NotebookNode,
-        results: list[NotebookNode],
-        answer: NotebookNode | None,
-        problem: str | None,
-    ) -> tuple[str, str]:
-        """The outcome and the reason why the cell counts 0, or two empty strings."""
-        if problem:
-            return "not attempted", "There was no notebook to test. The top of this page says why."
-        errors = [output for output in cell.outputs if output.output_type == "error"]
-        if errors:
-            return "error", error_message(errors[-1], answer)
-        if not results:
-            return "error", "The test gave no result, so it counts 0. Please tell your instructor."
-        text = as_text(results[-1].data.get("text/plain", ""))
-        shown = f"The test returned `{text[:60]}`"
-        try:
-            points = float(text)
-        except ValueError:
-            return "error", f"{shown}, which is not a number of points, so it counts 0."
-        if not 0 <= points <= cell.metadata.nbgrader.points:  # NaN fails this, too
-            return "error", f"{shown}, but it can give from 0 to {cell.metadata.nbgrader.points:g} points."
-        for said in [data.get("points") for data in outcomes(cell)][-1:]:
-            if not (isinstance(said, (int, float)) and abs(said - points) <= 0.001):
-                return "error", f"{shown}, but its card says {said} points, so it counts 0."
-        return "", ""
+
+def objection(cell: NotebookNode, results: list[NotebookNode], answer: NotebookNode | None) -> str:
+    """Why a test cell counts 0; nothing, where it does not."""
+    errors = [output for output in cell.outputs if output.output_type == "error"]
+    if errors:
+        return error_message(errors[-1], answer)
+    if not results:
+        return "The test gave no result, so it counts 0. Please tell your instructor."
+    text = as_text(results[-1].data.get("text/plain", ""))
+    shown = f"The test returned `{text[:60]}`"
+    try:
+        points = float(text)
+    except ValueError:
+        return f"{shown}, which is not a number of points, so it counts 0."
+    if not 0 <= points <= cell.metadata.nbgrader.points:  # NaN fails this, too
+        return f"{shown}, but it can give from 0 to {cell.metadata.nbgrader.points:g} points."
+    for said in [data.get("points") for data in outcomes(cell)][-1:]:
+        if not (isinstance(said, (int, float)) and abs(said - points) <= 0.001):
+            return f"{shown}, but its card says {said} points, so it counts 0."
+    return ""
 
 
 class SaveVerdicts(NbGraderPreprocessor):
