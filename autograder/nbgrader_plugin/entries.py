@@ -16,7 +16,6 @@ from pathlib import Path
 
 from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.utils import gettz, parse_utc
-from traitlets import Unicode
 
 from ..command_line import CommandError
 from ..files import read_csv
@@ -110,13 +109,11 @@ def _figure(text: str, where: str) -> float:
 class TableOfLateWork(LateSubmissionPlugin):
     """nbgrader's plug-in for late work: as the table says; without one, as ``penalty_method`` says."""
 
-    table = Unicode(TABLE, help="the file, from the course's folder").tag(config=True)
-
     def late_submission_penalty(
         self, student_id: str, score: float, total_seconds_late: float
     ) -> float | None:
         """The points taken off a notebook. Raises CommandError."""
-        found = read_table(Path(self.table))
+        found = read_table(Path(TABLE))
         if not found.lines:
             return super().late_submission_penalty(student_id, score, total_seconds_late)
         return found.rule(self.parent.assignment_id, student_id).penalty(score, total_seconds_late)

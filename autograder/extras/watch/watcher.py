@@ -233,7 +233,7 @@ class Watcher:
         exchange = self.intake.inbound is None or self.intake.inbound.parent.is_dir()
         try:
             hand_back(self.course, one.assignment, one.student, exchange=exchange)
-        except (NbGraderException, ExchangeError, DBAPIError, OSError) as error:
+        except TROUBLE as error:
             self._owe_again = monotonic() + TRY_AGAIN_SECONDS
             self._warn_once(
                 f"The page of {one.student} for {one.assignment} could not be handed back: "
