@@ -203,7 +203,8 @@ def run_all(pool: Pool, jobs: Iterable[Job], course: Course, status: Status) -> 
         job.executed = result
         if result.undecided:
             again.append(job)
-            status.again(job, result.undecided)
+            undecided = [cell for cell in job.cells if cell.index in result.undecided]
+            status.opened(job, job.submission.student, undecided)
         else:
             yield job
     for job in again:  # nothing else runs now

@@ -28,12 +28,11 @@ FIRST_PART = 0.03  # of the work, before which nothing is said about the rest
 
 @dataclass
 class _Run:
-    """One notebook: whose it is, the names of its cells, those to be run, and those of them that are left."""
+    """One notebook: whose it is, the names of its cells, which of them are tests, and which are left."""
 
     student: str
     names: dict[int, str]
     tests: set[int]
-    todo: set[int]
     left: set[int]
     doing: str | None = None
     since: float = 0.0  # the last step
@@ -52,17 +51,12 @@ class Status:
         self._since: float | None = None
 
     def opened(self, run: Hashable, student: str, cells: list[PlannedCell]) -> None:
-        """A notebook of a student's was read, and these cells of it are to be run."""
+        """A notebook of a student's was read, and these cells of it are to be run, perhaps once more."""
         names = {cell.index: cell.grade_id or "" for cell in cells}
         tests = {cell.index for cell in cells if cell.role == "test"}
         with self._lock:
-            self._runs[run] = _Run(student, names, tests, set(names), set(names))
+            self._runs[run] = _Run(student, names, tests, set(names))
             self._cells.update(names.values())
-
-    def again(self, run: Hashable, cells: list[int]) -> None:
-        """These cells of it are to be run once more."""
-        with self._lock:
-            self._runs[run].todo, self._runs[run].left = set(cells), set(cells)
 
     def tell(self, run: Hashable, step: Step) -> None:
         """What is done for it now."""
@@ -70,7 +64,7 @@ class Status:
             self._since = self._since or monotonic()
             known = self._runs[run]
             if step.doing == "starting":  # perhaps once more, as a worker died
-                known.left = set(known.todo)
+                known.left = set(known.names)
             known.doing, known.since = step.doing, monotonic()
             if step.cell in known.names:
                 known.left.discard(step.cell)
