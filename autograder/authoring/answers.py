@@ -100,8 +100,7 @@ def answers_to(assignment: str, root: Path = Path()) -> Answers:
         most = answers[answer.exercise]["solution"].points
         if answer.points.keys() != most.keys():
             raise ValueError(
-                f"{path}: {answer.exercise} {answer.kind} gives points for {sorted(answer.points)}, "
-                f"but the test cells are {sorted(most)}."
+                f"{path}: {answer.exercise} {answer.kind} has {[*answer.points]}, not {[*most]}."
             )
         if answer.kind in answers[answer.exercise]:
             raise ValueError(f"{path}: there are two answers {answer.exercise} {answer.kind}.")

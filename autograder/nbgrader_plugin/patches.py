@@ -13,7 +13,6 @@ import secrets
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partialmethod
 from hashlib import sha256
 from pathlib import Path
@@ -64,6 +63,7 @@ CLICKS = (
     "toggle_name(false);",
     "toggle_name(true);",
 )
+Method = Callable[..., Any]
 MARK = secrets.token_hex(16)  # stands in the formgrader's scripts for the nonce of an answer
 
 
@@ -87,12 +87,7 @@ def check_nbgrader() -> None:
 
 
 def replace(
-    *,
-    list_notebooks: Callable[[Autograde], None],
-    copy_files: Callable[[Autograde, str, str], None],
-    timestamp_of: Callable[[CourseDirectory, str], datetime | None],
-    date: Callable[[datetime | str | None], datetime | None],
-    table: Callable[[str], str],
+    *, list_notebooks: Method, copy_files: Method, timestamp_of: Method, date: Method, table: Method
 ) -> None:
     """Put these functions in the place of nbgrader's, for all of its commands and its formgrader.
 
@@ -154,7 +149,8 @@ def protect_formgrader(page: str) -> None:
 
     BaseHandler.exporter = property(exporter)
     BaseHandler.content_security_policy = property(_policy)
-    BaseHandler.render, BaseHandler.write = _render, _write
+    BaseHandler.render = lambda _, name, **values: _pages.get_template(name).render(**values)
+    BaseHandler.write = _write
     FormgraderHandler.get, SubmissionFilesHandler.get = _open_course, _serve_nothing
 
 
@@ -173,10 +169,6 @@ def _policy(self: BaseHandler) -> str:
         f"script-src 'nonce-{_nonce(self)}' 'unsafe-hashes' {clicks}; style-src 'self' 'unsafe-inline'; "
         "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
     )
-
-
-def _render(self: BaseHandler, name: str, **values: Any) -> str:
-    return _pages.get_template(name).render(**values)
 
 
 def _write(self: BaseHandler, chunk: Any) -> None:
