@@ -79,10 +79,6 @@ class OpenGradebook:
                 self.connection.execute(text(f"INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0"))
                 self.connection.execute(text(f"UPDATE {table} SET id = id WHERE 1 = 0"))
             self.connection.rollback()
-        except ModuleNotFoundError as error:
-            raise GradingError(
-                f'The driver of {self.name} is not installed ({error}): pip install "autograder[course]"'
-            ) from None
         except DBAPIError as error:
             raise self.trouble(error) from None
 

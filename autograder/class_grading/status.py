@@ -21,7 +21,6 @@ from .pool import Pool
 
 LOOK_SECONDS, LOG_SECONDS = 0.5, 10.0
 SHOWN = 3  # of those that are worked on
-AT_WORK = ("running", "racing")
 FIRST = 2  # of each test, which say little of the others
 FIRST_PART = 0.03  # of the work, before which nothing is said about the rest
 
@@ -35,7 +34,6 @@ class _Run:
     tests: set[int]
     left: set[int]
     doing: str | None = None
-    since: float = 0.0  # the last step
 
 
 class Status:
@@ -65,7 +63,7 @@ class Status:
             known = self._runs[run]
             if step.doing == "starting":  # perhaps once more, as a worker died
                 known.left = set(known.names)
-            known.doing, known.since = step.doing, monotonic()
+            known.doing = step.doing
             if step.cell in known.names:
                 known.left.discard(step.cell)
                 self._costs[known.names[step.cell]].append(step.work)
@@ -95,12 +93,10 @@ class Status:
             costs = {name: fmean(found[FIRST:] or found) for name, found in self._costs.items()}
             other = fmean(costs.values()) if costs else 0.0
             read = len({run.student for run in self._runs.values()})
-            now, unread = monotonic(), (self.submissions - read) / max(1, read)
+            unread = (self.submissions - read) / max(1, read)
             rest = unread * sum(number * costs.get(name, other) for name, number in self._cells.items())
             for run in self._runs.values():
                 rest += sum(costs.get(run.names[index], other) for index in run.left)
-                if run.left and run.doing in AT_WORK:  # what takes longer than it did so far
-                    rest += max(0.0, now - run.since - costs.get(run.names[min(run.left)], other))
             return sum(map(sum, self._costs.values())), rest
 
     def words(self, trouble: str | None = None) -> str:

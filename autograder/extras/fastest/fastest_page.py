@@ -94,16 +94,12 @@ def may_be_shown(source: str) -> str:
 
 def made_of(code: str) -> tuple[list[str], int]:
     """What an answer calls, the most often called first, and how many loops it has."""
-    tree = ast.parse(code)
-    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-    calls = Counter(
-        name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and (name := getattr(node.func, "attr", "") or getattr(node.func, "id", ""))
-        and name not in own
-    )
-    loops = sum(isinstance(node, (ast.For, ast.While, ast.comprehension)) for node in ast.walk(tree))
+    nodes = list(ast.walk(ast.parse(code)))
+    own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    names = (getattr(one, "attr", "") or getattr(one, "id", "") for one in called)
+    calls = Counter(name for name in names if name and name not in own)
+    loops = sum(isinstance(node, (ast.For, ast.While, ast.comprehension)) for node in nodes)
     return [name for name, _ in calls.most_common(8)], loops
 
 
