@@ -49,20 +49,17 @@ def _address(root: Path) -> re.Match[str]:
     return found
 
 
-def write_address(root: Path) -> list[Path]:
-    """Write the repository's address into the pages that have another one; gives these pages."""
+def write_address(root: Path) -> None:
+    """Write the repository's address into the pages that have another one."""
     _, owner, name = _address(root).groups()
     said = WRITTEN.search((root / "README.md").read_text(encoding="utf-8"))
     if not said or said.groups() == (owner, name):
-        return []
+        return
     before, its_name = map(re.escape, said.groups())
     # In nbgitpuller's links, a slash is written %2F. Others' names may begin with these.
     old = re.compile(rf"(?:(?<=[/:])|(?<=%2F))(?:{before}(/|%2F)|(?<=lab%2Ftree%2F)){its_name}(?![\w-])")
-    changed = []
     for page in [page for pattern in PAGES for page in sorted(root.glob(pattern))]:
         text = page.read_text(encoding="utf-8")
         moved = old.sub(lambda found: f"{owner}{found[1]}{name}" if found[1] else name, text)
         if moved != text:
             page.write_text(moved, encoding="utf-8")
-            changed.append(page)
-    return changed

@@ -83,7 +83,13 @@ def grade_submission(root: Path, assignment: str, without_sandbox: bool) -> dict
     account = None if os.geteuid() else NOBODY
     sandbox = Sandbox(unconfined=without_sandbox, account=account)
     with tempfile.TemporaryDirectory(prefix="course-") as folder, closing(LocalPool([sandbox])) as pool:
-        lay_out_course(root, assignment, Path(folder))
+        for name in (SETTINGS, GRADEBOOK):
+            shutil.copyfile(root / "source" / name, Path(folder, name))
+        target = Path(folder, "submitted", STUDENT, assignment)
+        target.parent.mkdir(parents=True)
+        if (root / "submission").is_dir():
+            copy_plain_files(root / "submission", target, MOST_BYTES)
+        target.mkdir(exist_ok=True)
         os.chdir(folder)
         with Course(assignment, f"sqlite:///{Path(folder, GRADEBOOK)}") as course, course.locked():
             grade(course, connect=lambda _: pool)
@@ -92,18 +98,6 @@ def grade_submission(root: Path, assignment: str, without_sandbox: bool) -> dict
                 raise GradingError(results.missing.get(STUDENT, "nobody was graded"))
             print(*remarks(results), sep="\n")
             return in_their_format(course, results, monotonic() - start)
-
-
-def lay_out_course(root: Path, assignment: str, folder: Path) -> None:
-    """Make a course in ``folder``, with one student who handed in what lies in ROOT/submission."""
-    for name in (SETTINGS, GRADEBOOK):
-        shutil.copyfile(root / "source" / name, folder / name)
-    target = folder / "submitted" / STUDENT / assignment
-    target.parent.mkdir(parents=True)
-    if (root / "submission").is_dir():
-        copy_plain_files(root / "submission", target, MOST_BYTES)
-    else:
-        target.mkdir()
 
 
 def in_their_format(course: Course, results: ClassResults, seconds: float) -> dict[str, Any]:

@@ -85,8 +85,10 @@ class Archive(FileNameCollectorPlugin):
         student = self.student(found["who"]) if found else None
         if found is None or student is None:
             return None
-        is_file = found.string == path.name
-        name = plain_name(path, found["file"] if is_file else path.name)
+        name = found["file"] if found.string == path.name else path.name
+        first = COPY.sub("", name)
+        if not path.with_name(path.name.replace(name, first)).exists():  # else it is no copy of the first
+            name = first
         if not name or name in (TIMESTAMP, SECRET):  # nbgrader would believe these two
             return None
         if (student, name) in self._taken:
@@ -183,9 +185,3 @@ def words_of(name: str) -> tuple[str, ...]:
     """A name in whatever order and letters it is written, as far as Moodle's file names keep it."""
     plain = LEFT_OUT.sub("", unicodedata.normalize("NFKC", name)).replace("_", " ")
     return tuple(sorted(plain.casefold().split()))
-
-
-def plain_name(path: Path, name: str) -> str:
-    """A file's name without what tells a copy from the first, unless the first is there, too."""
-    first = COPY.sub("", name)
-    return name if path.with_name(path.name.replace(name, first)).exists() else first
