@@ -9,7 +9,7 @@ from pathlib import Path
 from ..command_line import CommandError
 
 # `[project.urls]` of pyproject.toml is the one place for it.
-ADDRESS = re.compile(r'^Repository = "(https://github\.com/([\w.-]+)/([\w.-]+))"$', re.MULTILINE)
+ADDRESS = re.compile(r'^Repository = "(https://github\.com/[\w.-]+/[\w.-]+)"$', re.MULTILINE)
 # What the README says was written before.
 WRITTEN = re.compile(r"//mybinder\.org/v2/gh/([\w.-]+)/([\w.-]+)")
 PAGES = ("README.md", "CITATION.cff", "docs/*.md", ".github/ISSUE_TEMPLATE/*.yml")
@@ -40,18 +40,14 @@ def solution_sources(root: Path) -> list[Path]:
 
 def address(root: Path) -> str:
     """The repository's address. Raises BuildError where there is none."""
-    return _address(root)[1]
-
-
-def _address(root: Path) -> re.Match[str]:
     if not (found := ADDRESS.search((root / "pyproject.toml").read_text(encoding="utf-8"))):
         raise BuildError('pyproject.toml lacks a line `Repository = "https://github.com/owner/name"`')
-    return found
+    return found[1]
 
 
 def write_address(root: Path) -> None:
     """Write the repository's address into the pages that have another one."""
-    _, owner, name = _address(root).groups()
+    owner, name = address(root).split("/")[-2:]
     said = WRITTEN.search((root / "README.md").read_text(encoding="utf-8"))
     if not said or said.groups() == (owner, name):
         return
