@@ -5,8 +5,6 @@ nearest comparison of its section, or the next cell, takes away (``because=``) o
 link in the paragraph; an assertion in the cell before or after it.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

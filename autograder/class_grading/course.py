@@ -1,7 +1,5 @@
 """The course as nbgrader sees it, opened once for a whole class: settings, submissions, what is to do."""
 
-from __future__ import annotations
-
 import errno
 import json
 import logging
@@ -90,7 +88,7 @@ class Course:
         except TraitError as error:
             raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses: {error} Mend it.") from None
 
-    def __enter__(self) -> Course:
+    def __enter__(self) -> "Course":
         return self
 
     def __exit__(self, *_: object) -> None:

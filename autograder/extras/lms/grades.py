@@ -47,6 +47,12 @@ class Exporter(ExportPlugin):
         """Export the grades. Raises CommandError."""
         raise NotImplementedError
 
+    def save(self, default: str, head: list[str], rows: list[list[str]]) -> None:
+        to, text = Path(self.to or default), io.StringIO()
+        csv.writer(text).writerows([head, *rows])
+        write_whole(to, text.getvalue())
+        self.log.info("%d grades are in %s", len(rows), to)
+
     def warn(self, students: Iterable[str], words: str) -> None:
         if names := sorted(students):
             self.log.warning("%d %s: %s", len(names), words, first_of(names))
@@ -103,9 +109,7 @@ class Moodle(Exporter):
             if texts[0] == one.id:
                 rows.append([*texts, *map(number, own)])
         self.warn((one.id for one in points if no_formula(one.id) != one.id), FORMULAS)
-        to = Path(self.to or "moodle.csv")
-        write_csv(to, [["Username", "Email address", "First name", "Last name", *columns], *rows])
-        self.log.info("%d grades are in %s", len(rows), to)
+        self.save("moodle.csv", ["Username", "Email address", "First name", "Last name", *columns], rows)
 
 
 class Canvas(Exporter):
@@ -117,7 +121,7 @@ class Canvas(Exporter):
         """Write the file. Raises CommandError where Canvas's file is missing, or is none."""
         rows = read_canvas(Path(self.file))
         about = [name for name in CANVAS_STUDENT if name in rows[0]]
-        table, missing = [about + [known_column(rows[0], name) for name in columns]], []
+        table, missing = [], list[str]()
         ours = {one.id.casefold(): (one.id, own) for one, own in points.items()}
         for row in rows:
             if own := next((name for name in names_in(row) if name in ours), None):
@@ -126,9 +130,9 @@ class Canvas(Exporter):
                 table.append(texts + list(map(number, ours.pop(own)[1])))
             else:  # without names it is the line with the most points, or Canvas's test student
                 missing += names_in(row)[:1]
-        to = Path(self.to or "upload.csv")
-        write_csv(to, table)
-        self.log.info("%d grades are in %s", len(table) - 1, to)
+        # Canvas's own title for a column ends with a number; a new one has the name alone.
+        titles = {re.sub(r" \(\d+\)$", "", title.strip()): title for title in rows[0] if title}
+        self.save("upload.csv", [*about, *(titles.get(name, name) for name in columns)], table)
         self.warn((student for student, _ in ours.values()), f"have points and are not in {self.file}")
         self.warn(missing, f"in {self.file} have no points and are left out")
 
@@ -155,12 +159,6 @@ def names_in(row: Mapping[str, str]) -> list[str]:
     return list(filter(None, found))
 
 
-def known_column(row: Mapping[str, str], name: str) -> str:
-    """Canvas's own title for a column, which has a number; for a new one the name alone."""
-    own = re.compile(rf"{re.escape(name)} \(\d+\)")
-    return next((title for title in row if title and own.fullmatch(title.strip())), name)
-
-
 def no_formula(text: str) -> str:
     """The text, with a sign before it that lets no spreadsheet take it for a formula, if one would."""
     return f"'{text}" if text.lstrip().startswith(tuple("=+-@＝＋－＠")) else text
@@ -168,9 +166,3 @@ def no_formula(text: str) -> str:
 
 def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
-
-
-def write_csv(path: Path, rows: list[list[str]]) -> None:
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    write_whole(path, text.getvalue())
