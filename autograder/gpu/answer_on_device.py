@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..measuring.gpus import wait
 from ..sandbox.answers.answer_process import raised, seed_anew
 from ..sandbox.walls import linux
 from ..sandbox.wire.arguments import Arguments
@@ -46,12 +47,6 @@ class Begin(Message, frozen=True):
     name: str
     size: int
     ticket: bytes
-
-
-def synchronize(device: str) -> None:
-    """Wait until a GPU has done all that it was asked."""
-    if device != "cpu":
-        torch.cuda.synchronize(device)
 
 
 class _ArgumentsOnDevice(Arguments):
@@ -129,7 +124,7 @@ class _Answer:
             self._last = self._function(*map(self._arguments.value, request.args))
         results = _ResultsOnDevice(self._arguments.storages, self._results)
         node = results.node(self._last)
-        synchronize(self._device)
+        wait(self._device)
         return node
 
 

@@ -39,15 +39,8 @@ from ..judging.calls import AnswerError
 from ..judging.values import change_tensors
 from ..measuring.clocks import MakesInputs, flush_cache, make_ready, threads
 from ..measuring.decide import decide
-from ..measuring.duel import (
-    TRY_LATER,
-    WAITED,
-    DuelError,
-    TooNoisy,
-    Verdict,
-    check_threshold,
-    fresh_inputs,
-)
+from ..measuring.duel import TRY_LATER, WAITED, DuelError, TooNoisy, Verdict, fresh_inputs
+from ..measuring.gpus import wait
 from ..sandbox.answers.answer_link import TimeLeft
 from ..sandbox.racing.launches import Launches
 from ..sandbox.racing.machine_lock import cores
@@ -69,7 +62,7 @@ from ..sandbox.wire.messages import (
     parse,
 )
 from . import answer_on_device, device_memory
-from .answer_on_device import SPIN_SECONDS, Begin, synchronize
+from .answer_on_device import SPIN_SECONDS, Begin
 
 ERROR = 1e-3  # the probability of each kind of wrong verdict, at most
 MOST_BYTES = 128 << 20  # of inputs, and of results
@@ -108,11 +101,9 @@ def judge_on_device(
     """Whether the answer is ``threshold`` times as fast as the given version, on "cuda" (or "cpu").
 
     ``on(generator, device)`` makes the inputs of a call: tensors and plain values. Raises DuelError for a
-    side that cannot be timed, AnswerError for a wrong result or broken rules, ValueError for a threshold that
-    is no ratio and for inputs that are always the same, DeviceMemoryError where no memory can be shared,
-    TooNoisy where something else works on the device.
+    side that cannot be timed, and where no memory can be shared, AnswerError for a wrong result or broken
+    rules, ValueError for inputs that are always the same, TooNoisy where something else works on the device.
     """
-    check_threshold(threshold)
     if device != "cpu" and median(make_ready(device) for _ in range(LOOKS)) > WAITED:
         raise TooNoisy(TRY_LATER)
     with ExitStack() as stack, threads(1):  # helpers of torch's would take the core that a side runs on
@@ -294,12 +285,11 @@ class _Side:
         """One call. Nobody knows its inputs before the clock runs, nor which values stop it."""
         room = self._inputs[: len(given.bytes)]
         self._results[: self._used].view(torch.int64).fill_(secrets.randbits(63))
-        if self.device != "cpu":
-            flush_cache(self.device)
-        synchronize(self.device)
+        flush_cache(self.device)
+        wait(self.device)
         start = time.perf_counter()
         room.copy_(given.bytes)
-        synchronize(self.device)
+        wait(self.device)
         self._send(RaceCall(given.nodes, work))
         self._open.spin(SPIN_SECONDS)
         reply = self._reply(Found, CALL_SECONDS)
@@ -387,10 +377,10 @@ def _flush_seconds(device: str) -> float:
     """What it takes at best to overwrite the device's cache; 0 for the CPU, where this says nothing."""
     taken = []
     for _ in range(LOOKS if device != "cpu" else 0):
-        synchronize(device)
+        wait(device)
         start = time.perf_counter()
         flush_cache(device)
-        synchronize(device)
+        wait(device)
         taken.append(time.perf_counter() - start)
     return min(taken, default=0.0)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import asdict
 
-from ..judging.answer import Answer
-from ..judging.calls import AnswerError, describe_error
+from ..judging.calls import Answer, AnswerError, describe_error
 from ..judging.outcome import MIME
 from ..judging.race import expect_right
 from ..measuring.clocks import Function

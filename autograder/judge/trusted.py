@@ -24,7 +24,7 @@ from typing import Any
 from ..judging.calls import AnswerError
 from ..judging.values import change_of_inputs, difference
 from ..measuring import duel
-from ..measuring.clocks import calibrate, default_clock, present, run_block, threads
+from ..measuring.clocks import calibrate, default_clock, run_block, threads
 from ..measuring.decide import decide
 from .function_files import Source, SourceError, Task, check_inputs, load, with_device
 from .verdict import ERROR, Verdict
@@ -36,9 +36,7 @@ HERE = "from autograder.judge.trusted import serve; serve()"
 
 
 def judge_trusted(task: Task, verdict: Verdict) -> Verdict:
-    """Fill in the verdict (see ``api.judge``). Raises SourceError."""
-    if verdict.device not in present():
-        return verdict.said("not run", f"there is no {verdict.device} device here.")
+    """Fill in the verdict (see ``api.judge``). Raises SourceError and AnswerError."""
     taken: list[tuple[float, float]] = []  # seconds per call of both sides, for each pair of blocks
 
     def ratios() -> Iterator[float]:
@@ -61,10 +59,7 @@ def judge_trusted(task: Task, verdict: Verdict) -> Verdict:
             if left < 0:
                 return
 
-    try:
-        decision = decide(ratios(), ERROR)
-    except AnswerError as error:
-        return verdict.said("wrong", str(error))
+    decision = decide(ratios(), ERROR)
     logs = [math.log(ratio * verdict.at_least) for ratio in decision.ratios]
     slow, fast = map(list, zip(*taken, strict=True))
     seconds, clock = {"slow": slow, "fast": fast}, default_clock(verdict.device)

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -84,13 +85,13 @@ def check(
     cases = [on] if callable(on) else list(on)
     for case in cases:
         refuse_nonsense(function, like, case, points)
-    demands = _Demands(gradients, shares, at_most or {}, peak, tolerance)
     wanted = (gradients, raises, shares, tuple(at_most or ()), peak)
     this = (*(case.__name__ for case in cases), *map(str, wanted))
     said: list[str] = []
     left_out: list[str] = []
     tried = 0
     peaks: list[_Peak] = []
+    expect_same = partial(_expect_same, function, said, gradients, shares, at_most or {}, peak, tolerance)
     try:
         for case, device in product(cases, devices()):
             try:
@@ -100,7 +101,7 @@ def check(
                     else:
                         for left in reversed(range(MEMORY_CALLS)):
                             with suppress(_UsesMuch):
-                                found = _expect_same(trial, function, demands, said, left)
+                                found = expect_same(trial, left)
                                 break
                             trial = replace(trial, seed=secrets.randbits(31))
                         peaks += [found] if found else []
@@ -201,23 +202,19 @@ class _UsesMuch(Exception):
     """More memory was seen from outside than a right answer may use; its next call could need less."""
 
 
-@dataclass(frozen=True)
-class _Demands:
-    """What ``check`` asks beside equal results."""
-
-    gradients: bool
-    shares: bool | None
-    at_most: Mapping[str, int]
-    peak: int | None
-    tolerance: float | None
-
-
 def _expect_same(
-    trial: _Trial, function: Function, demands: _Demands, said: list[str], calls_left: int
+    function: Function,
+    said: list[str],
+    gradients: bool,
+    shares: bool | None,
+    at_most: Mapping[str, int],
+    peak: int | None,
+    tolerance: float | None,
+    trial: _Trial,
+    calls_left: int,
 ) -> _Peak | None:
-    like, shares, at_most, peak = trial.like, demands.shares, demands.at_most, demands.peak
-    mine, theirs = trial.inputs(), trial.inputs()
-    if demands.gradients:
+    like, mine, theirs = trial.like, trial.inputs(), trial.inputs()
+    if gradients:
         mine, theirs = _with_gradients(mine), _with_gradients(theirs)
     # One call: an answer that can tell which call is counted could be right in one and cheap in another.
     counted_call = at_most or shares is not None or peak is not None
@@ -233,16 +230,16 @@ def _expect_same(
     if not identical(got, expected):
         has_floats = any(tensor.is_floating_point() for tensor in tensors(theirs))
         exact = like(*trial.inputs_in_float64()) if has_floats else None
-        if found := difference(got, expected, exact, demands.tolerance):
+        if found := difference(got, expected, exact, tolerance):
             raise AnswerError("failed", found)
-    found = change_of_inputs(mine, theirs, like, demands.tolerance)
+    found = change_of_inputs(mine, theirs, like, tolerance)
     if not found and not identical(mine, theirs) and identical(theirs, trial.inputs()):
         found = change_of_inputs(mine, theirs, like, tolerance=0)
     if found:
         raise AnswerError("failed", f"the call changed its input, which must be left alone.\n{found}")
-    if demands.gradients:
+    if gradients:
         pair = _gradients(got, mine), _gradients(expected, theirs)
-        if found := difference(*pair, None, demands.tolerance, "gradient"):
+        if found := difference(*pair, None, tolerance, "gradient"):
             raise AnswerError("failed", found)
     if shares is not None and cost.sharing_doubt:
         raise cost.sharing_doubt
@@ -293,9 +290,9 @@ def _short(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         if 0 < value.numel() <= 8 and value.device.type != "meta":
             return f"tensor({value.tolist()}, dtype={value.dtype})"
-        return f"tensor of shape {tuple(value.shape)}, {value.dtype}"
     if hasattr(value, "shape"):
-        return f"array of shape {tuple(value.shape)}, {value.dtype}"
+        kind = "tensor" if isinstance(value, torch.Tensor) else "array"
+        return f"{kind} of shape {tuple(value.shape)}, {value.dtype}"
     if isinstance(value, (list, tuple, dict)):
         return f"{type(value).__name__} of {len(value)}"
     return reprlib.repr(value)
@@ -310,20 +307,14 @@ def _with_gradients(given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _gradients(result: object, given: tuple[Any, ...]) -> list[torch.Tensor]:
     """Gradients of a fixed weighted sum of the result's tensors with respect to the inputs."""
-    total = sum((tensor * _weights(tensor)).sum() for tensor in tensors(result) if tensor.is_floating_point())
+    results = [tensor for tensor in tensors(result) if tensor.is_floating_point() and tensor.requires_grad]
     sources = [tensor for tensor in tensors(given) if tensor.requires_grad]
-    if not isinstance(total, torch.Tensor) or not total.requires_grad:
+    if not results:
         raise AnswerError(
             "failed", "no gradient reaches the inputs: autograd sees no way from them to the result."
         )
+    weights = [torch.linspace(0.5, 1.5, one.numel()).view(one.shape).to(one) for one in results]
     try:
-        found = torch.autograd.grad(total, sources, allow_unused=True)
+        return [*torch.autograd.grad(results, sources, weights, materialize_grads=True)]
     except RuntimeError as error:
         raise AnswerError("error", f"the backward pass failed: {error}") from error
-    return [torch.zeros_like(s) if g is None else g for s, g in zip(sources, found, strict=True)]
-
-
-def _weights(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.linspace(0.5, 1.5, tensor.numel(), dtype=tensor.dtype, device=tensor.device).view(
-        tensor.shape
-    )

@@ -51,11 +51,6 @@ class Outcome:
     def __repr__(self) -> str:
         return f"{self.points:g}"
 
-    @property
-    def passed(self) -> bool:
-        """Whether nothing is left to do."""
-        return self.word == "passed"
-
     def text(self) -> str:
         """The card as plain text."""
         sign = STYLES[self.word][0]
@@ -95,24 +90,16 @@ class Outcome:
         )
         return f'<table aria-label="time per call" style="margin:6px 0;border:0">{rows}</table>'
 
-    @property
-    def data(self) -> dict[str, object]:
-        """What the card says, for programs."""
-        return {
-            "outcome": self.word,
-            "points": self.points,
-            "max_points": self.max_points,
-            "message": self.summary,
-            **self.facts,
-        }
-
     def show(self) -> Outcome:
         """Display the card (or print it where there is no notebook) and give the outcome itself.
 
-        In an exercise's notebook, a passed test is kept as the reader's progress.
+        What it says is there for programs, too. In an exercise's notebook, a passed test is kept as the
+        reader's progress.
         """
         progress.note_outcome(self.word)
-        show(self.text(), self.html(), {MIME: self.data})
+        said = {"outcome": self.word, "message": self.summary}
+        numbers = {"points": self.points, "max_points": self.max_points}
+        show(self.text(), self.html(), {MIME: {**said, **numbers, **self.facts}})
         return self
 
 

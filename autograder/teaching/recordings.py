@@ -18,7 +18,7 @@ from typing import Any, Literal
 from ..files import file_name, write_whole
 from ..measuring import store
 from ..measuring.device import provenance
-from ..measuring.duel import Ratio, ratio_of
+from ..measuring.duel import Ratio, log_ratios, ratio_of_logs
 from ..measuring.settings import alone
 
 TIMINGS = Path(__file__).resolve().parents[2] / "data" / "timings"
@@ -47,7 +47,7 @@ class Timing:
     def ratios(self) -> dict[str, Ratio]:
         """How many times faster than the baseline each other variant is."""
         (_, slow), *others = self.seconds.items()
-        return {name: ratio_of(slow, fast) for name, fast in others}
+        return {name: ratio_of_logs(log_ratios(slow, fast)) for name, fast in others}
 
     @property
     def gain(self) -> Ratio:
