@@ -29,7 +29,7 @@ from wheels import NEEDED
 
 from autograder.authoring import records
 from autograder.files import write_whole
-from autograder.gpu import device_judge, device_memory
+from autograder.gpu import device_judge
 from autograder.judging.calls import AnswerError
 from autograder.measuring.duel import DuelError
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 from statistics import median
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
 from ..judging.values import difference
 from ..measuring import settings

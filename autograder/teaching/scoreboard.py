@@ -11,8 +11,10 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import convert
+from msgspec.structs import replace
 
 from ..measuring.units import times
 from ..show import in_notebook, picture, show_markdown, table_markdown
@@ -79,7 +81,7 @@ def _told(notebook: Path) -> Iterator[Evidence]:
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         for output in cell.get("outputs", ()):
             if told := output.get("data", {}).get(MIME):
-                yield Evidence.from_dict(told | {"chapter": notebook.stem})
+                yield convert(told | {"chapter": notebook.stem}, Evidence)
 
 
 def ten_things() -> None:
