@@ -47,20 +47,8 @@ from ..sandbox.racing.machine_lock import cores
 from ..sandbox.racing.side import Done, GivenInputs, Restless, Result, told
 from ..sandbox.racing.undisturbed import SIDES, Launch
 from ..sandbox.walls import linux
-from ..sandbox.wire import decode
+from ..sandbox.wire import decode, messages
 from ..sandbox.wire.channel import Channel, Malformed, pair
-from ..sandbox.wire.messages import (
-    ArrayNode,
-    CollectionNode,
-    Found,
-    Hello,
-    RaceCall,
-    RaceInputs,
-    Raised,
-    TensorNode,
-    Value,
-    parse,
-)
 from . import answer_on_device, device_memory
 from .answer_on_device import SPIN_SECONDS, Begin
 
@@ -221,7 +209,7 @@ class _Side:
         self._first = self._process.pid
         try:
             with told(self.name, LATE):
-                parse(self._control.receive(START_SECONDS), Hello)
+                messages.parse(self._control.receive(START_SECONDS), messages.Hello)
         except BaseException:
             self.__exit__()
             raise
@@ -251,7 +239,7 @@ class _Side:
     def _await_ready(self) -> _Side:
         """Wait until the cells have run, and stop it."""
         with told(self.name, LATE):
-            self._reply(Hello, START_SECONDS)
+            self._reply(messages.Hello, START_SECONDS)
         self._signal(signal.SIGSTOP)
         return self
 
@@ -269,8 +257,8 @@ class _Side:
         self._signal(signal.SIGCONT)
         with told(self.name, LATE):
             for given in block:
-                self._send(RaceInputs(given.tensors, given.inputs.places(), keep=False))
-                self._reply(Hello, CALL_SECONDS)
+                self._send(messages.RaceInputs(given.tensors, given.inputs.places(), keep=False))
+                self._reply(messages.Hello, CALL_SECONDS)
                 results.append(self._call(given))
                 if self.name == "slow":
                     ways.append(self._call(given, work=False).seconds)
@@ -290,9 +278,9 @@ class _Side:
         start = time.perf_counter()
         room.copy_(given.bytes)
         wait(self.device)
-        self._send(RaceCall(given.nodes, work))
+        self._send(messages.RaceCall(given.nodes, work))
         self._open.spin(SPIN_SECONDS)
-        reply = self._reply(Found, CALL_SECONDS)
+        reply = self._reply(messages.Found, CALL_SECONDS)
         end = _end(reply.value)
         if end > MOST_BYTES:
             raise Malformed("a result beyond its memory")
@@ -315,15 +303,15 @@ class _Side:
         assert self._channel is not None  # it has begun
         return self._channel
 
-    def _send(self, message: RaceInputs | RaceCall) -> None:
+    def _send(self, message: messages.RaceInputs | messages.RaceCall) -> None:
         self._open.send(message, seconds=CALL_SECONDS)
 
     def _reply(self, kind: type[M], seconds: float) -> M:
         frame = self._open.receive(seconds)
         for file in frame.files:  # nobody here wants any
             os.close(file)
-        reply: M | Raised = parse(frame, Union[kind, Raised])  # type: ignore[arg-type]  # noqa: UP007
-        if isinstance(reply, Raised):
+        reply: M | messages.Raised = messages.parse(frame, Union[kind, messages.Raised])  # type: ignore[arg-type]  # noqa: UP007
+        if isinstance(reply, messages.Raised):
             raise DuelError(f"{self.name!r} raised {reply.told}")
         return reply
 
@@ -385,11 +373,11 @@ def _flush_seconds(device: str) -> float:
     return min(taken, default=0.0)
 
 
-def _end(node: Value) -> int:
+def _end(node: messages.Value) -> int:
     """How many bytes of the memory for results a result lies in."""
     match node:
-        case TensorNode(buffer=place) | ArrayNode(buffer=place):
+        case messages.TensorNode(buffer=place) | messages.ArrayNode(buffer=place):
             return sum(place) if place else 0
-        case CollectionNode(items=items):
+        case messages.CollectionNode(items=items):
             return max(map(_end, items), default=0)
     return 0

@@ -19,20 +19,9 @@ from ..measuring.costs import Costs, counting
 from ..measuring.duel import fresh_inputs
 from ..measuring.gpus import refused, with_float64
 from ..measuring.units import counted, size
+from . import values
 from .calls import AnswerError, call, describe_error, refuse_nonsense, remember, stopped_gpu
 from .outcome import Outcome, notes, partial_points
-from .values import (
-    argument_names,
-    change_of_inputs,
-    change_tensors,
-    channels_last,
-    difference,
-    identical,
-    precise,
-    shares_memory,
-    strided,
-    tensors,
-)
 
 ONE = {"copies": "copy"}  # a cost's name without its last letter stands for one of the others
 
@@ -45,8 +34,8 @@ SEEN = 1 << 20  # bytes: smaller limits on what is allocated in all cannot be to
 
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "contiguous": lambda tensor: tensor,
-    "not contiguous": strided,
-    "channels_last": channels_last,
+    "not contiguous": values.strided,
+    "channels_last": values.channels_last,
 }
 
 
@@ -176,23 +165,23 @@ class _Trial:
     def inputs(self) -> tuple[Any, ...]:
         """The arguments, made anew: equal at every call, and never the same objects."""
         given = fresh_inputs(self.case, self.seed, self.device)
-        return tuple(change_tensors(value, LAYOUTS[self.layout]) for value in given)
+        return tuple(values.change_tensors(value, LAYOUTS[self.layout]) for value in given)
 
     def inputs_in_float64(self) -> tuple[Any, ...]:
         """The same arguments, with every floating-point number in float64."""
         there = replace(self, device=with_float64(self.device))
-        return tuple(change_tensors(value, precise) for value in there.inputs())
+        return tuple(values.change_tensors(value, values.precise) for value in there.inputs())
 
     def __str__(self) -> str:
         """Where it happened, with the inputs in short, so that the student can try the same."""
         given = self.inputs()
-        names = argument_names(self.like, len(given))
+        names = values.argument_names(self.like, len(given))
         inputs = ", ".join(f"{name} = {_short(value)}" for name, value in zip(names, given, strict=True))
         return f"Input: {self.case.__name__} ({self.layout}, {self.device}, seed {self.seed}): {inputs}"
 
 
 def _trials(case: Function, device: str, like: Function) -> Iterator[_Trial]:
-    given = tensors(fresh_inputs(case, secrets.randbits(31), device))
+    given = values.tensors(fresh_inputs(case, secrets.randbits(31), device))
     for layout, change in LAYOUTS.items():
         if layout == "contiguous" or any(change(tensor).stride() != tensor.stride() for tensor in given):
             yield _Trial(case, like, secrets.randbits(31), device, layout)
@@ -227,25 +216,25 @@ def _expect_same(
         got = call(function, mine, said)
     with counting(theirs) if peak is not None else nullcontext(Costs()) as given_cost:
         expected = like(*theirs)
-    if not identical(got, expected):
-        has_floats = any(tensor.is_floating_point() for tensor in tensors(theirs))
+    if not values.identical(got, expected):
+        has_floats = any(tensor.is_floating_point() for tensor in values.tensors(theirs))
         exact = like(*trial.inputs_in_float64()) if has_floats else None
-        if found := difference(got, expected, exact, tolerance):
+        if found := values.difference(got, expected, exact, tolerance):
             raise AnswerError("failed", found)
-    found = change_of_inputs(mine, theirs, like, tolerance)
-    if not found and not identical(mine, theirs) and identical(theirs, trial.inputs()):
-        found = change_of_inputs(mine, theirs, like, tolerance=0)
+    found = values.change_of_inputs(mine, theirs, like, tolerance)
+    if not found and not values.identical(mine, theirs) and values.identical(theirs, trial.inputs()):
+        found = values.change_of_inputs(mine, theirs, like, tolerance=0)
     if found:
         raise AnswerError("failed", f"the call changed its input, which must be left alone.\n{found}")
     if gradients:
         pair = _gradients(got, mine), _gradients(expected, theirs)
-        if found := difference(*pair, None, tolerance, "gradient"):
+        if found := values.difference(*pair, None, tolerance, "gradient"):
             raise AnswerError("failed", found)
     if shares is not None and cost.sharing_doubt:
         raise cost.sharing_doubt
-    if shares is True and not shares_memory(got, mine):
+    if shares is True and not values.shares_memory(got, mine):
         raise AnswerError("failed", "the result should share memory with the input, but is a copy.")
-    if shares is False and (cost.shares or shares_memory(got, mine)):
+    if shares is False and (cost.shares or values.shares_memory(got, mine)):
         raise AnswerError("failed", "the result should be a copy, but shares memory with the input.")
     if calls_left and limits and cost.used_bytes > min(limits):
         raise _UsesMuch
@@ -287,9 +276,8 @@ def _expect_error(trial: _Trial, function: Function, raises: Errors, said: list[
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        if 0 < value.numel() <= 8 and value.device.type != "meta":
-            return f"tensor({value.tolist()}, dtype={value.dtype})"
+    if isinstance(value, torch.Tensor) and 0 < value.numel() <= 8 and value.device.type != "meta":
+        return f"tensor({value.tolist()}, dtype={value.dtype})"
     if hasattr(value, "shape"):
         kind = "tensor" if isinstance(value, torch.Tensor) else "array"
         return f"{kind} of shape {tuple(value.shape)}, {value.dtype}"
@@ -302,13 +290,13 @@ def _with_gradients(given: tuple[Any, ...]) -> tuple[Any, ...]:
     def asked(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().requires_grad_() if tensor.is_floating_point() else tensor
 
-    return tuple(change_tensors(value, asked) for value in given)
+    return tuple(values.change_tensors(value, asked) for value in given)
 
 
 def _gradients(result: object, given: tuple[Any, ...]) -> list[torch.Tensor]:
     """Gradients of a fixed weighted sum of the result's tensors with respect to the inputs."""
-    results = [tensor for tensor in tensors(result) if tensor.is_floating_point() and tensor.requires_grad]
-    sources = [tensor for tensor in tensors(given) if tensor.requires_grad]
+    results = [one for one in values.tensors(result) if one.is_floating_point() and one.requires_grad]
+    sources = [tensor for tensor in values.tensors(given) if tensor.requires_grad]
     if not results:
         raise AnswerError(
             "failed", "no gradient reaches the inputs: autograd sees no way from them to the result."

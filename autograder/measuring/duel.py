@@ -145,7 +145,9 @@ def duel_here(
         if samples.shared:
             raise TooNoisy(TRY_LATER)
         ratio = samples.ratio("slow", "fast")
-        word: Word = "faster" if ratio.low >= threshold else "slower" if ratio.high < threshold else "undecided"
+        word: Word = (
+            "faster" if ratio.low >= threshold else "slower" if ratio.high < threshold else "undecided"
+        )
         if word != "undecided":
             break
     taken = {name: samples.seconds(name) for name in sides}

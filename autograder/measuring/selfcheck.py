@@ -42,10 +42,9 @@ def settle(ratios: Callable[[], list[float]]) -> dict[str, Any]:
             when = datetime.now(timezone.utc).isoformat(timespec="seconds")
             return {"spread": spread, "bias": bias, "when": when}
     low, high = math.exp(bias - spread), math.exp(bias + spread)
-    raise TooNoisy(
-        "this machine is too noisy to judge speed just now: the same function against itself came out between "
-        f"{low:.2f}× and {high:.2f}×. Close other programs, or wait, and try again."
-    )
+    said = f"the same function against itself came out between {low:.2f}× and {high:.2f}×."
+    said = f"this machine is too noisy to judge speed just now: {said}"
+    raise TooNoisy(f"{said} Close other programs, or wait, and try again.")
 
 
 def matrix(generator: torch.Generator, device: str) -> torch.Tensor:
