@@ -4,8 +4,6 @@
 asks is on the other end of the socket with the number FILE.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

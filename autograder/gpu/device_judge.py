@@ -14,8 +14,6 @@ The unit of evidence is the launch, as on the CPU (``sandbox.racing.launches``):
 about, and one ratio.
 """
 
-from __future__ import annotations
-
 import glob
 import math
 import os
@@ -128,7 +126,7 @@ class _Launches(Launches):
 
     def __init__(
         self,
-        sides: Mapping[str, _Side],
+        sides: Mapping[str, "_Side"],
         on: MakesInputs,
         threshold: float,
         tolerance: float | None,
@@ -192,7 +190,7 @@ class _Side:
     _channel: Channel | None = field(default=None, init=False)
     _used: int = field(default=0, init=False)  # bytes of the memory for results, at most so far
 
-    def __enter__(self) -> _Side:
+    def __enter__(self) -> "_Side":
         self._memory = device_memory.allocate(2 * MOST_BYTES, self.device)
         self._inputs, self._results = self._memory.contents[:MOST_BYTES], self._memory.contents[MOST_BYTES:]
         self._control, other = pair()
@@ -226,7 +224,7 @@ class _Side:
         self._process.wait()
         self._memory.close()
 
-    def begin(self, left: object) -> Callable[[], _Side]:
+    def begin(self, left: object) -> Callable[[], "_Side"]:
         """Start a fresh process, which runs the cells."""
         self._signal(signal.SIGCONT)
         self._channel, other = pair()
@@ -236,7 +234,7 @@ class _Side:
             self._control.send(begin, files=files, seconds=START_SECONDS)
         return self._await_ready
 
-    def _await_ready(self) -> _Side:
+    def _await_ready(self) -> "_Side":
         """Wait until the cells have run, and stop it."""
         with told(self.name, LATE):
             self._reply(messages.Hello, START_SECONDS)

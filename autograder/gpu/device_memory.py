@@ -1,7 +1,5 @@
 """Memory on a device that two processes use: one makes it, the other opens it with a ticket."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os

@@ -1,7 +1,5 @@
 """The door of the judge: two functions, inputs for them, and the ratio that is asked for."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

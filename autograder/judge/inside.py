@@ -1,7 +1,5 @@
 """What runs in the sandbox, in the process that judges: the check and the race of two functions."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import asdict
 

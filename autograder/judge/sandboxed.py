@@ -1,7 +1,5 @@
 """The judge for code that nobody trusts: three cells of a notebook that nobody sees, run in the sandbox."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import secrets
@@ -21,7 +19,7 @@ LOAD = "from autograder.judge.function_files import load, with_device\n"
 
 
 def judge_sandboxed(task: Task, verdict: Verdict) -> Verdict:
-    """Fill in the verdict (see ``api.judge``). Raises SourceError; on a GPU AnswerError and DuelError, too."""
+    """Fill in the verdict (see ``api.judge``). Raises SourceError; on a GPU, DuelError and AnswerError."""
     task.tell("looking at the sandbox")
     if why := proof.why_not():
         return verdict.said("not run", f"{why} Nothing was run. {OWN_CODE}")

@@ -4,8 +4,6 @@ The unit of evidence is the launch, as in the sandbox: two fresh processes whose
 and one ratio. Nothing is assumed about strays, so it takes eleven launches of equal sign.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import pickle
@@ -67,7 +65,7 @@ def judge_trusted(task: Task, verdict: Verdict) -> Verdict:
     return verdict.timed(duel.Verdict(decision.word, ratio, verdict.at_least, seconds, clock, logs))
 
 
-def _compare(slow: _Side, fast: _Side, tolerance: float | None) -> None:
+def _compare(slow: "_Side", fast: "_Side", tolerance: float | None) -> None:
     """One call of each on equal inputs. Raises AnswerError where the answer's is another."""
     seed = secrets.randbits(62)
     (expected, theirs), (got, mine) = slow.do("call", seed), fast.do("call", seed)
@@ -77,7 +75,7 @@ def _compare(slow: _Side, fast: _Side, tolerance: float | None) -> None:
         raise AnswerError("failed", f"the call changed its input: {found}")
 
 
-def _pairs(slow: _Side, fast: _Side) -> list[tuple[float, float]]:
+def _pairs(slow: "_Side", fast: "_Side") -> list[tuple[float, float]]:
     """Seconds per call of both, for each pair of blocks."""
     calls = {side: side.do("calls", secrets.randbits(62)) for side in (slow, fast)}
     pairs = []
@@ -105,7 +103,7 @@ class _Side:
             env=os.environ | {"PYTHONPATH": os.pathsep.join(folders)},
         )
 
-    def __enter__(self) -> _Side:
+    def __enter__(self) -> "_Side":
         return self
 
     def __exit__(self, *_: object) -> None:

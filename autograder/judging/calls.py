@@ -3,8 +3,6 @@
 In grading it is in another process; ``Answer`` is what stands for it then.
 """
 
-from __future__ import annotations
-
 import io
 import linecache
 import os

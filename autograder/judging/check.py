@@ -1,7 +1,5 @@
 """check: is the answer right, on inputs never seen before, in every layout that applies?"""
 
-from __future__ import annotations
-
 import math
 import reprlib
 import secrets

@@ -1,7 +1,5 @@
 """The result of a test cell: one of six words, points, and what the student should read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +73,7 @@ class Outcome:
         said = {"outcome": self.word, "message": self.summary}
         return {**said, "points": self.points, "max_points": self.max_points, **self.facts}
 
-    def show(self) -> Outcome:
+    def show(self) -> "Outcome":
         """Display the card (or print it where there is no notebook) and give the outcome itself.
 
         In an exercise's notebook, a passed test is kept as the reader's progress.

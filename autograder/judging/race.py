@@ -1,7 +1,5 @@
 """race: is the answer fast enough, against the given slow version, on this machine, in this run?"""
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Callable, Mapping

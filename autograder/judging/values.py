@@ -1,7 +1,5 @@
 """Values as they go into and come out of an answer: variants of inputs, and where two results differ."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Time limits that a busy machine does not use up: time spent waiting for a core is given back."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterable

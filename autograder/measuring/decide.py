@@ -1,7 +1,5 @@
 """Is a ratio above or below 1? Measure again and again, and stop when the evidence is enough."""
 
-from __future__ import annotations
-
 import functools
 from collections import deque
 from collections.abc import Iterable, Sequence

@@ -5,8 +5,6 @@ machine changes its speed from one second to the next, but rarely within a pair.
 pairs (the median of log-ratios), with the distribution-free interval that order statistics give.
 """
 
-from __future__ import annotations
-
 import math
 import platform
 import random

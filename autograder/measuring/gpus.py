@@ -3,8 +3,6 @@
 "cuda" is one of NVIDIA's, or of AMD's in a PyTorch for ROCm; "mps" is Apple's.
 """
 
-from __future__ import annotations
-
 import functools
 import warnings
 

@@ -5,8 +5,6 @@ its bytes, and at least as long as its arithmetic. Both rates are measured here,
 in the user's cache folder.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

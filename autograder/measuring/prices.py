@@ -5,8 +5,6 @@ its bytes, or as its arithmetic (``limits``). On a GPU calls run ahead of the wo
 counts. The model knows nothing of Python, of new memory, and of the order in which bytes lie.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

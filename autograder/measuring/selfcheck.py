@@ -1,7 +1,5 @@
 """Before a machine judges, it judges itself: the same function against itself must come out equal."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

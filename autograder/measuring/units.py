@@ -1,7 +1,5 @@
 """Figures for people."""
 
-from __future__ import annotations
-
 
 def seconds(value: float) -> str:
     """A time for people: three digits and the unit that fits."""

@@ -1,7 +1,5 @@
 """What cells found out about claims, and the verdicts that follow from it. No verdict is typed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum

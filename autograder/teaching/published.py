@@ -4,8 +4,6 @@ They stand in ``data/published``; ``docs/published.md`` has the rules. No figure
 and none of them decides a verdict of the course.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence

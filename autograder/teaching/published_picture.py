@@ -1,7 +1,5 @@
 """What others published on a claim, as a picture with the reader's guess, and as text."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -59,7 +57,7 @@ def rows_of(found: Sequence[Published]) -> Rows:
     return rows
 
 
-def draw_published(rows: Rows, need: float, guess: float | None) -> Figure:
+def draw_published(rows: Rows, need: float, guess: float | None) -> "Figure":
     """Draw a dot for each ratio, a cross where it is below ``need``, hollow where it does not count.
 
     Where there are many, the median of a row is drawn, and the extremes of what counts are named.

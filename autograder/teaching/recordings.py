@@ -4,8 +4,6 @@ A file holds ``device`` (name, kind, versions, date: where the figures come from
 of the comparison, its claim, its clock and the seconds per call of every variant, a figure a round.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ Nothing here is typed by hand. The chapters' scripts say which comparison tests 
 ``make record``.
 """
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections import Counter

@@ -1,7 +1,5 @@
 """Cells that test a claim without a stopwatch, and what this session's cells have found out."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 
