@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from ..measuring.units import seconds as as_time
-from ..measuring.units import times
+from ..measuring.units import as_time, times
 from ..show import visible
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jinja2 import Template
 
-from ..measuring.units import seconds as as_time
+from ..measuring.units import as_time
 from ..show import show, visible
 from . import progress
 

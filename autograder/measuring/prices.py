@@ -19,8 +19,7 @@ from .clocks import threads
 from .duel import Ratio, Side, fresh_inputs
 from .gpus import is_gpu
 from .limits import best_seconds, limit
-from .units import seconds as as_time
-from .units import times
+from .units import as_time, times
 
 # A prediction that is further off lacks something. A ratio nearer to 1 is hardly a difference.
 FAR, LITTLE = 1.5, 1.2

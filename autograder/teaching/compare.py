@@ -21,8 +21,7 @@ from ..measuring.duel import SHARED, Ratio, Samples, Side, interleave
 from ..measuring.gpus import KINDS, is_rocm, refused
 from ..measuring.limits import limit
 from ..measuring.prices import Prediction, predict
-from ..measuring.units import rounded, times
-from ..measuring.units import seconds as as_time
+from ..measuring.units import as_time, rounded, times
 from ..show import in_notebook, picture_html, show, table_html, table_text
 from . import recordings
 from .claims import CLAIMS, WORTH_IT

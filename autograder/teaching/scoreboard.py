@@ -132,7 +132,9 @@ def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
         if verdict.code:
             runs = "" if verdict.code is Code.RUNS else "is "
             told += f" The {SOURCES[claim[0]].kind}'s own code {runs}{verdict.code}."
-        rows.append([claim, f"{says}{quoted}", f"{told} ({_links(claim, found)})"])
+        chapters = dict.fromkeys(one.chapter for one in found if one.claim == claim)
+        links = ", ".join(f"[{chapter[:2]}]({chapter}.ipynb)" for chapter in chapters)
+        rows.append([claim, f"{says}{quoted}", f"{told} ({links})"])
     if any(one.here for one in found):
         header.append("this machine")
         for row in rows:
@@ -142,11 +144,6 @@ def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
         for row in rows:
             row.append("**{}** {}".format(*decide(row[0])) if published_on(row[0]) else "")
     return table_markdown(header, rows)
-
-
-def _links(claim: str, found: Sequence[Evidence]) -> str:
-    chapters = dict.fromkeys(one.chapter for one in found if one.claim == claim)
-    return ", ".join(f"[{chapter[:2]}]({chapter}.ipynb)" for chapter in chapters)
 
 
 def _sentence(one: Evidence) -> str:
