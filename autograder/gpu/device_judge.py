@@ -1,17 +1,8 @@
 """A race on a device between two processes with contexts of their own, neither of which is believed.
 
-No event and no clock of theirs counts. The judge owns the memory for inputs and results, on the device. It
-puts the inputs of one call there at a moment of its own choice, and that starts its clock. It stops the clock
-when it holds values of the result, at places that it drew after the reply; where they are not those that the
-whole result has there later, the result was not ready. Before each call the device's cache is overwritten,
-and the memory for results holds a pattern that is no result.
-
-Inputs are handed over one call at a time, so nothing is gained by computing several at once. What a call that
-does nothing takes that way is measured beside the others, and taken off; it also bounds what can be gained by
-a faster reply, so it must be small beside the given version: short calls are not judged.
-
-The unit of evidence is the launch, as on the CPU (``sandbox.racing.launches``): fresh processes, which turn
-about, and one ratio.
+``docs/judge.md`` says how ("On a GPU"). Inputs are handed over one call at a time, so nothing is gained by
+computing several at once. The unit of evidence is the launch, as on the CPU (``sandbox.racing.launches``):
+fresh processes, which turn about, and one ratio.
 """
 
 import glob

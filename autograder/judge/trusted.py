@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from statistics import median
 from typing import Any
@@ -43,7 +43,7 @@ def judge_trusted(task: Task, verdict: Verdict) -> Verdict:
             task.tell(f"launch {number}")
             with ExitStack() as stack:
                 slow, fast = (
-                    stack.enter_context(_Side(function, task, verdict.device))
+                    stack.enter_context(closing(_Side(function, task, verdict.device)))
                     for function in (task.given, task.answer)
                 )
                 if number == 1:
@@ -103,10 +103,7 @@ class _Side:
             env=os.environ | {"PYTHONPATH": os.pathsep.join(folders)},
         )
 
-    def __enter__(self) -> "_Side":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._process.kill()
         with suppress(OSError):
             self._process.communicate()
@@ -130,12 +127,10 @@ class _Side:
         finally:
             timer.cancel()
         self._limit = self._usual
-        if word == "raised":
-            if self._judged:
-                raise AnswerError("error", f"the answer: {value}")
-            value = f"{self._work[0]} raised {value}"
+        if word == "raised" and self._judged:
+            raise AnswerError("error", f"the answer: {value}")
         if word != "done":
-            raise SourceError(value)
+            raise SourceError(f"{self._work[0]} raised {value}" if word == "raised" else value)
         return value
 
 

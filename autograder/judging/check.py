@@ -101,12 +101,11 @@ def check(
                 else:
                     raise
     except AnswerError as problem:
+        summary, *details = [*str(problem).split("\n"), *notes(said)]
         if problem.word == "not attempted":
-            summary = str(problem).split("\n")[0]
-            return Outcome(problem.word, 0, points, summary, facts={"right": False}).show()
-        remember(function, this, right=problem.right)
-        summary, *details = str(problem).split("\n")
-        details += notes(said)
+            details = []
+        else:
+            remember(function, this, right=problem.right)
         return Outcome(problem.word, 0, points, summary, details, facts={"right": problem.right}).show()
     except RuntimeError as error:
         if not (stopped := stopped_gpu(error)):
