@@ -106,13 +106,12 @@ def test_short_calls_are_not_judged(device: str) -> None:
 
 def test_nonsense_is_refused() -> None:
     sides = Work([GIVEN], "slow"), Work([QUICK], "quick")
-    for on, threshold, error, said in [
-        (lambda generator, device: torch.ones(9), 2, ValueError, "the same inputs each time"),
-        (lambda generator, device: torch.rand(9, generator=generator).numpy(), 2, TypeError, "plain values"),
-        (numbers, -1, ValueError, "above 0"),
+    for on, error, said in [
+        (lambda generator, device: torch.ones(9), ValueError, "the same inputs each time"),
+        (lambda generator, device: torch.rand(9, generator=generator).numpy(), TypeError, "plain values"),
     ]:
         with pytest.raises(error, match=said):
-            judge_on_device(*sides, on, threshold=threshold, device="cpu")
+            judge_on_device(*sides, on, threshold=2, device="cpu")
 
 
 def test_a_side_is_alone() -> None:

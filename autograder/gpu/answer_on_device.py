@@ -4,8 +4,6 @@
 asks is on the other end of the socket with the number FILE.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import sys
@@ -16,27 +14,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..measuring.gpus import wait
 from ..sandbox.answers.answer_process import raised, seed_anew
 from ..sandbox.walls import linux
+from ..sandbox.wire import messages
 from ..sandbox.wire.arguments import Arguments
 from ..sandbox.wire.channel import Channel, Gone, over_file
 from ..sandbox.wire.encode import Results, flat_bytes
-from ..sandbox.wire.messages import (
-    Found,
-    Hello,
-    Message,
-    RaceCall,
-    RaceInputs,
-    TensorNode,
-    Value,
-    parse,
-)
 from . import device_memory
 
 SPIN_SECONDS = 2e-3  # that either side waits without giving up its core: to get it back takes long
 
 
-class Begin(Message, frozen=True):
+class Begin(messages.Message, frozen=True):
     """Run these cells, in which the function ``name`` is defined, and serve the connection that comes along.
 
     The memory has ``size`` bytes for inputs and as many for results; ``ticket`` and the second file open it.
@@ -48,12 +38,6 @@ class Begin(Message, frozen=True):
     ticket: bytes
 
 
-def synchronize(device: str) -> None:
-    """Wait until a GPU has done all that it was asked."""
-    if device != "cpu":
-        torch.cuda.synchronize(device)
-
-
 class _ArgumentsOnDevice(Arguments):
     """Inputs over memory on a device. What comes from the judge is trusted here."""
 
@@ -62,7 +46,7 @@ class _ArgumentsOnDevice(Arguments):
         self.leaves, self.ready = {}, []
         self.storages = [memory[offset : offset + size] for offset, size in places]
 
-    def _tensor(self, node: TensorNode) -> torch.Tensor:
+    def _tensor(self, node: messages.TensorNode) -> torch.Tensor:
         dtype = getattr(torch, node.dtype)
         assert node.storage is not None  # the judge's inputs have values
         start = self._places[node.storage][0] // dtype.itemsize + node.offset
@@ -110,26 +94,26 @@ class _Answer:
         """Answer until the judge goes away."""
         while True:
             self._channel.spin(SPIN_SECONDS)
-            request = parse(self._channel.receive(), RaceInputs | RaceCall)
+            request = messages.parse(self._channel.receive(), messages.RaceInputs | messages.RaceCall)
             try:
-                if isinstance(request, RaceInputs):
+                if isinstance(request, messages.RaceInputs):
                     self._arguments = _ArgumentsOnDevice(self._inputs, request.places)
                     self._arguments.ready = [self._arguments.value(node) for node in request.tensors]
-                    self._channel.send(Hello())
+                    self._channel.send(messages.Hello())
                 else:
-                    self._channel.send(Found(self._call(request)))
+                    self._channel.send(messages.Found(self._call(request)))
             except Gone:
                 raise
             except BaseException as error:
                 self._channel.send(raised(error))
 
-    def _call(self, request: RaceCall) -> Value:
+    def _call(self, request: messages.RaceCall) -> messages.Value:
         """Do one call, or give the last result once more; all its work has ended when this returns."""
         if request.work:
             self._last = self._function(*map(self._arguments.value, request.args))
         results = _ResultsOnDevice(self._arguments.storages, self._results)
         node = results.node(self._last)
-        synchronize(self._device)
+        wait(self._device)
         return node
 
 
@@ -137,7 +121,7 @@ def main(file: str, device: str) -> None:
     """Start a fresh process for each launch; what the last one left behind is ended."""
     control = over_file(int(file))
     linux.adopt_orphans()
-    control.send(Hello())
+    control.send(messages.Hello())
     with suppress(Gone):
         while True:
             frame = control.receive()
@@ -148,7 +132,7 @@ def main(file: str, device: str) -> None:
                     os.waitpid(-1, 0)
             if os.fork() == 0:
                 control.close()
-                _launch(over_file(frame.files[0]), parse(frame, Begin), frame.files[1:], device)
+                _launch(over_file(frame.files[0]), messages.parse(frame, Begin), frame.files[1:], device)
                 os._exit(0)
             for number in frame.files:
                 os.close(number)
@@ -162,7 +146,7 @@ def _launch(channel: Channel, begin: Begin, files: Sequence[int], device: str) -
     with suppress(Gone):
         try:
             answer = _Answer(channel, begin, files, device)
-            channel.send(Hello())
+            channel.send(messages.Hello())
         except BaseException as error:
             channel.send(raised(error))
             return

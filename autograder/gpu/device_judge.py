@@ -1,20 +1,9 @@
 """A race on a device between two processes with contexts of their own, neither of which is believed.
 
-No event and no clock of theirs counts. The judge owns the memory for inputs and results, on the device. It
-puts the inputs of one call there at a moment of its own choice, and that starts its clock. It stops the clock
-when it holds values of the result, at places that it drew after the reply; where they are not those that the
-whole result has there later, the result was not ready. Before each call the device's cache is overwritten,
-and the memory for results holds a pattern that is no result.
-
-Inputs are handed over one call at a time, so nothing is gained by computing several at once. What a call that
-does nothing takes that way is measured beside the others, and taken off; it also bounds what can be gained by
-a faster reply, so it must be small beside the given version: short calls are not judged.
-
-The unit of evidence is the launch, as on the CPU (``sandbox.racing.launches``): fresh processes, which turn
-about, and one ratio.
+``docs/judge.md`` says how ("On a GPU"). Inputs are handed over one call at a time, so nothing is gained by
+computing several at once. The unit of evidence is the launch, as on the CPU (``sandbox.racing.launches``):
+fresh processes, which turn about, and one ratio.
 """
-
-from __future__ import annotations
 
 import glob
 import math
@@ -39,37 +28,18 @@ from ..judging.calls import AnswerError
 from ..judging.values import change_tensors
 from ..measuring.clocks import MakesInputs, flush_cache, make_ready, threads
 from ..measuring.decide import decide
-from ..measuring.duel import (
-    TRY_LATER,
-    WAITED,
-    DuelError,
-    TooNoisy,
-    Verdict,
-    check_threshold,
-    fresh_inputs,
-)
+from ..measuring.duel import TRY_LATER, WAITED, DuelError, TooNoisy, Verdict, fresh_inputs
+from ..measuring.gpus import wait
 from ..sandbox.answers.answer_link import TimeLeft
 from ..sandbox.racing.launches import Launches
 from ..sandbox.racing.machine_lock import cores
 from ..sandbox.racing.side import Done, GivenInputs, Restless, Result, told
 from ..sandbox.racing.undisturbed import SIDES, Launch
 from ..sandbox.walls import linux
-from ..sandbox.wire import decode
+from ..sandbox.wire import decode, messages
 from ..sandbox.wire.channel import Channel, Malformed, pair
-from ..sandbox.wire.messages import (
-    ArrayNode,
-    CollectionNode,
-    Found,
-    Hello,
-    RaceCall,
-    RaceInputs,
-    Raised,
-    TensorNode,
-    Value,
-    parse,
-)
 from . import answer_on_device, device_memory
-from .answer_on_device import SPIN_SECONDS, Begin, synchronize
+from .answer_on_device import SPIN_SECONDS, Begin
 
 ERROR = 1e-3  # the probability of each kind of wrong verdict, at most
 MOST_BYTES = 128 << 20  # of inputs, and of results
@@ -108,11 +78,9 @@ def judge_on_device(
     """Whether the answer is ``threshold`` times as fast as the given version, on "cuda" (or "cpu").
 
     ``on(generator, device)`` makes the inputs of a call: tensors and plain values. Raises DuelError for a
-    side that cannot be timed, AnswerError for a wrong result or broken rules, ValueError for a threshold that
-    is no ratio and for inputs that are always the same, DeviceMemoryError where no memory can be shared,
-    TooNoisy where something else works on the device.
+    side that cannot be timed, and where no memory can be shared, AnswerError for a wrong result or broken
+    rules, ValueError for inputs that are always the same, TooNoisy where something else works on the device.
     """
-    check_threshold(threshold)
     if device != "cpu" and median(make_ready(device) for _ in range(LOOKS)) > WAITED:
         raise TooNoisy(TRY_LATER)
     with ExitStack() as stack, threads(1):  # helpers of torch's would take the core that a side runs on
@@ -149,7 +117,7 @@ class _Launches(Launches):
 
     def __init__(
         self,
-        sides: Mapping[str, _Side],
+        sides: Mapping[str, "_Side"],
         on: MakesInputs,
         threshold: float,
         tolerance: float | None,
@@ -213,7 +181,7 @@ class _Side:
     _channel: Channel | None = field(default=None, init=False)
     _used: int = field(default=0, init=False)  # bytes of the memory for results, at most so far
 
-    def __enter__(self) -> _Side:
+    def __enter__(self) -> "_Side":
         self._memory = device_memory.allocate(2 * MOST_BYTES, self.device)
         self._inputs, self._results = self._memory.contents[:MOST_BYTES], self._memory.contents[MOST_BYTES:]
         self._control, other = pair()
@@ -230,7 +198,7 @@ class _Side:
         self._first = self._process.pid
         try:
             with told(self.name, LATE):
-                parse(self._control.receive(START_SECONDS), Hello)
+                messages.parse(self._control.receive(START_SECONDS), messages.Hello)
         except BaseException:
             self.__exit__()
             raise
@@ -247,7 +215,7 @@ class _Side:
         self._process.wait()
         self._memory.close()
 
-    def begin(self, left: object) -> Callable[[], _Side]:
+    def begin(self, left: object) -> Callable[[], "_Side"]:
         """Start a fresh process, which runs the cells."""
         self._signal(signal.SIGCONT)
         self._channel, other = pair()
@@ -257,10 +225,10 @@ class _Side:
             self._control.send(begin, files=files, seconds=START_SECONDS)
         return self._await_ready
 
-    def _await_ready(self) -> _Side:
+    def _await_ready(self) -> "_Side":
         """Wait until the cells have run, and stop it."""
         with told(self.name, LATE):
-            self._reply(Hello, START_SECONDS)
+            self._reply(messages.Hello, START_SECONDS)
         self._signal(signal.SIGSTOP)
         return self
 
@@ -278,8 +246,8 @@ class _Side:
         self._signal(signal.SIGCONT)
         with told(self.name, LATE):
             for given in block:
-                self._send(RaceInputs(given.tensors, given.inputs.places(), keep=False))
-                self._reply(Hello, CALL_SECONDS)
+                self._send(messages.RaceInputs(given.tensors, given.inputs.places(), keep=False))
+                self._reply(messages.Hello, CALL_SECONDS)
                 results.append(self._call(given))
                 if self.name == "slow":
                     ways.append(self._call(given, work=False).seconds)
@@ -294,15 +262,14 @@ class _Side:
         """One call. Nobody knows its inputs before the clock runs, nor which values stop it."""
         room = self._inputs[: len(given.bytes)]
         self._results[: self._used].view(torch.int64).fill_(secrets.randbits(63))
-        if self.device != "cpu":
-            flush_cache(self.device)
-        synchronize(self.device)
+        flush_cache(self.device)
+        wait(self.device)
         start = time.perf_counter()
         room.copy_(given.bytes)
-        synchronize(self.device)
-        self._send(RaceCall(given.nodes, work))
+        wait(self.device)
+        self._send(messages.RaceCall(given.nodes, work))
         self._open.spin(SPIN_SECONDS)
-        reply = self._reply(Found, CALL_SECONDS)
+        reply = self._reply(messages.Found, CALL_SECONDS)
         end = _end(reply.value)
         if end > MOST_BYTES:
             raise Malformed("a result beyond its memory")
@@ -325,15 +292,15 @@ class _Side:
         assert self._channel is not None  # it has begun
         return self._channel
 
-    def _send(self, message: RaceInputs | RaceCall) -> None:
+    def _send(self, message: messages.RaceInputs | messages.RaceCall) -> None:
         self._open.send(message, seconds=CALL_SECONDS)
 
     def _reply(self, kind: type[M], seconds: float) -> M:
         frame = self._open.receive(seconds)
         for file in frame.files:  # nobody here wants any
             os.close(file)
-        reply: M | Raised = parse(frame, Union[kind, Raised])  # type: ignore[arg-type]  # noqa: UP007
-        if isinstance(reply, Raised):
+        reply: M | messages.Raised = messages.parse(frame, Union[kind, messages.Raised])  # type: ignore[arg-type]  # noqa: UP007
+        if isinstance(reply, messages.Raised):
             raise DuelError(f"{self.name!r} raised {reply.told}")
         return reply
 
@@ -387,19 +354,19 @@ def _flush_seconds(device: str) -> float:
     """What it takes at best to overwrite the device's cache; 0 for the CPU, where this says nothing."""
     taken = []
     for _ in range(LOOKS if device != "cpu" else 0):
-        synchronize(device)
+        wait(device)
         start = time.perf_counter()
         flush_cache(device)
-        synchronize(device)
+        wait(device)
         taken.append(time.perf_counter() - start)
     return min(taken, default=0.0)
 
 
-def _end(node: Value) -> int:
+def _end(node: messages.Value) -> int:
     """How many bytes of the memory for results a result lies in."""
     match node:
-        case TensorNode(buffer=place) | ArrayNode(buffer=place):
+        case messages.TensorNode(buffer=place) | messages.ArrayNode(buffer=place):
             return sum(place) if place else 0
-        case CollectionNode(items=items):
+        case messages.CollectionNode(items=items):
             return max(map(_end, items), default=0)
     return 0

@@ -1,12 +1,11 @@
 """Memory on a device that two processes use: one makes it, the other opens it with a ticket."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import torch
 
@@ -14,10 +13,6 @@ from ..measuring.duel import DuelError
 from ..sandbox.wire.shared_memory import SharedMemory
 
 _PEERS_LATER = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag there is
-
-
-class DeviceMemoryError(DuelError):
-    """The driver refused something; the text says what, and its number of the error."""
 
 
 @dataclass
@@ -40,7 +35,7 @@ class DeviceMemory:
 
 
 def allocate(size: int, device: str) -> DeviceMemory:
-    """``size`` bytes on "cpu" or "cuda". Raises DeviceMemoryError."""
+    """``size`` bytes on "cpu" or "cuda". Raises DuelError."""
     if device == "cpu":
         shared = SharedMemory(size)
         return DeviceMemory(torch.from_numpy(shared.bytes), files=[shared.file])
@@ -53,7 +48,7 @@ def allocate(size: int, device: str) -> DeviceMemory:
 
 
 def opened(size: int, device: str, ticket: bytes, files: Sequence[int]) -> torch.Tensor:
-    """Another process's ``DeviceMemory``, as a uint8 tensor. Raises DeviceMemoryError."""
+    """Another process's ``DeviceMemory``, as a uint8 tensor. Raises DuelError."""
     if device == "cpu":
         return torch.frombuffer(mmap.mmap(files[0], size), dtype=torch.uint8)
     _begin(device)
@@ -67,20 +62,10 @@ class _Handle(ctypes.Structure):
     _fields_ = (("reserved", ctypes.c_byte * 64),)
 
 
-class _Place:
-    """What torch needs to know of memory that is not its own."""
-
-    def __init__(self, address: int, size: int) -> None:
-        self.__cuda_array_interface__ = {
-            "data": (address, False),
-            "shape": (size,),
-            "typestr": "|u1",
-            "version": 3,
-        }
-
-
 def _tensor(address: ctypes.c_uint64, size: int, device: str) -> torch.Tensor:
-    return torch.as_tensor(_Place(address.value or 0, size), device=device)
+    """A tensor over memory that is not torch's own."""
+    about = {"data": (address.value or 0, False), "shape": (size,), "typestr": "|u1", "version": 3}
+    return torch.as_tensor(SimpleNamespace(__cuda_array_interface__=about), device=device)
 
 
 def _begin(device: str) -> None:
@@ -89,5 +74,6 @@ def _begin(device: str) -> None:
 
 
 def _ask(name: str, *arguments: object) -> None:
+    """Call a function of the driver's. Raises DuelError, with its number of the error, where it refuses."""
     if error := getattr(ctypes.CDLL("libcuda.so.1"), name)(*arguments):
-        raise DeviceMemoryError(f"the driver refused {name} (error {error}).")
+        raise DuelError(f"the driver refused {name} (error {error}).")

@@ -1,7 +1,5 @@
 """The door of the judge: two functions, inputs for them, and the ratio that is asked for."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable
@@ -56,13 +54,23 @@ def judge(
     new, old = source_of(answer, "the answer"), source_of(given, "the given version")
     task = Task(new, old, source_of(inputs, "inputs"), tolerance, seconds, tell)
     verdict = Verdict("not run", str(new), str(old), at_least, device)
+    if not trusted and not sys.platform.startswith("linux"):
+        return verdict.said("not run", f"the sandbox needs Linux. {OWN_CODE}")
+    from ..judging.calls import AnswerError  # here, because it loads torch
+    from ..measuring.clocks import present
+    from ..measuring.duel import DuelError, TooNoisy
+
+    if device not in present():
+        return verdict.said("not run", f"there is no {device} device here.")
     if trusted:
         from .trusted import judge_trusted as run
-    elif sys.platform.startswith("linux"):
-        from .sandboxed import judge_sandboxed as run
     else:
-        return verdict.said("not run", f"the sandbox needs Linux. {OWN_CODE}")
+        from .sandboxed import judge_sandboxed as run
     try:
         return run(task, verdict)
-    except SourceError as error:
+    except AnswerError as error:
+        return verdict.said("wrong", str(error))
+    except TooNoisy as error:
+        return verdict.said("undecided", str(error))
+    except (DuelError, SourceError) as error:
         return verdict.said("not run", str(error))

@@ -1,7 +1,5 @@
 """Where a function is defined; how its file is run again elsewhere; whether inputs are what a race needs."""
 
-from __future__ import annotations
-
 import inspect
 import linecache
 import secrets

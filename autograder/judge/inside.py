@@ -1,12 +1,9 @@
 """What runs in the sandbox, in the process that judges: the check and the race of two functions."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import asdict
 
-from ..judging.answer import Answer
-from ..judging.calls import AnswerError, describe_error
+from ..judging.calls import Answer, AnswerError, describe_error
 from ..judging.outcome import MIME
 from ..judging.race import expect_right
 from ..measuring.clocks import Function

@@ -1,7 +1,5 @@
 """The fixture ``race`` for anybody's tests: ``race(new, against=old, on=inputs, at_least=1.5)``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +17,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def race(pytestconfig: pytest.Config) -> Callable[..., Verdict]:
+def race(pytestconfig: pytest.Config) -> Callable[..., "Verdict"]:
     """Fails the test unless a function is right and ``at_least`` times as fast as the one it is ``against``.
 
     ``on`` makes the inputs. Further options are those of ``autograder.judge.judge``. Gives the Verdict.
     """
 
-    def race(answer: Any, *, against: Any, on: Any, at_least: float, **options: Any) -> Verdict:
+    def race(answer: Any, *, against: Any, on: Any, at_least: float, **options: Any) -> "Verdict":
         __tracebackhide__ = True
         from .api import judge
 

@@ -1,7 +1,5 @@
 """The command ``python -m autograder race``: is one function of two files right, and fast enough?"""
 
-from __future__ import annotations
-
 import ast
 import sys
 from dataclasses import asdict

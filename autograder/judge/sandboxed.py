@@ -1,17 +1,13 @@
 """The judge for code that nobody trusts: three cells of a notebook that nobody sees, run in the sandbox."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import secrets
 
 import msgspec
 
-from ..judging.calls import AnswerError
 from ..judging.outcome import MIME
 from ..measuring import duel
-from ..measuring.clocks import present
 from ..roles import PROCESS_ENDED, TIMED_OUT
 from ..sandbox import PlannedCell, Sandbox, SandboxError
 from ..sandbox.walls import proof
@@ -23,7 +19,7 @@ LOAD = "from autograder.judge.function_files import load, with_device\n"
 
 
 def judge_sandboxed(task: Task, verdict: Verdict) -> Verdict:
-    """Fill in the verdict (see ``api.judge``). Raises SourceError."""
+    """Fill in the verdict (see ``api.judge``). Raises SourceError; on a GPU, DuelError and AnswerError."""
     task.tell("looking at the sandbox")
     if why := proof.why_not():
         return verdict.said("not run", f"{why} Nothing was run. {OWN_CODE}")
@@ -84,14 +80,9 @@ def _read(outputs: dict[int, list[dict]], verdict: Verdict, seconds: float) -> V
                 return verdict.said("not run", f"{who} {end}" if end else output["evalue"])
             if index == 2 and (card := output.get("data", {}).get(MIME)):
                 if not card["facts"]:
-                    return verdict.said(card["outcome"], _named(card["why"]))
+                    return verdict.said(card["outcome"], card["why"])
                 return verdict.timed(msgspec.convert(card["facts"], duel.Verdict))
     return verdict.said("not run", f"nothing came back within {4 * seconds:g} s.")
-
-
-def _named(why: str) -> str:
-    """A sentence with names for both sides."""
-    return why.replace("'fast'", "the answer").replace("'slow'", "the given version")
 
 
 def _on_device(task: Task, verdict: Verdict) -> Verdict:
@@ -99,8 +90,6 @@ def _on_device(task: Task, verdict: Verdict) -> Verdict:
     from ..gpu.device_judge import Work, isolation, judge_on_device
 
     device = verdict.device
-    if device not in present():
-        return verdict.said("not run", f"there is no {device} device here.")
     if not isolation(device):
         why = f"The processes for {device} get no walls of bubblewrap's here. Nothing was run."
         return verdict.said("not run", f"{why} {OWN_CODE}")
@@ -110,10 +99,6 @@ def _on_device(task: Task, verdict: Verdict) -> Verdict:
         found = judge_on_device(
             given, answer, on, threshold=verdict.at_least, device=device, tolerance=task.tolerance
         )
-    except AnswerError as error:
-        return verdict.said("wrong", str(error))
-    except duel.TooNoisy as error:
-        return verdict.said("undecided", str(error))
-    except (duel.DuelError, ValueError, TypeError) as error:
-        return verdict.said("not run", _named(str(error)))
+    except (ValueError, TypeError) as error:
+        return verdict.said("not run", str(error))
     return verdict.timed(found)

@@ -4,8 +4,6 @@ The unit of evidence is the launch, as in the sandbox: two fresh processes whose
 and one ratio. Nothing is assumed about strays, so it takes eleven launches of equal sign.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import pickle
@@ -16,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from statistics import median
 from typing import Any
@@ -24,7 +22,7 @@ from typing import Any
 from ..judging.calls import AnswerError
 from ..judging.values import change_of_inputs, difference
 from ..measuring import duel
-from ..measuring.clocks import calibrate, default_clock, present, run_block, threads
+from ..measuring.clocks import calibrate, default_clock, run_block, threads
 from ..measuring.decide import decide
 from .function_files import Source, SourceError, Task, check_inputs, load, with_device
 from .verdict import ERROR, Verdict
@@ -36,9 +34,7 @@ HERE = "from autograder.judge.trusted import serve; serve()"
 
 
 def judge_trusted(task: Task, verdict: Verdict) -> Verdict:
-    """Fill in the verdict (see ``api.judge``). Raises SourceError."""
-    if verdict.device not in present():
-        return verdict.said("not run", f"there is no {verdict.device} device here.")
+    """Fill in the verdict (see ``api.judge``). Raises SourceError and AnswerError."""
     taken: list[tuple[float, float]] = []  # seconds per call of both sides, for each pair of blocks
 
     def ratios() -> Iterator[float]:
@@ -47,7 +43,7 @@ def judge_trusted(task: Task, verdict: Verdict) -> Verdict:
             task.tell(f"launch {number}")
             with ExitStack() as stack:
                 slow, fast = (
-                    stack.enter_context(_Side(function, task, verdict.device))
+                    stack.enter_context(closing(_Side(function, task, verdict.device)))
                     for function in (task.given, task.answer)
                 )
                 if number == 1:
@@ -61,10 +57,7 @@ def judge_trusted(task: Task, verdict: Verdict) -> Verdict:
             if left < 0:
                 return
 
-    try:
-        decision = decide(ratios(), ERROR)
-    except AnswerError as error:
-        return verdict.said("wrong", str(error))
+    decision = decide(ratios(), ERROR)
     logs = [math.log(ratio * verdict.at_least) for ratio in decision.ratios]
     slow, fast = map(list, zip(*taken, strict=True))
     seconds, clock = {"slow": slow, "fast": fast}, default_clock(verdict.device)
@@ -72,7 +65,7 @@ def judge_trusted(task: Task, verdict: Verdict) -> Verdict:
     return verdict.timed(duel.Verdict(decision.word, ratio, verdict.at_least, seconds, clock, logs))
 
 
-def _compare(slow: _Side, fast: _Side, tolerance: float | None) -> None:
+def _compare(slow: "_Side", fast: "_Side", tolerance: float | None) -> None:
     """One call of each on equal inputs. Raises AnswerError where the answer's is another."""
     seed = secrets.randbits(62)
     (expected, theirs), (got, mine) = slow.do("call", seed), fast.do("call", seed)
@@ -82,7 +75,7 @@ def _compare(slow: _Side, fast: _Side, tolerance: float | None) -> None:
         raise AnswerError("failed", f"the call changed its input: {found}")
 
 
-def _pairs(slow: _Side, fast: _Side) -> list[tuple[float, float]]:
+def _pairs(slow: "_Side", fast: "_Side") -> list[tuple[float, float]]:
     """Seconds per call of both, for each pair of blocks."""
     calls = {side: side.do("calls", secrets.randbits(62)) for side in (slow, fast)}
     pairs = []
@@ -110,10 +103,7 @@ class _Side:
             env=os.environ | {"PYTHONPATH": os.pathsep.join(folders)},
         )
 
-    def __enter__(self) -> _Side:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._process.kill()
         with suppress(OSError):
             self._process.communicate()
@@ -137,12 +127,10 @@ class _Side:
         finally:
             timer.cancel()
         self._limit = self._usual
-        if word == "raised":
-            if self._judged:
-                raise AnswerError("error", f"the answer: {value}")
-            value = f"{self._work[0]} raised {value}"
+        if word == "raised" and self._judged:
+            raise AnswerError("error", f"the answer: {value}")
         if word != "done":
-            raise SourceError(value)
+            raise SourceError(f"{self._work[0]} raised {value}" if word == "raised" else value)
         return value
 
 

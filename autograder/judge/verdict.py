@@ -1,13 +1,10 @@
 """What the judge says of two functions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from ..measuring.units import seconds as as_time
-from ..measuring.units import times
+from ..measuring.units import as_time, times
 from ..show import visible
 
 if TYPE_CHECKING:
@@ -68,11 +65,12 @@ class Verdict:
             f"{times(self.at_least)} asked for; {self.why or bound}\na call: {calls} ({self.clock} time)"
         )
 
-    def said(self, word: Word, why: str) -> Verdict:
-        """The same with this word, and why; the sentence may be another process's."""
+    def said(self, word: Word, why: str) -> "Verdict":
+        """The same with this word, and why; the sentence may be another process's, or a duel's."""
+        why = why.replace("'fast'", "the answer").replace("'slow'", "the given version")
         return replace(self, word=word, why=" ".join(visible(why).split())[:MOST_SAID])
 
-    def timed(self, found: duel.Verdict) -> Verdict:
+    def timed(self, found: "duel.Verdict") -> "Verdict":
         """The same with what a duel of both found, "slow" (given) against "fast" (answer)."""
         return replace(
             self,

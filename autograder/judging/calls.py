@@ -1,6 +1,7 @@
-"""Calling an answer: what it raises becomes an outcome word, what it writes to stderr becomes a remark."""
+"""Calling an answer: what it raises becomes an outcome word, what it writes to stderr becomes a remark.
 
-from __future__ import annotations
+In grading it is in another process; ``Answer`` is what stands for it then.
+"""
 
 import io
 import linecache
@@ -13,14 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import torch
 
 from ..measuring.clocks import Function
 from ..measuring.countdown import CoreTime, Countdown
+from ..measuring.duel import Verdict
 from ..measuring.gpus import is_full
-from .answer import FailedElsewhere
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 
@@ -34,6 +36,28 @@ class CallLimit:
 
 
 call_limit = ContextVar("call_limit", default=CallLimit())  # noqa: B039 (it is frozen)
+
+
+@runtime_checkable
+class Answer(Protocol):
+    """Called with inputs, it gives a result or raises; the ``__cause__`` is then a ``FailedElsewhere``."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def duel(self, against: Function, on: Function, *, threshold: float, tolerance: float | None) -> Verdict:
+        """Whether it is ``threshold`` times as fast as ``against``. Raises DuelError where it cannot tell."""
+        ...
+
+
+class FailedElsewhere(Exception):
+    """How a call failed in a process of its own.
+
+    The message is what the student reads. ``by_torch``: torch raised NotImplementedError, not the student.
+    """
+
+    def __init__(self, message: str, by_torch: bool = False) -> None:
+        super().__init__(message)
+        self.by_torch = by_torch
 
 
 class AnswerError(Exception):
@@ -77,15 +101,12 @@ def call(function: Function, arguments: tuple[object, ...], said: list[str]) -> 
         with warnings.catch_warnings(record=True) as caught, redirect_stderr(stream), _time_limit():
             warnings.simplefilter("default")
             return function(*arguments)
-    except NotImplementedError as error:
-        if not raised_by_torch(error):
-            raise AnswerError("not attempted", "there is no solution here yet.") from error
-        raise AnswerError("error", describe_error(error)) from error
     except _TookTooLong as error:
-        raise AnswerError(
-            "error", f"did not return within {call_limit.get().seconds:g} s. Is there an endless loop?"
-        ) from error
+        limit = f"{call_limit.get().seconds:g} s"
+        raise AnswerError("error", f"did not return within {limit}. Is there an endless loop?") from error
     except Exception as error:
+        if isinstance(error, NotImplementedError) and not raised_by_torch(error):
+            raise AnswerError("not attempted", "there is no solution here yet.") from error
         if stopped_gpu(error):
             raise
         raise AnswerError("error", describe_error(error)) from error

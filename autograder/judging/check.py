@@ -1,13 +1,12 @@
 """check: is the answer right, on inputs never seen before, in every layout that applies?"""
 
-from __future__ import annotations
-
 import math
 import reprlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -18,20 +17,9 @@ from ..measuring.costs import Costs, counting
 from ..measuring.duel import fresh_inputs
 from ..measuring.gpus import refused, with_float64
 from ..measuring.units import counted, size
+from . import values
 from .calls import AnswerError, call, describe_error, refuse_nonsense, remember, stopped_gpu
 from .outcome import Outcome, notes, partial_points
-from .values import (
-    argument_names,
-    change_of_inputs,
-    change_tensors,
-    channels_last,
-    difference,
-    identical,
-    precise,
-    shares_memory,
-    strided,
-    tensors,
-)
 
 ONE = {"copies": "copy"}  # a cost's name without its last letter stands for one of the others
 
@@ -44,8 +32,8 @@ SEEN = 1 << 20  # bytes: smaller limits on what is allocated in all cannot be to
 
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "contiguous": lambda tensor: tensor,
-    "not contiguous": strided,
-    "channels_last": channels_last,
+    "not contiguous": values.strided,
+    "channels_last": values.channels_last,
 }
 
 
@@ -84,13 +72,13 @@ def check(
     cases = [on] if callable(on) else list(on)
     for case in cases:
         refuse_nonsense(function, like, case, points)
-    demands = _Demands(gradients, shares, at_most or {}, peak, tolerance)
     wanted = (gradients, raises, shares, tuple(at_most or ()), peak)
     this = (*(case.__name__ for case in cases), *map(str, wanted))
     said: list[str] = []
     left_out: list[str] = []
     tried = 0
     peaks: list[_Peak] = []
+    expect_same = partial(_expect_same, function, said, gradients, shares, at_most or {}, peak, tolerance)
     try:
         for case, device in product(cases, devices()):
             try:
@@ -100,7 +88,7 @@ def check(
                     else:
                         for left in reversed(range(MEMORY_CALLS)):
                             with suppress(_UsesMuch):
-                                found = _expect_same(trial, function, demands, said, left)
+                                found = expect_same(trial, left)
                                 break
                             trial = replace(trial, seed=secrets.randbits(31))
                         peaks += [found] if found else []
@@ -113,12 +101,11 @@ def check(
                 else:
                     raise
     except AnswerError as problem:
+        summary, *details = [*str(problem).split("\n"), *notes(said)]
         if problem.word == "not attempted":
-            summary = str(problem).split("\n")[0]
-            return Outcome(problem.word, 0, points, summary, facts={"right": False}).show()
-        remember(function, this, right=problem.right)
-        summary, *details = str(problem).split("\n")
-        details += notes(said)
+            details = []
+        else:
+            remember(function, this, right=problem.right)
         return Outcome(problem.word, 0, points, summary, details, facts={"right": problem.right}).show()
     except RuntimeError as error:
         if not (stopped := stopped_gpu(error)):
@@ -175,23 +162,23 @@ class _Trial:
     def inputs(self) -> tuple[Any, ...]:
         """The arguments, made anew: equal at every call, and never the same objects."""
         given = fresh_inputs(self.case, self.seed, self.device)
-        return tuple(change_tensors(value, LAYOUTS[self.layout]) for value in given)
+        return tuple(values.change_tensors(value, LAYOUTS[self.layout]) for value in given)
 
     def inputs_in_float64(self) -> tuple[Any, ...]:
         """The same arguments, with every floating-point number in float64."""
         there = replace(self, device=with_float64(self.device))
-        return tuple(change_tensors(value, precise) for value in there.inputs())
+        return tuple(values.change_tensors(value, values.precise) for value in there.inputs())
 
     def __str__(self) -> str:
         """Where it happened, with the inputs in short, so that the student can try the same."""
         given = self.inputs()
-        names = argument_names(self.like, len(given))
+        names = values.argument_names(self.like, len(given))
         inputs = ", ".join(f"{name} = {_short(value)}" for name, value in zip(names, given, strict=True))
         return f"Input: {self.case.__name__} ({self.layout}, {self.device}, seed {self.seed}): {inputs}"
 
 
 def _trials(case: Function, device: str, like: Function) -> Iterator[_Trial]:
-    given = tensors(fresh_inputs(case, secrets.randbits(31), device))
+    given = values.tensors(fresh_inputs(case, secrets.randbits(31), device))
     for layout, change in LAYOUTS.items():
         if layout == "contiguous" or any(change(tensor).stride() != tensor.stride() for tensor in given):
             yield _Trial(case, like, secrets.randbits(31), device, layout)
@@ -201,23 +188,19 @@ class _UsesMuch(Exception):
     """More memory was seen from outside than a right answer may use; its next call could need less."""
 
 
-@dataclass(frozen=True)
-class _Demands:
-    """What ``check`` asks beside equal results."""
-
-    gradients: bool
-    shares: bool | None
-    at_most: Mapping[str, int]
-    peak: int | None
-    tolerance: float | None
-
-
 def _expect_same(
-    trial: _Trial, function: Function, demands: _Demands, said: list[str], calls_left: int
+    function: Function,
+    said: list[str],
+    gradients: bool,
+    shares: bool | None,
+    at_most: Mapping[str, int],
+    peak: int | None,
+    tolerance: float | None,
+    trial: _Trial,
+    calls_left: int,
 ) -> _Peak | None:
-    like, shares, at_most, peak = trial.like, demands.shares, demands.at_most, demands.peak
-    mine, theirs = trial.inputs(), trial.inputs()
-    if demands.gradients:
+    like, mine, theirs = trial.like, trial.inputs(), trial.inputs()
+    if gradients:
         mine, theirs = _with_gradients(mine), _with_gradients(theirs)
     # One call: an answer that can tell which call is counted could be right in one and cheap in another.
     counted_call = at_most or shares is not None or peak is not None
@@ -230,25 +213,25 @@ def _expect_same(
         got = call(function, mine, said)
     with counting(theirs) if peak is not None else nullcontext(Costs()) as given_cost:
         expected = like(*theirs)
-    if not identical(got, expected):
-        has_floats = any(tensor.is_floating_point() for tensor in tensors(theirs))
+    if not values.identical(got, expected):
+        has_floats = any(tensor.is_floating_point() for tensor in values.tensors(theirs))
         exact = like(*trial.inputs_in_float64()) if has_floats else None
-        if found := difference(got, expected, exact, demands.tolerance):
+        if found := values.difference(got, expected, exact, tolerance):
             raise AnswerError("failed", found)
-    found = change_of_inputs(mine, theirs, like, demands.tolerance)
-    if not found and not identical(mine, theirs) and identical(theirs, trial.inputs()):
-        found = change_of_inputs(mine, theirs, like, tolerance=0)
+    found = values.change_of_inputs(mine, theirs, like, tolerance)
+    if not found and not values.identical(mine, theirs) and values.identical(theirs, trial.inputs()):
+        found = values.change_of_inputs(mine, theirs, like, tolerance=0)
     if found:
         raise AnswerError("failed", f"the call changed its input, which must be left alone.\n{found}")
-    if demands.gradients:
+    if gradients:
         pair = _gradients(got, mine), _gradients(expected, theirs)
-        if found := difference(*pair, None, demands.tolerance, "gradient"):
+        if found := values.difference(*pair, None, tolerance, "gradient"):
             raise AnswerError("failed", found)
     if shares is not None and cost.sharing_doubt:
         raise cost.sharing_doubt
-    if shares is True and not shares_memory(got, mine):
+    if shares is True and not values.shares_memory(got, mine):
         raise AnswerError("failed", "the result should share memory with the input, but is a copy.")
-    if shares is False and (cost.shares or shares_memory(got, mine)):
+    if shares is False and (cost.shares or values.shares_memory(got, mine)):
         raise AnswerError("failed", "the result should be a copy, but shares memory with the input.")
     if calls_left and limits and cost.used_bytes > min(limits):
         raise _UsesMuch
@@ -290,12 +273,11 @@ def _expect_error(trial: _Trial, function: Function, raises: Errors, said: list[
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        if 0 < value.numel() <= 8 and value.device.type != "meta":
-            return f"tensor({value.tolist()}, dtype={value.dtype})"
-        return f"tensor of shape {tuple(value.shape)}, {value.dtype}"
+    if isinstance(value, torch.Tensor) and 0 < value.numel() <= 8 and value.device.type != "meta":
+        return f"tensor({value.tolist()}, dtype={value.dtype})"
     if hasattr(value, "shape"):
-        return f"array of shape {tuple(value.shape)}, {value.dtype}"
+        kind = "tensor" if isinstance(value, torch.Tensor) else "array"
+        return f"{kind} of shape {tuple(value.shape)}, {value.dtype}"
     if isinstance(value, (list, tuple, dict)):
         return f"{type(value).__name__} of {len(value)}"
     return reprlib.repr(value)
@@ -305,25 +287,19 @@ def _with_gradients(given: tuple[Any, ...]) -> tuple[Any, ...]:
     def asked(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().requires_grad_() if tensor.is_floating_point() else tensor
 
-    return tuple(change_tensors(value, asked) for value in given)
+    return tuple(values.change_tensors(value, asked) for value in given)
 
 
 def _gradients(result: object, given: tuple[Any, ...]) -> list[torch.Tensor]:
     """Gradients of a fixed weighted sum of the result's tensors with respect to the inputs."""
-    total = sum((tensor * _weights(tensor)).sum() for tensor in tensors(result) if tensor.is_floating_point())
-    sources = [tensor for tensor in tensors(given) if tensor.requires_grad]
-    if not isinstance(total, torch.Tensor) or not total.requires_grad:
+    results = [one for one in values.tensors(result) if one.is_floating_point() and one.requires_grad]
+    sources = [tensor for tensor in values.tensors(given) if tensor.requires_grad]
+    if not results:
         raise AnswerError(
             "failed", "no gradient reaches the inputs: autograd sees no way from them to the result."
         )
+    weights = [torch.linspace(0.5, 1.5, one.numel()).view(one.shape).to(one) for one in results]
     try:
-        found = torch.autograd.grad(total, sources, allow_unused=True)
+        return [*torch.autograd.grad(results, sources, weights, materialize_grads=True)]
     except RuntimeError as error:
         raise AnswerError("error", f"the backward pass failed: {error}") from error
-    return [torch.zeros_like(s) if g is None else g for s, g in zip(sources, found, strict=True)]
-
-
-def _weights(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.linspace(0.5, 1.5, tensor.numel(), dtype=tensor.dtype, device=tensor.device).view(
-        tensor.shape
-    )

@@ -1,22 +1,21 @@
 """The result of a test cell: one of six words, points, and what the student should read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from pathlib import Path
 
-from ..measuring.units import seconds as as_time
+from jinja2 import Template
+
+from ..measuring.units import as_time
 from ..show import show, visible
 from . import progress
 
 MIME = "application/vnd.autograder.outcome+json"
-# A formula could draw another card over this one. The first word is for nbconvert's pages, the second for
-# JupyterLab's.
-NO_FORMULAS = "tex2jax_ignore mathjax_ignore"
 # How a line of a card begins that passes on what an answer wrote.
 WARNED = "Your code warned (no points lost): "
 
+_SOURCE = Path(__file__).with_name("card.html.j2").read_text(encoding="utf-8")
+CARD = Template(_SOURCE, autoescape=True, trim_blocks=True)
 # Word -> sign and colours (text, background) of the card; every pair has a contrast above 7:1.
 STYLES = {
     "passed": ("✓", "#0b4a2b", "#e3f4ea"),
@@ -51,11 +50,6 @@ class Outcome:
     def __repr__(self) -> str:
         return f"{self.points:g}"
 
-    @property
-    def passed(self) -> bool:
-        """Whether nothing is left to do."""
-        return self.word == "passed"
-
     def text(self) -> str:
         """The card as plain text."""
         sign = STYLES[self.word][0]
@@ -70,43 +64,16 @@ class Outcome:
     def html(self) -> str:
         """The card as HTML: word, points, details, and for a race one bar for each time."""
         sign, ink, paper = STYLES[self.word]
-        details = "".join(
-            f'<div style="margin:4px 0;white-space:pre-wrap">{escape(detail)}</div>'
-            for detail in self.details
-        )
-        return (
-            f'<div role="status" class="{NO_FORMULAS}" style="border-left:6px solid {ink};background:{paper};'
-            f'color:{ink};padding:8px 12px;font-size:14px;line-height:1.45;max-width:60em;overflow:auto">'
-            f"<div><b>{sign} {self.word}</b>: {escape(self.summary)} "
-            f"<b>({self.points:g} of {self.max_points:g} points)</b></div>{details}{self._bars_html()}</div>"
-        )
-
-    def _bars_html(self) -> str:
-        if not self.bars:
-            return ""
-        longest = max(self.bars.values())
-        rows = "".join(
-            f'<tr style="background:transparent">'
-            f'<td style="text-align:right;color:inherit;padding:1px 8px">{escape(name)}</td>'
-            f'<td style="width:24em;text-align:left"><div style="height:0.9em;background:#0072B2;'
-            f'width:{max(0.5, 100 * seconds / longest):.1f}%"></div></td>'
-            f'<td style="text-align:left;color:inherit;padding:1px 8px">{as_time(seconds)}</td></tr>'
-            for name, seconds in self.bars.items()
-        )
-        return f'<table aria-label="time per call" style="margin:6px 0;border:0">{rows}</table>'
+        longest = max(self.bars.values(), default=1)
+        return CARD.render(card=self, sign=sign, ink=ink, paper=paper, longest=longest, as_time=as_time)
 
     @property
     def data(self) -> dict[str, object]:
         """What the card says, for programs."""
-        return {
-            "outcome": self.word,
-            "points": self.points,
-            "max_points": self.max_points,
-            "message": self.summary,
-            **self.facts,
-        }
+        said = {"outcome": self.word, "message": self.summary}
+        return {**said, "points": self.points, "max_points": self.max_points, **self.facts}
 
-    def show(self) -> Outcome:
+    def show(self) -> "Outcome":
         """Display the card (or print it where there is no notebook) and give the outcome itself.
 
         In an exercise's notebook, a passed test is kept as the reader's progress.

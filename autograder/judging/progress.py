@@ -3,8 +3,6 @@
 It is one small file on this machine, which its owner may read and delete. Nothing is sent anywhere.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import date
 from pathlib import Path

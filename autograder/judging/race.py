@@ -1,7 +1,5 @@
 """race: is the answer fast enough, against the given slow version, on this machine, in this run?"""
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Callable, Mapping
@@ -18,8 +16,7 @@ from ..measuring.gpus import refused, with_float64
 from ..measuring.limits import limit
 from ..measuring.selfcheck import check_here
 from ..measuring.units import counted, size, times
-from .answer import Answer
-from .calls import AnswerError, call, describe_error, found_wrong, refuse_nonsense, stopped_gpu
+from .calls import Answer, AnswerError, call, describe_error, found_wrong, refuse_nonsense, stopped_gpu
 from .outcome import Outcome, notes, partial_points
 from .values import change_of_inputs, change_tensors, difference, precise, tensors
 
@@ -44,7 +41,6 @@ def race(
     at_least: Mapping[str, float],
     points: float,
     tolerance: float | None = None,
-    seconds: float = 0.6,
     bytes: float = 0,
     flops: float = 0,
 ) -> Outcome:
@@ -55,14 +51,13 @@ def race(
     none is left the points are not counted against the student. A wrong answer is not timed. On the CPU one
     thread is used and the process's CPU clock decides. Between "as fast as given" and the ratio asked for,
     points grow with the logarithm of the ratio; several devices count equally. ``tolerance`` is that of
-    ``check``; ``seconds`` is the time to spend for each device in a notebook. ``bytes`` and ``flops`` are
-    what one call must at least move and compute; they add a bar with the least time that the device could
-    take, and the share of that limit. An answer far beyond the limit is undecided and gets no points: an
-    instructor looks at it.
+    ``check``. ``bytes`` and ``flops`` are what one call must at least move and compute; they add a bar with
+    the least time that the device could take, and the share of that limit. An answer far beyond the limit is
+    undecided and gets no points: an instructor looks at it.
     """
     refuse_nonsense(function, against, on, points)
     for device, ratio in at_least.items():
-        if not ratio > 1:
+        if not 1 < ratio < math.inf:
             raise ValueError(f"at_least[{device!r}] must be above 1 (times as fast as given), not {ratio!r}.")
     present = [device for device in devices() if device in at_least]
     if not present:
@@ -79,7 +74,7 @@ def race(
                 verdict = function.duel(against, on, threshold=asked, tolerance=tolerance)
             else:
                 check_here()
-                verdict = duel_here(against, function, on, threshold=asked, device=device, seconds=seconds)
+                verdict = duel_here(against, function, on, threshold=asked, device=device)
             lap = _Lap(device, verdict, limit(bytes, flops, device=device) if bytes or flops else None)
             if lap.too_fast:
                 lap = replace(lap, least=limit(bytes, flops, device=device, anew=True))
@@ -98,7 +93,7 @@ def race(
         return Outcome("error", 0, points, stopped, [describe_error(error)]).show()
     remarks = notes(said)
     if "mps" in devices() and "cuda" in at_least:
-        remarks.append(_on_apples_gpu(function, against, on, tolerance, seconds))
+        remarks.append(_on_apples_gpu(function, against, on, tolerance))
     return _judge(laps, points, remarks, lambda lap: _tip(function, on, lap)).show()
 
 
@@ -161,13 +156,11 @@ def expect_right(
             raise AnswerError("failed", f"not timed, because the call changed its input: {found}")
 
 
-def _on_apples_gpu(
-    function: Function, against: Function, on: Function, tolerance: float | None, seconds: float
-) -> str:
+def _on_apples_gpu(function: Function, against: Function, on: Function, tolerance: float | None) -> str:
     """What a race comes to there."""
     try:
         expect_right(function, against, on, "mps", tolerance, [])
-        ratio = duel_here(against, function, on, threshold=1, device="mps", seconds=seconds).ratio
+        ratio = duel_here(against, function, on, threshold=1, device="mps").ratio
     except (AnswerError, DuelError, TypeError, RuntimeError) as problem:
         why = refused("mps", problem) or str(problem).split("\n")[0]
         return f"Not timed on Apple's GPU: {why}."

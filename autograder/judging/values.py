@@ -1,7 +1,5 @@
 """Values as they go into and come out of an answer: variants of inputs, and where two results differ."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable
@@ -11,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.lib import array_utils
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 # Relative tolerance by dtype: room for another order of summation, none for a wrong result.
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 3e-2}
@@ -18,18 +17,12 @@ TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 5e-3, torc
 
 def change_tensors(value: object, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """The same nested value with ``change`` applied to every tensor in it."""
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if isinstance(value, dict):
-        return {key: change_tensors(item, change) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return type(value)(change_tensors(item, change) for item in value)
-    return value
+    return tree_map_only(torch.Tensor, change, value)
 
 
 def tensors(value: object) -> list[torch.Tensor]:
     """All tensors in a nested value."""
-    return [leaf for leaf in _leaves(value) if isinstance(leaf, torch.Tensor)]
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def strided(tensor: torch.Tensor) -> torch.Tensor:
@@ -55,10 +48,7 @@ def argument_names(function: Callable[..., object], number: int) -> list[str]:
     """The names of the first parameters of a function, for messages."""
     found: list[str] = []
     with suppress(TypeError, ValueError):
-        for name, parameter in inspect.signature(function).parameters.items():
-            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                found += [f"{name}[{place}]" for place in range(number - len(found))]
-            found.append(name)
+        found = list(inspect.signature(function).parameters)
     return found[:number] if len(found) >= number else [f"input[{place}]" for place in range(number)]
 
 
@@ -87,7 +77,7 @@ def change_of_inputs(
 def shares_memory(value: object, inputs: object) -> bool:
     """Whether any tensor of ``value`` lives in memory of any tensor or NumPy array of ``inputs``."""
     own = [(start, end) for start, end in map(_extent, tensors(value)) if end > start]
-    given = [_extent(item) for item in _leaves(inputs) if isinstance(item, (torch.Tensor, np.ndarray))]
+    given = [_extent(item) for item in tree_leaves(inputs) if isinstance(item, (torch.Tensor, np.ndarray))]
     return any(a < d and c < b for a, b in own for c, d in given)
 
 
@@ -96,14 +86,6 @@ def _extent(item: torch.Tensor | np.ndarray) -> tuple[int, int]:
         return array_utils.byte_bounds(item) if item.size else (0, 0)
     storage = item.untyped_storage()
     return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
-
-
-def _leaves(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in _leaves(item)]
-    if isinstance(value, (tuple, list)):
-        return [leaf for item in value for leaf in _leaves(item)]
-    return [value]
 
 
 def identical(got: object, expected: object) -> bool:
@@ -185,11 +167,10 @@ def _tensor_difference(
         wide = torch.complex128 if got.is_complex() else torch.float64
         got, exact, expected = got.to(wide), exact.to(wide), expected.detach().to(got.device, wide)
         scale = _root_mean_square(exact[torch.isfinite(exact)])
+        near = torch.isclose(got, exact, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
         # In the same precision, the given version itself may be off, where what it adds nearly cancels out.
-        same = torch.isclose(got, exact, rtol=0.0, atol=0.0, equal_nan=True)
-        same |= torch.isclose(got, expected, rtol=0.0, atol=0.0, equal_nan=True)
-        near = (got - exact).abs() <= tolerance * (exact.abs() + scale)
-        wrong = ~(same | (near & torch.isfinite(exact)))
+        same = torch.isclose(got, expected, rtol=0.0, atol=0.0, equal_nan=True)
+        wrong = ~(near | same)
     else:
         wrong = got != exact
     if not wrong.any():

@@ -5,8 +5,6 @@ away, by other inputs or by another pair (``without``). The pair as it is and th
 timed in the same rounds, so noise does not make up a share.
 """
 
-from __future__ import annotations
-
 import ctypes
 import multiprocessing
 import sys

@@ -1,7 +1,5 @@
 """One block of calls, and what it took: wall, CPU and GPU-event seconds, and page faults."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import time

@@ -1,7 +1,5 @@
 """Time limits that a busy machine does not use up: time spent waiting for a core is given back."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -26,17 +24,14 @@ class CoreTime:
 
     def seconds(self) -> tuple[float, float]:
         """Seconds on a core, and seconds of waiting for one, of all threads seen so far."""
-        self.look(time.monotonic())
-        return self._seconds
-
-    def look(self, now: float) -> None:
-        """Look at them, if that is due."""
+        now = time.monotonic()
         if now >= self._looked + LOOK_SECONDS:
             self._looked = now
             # A new dict: a signal may interrupt this to ask the same.
             self._seen = {**self._seen, **_threads(self._processes())}
             ran, waited = map(sum, zip(*self._seen.values(), strict=True)) if self._seen else (0, 0)
             self._seconds = ran / 1e9, waited / 1e9
+        return self._seconds
 
 
 class Countdown:
@@ -54,10 +49,10 @@ class Countdown:
 
     def left(self) -> float:
         """Seconds until the end, as far as is known now; 0 when it is over."""
+        seen = self._core_time.seconds()  # also while there is no need: processes may end before there is
         now = time.monotonic()
-        self._core_time.look(now)  # also while there is no need: processes may end before there is
         if now >= self._end:
-            ran, waited = (a - b for a, b in zip(self._core_time.seconds(), self._before, strict=True))
+            ran, waited = (a - b for a, b in zip(seen, self._before, strict=True))
             passed = now - self._start
             used = max(ran, passed - waited, passed / MOST_STRETCH)
             self._end = max(self._end, now + self.seconds - used)

@@ -1,11 +1,9 @@
 """Is a ratio above or below 1? Measure again and again, and stop when the evidence is enough."""
 
-from __future__ import annotations
-
 import functools
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, log
 from statistics import median
@@ -30,7 +28,7 @@ class Decision:
     """
 
     word: Word
-    ratios: list[float] = field(default_factory=list)
+    ratios: list[float]
 
 
 def decide(ratios: Iterable[float], error: float, *, strays_are_rare: bool = False) -> Decision:
@@ -62,8 +60,8 @@ def decide(ratios: Iterable[float], error: float, *, strays_are_rare: bool = Fal
         below, far_below = below + (ratio < 1), far_below + (ratio < 1 / FAR)
         faster, slower = evidence_of_signs(above, below), evidence_of_signs(below, above)
         if strays_are_rare:
-            faster = _mixed(faster, evidence_of_size(far_above, len(seen) - far_above))
-            slower = _mixed(slower, evidence_of_size(far_below, len(seen) - far_below))
+            faster = (1 - SHARE) * faster + SHARE * evidence_of_size(far_above, len(seen) - far_above)
+            slower = (1 - SHARE) * slower + SHARE * evidence_of_size(far_below, len(seen) - far_below)
         if faster >= 1 / error:
             return Decision("faster", seen)
         if slower >= 1 / error:
@@ -79,10 +77,6 @@ def count_alike(one: float, other: float) -> bool:
     """
     limits = (FAR, SAME, 1.0, 1 / SAME, 1 / FAR)
     return all((one > limit, one < limit) == (other > limit, other < limit) for limit in limits)
-
-
-def _mixed(signs: float, size: float) -> float:
-    return (1 - SHARE) * signs + SHARE * size
 
 
 @functools.cache

@@ -1,7 +1,5 @@
 """The processor behind a torch device: its name, and what is to be known about timings taken on it."""
 
-from __future__ import annotations
-
 import functools
 import os
 import platform

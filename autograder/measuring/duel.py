@@ -5,8 +5,6 @@ machine changes its speed from one second to the next, but rarely within a pair.
 pairs (the median of log-ratios), with the distribution-free interval that order statistics give.
 """
 
-from __future__ import annotations
-
 import math
 import platform
 import random
@@ -91,7 +89,7 @@ class Samples:
 
     def ratio(self, slow: str, fast: str) -> Ratio:
         """How many times faster ``fast`` is than ``slow``."""
-        return ratio_of(self.seconds(slow), self.seconds(fast))
+        return ratio_of_logs(log_ratios(self.seconds(slow), self.seconds(fast)))
 
 
 @dataclass(frozen=True)
@@ -122,12 +120,6 @@ class TooNoisy(DuelError):
     """This machine cannot judge just now; the message says what was seen and what to do."""
 
 
-def check_threshold(threshold: float) -> None:
-    """Raise ValueError for a threshold that is no ratio."""
-    if not threshold > 0 or not math.isfinite(threshold):
-        raise ValueError(f"a threshold is a ratio above 0, not {threshold!r}.")
-
-
 def duel_here(
     slow: Function,
     fast: Function,
@@ -141,35 +133,27 @@ def duel_here(
 
     The setting for a notebook: an honest estimate in about ``seconds``; a close one gets three times that.
     The verdict is "faster" or "slower" where the 95 % interval lies on one side of the threshold. Raises
-    ValueError for a threshold of 0 or below, DuelError for a device that is not here or a side that is too
-    slow to be timed, TooNoisy where something else works on the GPU: its turns are milliseconds long, as a
-    block is, so that the ratio is not that of the two.
+    DuelError for a device that is not here or a side that is too slow to be timed, TooNoisy where something
+    else works on the GPU: its turns are milliseconds long, as a block is, so that the ratio is not that of
+    the two.
     """
-    check_threshold(threshold)
     sides = {"slow": slow, "fast": fast}
     for budget in (seconds, 3 * seconds):
         samples = interleave(sides, inputs, device=device, seconds=budget)
         if samples.shared:
             raise TooNoisy(TRY_LATER)
         ratio = samples.ratio("slow", "fast")
-        word: Word = "faster" if ratio.low >= threshold else "slower"
-        if ratio.low >= threshold or ratio.high < threshold:
+        word: Word = (
+            "faster" if ratio.low >= threshold else "slower" if ratio.high < threshold else "undecided"
+        )
+        if word != "undecided":
             break
-        word = "undecided"
     taken = {name: samples.seconds(name) for name in sides}
     return Verdict(word, ratio, threshold, taken, samples.clock, log_ratios(taken["slow"], taken["fast"]))
 
 
-def ratio_of(slow: Sequence[float], fast: Sequence[float]) -> Ratio:
-    """The median of paired ratios slow / fast, with a distribution-free 95 % interval.
-
-    ``slow[i]`` and ``fast[i]`` (seconds) were taken next to each other.
-    """
-    return ratio_of_logs(log_ratios(slow, fast))
-
-
 def log_ratios(slow: Sequence[float], fast: Sequence[float]) -> list[float]:
-    """log(slow / fast) of each pair; times below a nanosecond count as one."""
+    """log(slow / fast) of each pair (seconds), taken next to each other; below a nanosecond counts as one."""
     tick = 1e-9
     return [math.log(max(a, tick) / max(b, tick)) for a, b in zip(slow, fast, strict=True)]
 

@@ -3,8 +3,6 @@
 "cuda" is one of NVIDIA's, or of AMD's in a PyTorch for ROCm; "mps" is Apple's.
 """
 
-from __future__ import annotations
-
 import functools
 import warnings
 
@@ -42,10 +40,10 @@ def _runs(kind: str) -> bool:
 
 
 def wait(device: str | torch.device) -> None:
-    """Wait until a GPU has done all that it was asked to."""
+    """Wait until a GPU has done all that it was asked to; a CPU has when a call returns."""
     if torch.device(device).type == "cuda":
         torch.cuda.synchronize(device)
-    else:
+    elif is_gpu(device):
         torch.mps.synchronize()
 
 

@@ -5,8 +5,6 @@ its bytes, and at least as long as its arithmetic. Both rates are measured here,
 in the user's cache folder.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable
@@ -22,7 +20,7 @@ from .device import device_name
 # holds 50 MB and more.
 SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
 SIZES_ON_GPU = (*SIZES, 1 << 28, 1 << 30)
-TRIES = 10
+TRIES = 11
 
 
 def limit(
@@ -107,7 +105,6 @@ def _bandwidth(size: int, device: str) -> float:
 
 
 def best_seconds(function: Callable[[], object], device: str, calls: int) -> float:
-    """Seconds per call of the fastest block, after one that warms up: the least disturbed reading."""
+    """Seconds per call of the fastest block: the least disturbed reading."""
     clock = default_clock(device)
-    run_block(function, (), calls, device)
     return min(max(run_block(function, (), calls, device).per_call(clock), 1e-9) for _ in range(TRIES))

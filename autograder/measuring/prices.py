@@ -5,8 +5,6 @@ its bytes, or as its arithmetic (``limits``). On a GPU calls run ahead of the wo
 counts. The model knows nothing of Python, of new memory, and of the order in which bytes lie.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,8 +19,7 @@ from .clocks import threads
 from .duel import Ratio, Side, fresh_inputs
 from .gpus import is_gpu
 from .limits import best_seconds, limit
-from .units import seconds as as_time
-from .units import times
+from .units import as_time, times
 
 # A prediction that is further off lacks something. A ratio nearer to 1 is hardly a difference.
 FAR, LITTLE = 1.5, 1.2

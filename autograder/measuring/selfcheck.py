@@ -1,13 +1,11 @@
 """Before a machine judges, it judges itself: the same function against itself must come out equal."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from statistics import median, stdev
+from typing import Any
 
 import torch
 
@@ -18,52 +16,39 @@ MOST_NOISE = 0.2
 TRIES = 3
 
 
-@dataclass(frozen=True)
-class Noise:
-    """What identical functions showed: the spread (standard deviation) and median of their log-ratios."""
-
-    spread: float
-    bias: float
-    when: str
-
-    @property
-    def too_much(self) -> bool:
-        return max(self.spread, abs(self.bias)) > MOST_NOISE
-
-    def __str__(self) -> str:
-        low, high = math.exp(self.bias - self.spread), math.exp(self.bias + self.spread)
-        return f"the same function against itself came out between {low:.2f}× and {high:.2f}×"
-
-
 @functools.cache
-def check_here() -> Noise:
+def check_here() -> None:
     """Duel identical functions in this process, once a session. Raises TooNoisy as ``settle`` does."""
 
     def ratios() -> list[float]:
-        samples = interleave({"one": _work, "same": _work}, _inputs, seconds=0.1)
+        samples = interleave({"one": _work, "same": _work}, matrix, seconds=0.1)
         return log_ratios(samples.seconds("one"), samples.seconds("same"))
 
-    return settle(ratios)
+    settle(ratios)
 
 
-def settle(ratios: Callable[[], list[float]]) -> Noise:
+def settle(ratios: Callable[[], list[float]]) -> dict[str, Any]:
     """Measure identical functions against each other: ``ratios()`` gives log-ratios.
 
-    Raises TooNoisy where ``TRIES`` times in a row they show more noise than ``MOST_NOISE``.
+    Gives their "spread" (standard deviation), their "bias" (median), and "when" that was. Raises TooNoisy
+    where ``TRIES`` times in a row one of the two is more than ``MOST_NOISE``.
     """
     for _ in range(TRIES):
         logs = ratios()
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        noise = Noise(stdev(logs), median(logs), now)
-        if not noise.too_much:
-            return noise
-    said = f"this machine is too noisy to judge speed just now: {noise}."
+        spread, bias = stdev(logs), median(logs)
+        if max(spread, abs(bias)) <= MOST_NOISE:
+            when = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            return {"spread": spread, "bias": bias, "when": when}
+    low, high = math.exp(bias - spread), math.exp(bias + spread)
+    said = f"the same function against itself came out between {low:.2f}× and {high:.2f}×."
+    said = f"this machine is too noisy to judge speed just now: {said}"
     raise TooNoisy(f"{said} Close other programs, or wait, and try again.")
 
 
-def _inputs(generator: torch.Generator, device: str) -> torch.Tensor:
+def matrix(generator: torch.Generator, device: str) -> torch.Tensor:
+    """The inputs of a call."""
     return torch.rand(128, 128, generator=generator)
 
 
-def _work(matrix: torch.Tensor) -> torch.Tensor:
-    return matrix @ matrix
+def _work(given: torch.Tensor) -> torch.Tensor:
+    return given @ given

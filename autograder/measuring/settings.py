@@ -3,8 +3,6 @@
 They are for runs that look at the code around a measurement, or at one device, and are read anew each time.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator

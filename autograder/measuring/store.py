@@ -1,7 +1,5 @@
 """Small facts about this machine, kept between sessions in the user's cache folder."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from pathlib import Path

@@ -1,9 +1,7 @@
 """Figures for people."""
 
-from __future__ import annotations
 
-
-def seconds(value: float) -> str:
+def as_time(value: float) -> str:
     """A time for people: three digits and the unit that fits."""
     for unit, scale in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= scale:

@@ -3,8 +3,6 @@
 They stand in ``claims.toml``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 from statistics import median
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
 from ..judging.values import difference
 from ..measuring import settings
@@ -20,8 +21,7 @@ from ..measuring.duel import SHARED, Ratio, Samples, Side, interleave
 from ..measuring.gpus import KINDS, is_rocm, refused
 from ..measuring.limits import limit
 from ..measuring.prices import Prediction, predict
-from ..measuring.units import rounded, times
-from ..measuring.units import seconds as as_time
+from ..measuring.units import as_time, rounded, times
 from ..show import in_notebook, picture_html, show, table_html, table_text
 from . import recordings
 from .claims import CLAIMS, WORTH_IT

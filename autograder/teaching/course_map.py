@@ -1,7 +1,5 @@
 """The map of the course on its front page: what each chapter takes and needs, and how far the reader is."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

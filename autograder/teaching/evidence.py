@@ -1,11 +1,11 @@
 """What cells found out about claims, and the verdicts that follow from it. No verdict is typed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal
+from typing import Literal
+
+from msgspec import Struct
 
 from ..measuring.duel import Ratio
 from ..measuring.units import times
@@ -36,8 +36,7 @@ class Code(str, Enum):
     __str__ = str.__str__
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True, omit_defaults=True):
     """What one cell found out about a claim.
 
     ``what`` is the title of a comparison, or a sentence. ``holds`` is None where it could not be found out;
@@ -96,16 +95,6 @@ class Evidence:
         if self.is_price:
             return "its price"
         return {"documentation": "documented"}.get(self.kind, Advice.HOLDS) if self.holds else "does not hold"
-
-    @classmethod
-    def from_dict(cls, told: dict[str, Any]) -> Evidence:
-        """What ``to_dict`` gave, read back."""
-        ratio = told.get("ratio")
-        return cls(**told | {"ratio": Ratio(**ratio) if ratio else None})
-
-    def to_dict(self) -> dict[str, Any]:
-        told = asdict(self).items()
-        return {name: value for name, value in told if value not in (None, "", False) or name == "holds"}
 
 
 def decides(claim: str, device: str, *, rocm: bool = False) -> bool:

@@ -4,9 +4,6 @@ They stand in ``data/published``; ``docs/published.md`` has the rules. No figure
 and none of them decides a verdict of the course.
 """
 
-from __future__ import annotations
-
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,6 +14,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from ..files import read_csv
 from ..measuring.units import times
 from ..show import show_markdown
 from .claims import CLAIMS, ScoreError, made
@@ -89,12 +87,11 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def _pairs(table: str, kind: str, rows: str, less: bool) -> Sequence[Point]:
     found = []
-    with (FOLDER / f"{table}.csv").open(encoding="utf-8", newline="") as file:
-        for pair in csv.DictReader(file):
-            if pair["kind"] == kind:
-                gpus, ratio = int(pair.get("gpus", 1)), float(pair["after"]) / float(pair["before"])
-                row = ", ".join(f"{gpus} GPUs" if name == "gpus" else pair[name] for name in rows.split())
-                found.append(Point(gpus / ratio if less else ratio, row, pair["model"]))
+    for pair in read_csv(FOLDER / f"{table}.csv"):
+        if pair["kind"] == kind:
+            gpus, ratio = int(pair.get("gpus", 1)), float(pair["after"]) / float(pair["before"])
+            row = ", ".join(f"{gpus} GPUs" if name == "gpus" else pair[name] for name in rows.split())
+            found.append(Point(gpus / ratio if less else ratio, row, pair["model"]))
     return found
 
 

@@ -1,21 +1,18 @@
 """What others published on a claim, as a picture with the reader's guess, and as text."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from html import escape
 from statistics import median
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from ..measuring.units import times
 from ..show import INK, in_notebook, picture_html, show
+from .chart import empty, finish, mark_guess
 from .claims import CLAIMS
 from .guess import LATER, folded, ratio_guessed
 from .published import Point, Published, decide, gains, published_on, ratios
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FOR, AGAINST = "#56B4E9", "#D55E00"
 MANY = 12
@@ -64,8 +61,6 @@ def draw_published(rows: Rows, need: float, guess: float | None) -> Figure:
 
     Where there are many, the median of a row is drawn, and the extremes of what counts are named.
     """
-    from .chart import empty, finish, mark_guess
-
     many = sum(map(len, rows.values())) > 2 * MANY
     figure, axes = empty(1.4 + (0.36 if many else 0.27) * len(rows))
     places: dict[tuple[bool, bool, int], list[tuple[float, float]]] = defaultdict(list)

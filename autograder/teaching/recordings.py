@@ -4,8 +4,6 @@ A file holds ``device`` (name, kind, versions, date: where the figures come from
 of the comparison, its claim, its clock and the seconds per call of every variant, a figure a round.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +16,7 @@ from typing import Any, Literal
 from ..files import file_name, write_whole
 from ..measuring import store
 from ..measuring.device import provenance
-from ..measuring.duel import Ratio, ratio_of
+from ..measuring.duel import Ratio, log_ratios, ratio_of_logs
 from ..measuring.settings import alone
 
 TIMINGS = Path(__file__).resolve().parents[2] / "data" / "timings"
@@ -47,7 +45,7 @@ class Timing:
     def ratios(self) -> dict[str, Ratio]:
         """How many times faster than the baseline each other variant is."""
         (_, slow), *others = self.seconds.items()
-        return {name: ratio_of(slow, fast) for name, fast in others}
+        return {name: ratio_of_logs(log_ratios(slow, fast)) for name, fast in others}
 
     @property
     def gain(self) -> Ratio:

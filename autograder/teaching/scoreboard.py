@@ -5,14 +5,14 @@ Nothing here is typed by hand. The chapters' scripts say which comparison tests 
 ``make record``.
 """
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import convert
+from msgspec.structs import replace
 
 from ..measuring.units import times
 from ..show import in_notebook, picture, show_markdown, table_markdown
@@ -79,7 +79,7 @@ def _told(notebook: Path) -> Iterator[Evidence]:
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         for output in cell.get("outputs", ()):
             if told := output.get("data", {}).get(MIME):
-                yield Evidence.from_dict(told | {"chapter": notebook.stem})
+                yield convert(told | {"chapter": notebook.stem}, Evidence)
 
 
 def ten_things() -> None:
@@ -132,7 +132,9 @@ def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
         if verdict.code:
             runs = "" if verdict.code is Code.RUNS else "is "
             told += f" The {SOURCES[claim[0]].kind}'s own code {runs}{verdict.code}."
-        rows.append([claim, f"{says}{quoted}", f"{told} ({_links(claim, found)})"])
+        chapters = dict.fromkeys(one.chapter for one in found if one.claim == claim)
+        links = ", ".join(f"[{chapter[:2]}]({chapter}.ipynb)" for chapter in chapters)
+        rows.append([claim, f"{says}{quoted}", f"{told} ({links})"])
     if any(one.here for one in found):
         header.append("this machine")
         for row in rows:
@@ -142,11 +144,6 @@ def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
         for row in rows:
             row.append("**{}** {}".format(*decide(row[0])) if published_on(row[0]) else "")
     return table_markdown(header, rows)
-
-
-def _links(claim: str, found: Sequence[Evidence]) -> str:
-    chapters = dict.fromkeys(one.chapter for one in found if one.claim == claim)
-    return ", ".join(f"[{chapter[:2]}]({chapter}.ipynb)" for chapter in chapters)
 
 
 def _sentence(one: Evidence) -> str:

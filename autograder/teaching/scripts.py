@@ -1,7 +1,5 @@
 """The comparisons in the chapters' scripts: what each is called, and which claim it tests. Nothing runs."""
 
-from __future__ import annotations
-
 import ast
 import re
 from dataclasses import dataclass

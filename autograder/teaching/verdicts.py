@@ -1,9 +1,9 @@
 """Cells that test a claim without a stopwatch, and what this session's cells have found out."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
+
+from msgspec import to_builtins
 
 from ..measuring.duel import Ratio
 from ..measuring.units import times
@@ -79,7 +79,7 @@ def _tell(found: Evidence) -> None:
     word = f"code {found.word}" if found.kind == "code" else found.word
     figure = f" ({times(found.ratio.median)})" if found.ratio else ""
     text = f"{found.claim} {word}: {found.what}{figure}"
-    show(text, f"<p><b>{found.claim} {word}:</b> {found.what}{figure}</p>", {MIME: found.to_dict()})
+    show(text, f"<p><b>{found.claim} {word}:</b> {found.what}{figure}</p>", {MIME: to_builtins(found)})
 
 
 def note(found: Evidence) -> None:
@@ -97,14 +97,10 @@ def verdicts(*claims: str) -> None:
         except ScoreError:
             # Another chapter has the other side, or this machine disagrees with those recorded.
             verdict = judge(claim, [found for found in mine if found.kind == "code"])
-            word, rule = "; ".join(dict.fromkeys(map(_with_side, mine))), "see the page of all claims"
+            sides = (f"{found.word} {found.side_in_words}".rstrip() for found in mine)
+            word, rule = "; ".join(dict.fromkeys(sides)), "see the page of all claims"
         rows.append((claim, CLAIMS[claim].says, word, verdict.code or "", rule))
     header = ("claim", "what it says", "advice", "its own code", "rule")
     text, html = table_text(header, rows), table_html(header, rows, "Verdicts on the claims of this chapter")
     guesses = tally()
     show(f"{text}\n{guesses}".rstrip(), f"{html}<p>{guesses}</p>" if guesses else html)
-
-
-def _with_side(found: Evidence) -> str:
-    side = f"unless {found.unless}" if found.unless else found.side_in_words
-    return f"{found.word} {side}".rstrip()

@@ -15,7 +15,7 @@ from torch.autograd import DeviceType
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from autograder.measuring.units import seconds as as_time
+from autograder.measuring.units import as_time
 from autograder.show import HERE, INK, LIMIT, RECORDED
 
 Spans = list[tuple[str, float, float]]  # name, begin and end in microseconds

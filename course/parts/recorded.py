@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from autograder.measuring.units import seconds as as_time
+from autograder.measuring.units import as_time
 from autograder.show import HERE, INK, LIMIT, RECORDED
 
 

@@ -48,7 +48,7 @@ def judged(folder: Path, text: str, given: str = "sums", inputs: str = "inputs",
 
 
 def test_no_answer_runs_on_a_gpu_without_walls(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandboxed, "present", lambda: ["cpu", "cuda"])
+    monkeypatch.setattr("autograder.measuring.clocks.present", lambda: ["cpu", "cuda"])
     monkeypatch.setattr(device_judge, "isolation", lambda device: [])
     verdict = judged(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')\n{RIGHT}", device="cuda")
     assert "no walls" in verdict.why and not (tmp_path / "ran").exists()

@@ -101,10 +101,10 @@ def test_pictures_come_in_channels_last_order_too():
 
 def test_values_are_compared_in_higher_precision(capsys):
     exact, one_by_one = torch.sum, lambda numbers: numbers.cumsum(0)[-1]
-    assert lookup(one_by_one, on=many, like=exact).passed
+    assert lookup(one_by_one, on=many, like=exact).word == "passed"
     # A sum in 16 bits is a multiple of 32: by chance it may be right to five digits, but not to seven.
     short = lookup(lambda numbers: numbers.half().sum().float(), on=many, like=exact, tolerance=1e-7)
-    assert not short.passed
+    assert short.word == "failed"
     capsys.readouterr()
     assert lookup(lambda numbers: numbers * 2 + 2e-7, tolerance=0.0).word == "failed"
     got, expected = re.search(r"is (\S+), expected (\S+)\.", capsys.readouterr().out).groups()
@@ -121,9 +121,9 @@ def test_numbers_with_no_square_are_compared(dtype):
         ([1e-200, 1e-200], [1e-200, 2e-200]),
     ]:
         one, other = torch.tensor(got, dtype=dtype), torch.tensor(expected, dtype=dtype)
-        assert lookup(lambda numbers, it=other: it.clone(), like=lambda numbers, it=other: it).passed
-        found = lookup(lambda numbers, it=one: it, like=lambda numbers, it=other: it)
-        assert found.passed == torch.equal(one, other), (got, expected)
+        gives = lambda value: lambda numbers: value.clone()
+        assert lookup(gives(other), like=gives(other)).points == 2
+        assert lookup(gives(one), like=gives(other)).points == 2 * torch.equal(one, other), (got, expected)
 
 
 def test_points_grow_with_the_memory_that_is_saved(capsys):
@@ -141,7 +141,7 @@ def test_points_grow_with_the_memory_that_is_saved(capsys):
 
 
 def test_warnings_cost_nothing_and_are_passed_on(capsys):
-    assert lookup(lambda numbers: warnings.warn("mind the gap", stacklevel=1) or numbers * 2).passed
+    assert lookup(lambda numbers: warnings.warn("mind the gap", stacklevel=1) or numbers * 2).points == 2
     captured = capsys.readouterr()
     assert (captured.out.count("mind the gap"), captured.err) == (1, "")
 
@@ -156,7 +156,7 @@ def test_the_first_difference_in_nested_results_is_named_and_equal_ones_are_equa
         assert lookup(lambda numbers, it=got: it, like=lambda numbers, it=expected: it).word == "failed"
         assert message in capsys.readouterr().out
     for value in (math.nan, math.inf, 3, "text", (), {"k": [torch.zeros(0)]}, None):
-        assert lookup(lambda numbers, it=value: it, like=lambda numbers, it=value: it).passed, value
+        assert lookup(lambda numbers, it=value: it, like=lambda numbers, it=value: it).points == 2, value
 
 
 def test_a_test_cell_written_wrongly_is_told_so():

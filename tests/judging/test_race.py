@@ -25,7 +25,7 @@ fast = lambda values: values * 2
 
 
 def run(function, **more):
-    asked = {"against": slow, "on": numbers, "at_least": {"cpu": 4}, "points": 3, "seconds": 0.2}
+    asked = {"against": slow, "on": numbers, "at_least": {"cpu": 4}, "points": 3}
     return race(function, **(asked | more))
 
 

@@ -15,7 +15,7 @@ from known_work import busy_for
 from autograder.measuring import clocks, duel
 from autograder.measuring.clocks import BLOCK_SECONDS, calibrate, run_block
 from autograder.measuring.countdown import MOST_STRETCH, CoreTime, Countdown
-from autograder.measuring.duel import FEWEST_ROUNDS, interleave, ratio_of
+from autograder.measuring.duel import FEWEST_ROUNDS, interleave, log_ratios, ratio_of_logs
 from autograder.measuring.settings import longest
 
 
@@ -122,10 +122,10 @@ def test_an_interval_of_order_statistics_holds_the_true_ratio_as_often_as_it_say
     held = 0
     for _ in range(1000):
         slow = [2 * math.exp(source.gauss(0, 0.3)) for _ in range(25)]
-        ratio = ratio_of(slow, [1.0] * 25)
+        ratio = ratio_of_logs(log_ratios(slow, [1.0] * 25))
         held += ratio.low <= 2 <= ratio.high
     assert 950 <= held < 999, "an interval that always holds the truth is too wide to be one of 95 %"
-    ratio = ratio_of([1, 2, 3, 4, 5, 6, 7], [1] * 7)  # of seven, it is the whole range
+    ratio = ratio_of_logs(log_ratios(range(1, 8), [1] * 7))  # of seven, it is the whole range
     assert (ratio.low, ratio.median, ratio.high) == pytest.approx((1, 4, 7))
 
 

@@ -63,6 +63,6 @@ def test_a_machine_that_is_too_noisy_does_not_judge(fresh, monkeypatch, capsys):
     monkeypatch.setattr(selfcheck, "_work", unsteady)
     given = lambda numbers: sum(numbers for _ in range(9)) - 8 * numbers + 1
     answer = lambda numbers: numbers + 1
-    outcome = race(answer, against=given, on=selfcheck._inputs, at_least={"cpu": 3}, points=1)
+    outcome = race(answer, against=given, on=selfcheck.matrix, at_least={"cpu": 3}, points=1)
     assert outcome.word == "undecided"
     assert "too noisy to judge speed just now: the same function against itself" in capsys.readouterr().out

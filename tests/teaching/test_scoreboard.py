@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from statistics import median
 
+import msgspec
 import nbformat
 import pytest
 from repository import ROOT, notebook
@@ -37,7 +38,7 @@ def rows(markdown: str) -> dict[str, list[str]]:
 @pytest.fixture
 def course(tmp_path: Path) -> Path:
     (tmp_path / "01_one.py").write_text(SCRIPT)
-    outputs = [nbformat.v4.new_output("display_data", {MIME: one.to_dict()}) for one in SEEN]
+    outputs = [nbformat.v4.new_output("display_data", {MIME: msgspec.to_builtins(one)}) for one in SEEN]
     cell = nbformat.v4.new_code_cell("behaviour(…)", outputs=outputs)
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "01_one.ipynb")
     return tmp_path

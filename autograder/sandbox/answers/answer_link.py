@@ -11,8 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...judging.answer import FailedElsewhere
-from ...judging.calls import AnswerError
+from ...judging.calls import AnswerError, FailedElsewhere
 from ...measuring.costs import Costs
 from ...measuring.countdown import CoreTime, Countdown
 from ..walls import linux

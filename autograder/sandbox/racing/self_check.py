@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import asdict
 from typing import Any
-
-import torch
 
 from ...measuring import limits
 from ...measuring.duel import TooNoisy
-from ...measuring.selfcheck import settle
+from ...measuring.selfcheck import matrix, settle
 from ..answers.answer_handle import AnswerHandle
 from ..answers.answer_link import TimeLeft
 from ..walls import linux
@@ -41,7 +38,7 @@ def check_machine(forkserver: Channel, cores: list[int]) -> MachineChecked:
         return logs
 
     try:
-        noise = asdict(settle(measure))
+        noise = settle(measure)
     except TooNoisy as problem:
         noisy = str(problem)
     return MachineChecked(noise, noisy, logs, limits.kept_as("cpu", 1), limits.rates("cpu", 1))
@@ -56,13 +53,9 @@ def _ratios(forkserver: Channel, cores: list[int]) -> list[float]:
             process.run(_CELL, time_left.of_cell)
         with linux.first_kept_free(cores) as core:
             sides = {name: ("work", process) for name, process in processes.items()}
-            launches = Launches(forked(sides, core, time_left), _matrix, 1.0, None, time_left)
+            launches = Launches(forked(sides, core, time_left), matrix, 1.0, None, time_left)
             launches.plan()
             return [math.log(ratio) for ratio in itertools.islice(launches.ratios(), LAUNCHES)]
     finally:
         for process in processes.values():
             process.end()
-
-
-def _matrix(generator: torch.Generator, device: str) -> torch.Tensor:
-    return torch.rand(128, 128, generator=generator)

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from ...judging.calls import describe_error
 from ...measuring.clocks import Function
 from ...measuring.decide import decide
-from ...measuring.duel import DuelError, Verdict, check_threshold, fresh_inputs
+from ...measuring.duel import DuelError, Verdict, fresh_inputs
 from ..answers.answer_handle import AnswerHandle
 from ..answers.answer_link import AnswerEnded, AnswerLink, TimeLeft
 from ..walls import linux
@@ -53,12 +53,11 @@ class TimedRace:
     def duel(
         self, target: Target, against: Function, on: Function, *, threshold: float, tolerance: float | None
     ) -> Verdict:
-        """Whether the answer is ``threshold`` times as fast as ``against`` (see ``judging.answer``).
+        """Whether the answer is ``threshold`` times as fast as ``against`` (see ``judging.calls``).
 
         Raises DuelError where a side cannot be timed, AnswerError where a result is wrong or the rules are
         broken, TypeError and ValueError where the race makes no sense.
         """
-        check_threshold(threshold)
         given = self._given_name(against)
         if given is None:
             raise ValueError("the given version of a race must be defined in a cell of the notebook.")

@@ -1,4 +1,4 @@
-"""What a test cell has in place of a student's functions, classes and objects (see ``judging.answer``)."""
+"""What a test cell has in place of a student's functions, classes and objects (see ``judging.calls``)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from msgspec import structs
 
-from ...judging.answer import FailedElsewhere
+from ...judging.calls import FailedElsewhere
 from ...measuring.costs import Costs
 from . import messages
 from .channel import MOST_BYTES, Malformed
