@@ -63,14 +63,21 @@ def argument_names(function: Callable[..., object], number: int) -> list[str]:
 
 
 def change_of_inputs(
-    mine: tuple[Any, ...], theirs: tuple[Any, ...], given: Callable[..., object], tolerance: float | None
+    mine: tuple[Any, ...],
+    theirs: tuple[Any, ...],
+    before: Callable[[], tuple[Any, ...]],
+    given: Callable[..., object],
+    tolerance: float | None,
 ) -> str | None:
     """How inputs differ after a call from those of the ``given`` version after its call, or None.
 
     They may differ in structure, in values, in whether they require a gradient, and in the one they hold.
+    An argument that the given version left as it was ``before`` must be so to the bit.
     """
-    for name, own, other in zip(argument_names(given, len(mine)), mine, theirs, strict=True):
-        if found := difference(own, other, None, tolerance, name):
+    were = theirs if identical(mine, theirs) else before()
+    for name, own, other, old in zip(argument_names(given, len(mine)), mine, theirs, were, strict=True):
+        left_alone = difference(other, old, None, 0) is None
+        if found := difference(own, other, None, 0 if left_alone else tolerance, name):
             return found
         for one, like in zip(tensors(own), tensors(other), strict=True):
             if one.requires_grad != like.requires_grad:
@@ -232,7 +239,8 @@ def _number_difference(
     elif isinstance(got, bool) or not isinstance(got, (int, float)):
         return _wrong_type(got, f"the number {expected}", where)
     else:
-        same = math.isclose(got, exact, rel_tol=tolerance or 1e-6, abs_tol=1e-12)
+        tolerance = 1e-6 if tolerance is None else tolerance
+        same = math.isclose(got, exact, rel_tol=tolerance, abs_tol=min(tolerance, 1e-12))
         same = same or (math.isnan(got) and math.isnan(exact))
     return None if same else f"{where} is {got!r}, expected {expected!r}."
 
