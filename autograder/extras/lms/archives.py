@@ -173,7 +173,7 @@ class CanvasArchive(Archive):
         return {student.casefold(): student for student in self._students()}
 
     def _read(self, name: str) -> re.Match[str] | None:
-        """People may have a number in their name, and files, too: then the name must be that of the number."""
+        """People and files may have numbers in their names: then the name must be that of the number."""
         found = [*self.named.finditer(name)]
         if len(found) > 1:
             names = {number: _letters(row["Student"]) for number, row in self._rows.items()}
