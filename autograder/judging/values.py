@@ -15,6 +15,8 @@ from numpy.lib import array_utils
 # Relative tolerance by dtype: room for another order of summation, none for a wrong result.
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 3e-2}
 
+MOST_TOLD = 200  # characters of a value, in messages
+
 
 def change_tensors(value: object, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """The same nested value with ``change`` applied to every tensor in it."""
@@ -151,7 +153,8 @@ def difference(
         if not isinstance(got, dict):
             return _wrong_type(got, "a dict", where)
         if got.keys() != expected.keys():
-            return f"{where} has the keys {sorted(map(str, got))}, expected {sorted(map(str, expected))}."
+            mine, theirs = (_told(sorted(map(str, one))) for one in (got, expected))
+            return f"{where} has the keys {mine}, expected {theirs}."
         pairs = [(f"{where}[{key!r}]", got[key], expected[key], exact[key]) for key in expected]
     elif isinstance(expected, (tuple, list)):
         if not isinstance(got, (tuple, list)):
@@ -242,7 +245,7 @@ def _number_difference(
         tolerance = 1e-6 if tolerance is None else tolerance
         same = math.isclose(got, exact, rel_tol=tolerance, abs_tol=min(tolerance, 1e-12))
         same = same or (math.isnan(got) and math.isnan(exact))
-    return None if same else f"{where} is {got!r}, expected {expected!r}."
+    return None if same else f"{where} is {_told(got)}, expected {_told(expected)}."
 
 
 def _wrong_type(got: object, expected: str, where: str) -> str:
@@ -253,6 +256,11 @@ def _wrong_type(got: object, expected: str, where: str) -> str:
 
 def _describe(tensor: torch.Tensor) -> str:
     return f"a tensor of shape {tuple(tensor.shape)} and dtype {tensor.dtype}"
+
+
+def _told(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]} …"
 
 
 def _figure(value: torch.Tensor) -> str:
