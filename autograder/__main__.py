@@ -1,8 +1,13 @@
 """The course's commands: `python -m autograder --help`."""
 
-import argparse
 import os
 import sys
+
+if __name__ == "__main__" and sys.path[0] == os.getcwd():
+    # Where a command is called from, an answer may lie: no file beside it stands for one of Python's.
+    sys.path.append(sys.path.pop(0))
+
+import argparse
 from importlib import import_module
 
 from .command_line import COMMANDS, PROGRAM, Command, extra, reported

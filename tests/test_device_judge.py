@@ -114,16 +114,6 @@ def test_nonsense_is_refused() -> None:
             judge_on_device(*sides, on, threshold=2, device="cpu")
 
 
-def test_a_side_is_alone() -> None:
-    for attempt, said in {
-        "open('/var/tmp/left-behind', 'w')": "Read-only file system",
-        "import socket; socket.create_connection(('127.0.0.1', 22), 5)": "refused|unreachable",
-        "import os; assert len([p for p in os.listdir('/proc') if p.isdigit()]) > 9, 'few'": "few",
-    }.items():
-        with pytest.raises(DuelError, match=said):
-            race(f"{attempt}\n{GIVEN}", "cpu", "slow")
-
-
 def test_its_walls_let_python_in_through_a_link(tmp_path) -> None:
     """As where a .venv in the folder for temporary files is a link to another."""
     (tmp_path / ".venv").symlink_to(sys.prefix)

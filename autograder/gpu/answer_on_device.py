@@ -121,6 +121,8 @@ def main(file: str, device: str) -> None:
     """Start a fresh process for each launch; what the last one left behind is ended."""
     control = over_file(int(file))
     linux.adopt_orphans()
+    linux.limit_resources()
+    linux.set_dumpable(False)  # no launch looks into the process that the next ones come from
     control.send(messages.Hello())
     with suppress(Gone):
         while True:
@@ -139,6 +141,7 @@ def main(file: str, device: str) -> None:
 
 
 def _launch(channel: Channel, begin: Begin, files: Sequence[int], device: str) -> None:
+    linux.set_dumpable(True)  # or a driver may not read what the kernel says of its own process
     seed_anew()
     torch.set_num_threads(1)
     gc.disable()

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from statistics import median
 from typing import NoReturn, TypeVar, Union
 
@@ -35,7 +34,7 @@ from ..sandbox.racing.launches import Launches
 from ..sandbox.racing.machine_lock import cores
 from ..sandbox.racing.side import Done, GivenInputs, Restless, Result, told
 from ..sandbox.racing.undisturbed import SIDES, Launch
-from ..sandbox.walls import linux
+from ..sandbox.walls import bubblewrap, linux
 from ..sandbox.wire import decode, messages
 from ..sandbox.wire.channel import Channel, Malformed, pair
 from . import answer_on_device, device_memory
@@ -49,6 +48,7 @@ BLOCK_SECONDS = 0.02  # of the given version's calls, at least
 FEWEST_CALLS, MOST_CALLS = 3, 30
 MOST_LAUNCHES = 40
 START_SECONDS, CALL_SECONDS = 120.0, 10.0
+OF_THE_DRIVER = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")  # variables
 LATE = f"did not return within {CALL_SECONDS:g} s a call"
 # The least that a call of the given version takes, as a multiple of what one takes that does nothing.
 FEWEST_TIMES = 10
@@ -175,7 +175,7 @@ class _Side:
     name: str
     work: Work
     device: str
-    started_with: Sequence[str]
+    walls: Sequence[str]
     core: int | None = None  # that its processes run on
     alone: float = field(default=math.inf, init=False)  # seconds for the device's cache, with nobody there
     _channel: Channel | None = field(default=None, init=False)
@@ -185,15 +185,18 @@ class _Side:
         self._memory = device_memory.allocate(2 * MOST_BYTES, self.device)
         self._inputs, self._results = self._memory.contents[:MOST_BYTES], self._memory.contents[MOST_BYTES:]
         self._control, other = pair()
-        module = [sys.executable, "-m", answer_on_device.__name__]
+        python, variables = self.walls, dict[str, str]()
+        if not self.walls:
+            python = [sys.executable]
+            variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         with other:
             self._process = subprocess.Popen(
-                [*self.started_with, *module, str(other.fileno()), self.device],
+                [*python, "-m", answer_on_device.__name__, str(other.fileno()), self.device],
                 pass_fds=[other.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                env=variables,
             )
         self._first = self._process.pid
         try:
@@ -330,20 +333,22 @@ class _Side:
 def isolation(device: str) -> list[str]:
     """What the processes of both sides are started with, as strict as this machine allows.
 
-    No network, nothing to write, and no other processes in sight; or these in sight, where the driver shares
-    no memory otherwise; or nothing, where bubblewrap does not work: then all of this account is in reach, and
-    only times are judged.
+    No network, no file or variable of this account's, and no other processes in sight; or these in sight,
+    where the driver shares no memory otherwise; or nothing, where that does not work: then all of this
+    account is in reach, and only times are judged.
     """
     program = shutil.which("bwrap")
-    for spaces in (("ipc", "pid"), ()) if program else ():
-        line = [str(program), *(f"--unshare-{space}" for space in ("user", "net", "uts", *spaces))]
-        line += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
-        line += ["--dev", "/dev", "--tmpfs", "/tmp", *(["--proc", "/proc"] if spaces else [])]
-        for node in glob.glob("/dev/nvidia*") if device != "cpu" else ():
-            line += ["--dev-bind", node, node]
-        for folder in filter(None, (sys.prefix, sys.base_prefix, *sys.path)):
-            if Path(folder).is_relative_to("/tmp") and Path(folder).is_dir():
-                line += ["--ro-bind", folder, folder]
+    variables = bubblewrap.environment([bubblewrap.TEMPORARY], "", bubblewrap.TEMPORARY, namespaces=False)
+    more = ["--tmpfs", "/dev/shm"]
+    if device != "cpu":
+        variables |= {name: os.environ[name] for name in OF_THE_DRIVER if name in os.environ}
+        for node in (*glob.glob("/dev/nvidia*"), "/dev/dxg"):
+            more += ["--dev-bind-try", node, node]
+        for folder in ("/sys", *variables.get("LD_LIBRARY_PATH", "").split(os.pathsep)):
+            if os.path.isabs(folder):
+                more += ["--ro-bind-try", folder, folder]
+    for namespaces in (bubblewrap.NAMESPACES, ("user", "net", "uts")) if program else ():
+        line = bubblewrap.walls(str(program), namespaces, variables, more)
         with suppress(DuelError), _Side("trial", Work(["trial = None"], "trial"), device, line) as side:
             side.begin(None)()
             return line

@@ -3,6 +3,7 @@
 import inspect
 import linecache
 import secrets
+import stat
 import sys
 import traceback
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from typing import Any
 
 from ..files import python_text
 from ..show import visible
+
+MOST_BYTES = 1_000_000  # of a file: to parse more can take gigabytes
 
 running: list[str] = []  # files that are being run again in this process
 _modules: dict[str, ModuleType] = {}  # by file: what was run again in this process
@@ -33,13 +36,25 @@ class Source:
         return " ".join(f"{visible(self.path.name)}:{self.name}".split())
 
     @property
+    def content(self) -> bytes:
+        """What is in the file. Raises SourceError."""
+        try:
+            about = self.path.stat()
+            if not stat.S_ISREG(about.st_mode):
+                raise OSError("it is no plain file")
+            if about.st_size > MOST_BYTES:
+                raise OSError(f"it has more than {MOST_BYTES / 1e6:g} MB")
+            return self.path.read_bytes()
+        except OSError as error:
+            raise SourceError(f"{self.path.name} cannot be read: {error.strerror or error}.") from None
+
+    @property
     def text(self) -> str:
         """The file's text. Raises SourceError."""
         try:
-            return python_text(self.path.read_bytes())
-        except (OSError, SyntaxError, UnicodeError, LookupError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise SourceError(f"{self.path.name} cannot be read: {why}.") from None
+            return python_text(self.content)
+        except (SyntaxError, UnicodeError, LookupError) as error:
+            raise SourceError(f"{self.path.name} cannot be read: {error}.") from None
 
 
 @dataclass(frozen=True)

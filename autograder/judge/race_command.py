@@ -1,6 +1,7 @@
 """The command ``python -m autograder race``: is one function of two files right, and fast enough?"""
 
 import ast
+import os
 import sys
 from dataclasses import asdict
 from json import dumps
@@ -34,6 +35,8 @@ def main(
     trusted: bool,
     json: bool,
 ) -> int:
+    if not trusted:  # an answer may lie here, and beside it what Python would take for a package
+        sys.path[:] = [folder for folder in sys.path if folder not in ("", os.getcwd())]
     from .api import judge
     from .function_files import SourceError
 
@@ -76,7 +79,7 @@ def _functions(path: str) -> set[str]:
     try:
         body = ast.parse(Source(Path(path), "").text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{path} is no Python file: {error}") from None
+        raise ValueError(f"{path} is no Python file: {error or type(error).__name__}") from None
     return {node.name for node in body if isinstance(node, ast.FunctionDef) and node.name[0] != "_"}
 
 

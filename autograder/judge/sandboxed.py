@@ -12,6 +12,7 @@ from ..roles import PROCESS_ENDED, TIMED_OUT
 from ..sandbox import PlannedCell, Sandbox, SandboxError
 from ..sandbox.walls import proof
 from ..sandbox.wire.messages import Role
+from ..show import visible
 from .function_files import Source, Task, load, with_device
 from .verdict import OWN_CODE, Verdict
 
@@ -27,19 +28,19 @@ def judge_sandboxed(task: Task, verdict: Verdict) -> Verdict:
         task.tell("racing")
         return _on_device(task, verdict)
     answer, seconds = task.answer, task.seconds
-    key = secrets.token_hex(8)  # names that no file has
+    key, name = secrets.token_hex(8), visible(answer.path.name)
     given = f"given_{key} = {_loaded(task.given)}\ninputs_{key} = with_device({_loaded(task.inputs)})"
     test = f"race(answer_{key}, given_{key}, inputs_{key}, {verdict.at_least!r}, {task.tolerance!r})"
     sources: dict[Role, str] = {
         "given": f"{LOAD}{given}",
-        "student": f"{LOAD}answer_{key} = load({answer.path.name!r}, {answer.name!r})",
+        "student": f"{LOAD}answer_{key} = load({name!r}, {answer.name!r})",
         "test": f"from autograder.judge.inside import race\n{test}",
     }
     cells = [
         PlannedCell(index, role, source, role, "race", [f"answer_{key}"])
         for index, (role, source) in enumerate(sources.items())
     ]
-    files: dict[str, bytes | None] = {answer.path.name: answer.text.encode()}
+    files: dict[str, bytes | None] = {name: answer.content}
     run = functools.partial(
         _sandbox().run,
         cells,
@@ -77,7 +78,10 @@ def _read(outputs: dict[int, list[dict]], verdict: Verdict, seconds: float) -> V
             if output["output_type"] == "error":
                 ends = {TIMED_OUT: f"did not end within {seconds:g} s.", PROCESS_ENDED: "ended its process."}
                 end = ends.get(output["ename"])
-                return verdict.said("not run", f"{who} {end}" if end else output["evalue"])
+                said = f"{who} {end}" if end else output["evalue"]
+                if who == verdict.answer and not said.startswith(who.rpartition(":")[0]):
+                    said = f"{who} raised {said}"  # its process can say anything
+                return verdict.said("not run", said)
             if index == 2 and (card := output.get("data", {}).get(MIME)):
                 if not card["facts"]:
                     return verdict.said(card["outcome"], card["why"])

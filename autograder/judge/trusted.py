@@ -71,7 +71,8 @@ def _compare(slow: "_Side", fast: "_Side", tolerance: float | None) -> None:
     (expected, theirs), (got, mine) = slow.do("call", seed), fast.do("call", seed)
     if found := difference(got, expected, None, tolerance):
         raise AnswerError("failed", f"the answer is wrong: {found}")
-    if found := change_of_inputs(mine, theirs, lambda *inputs: None, tolerance):
+    before = partial(slow.do, "inputs", seed)
+    if found := change_of_inputs(mine, theirs, before, lambda *inputs: None, tolerance):
         raise AnswerError("failed", f"the call changed its input: {found}")
 
 

@@ -171,6 +171,8 @@ def stopped_gpu(error: Exception) -> str:
 
     Making inputs there raises again, whoever does it. torch before 2.8 has no class for it.
     """
+    if isinstance(error.__cause__, FailedElsewhere):
+        return ""
     if is_full(error):
         return "the GPU's memory is full. To go on without it, run a cell with %env AUTOGRADER_DEVICES=cpu"
     if not (isinstance(error, RuntimeError) and str(error).startswith("CUDA error")):

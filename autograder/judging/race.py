@@ -4,6 +4,7 @@ import math
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 
 import torch
@@ -145,14 +146,15 @@ def expect_right(
         )
     for _ in range(WARM_UPS):
         seed = secrets.randbits(31)
-        mine, theirs = fresh_inputs(on, seed, device), fresh_inputs(on, seed, device)
+        made = partial(fresh_inputs, on, seed, device)
+        mine, theirs = made(), made()
         got, expected = call(function, mine, said), against(*theirs)
         exact = None
         if any(tensor.dtype in SHORT for tensor in tensors(expected)):
             exact = against(*change_tensors(fresh_inputs(on, seed, with_float64(device)), precise))
         if found := difference(got, expected, exact, tolerance):
             raise AnswerError("failed", f"not timed, because the answer is wrong: {found}")
-        if found := change_of_inputs(mine, theirs, against, tolerance):
+        if found := change_of_inputs(mine, theirs, made, against, tolerance):
             raise AnswerError("failed", f"not timed, because the call changed its input: {found}")
 
 

@@ -14,6 +14,8 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 # Relative tolerance by dtype: room for another order of summation, none for a wrong result.
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 3e-2}
 
+MOST_TOLD = 200  # characters of a value, in messages
+
 
 def change_tensors(value: object, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """The same nested value with ``change`` applied to every tensor in it."""
@@ -53,14 +55,21 @@ def argument_names(function: Callable[..., object], number: int) -> list[str]:
 
 
 def change_of_inputs(
-    mine: tuple[Any, ...], theirs: tuple[Any, ...], given: Callable[..., object], tolerance: float | None
+    mine: tuple[Any, ...],
+    theirs: tuple[Any, ...],
+    before: Callable[[], tuple[Any, ...]],
+    given: Callable[..., object],
+    tolerance: float | None,
 ) -> str | None:
     """How inputs differ after a call from those of the ``given`` version after its call, or None.
 
     They may differ in structure, in values, in whether they require a gradient, and in the one they hold.
+    An argument that the given version left as it was ``before`` must be so to the bit.
     """
-    for name, own, other in zip(argument_names(given, len(mine)), mine, theirs, strict=True):
-        if found := difference(own, other, None, tolerance, name):
+    were = theirs if identical(mine, theirs) else before()
+    for name, own, other, old in zip(argument_names(given, len(mine)), mine, theirs, were, strict=True):
+        left_alone = difference(other, old, None, 0) is None
+        if found := difference(own, other, None, 0 if left_alone else tolerance, name):
             return found
         for one, like in zip(tensors(own), tensors(other), strict=True):
             if one.requires_grad != like.requires_grad:
@@ -126,7 +135,8 @@ def difference(
         if not isinstance(got, dict):
             return _wrong_type(got, "a dict", where)
         if got.keys() != expected.keys():
-            return f"{where} has the keys {sorted(map(str, got))}, expected {sorted(map(str, expected))}."
+            mine, theirs = (_told(sorted(map(str, one))) for one in (got, expected))
+            return f"{where} has the keys {mine}, expected {theirs}."
         pairs = [(f"{where}[{key!r}]", got[key], expected[key], exact[key]) for key in expected]
     elif isinstance(expected, (tuple, list)):
         if not isinstance(got, (tuple, list)):
@@ -213,9 +223,10 @@ def _number_difference(
     elif isinstance(got, bool) or not isinstance(got, (int, float)):
         return _wrong_type(got, f"the number {expected}", where)
     else:
-        same = math.isclose(got, exact, rel_tol=tolerance or 1e-6, abs_tol=1e-12)
+        tolerance = 1e-6 if tolerance is None else tolerance
+        same = math.isclose(got, exact, rel_tol=tolerance, abs_tol=min(tolerance, 1e-12))
         same = same or (math.isnan(got) and math.isnan(exact))
-    return None if same else f"{where} is {got!r}, expected {expected!r}."
+    return None if same else f"{where} is {_told(got)}, expected {_told(expected)}."
 
 
 def _wrong_type(got: object, expected: str, where: str) -> str:
@@ -226,6 +237,11 @@ def _wrong_type(got: object, expected: str, where: str) -> str:
 
 def _describe(tensor: torch.Tensor) -> str:
     return f"a tensor of shape {tuple(tensor.shape)} and dtype {tensor.dtype}"
+
+
+def _told(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]} …"
 
 
 def _figure(value: torch.Tensor) -> str:

@@ -117,7 +117,6 @@ def imported_by_canvas(course: CanvasCourse, text: str) -> None:
     for row in rows:
         fields = dict(zip(header, row, strict=True))
         person = int(fields["ID"])
-        assert course.people[person]["name"] == fields["Student"].removeprefix("'")
         for title, number in numbers.items():
             if fields.get(title):
                 course.scores[number, person] = float(fields[title])

@@ -13,6 +13,7 @@ from autograder.judging.outcome import MIME
 from autograder.sandbox import Executed, Sandbox
 from autograder.sandbox.racing.machine_lock import MachineLock, cores
 from autograder.sandbox.submissions import supervisor
+from autograder.sandbox.walls import bubblewrap
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
@@ -477,6 +478,23 @@ def nice(): return os.getpriority(os.PRIO_PROCESS, 0)
     run(box, leave, "double(1)")
     executed = run(box, look, "found()", "any('sleep' in text for text in others())", "nice()")
     assert results(executed) == ["[False, False]", "False", str(os.getpriority(os.PRIO_PROCESS, 0))]
+
+
+def test_without_namespaces_inside_it_nothing_of_this_machine_is_seen(monkeypatch) -> None:
+    whole, less = bubblewrap.environment, {"namespaces": False}
+    monkeypatch.setattr(bubblewrap, "environment", lambda *some, **more: whole(*some, **more | less))
+    look = """
+import os
+def others(): return {int(name) for name in os.listdir('/proc') if name.isdigit()} - {os.getpid()}
+def reached(): return [pid for pid in others() if ended(pid)]
+def ended(pid):
+    try: return os.kill(pid, 0) is None
+    except OSError: return False
+"""
+    with Sandbox() as own:
+        executed = run(own, look, "import os; os.path.exists('/host-proc')", "reached()")
+    assert own.warning == supervisor.NO_NAMESPACES and results(executed)[0] == "False"
+    assert results(executed)[1] == "[]" or [*map(int, os.uname().release.split(".")[:2])] < [6, 12]
 
 
 DEPTHS = """

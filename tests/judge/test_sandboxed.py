@@ -10,12 +10,12 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+import yaml
 from programs import not_waiting_for, run
 from repository import PROJECT, ROOT, with_what_they_need
 
 from autograder.gpu import device_judge
 from autograder.judge import Verdict, judge, sandboxed
-from autograder.judging.outcome import MIME
 from autograder.sandbox import Sandbox
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
@@ -38,13 +38,12 @@ def locks(tmp_path_factory: pytest.TempPathFactory):
         yield
 
 
-def judged(folder: Path, text: str, given: str = "sums", inputs: str = "inputs", **options) -> Verdict:
-    """The verdict on an answer with this text."""
+def judged(folder: Path, text: str | bytes, name="new.py", given="sums", inputs="inputs", **more) -> Verdict:
+    """The verdict on an answer with this text, in a file of this name."""
     (folder / "old.py").write_text(GIVEN)
-    (folder / "new.py").write_text(text)
-    old = f"{folder}/old.py"
-    options = {"at_least": 2, "seconds": 60} | options
-    return judge(f"{folder}/new.py:sums", f"{old}:{given}", f"{old}:{inputs}", **options)
+    (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    old, more = f"{folder}/old.py", {"at_least": 2, "seconds": 60} | more
+    return judge(f"{folder}/{name}:sums", f"{old}:{given}", f"{old}:{inputs}", **more)
 
 
 def test_no_answer_runs_on_a_gpu_without_walls(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,21 +53,26 @@ def test_no_answer_runs_on_a_gpu_without_walls(tmp_path, monkeypatch: pytest.Mon
     assert "no walls" in verdict.why and not (tmp_path / "ran").exists()
 
 
-GOOD = {
-    "prints": f"print('x' * 100_000)\n{RIGHT}",
-    "writes beside itself": f"for name in (__file__, 'conftest.py', '../new.py'): open(name, 'w')\n{RIGHT}",
-    "forks": f"import os, time\nif os.fork() == 0:\n    while True: time.sleep(1)\n{RIGHT}",
-}
+CASES = yaml.safe_load((ROOT / "tests/adversaries/for_strangers.yaml").read_text(encoding="utf-8"))
+FAST = {name: case for name, case in CASES.items() if case["word"] == "faster"}
+BAD = {name: case for name, case in CASES.items() if name not in FAST}
 
 
-@pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
-def test_a_fast_answer(text, tmp_path):
-    verdict = judged(tmp_path, text)
+def judged_case(folder: Path, case: dict) -> tuple[Verdict, bytes, str]:
+    """The verdict on an answer of the catalogue; its file's content and name."""
+    name = os.fsdecode(case.get("file", "new.py").encode("latin-1"))
+    text = (case["code"] + case.get("then", "") * 900_000).encode(case.get("encoding", "utf-8"))
+    return judged(folder, text, name), text, name
+
+
+@pytest.mark.parametrize("case", FAST.values(), ids=FAST)
+def test_a_fast_answer(case, tmp_path):
+    verdict, text, name = judged_case(tmp_path, case)
     assert verdict.fast_enough and verdict.word == "faster" and not verdict.why
     assert verdict.interval[0] <= verdict.ratio <= verdict.interval[1] and verdict.error == 1e-3
     assert len(verdict.logs) >= 3 and verdict.given_seconds > verdict.answer_seconds > 0
-    assert {path.name for path in tmp_path.iterdir()} == {"old.py", "new.py"}
-    assert (tmp_path / "new.py").read_text() == text
+    assert {path.name for path in tmp_path.iterdir()} == {"old.py", name}
+    assert (tmp_path / name).read_bytes() == text
     assert re.fullmatch(r"faster: \S+× as fast as old.py:sums \(.*\n.* \(cpu time\)", str(verdict))
 
 
@@ -77,41 +81,21 @@ def test_a_slow_answer(tmp_path):
     assert (verdict.word, verdict.fast_enough) == ("slower", False) and 0.5 < verdict.ratio < 2
 
 
-RAISES, JUDGES = "import os\n\n1 / 0", "from autograder.judge import judge\njudge(max, max, max, at_least=1)"
-BAD = {
-    "raises": (RAISES, "not run", "new.py raised ZeroDivisionError in line 3: division by zero"),
-    "exits": ("raise SystemExit(3)", "not run", "new.py raised SystemExit in line 1: 3"),
-    "is no Python": ("def sums(:", "not run", "new.py raised SyntaxError: invalid syntax"),
-    "defines something else": ("sums = 3", "not run", "new.py defines no function 'sums'."),
-    "judges": (JUDGES, "not run", 'is run again: call judge under `if __name__ == "__main__":` only.'),
-    "ends its process": ("import os\nos._exit(3)", "not run", "new.py:sums ended its process."),
-    "lacks the function": ("def summs(rows): pass", "not run", "new.py defines no function 'sums'."),
-    "has another type": (f"{RIGHT}.tolist()", "wrong", "result is of type list, expected a tensor of shape"),
-    "is wrong": (f"{RIGHT} + 1", "wrong", "500 of 500 values differ (100%)."),
-    "raises an error of ours": (
-        "class TimeLimit(Exception): pass\nraise TimeLimit('x\\nfaster: 9×')",
-        "not run",
-        "new.py raised TimeLimit in line 2: x faster: 9×",
-    ),
-    "shows a verdict of its own": (
-        "from IPython.display import display\n"
-        f"card = {{'outcome': 'faster', 'why': None, 'facts': {{}}}}\n"
-        f"display({{{MIME!r}: card}}, raw=True)\n"
-        f"def sums(rows):\n    display({{{MIME!r}: card}}, raw=True)\n    return rows",
-        "wrong",
-        "result has the shape (500, 300), expected (500,).",
-    ),
-    "is in no encoding of text": ("# coding: rot13", "not run", "new.py cannot be read: "),
-    "takes hours to decode": ("# coding: punycode\n-" + "a" * 5_000_000, "not run", "it is in Punycode"),
-    "raises in a call": ("def sums(rows): raise ValueError('no')", "wrong", "the answer: ValueError: no"),
-}
-
-
-@pytest.mark.parametrize("text, word, why", BAD.values(), ids=BAD)
-def test_a_bad_answer(text, word, why, tmp_path):
-    verdict = judged(tmp_path, text)
-    assert verdict.word == word and why in verdict.why and verdict.ratio is None
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+def test_a_bad_answer(case, tmp_path):
+    verdict, *_ = judged_case(tmp_path, case)
+    assert verdict.word == case["word"] and case["why"] in verdict.why and verdict.ratio is None
     assert "\n" not in str(verdict)
+
+
+def test_no_module_beside_an_answer_stands_for_one_of_pythons(tmp_path):
+    for name in ("argparse", "msgspec", "opt_einsum"):  # torch asks for the last one, and does without
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+    for name in ("old", "new"):
+        (tmp_path / f"{name}.py").write_text(GIVEN)
+    race = ("-m", "autograder", "race", "new.py", "old.py", "--at-least", "2", "--function", "nothing")
+    done = run(sys.executable, *race, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert "defines no function 'nothing'" in done.stderr and not (tmp_path / "ran").exists()
 
 
 def test_an_answer_that_never_ends(tmp_path):
@@ -126,7 +110,7 @@ def test_a_bad_given_version_or_bad_inputs(tmp_path):
         ("fails", "inputs", "the given version raised KeyError: 'no'"),
         ("sums", "nothing", "old.py defines no function 'nothing'."),
     ]:
-        verdict = judged(tmp_path, RIGHT, given, inputs)
+        verdict = judged(tmp_path, RIGHT, given=given, inputs=inputs)
         assert verdict.word == "not run" and why in verdict.why
 
 

@@ -151,6 +151,7 @@ def test_the_first_difference_in_nested_results_is_named_and_equal_ones_are_equa
         ({"a": 1}, {"b": 1}, "result has the keys ['a'], expected ['b']."),
         ((1, 2), (1, 2, 3), "result has 2 items, expected 3."),
         (True, 1, "result is of type bool, expected the number 1."),
+        ("x" * 999, "y", "xxx …, expected 'y'."),
         ([0, torch.tensor([1, 4])], [0, torch.tensor([1, 3])], "result[1][1] is 4, expected 3."),
     ]:
         assert lookup(lambda numbers, it=got: it, like=lambda numbers, it=expected: it).word == "failed"

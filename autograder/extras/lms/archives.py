@@ -35,6 +35,10 @@ class Extractor(ExtractorPlugin):
     they become.
     """
 
+    def unpacks(self, path: Path) -> bool:
+        """Whether a student's file is an archive: ``data.csv.gz`` is none."""
+        return path.suffix in self.zip_ext and (path.suffix != ".gz" or path.stem.endswith(".tar"))
+
     def extract(self, archive_path: str, extracted_path: str) -> None:
         given, unpacked = Path(archive_path), Path(extracted_path)
         self.unpacked = unpacked
@@ -50,7 +54,7 @@ class Extractor(ExtractorPlugin):
                 unzip(str(path), str(place), zip_ext=self.zip_ext, create_own_folder=True)
             except Exception as error:
                 self.parent.fail("%s cannot be unpacked. Download it once more. (%s)", path, error)
-        for path in [path for path in _files(unpacked) if path.suffix in self.zip_ext]:
+        for path in filter(self.unpacks, list(_files(unpacked))):
             try:
                 unpack(path, path.parent / path.name.removesuffix(path.suffix).removesuffix(".tar"))
             except Exception as error:  # a student wrote it, so it can be anything
@@ -78,8 +82,7 @@ class Archive(FileNameCollectorPlugin):
         """Whose file this is, and its name; None, with a sentence in the log, for one that is not taken."""
         path, extractor = Path(submitted_file), self.parent.extractor_plugin_inst
         parts = path.relative_to(extractor.unpacked).parts
-        unpacked_too = path.suffix in extractor.zip_ext
-        if unpacked_too or "__MACOSX" in parts or path.name.startswith("."):
+        if extractor.unpacks(path) or "__MACOSX" in parts or path.name.startswith("."):
             return None
         found = self._of_the_platform(path)
         student = self.student(found["who"]) if found else None
@@ -100,7 +103,11 @@ class Archive(FileNameCollectorPlugin):
     def _of_the_platform(self, path: Path) -> re.Match[str] | None:
         """What the platform calls a file: the first such name, as what is in it was named by a student."""
         parts = path.relative_to(self.parent.extractor_plugin_inst.unpacked).parts
-        return next((match for part in parts if (match := self.named.fullmatch(part))), None)
+        return next((match for part in parts if (match := self._read(part))), None)
+
+    def _read(self, name: str) -> re.Match[str] | None:
+        """The parts of a name, if the platform gave it and it means one; a sentence in the log if several."""
+        return self.named.fullmatch(name)
 
     def _students(self) -> dict[str, str]:
         """The students in the gradebook: id -> first and last name."""
@@ -147,26 +154,43 @@ class MoodleArchive(Archive):
 class CanvasArchive(Archive):
     """What *Download Submissions* gives. Canvas names files by numbers, which its file of grades has, too."""
 
-    # The folder of an archive that is called ".zip" has nothing after the number.
-    named = re.compile(r".*?_(?:LATE_)?(?P<who>\d+)_\d+_(?P<file>.*)")
+    # It begins after a student's name. The folder of an archive that is called ".zip" has nothing after it.
+    named = re.compile(r"(?<!_LATE)(?=_(?:LATE_)?(?P<who>\d+)_\d+_(?P<file>.*))")
     file = Unicode("canvas.csv", help="what Grades → Export gave").tag(config=True)
 
     @cached_property
-    def _by_number(self) -> dict[str, str]:
-        ids = {student.casefold(): student for student in self._students()}
+    def _rows(self) -> dict[str, dict[str, str]]:
+        """What Canvas's file says of each student, by number."""
         try:
-            rows = [(row["ID"].strip(), names_in(row)) for row in read_canvas(Path(self.file))]
+            rows = read_canvas(Path(self.file))
         except CommandError as error:
             self.parent.fail("%s", error)
-        return {number: ids[name] for number, names in rows for name in reversed(names) if name in ids}
+        return {row["ID"].strip(): row for row in rows}
+
+    @cached_property
+    def _ids(self) -> dict[str, str]:
+        return {student.casefold(): student for student in self._students()}
+
+    def _read(self, name: str) -> re.Match[str] | None:
+        """People and files may have numbers in their names: then the name must be that of the number."""
+        found = [*self.named.finditer(name)]
+        if len(found) > 1:
+            names = {number: _letters(row["Student"]) for number, row in self._rows.items()}
+            found = [one for one in found if names.get(one["who"]) == _letters(name[: one.start()])]
+            if len(found) != 1:
+                self.log.error("It cannot be told whose %r is, so it is left out.", name)
+                return None
+        return found[0] if found else None
 
     def student(self, who: str) -> str | None:
-        if who not in self._by_number:
-            self.log.error(
-                f"Canvas's user {who} has no login or SIS id in {self.file} that a student in the gradebook "
-                "has, and is left out. Enter the student, or export the file from Canvas again."
-            )
-        return self._by_number.get(who)
+        names = names_in(self._rows.get(who, {}))
+        if student := next((self._ids[name] for name in names if name in self._ids), None):
+            return student
+        self.log.error(
+            f"Canvas's user {who} has no login or SIS id in {self.file} that a student in the gradebook has, "
+            "and is left out. Enter the student, or export the file from Canvas again."
+        )
+        return None
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -179,6 +203,11 @@ def _begins_at_its_first_byte(archive: Path) -> bool:
         return True
     with zipfile.ZipFile(archive) as content:
         return min((one.header_offset for one in content.infolist()), default=0) == 0
+
+
+def _letters(name: str) -> str:
+    """A name as far as Canvas's file names keep it."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
 
 
 def words_of(name: str) -> tuple[str, ...]:

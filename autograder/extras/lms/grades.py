@@ -14,7 +14,7 @@ from traitlets import Bool, Unicode
 from ...command_line import CommandError
 from ...files import read_csv, write_whole
 from ...nbgrader_plugin.points import exercise_of_each
-from ...show import first_of
+from ...show import first_of, visible
 
 REMARKS = {
     "absent": "handed in nothing, and have no points here",
@@ -160,8 +160,10 @@ def names_in(row: Mapping[str, str]) -> list[str]:
 
 
 def no_formula(text: str) -> str:
-    """The text, with a sign before it that lets no spreadsheet take it for a formula, if one would."""
-    return f"'{text}" if text.lstrip().startswith(tuple("=+-@＝＋－＠")) else text
+    """The text, with a sign wherever a spreadsheet would see a formula begin, also one that takes semicolons
+    for the ends of fields; what does not show is written out.
+    """
+    return re.sub(r"(^|[;\t\n\r])(\s*[=+\-@＝＋－＠])", r"\1'\2", visible(text))
 
 
 def number(value: float) -> str:

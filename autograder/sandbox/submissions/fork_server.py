@@ -160,7 +160,7 @@ def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -
             frame = requests.receive()
             assignment = messages.parse(frame, messages.Spawn).assignment
             to_process, to_judge = frame.files
-            life = partial(_serve, assignment, to_process, filtered, used)
+            life = partial(_serve, assignment, to_process, namespaces, filtered, used)
             pid = _spawn(life, to_judge, namespaces)
             started.append(pid)
             for file in frame.files:
@@ -253,13 +253,16 @@ def _first(life: Callable[[], None], to_judge: int) -> None:
             return
 
 
-def _serve(assignment: str, file: int, filtered: bool, used: int) -> None:
+def _serve(assignment: str, file: int, namespaces: bool, filtered: bool, used: int) -> None:
     """The life of the answer's process, or of the given version's."""
     linux.quiet_files(file)
     linux.set_dumpable(True)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     linux.drop_rights()
-    linux.limit_resources(used)
+    if not namespaces:
+        linux.keep_apart()
+    linux.limit_memory(used + linux.MEMORY)
+    linux.limit_resources()
     _go_to_folder_of(assignment)
     sys.path.insert(0, "")  # as in a kernel: modules beside the notebook
     from ..answers.answer_process import AnswerProcess

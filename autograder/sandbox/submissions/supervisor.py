@@ -153,6 +153,7 @@ class Sandbox:
         self._busy = Lock()  # one notebook at a time, however many threads a worker has
         self._stopped = Event()
         self._ready = self._namespaces = False
+        self._nested = True  # until a machine shows that it allows no namespaces inside the sandbox
         self._may_wait = QUIET_SECONDS
         self._core_time = CoreTime(self._members)
         self._process: subprocess.Popen[bytes] | None = None
@@ -309,14 +310,13 @@ class Sandbox:
         if self.refusal:
             raise SandboxError(self.refusal)
         mine, other = socket.socketpair()
-        command = [sys.executable, "-m", "autograder.sandbox.submissions.fork_server"]
-        environment: dict[str, str] = {}
+        python, environment = [sys.executable], dict[str, str]()
         group = temporary = None
         if self._bubblewrap:
             if parent := memory_cgroup.delegated():
                 group = memory_cgroup.make(parent, f"answers-{os.getpid()}-{id(self)}")
                 self._to_close.callback(_remove, group)
-            command = [*bubblewrap.command(self._bubblewrap, group), *command]
+            python = bubblewrap.command(self._bubblewrap, group, nested=self._nested)
         else:
             temporary = tempfile.mkdtemp(prefix="grading-")
             # shutil's own way fails for a thousand folders in each other.
@@ -328,7 +328,7 @@ class Sandbox:
         self._said = self._to_close.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (it is entered)
         with other:
             self._process = subprocess.Popen(
-                command,
+                [*python, "-m", "autograder.sandbox.submissions.fork_server"],
                 stdin=other.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=self._said,
@@ -362,6 +362,10 @@ class Sandbox:
             self._ready, self._namespaces = True, ready.namespaces
             if self._bubblewrap and not self._namespaces:
                 self.warning = NO_NAMESPACES
+                if self._nested:
+                    self._nested = False
+                    self.close()
+                    return self._start(cells)
             elif self._bubblewrap and not ready.filtered:
                 self.warning = NO_FILTER
         return self._control

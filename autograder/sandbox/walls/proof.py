@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -49,7 +48,7 @@ def why_not() -> str | None:
     outside = [os.readlink(f"/proc/self/ns/{kind}") for kind in NAMESPACES]  # as in "pid:[4026531836]"
     with tempfile.NamedTemporaryFile(prefix="secret-") as secret:
         trial = subprocess.run(
-            [*bubblewrap.command(program), sys.executable, "-I", "-S", "-c", PROBE, secret.name, *outside],
+            [*bubblewrap.command(program), "-I", "-S", "-c", PROBE, secret.name, *outside],
             capture_output=True,
             text=True,
         )
