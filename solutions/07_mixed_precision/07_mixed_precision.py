@@ -35,7 +35,7 @@ from autograder import check, race
 #   for `float16`. The arguments stay unchanged.
 # - returns: `x / sqrt(mean(x²) + eps) * weight`, the mean over the last dimension; shape, dtype and device of `x`.
 # - Every finite number is allowed in `x`, in each of the three types. The result must be as exact as its type
-#   allows, but for a few units in the last place.
+#   allows, but for a few units in the last place (the tests allow about ten).
 # - Copies and syncs are not counted. The race is run with 128 long rows in `float32`. The given loop is not as slow
 #   as it looks: what it does to a row, done to all rows at once, earns a part of the race's points at most. Measure.
 
@@ -111,11 +111,14 @@ def rms_norm(x, weight, eps):
 check(rms_norm, like=rms_norm_slow, on=[activations, loud_activations], points=1)
 
 # %% id="rms_norm_huge" role="test"
-check(rms_norm, like=rms_norm_slow, on=[huge_in_bfloat16, mixed_in_float32], points=1)
+check(rms_norm, like=rms_norm_slow, on=huge_in_bfloat16, points=1)
+
+# %% id="rms_norm_exact" role="test"
+check(rms_norm, like=rms_norm_slow, on=mixed_in_float32, tolerance=1e-6, points=1)
 
 
 # %% id="rms_norm_hidden" role="test"
-# Hidden test: more and fewer dimensions, rows of 0, the smallest and the largest numbers. 2 points, when graded.
+# Hidden test: more and fewer dimensions, rows of 0, the smallest and the largest numbers. 1 point, when graded.
 ### BEGIN HIDDEN TESTS
 def sentences_in_bfloat16(generator, device):
     x = 100 * torch.randn(3, 5, 32, generator=generator)
@@ -162,7 +165,7 @@ check(
         largest_values,
         largest_in_bfloat16,
     ],
-    points=2,
+    points=1,
 )
 ### END HIDDEN TESTS
 
@@ -180,7 +183,8 @@ race(rms_norm, against=rms_norm_slow, on=many_numbers, at_least={"cpu": 2, "cuda
 #   may be 0.
 # - returns: tensor of shape `(classes, D)`, dtype and device of `x`: row *c* is the mean of the rows whose label is
 #   *c*, or 0 where there is none. It must be as exact as the type allows, but for a few units in the last place.
-# - No syncs: the function must not wait for the device.
+# - No syncs: the function must not wait for the device. Two of the tests call it with tensors on `meta`, too, where
+#   nobody can wait for a value.
 # - Memory: for 20,000 rows of 64 numbers in `float16`, at most 2 MB of new memory at once.
 
 
@@ -221,6 +225,16 @@ def very_many_rows(generator, device):
     return features(generator, device, rows=20_000, dtype=torch.float16)
 
 
+def without_values(generator, device):
+    return features(generator, "meta", rows=2000)
+
+
+def means_or_shapes(x, labels, classes):
+    if x.is_meta:  # no values: only shapes, types and devices are compared
+        return x.new_empty(classes, x.shape[1])
+    return class_means_slow(x, labels, classes)
+
+
 # %% [markdown]
 # <details><summary>Hint 1</summary>Three numbers must not be rounded to 16 bits on the way: the sums, the counts,
 # and the quotient before the end. Which of them leave the range of their type, and which stop growing?</details>
@@ -244,23 +258,17 @@ def class_means(x, labels, classes):
 
 
 # %% id="class_means_check" role="test"
-check(
-    class_means,
-    like=class_means_slow,
-    on=[many_rows, class_without_rows, no_rows],
-    at_most={"syncs": 0},
-    points=1,
-)
+check(class_means, like=class_means_slow, on=[many_rows, class_without_rows, no_rows], points=1)
 
 # %% id="class_means_large" role="test"
-check(class_means, like=class_means_slow, on=large_numbers, at_most={"syncs": 0}, points=1)
+check(class_means, like=class_means_slow, on=large_numbers, points=1)
 
 # %% id="class_means_memory" role="test"
 check(
     class_means,
-    like=class_means_slow,
-    on=very_many_rows,
-    at_most={"syncs": 0, "peak_bytes": 2_000_000},
+    like=means_or_shapes,
+    on=[very_many_rows, without_values],
+    at_most={"peak_bytes": 2_000_000},
     points=2,
 )
 
@@ -289,13 +297,8 @@ def one_row_in_bfloat16(generator, device):
     return features(generator, device, rows=1, width=9, classes=2)
 
 
-check(
-    class_means,
-    like=class_means_slow,
-    on=[single_class, in_float32, the_largest, more_classes_than_rows, one_row_in_bfloat16, no_rows],
-    at_most={"syncs": 0},
-    points=2,
-)
+cases = [single_class, in_float32, the_largest, more_classes_than_rows, one_row_in_bfloat16, without_values]
+check(class_means, like=means_or_shapes, on=cases, points=2)
 ### END HIDDEN TESTS
 
 # %% id="class_means_race" role="test"
@@ -317,7 +320,7 @@ race(class_means, against=class_means_slow, on=many_rows, at_least={"cpu": 16, "
 # - Otherwise each new weight is `weight - rate * gradient / scale`, computed in `float32`, and `good_steps` is one
 #   more. If that is `interval`, the scale is doubled, but not above 2²⁴, and `good_steps` is 0.
 # - The given inputs have a `rate` of 1e5, so that a step changes the weights visibly.
-# - No syncs: whether the step is skipped is decided on the device.
+# - No syncs: whether the step is skipped is decided on the device, also on `meta`.
 
 
 # %% id="scaled_step_given" role="given"
@@ -370,6 +373,16 @@ def the_scale_is_largest(generator, device):
     return training(generator, device, scale=2.0**24, good_steps=1999, size=1e3, layers=2, numbers=5)
 
 
+def a_step_without_values(generator, device):
+    return training(generator, "meta")
+
+
+def step_or_shapes(weights, gradients, state, rate, interval):
+    if weights[0].is_meta:  # no values: only shapes, types and devices are compared
+        return weights, state
+    return scaled_step_slow(weights, gradients, state, rate, interval)
+
+
 # %% [markdown]
 # <details><summary>Hint 1</summary><code>isfinite().all()</code> of one tensor is a tensor with one truth value.
 # Asking for it in an <code>if</code> is a sync. What can you do with it as a tensor?</details>
@@ -407,7 +420,8 @@ check(
 )
 
 # %% id="scaled_step_waits" role="test"
-check(scaled_step, like=scaled_step_slow, on=[a_good_step, an_overflow], at_most={"syncs": 0}, points=2)
+cases = [a_good_step, an_overflow, a_step_without_values]
+check(scaled_step, like=step_or_shapes, on=cases, at_most={"syncs": 0}, points=2)
 
 
 # %% id="scaled_step_hidden" role="test"
@@ -457,7 +471,7 @@ def a_layer_and_a_number(generator, device):
 
 check(
     scaled_step,
-    like=scaled_step_slow,
+    like=step_or_shapes,
     on=[
         not_a_number,
         opposite_infinities,
@@ -466,6 +480,7 @@ check(
         huge_gradients,
         the_scale_is_smallest,
         a_layer_and_a_number,
+        a_step_without_values,
     ],
     at_most={"syncs": 0},
     points=2,
@@ -635,7 +650,8 @@ race(
 # - returns: `float32` tensor of shape `(steps, N, D)`, the state after each step. The arguments stay unchanged.
 # - Conversions: at most one copy for each weight, each bias, and each step, as `costs` counts them. To convert a
 #   tensor is one, and so is writing a finished tensor into a part of another. `torch.stack`, `out=`, and an
-#   operation that takes two types are none.
+#   operation that takes two types are none. But all operations are counted, too, so that none converts in secret: six
+#   and a half for each step with two layers, eight and a half with three. (`F.linear` is one.)
 
 
 # %% id="roll_out_given" role="given"
@@ -720,7 +736,7 @@ check(
     roll_out,
     like=roll_out_slow,
     on=three_layers,
-    at_most={"copies": 3 + 3 + 40},
+    at_most={"copies": 3 + 3 + 40, "operations": 40 * 17 // 2},
     tolerance=2e-3,
     points=3,
 )
@@ -745,7 +761,7 @@ check(
     roll_out,
     like=roll_out_slow,
     on=[a_single_layer, many_steps, a_single_step, not_a_step],
-    at_most={"copies": 2 + 2 + 150},
+    at_most={"copies": 2 + 2 + 150, "operations": 150 * 13 // 2},
     tolerance=2e-3,
     points=2,
 )
