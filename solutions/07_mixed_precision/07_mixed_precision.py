@@ -297,8 +297,8 @@ def one_row_in_bfloat16(generator, device):
     return features(generator, device, rows=1, width=9, classes=2)
 
 
-cases = [single_class, in_float32, the_largest, more_classes_than_rows, one_row_in_bfloat16, without_values]
-check(class_means, like=means_or_shapes, on=cases, points=2)
+cases = [single_class, in_float32, the_largest, more_classes_than_rows, one_row_in_bfloat16, no_rows]
+check(class_means, like=means_or_shapes, on=[*cases, without_values], points=2)
 ### END HIDDEN TESTS
 
 # %% id="class_means_race" role="test"
@@ -320,7 +320,7 @@ race(class_means, against=class_means_slow, on=many_rows, at_least={"cpu": 16, "
 # - Otherwise each new weight is `weight - rate * gradient / scale`, computed in `float32`, and `good_steps` is one
 #   more. If that is `interval`, the scale is doubled, but not above 2²⁴, and `good_steps` is 0.
 # - The given inputs have a `rate` of 1e5, so that a step changes the weights visibly.
-# - No syncs: whether the step is skipped is decided on the device, also on `meta`.
+# - No syncs: whether the step is skipped is decided on the device.
 
 
 # %% id="scaled_step_given" role="given"
@@ -373,16 +373,6 @@ def the_scale_is_largest(generator, device):
     return training(generator, device, scale=2.0**24, good_steps=1999, size=1e3, layers=2, numbers=5)
 
 
-def a_step_without_values(generator, device):
-    return training(generator, "meta")
-
-
-def step_or_shapes(weights, gradients, state, rate, interval):
-    if weights[0].is_meta:  # no values: only shapes, types and devices are compared
-        return weights, state
-    return scaled_step_slow(weights, gradients, state, rate, interval)
-
-
 # %% [markdown]
 # <details><summary>Hint 1</summary><code>isfinite().all()</code> of one tensor is a tensor with one truth value.
 # Asking for it in an <code>if</code> is a sync. What can you do with it as a tensor?</details>
@@ -420,8 +410,7 @@ check(
 )
 
 # %% id="scaled_step_waits" role="test"
-cases = [a_good_step, an_overflow, a_step_without_values]
-check(scaled_step, like=step_or_shapes, on=cases, at_most={"syncs": 0}, points=2)
+check(scaled_step, like=scaled_step_slow, on=[a_good_step, an_overflow], at_most={"syncs": 0}, points=2)
 
 
 # %% id="scaled_step_hidden" role="test"
@@ -471,7 +460,7 @@ def a_layer_and_a_number(generator, device):
 
 check(
     scaled_step,
-    like=step_or_shapes,
+    like=scaled_step_slow,
     on=[
         not_a_number,
         opposite_infinities,
@@ -480,7 +469,6 @@ check(
         huge_gradients,
         the_scale_is_smallest,
         a_layer_and_a_number,
-        a_step_without_values,
     ],
     at_most={"syncs": 0},
     points=2,
@@ -650,8 +638,7 @@ race(
 # - returns: `float32` tensor of shape `(steps, N, D)`, the state after each step. The arguments stay unchanged.
 # - Conversions: at most one copy for each weight, each bias, and each step, as `costs` counts them. To convert a
 #   tensor is one, and so is writing a finished tensor into a part of another. `torch.stack`, `out=`, and an
-#   operation that takes two types are none. But all operations are counted, too, so that none converts in secret: six
-#   and a half for each step with two layers, eight and a half with three. (`F.linear` is one.)
+#   operation that takes two types are none.
 
 
 # %% id="roll_out_given" role="given"
@@ -736,7 +723,7 @@ check(
     roll_out,
     like=roll_out_slow,
     on=three_layers,
-    at_most={"copies": 3 + 3 + 40, "operations": 40 * 17 // 2},
+    at_most={"copies": 3 + 3 + 40},
     tolerance=2e-3,
     points=3,
 )
@@ -761,7 +748,7 @@ check(
     roll_out,
     like=roll_out_slow,
     on=[a_single_layer, many_steps, a_single_step, not_a_step],
-    at_most={"copies": 2 + 2 + 150, "operations": 150 * 13 // 2},
+    at_most={"copies": 2 + 2 + 150},
     tolerance=2e-3,
     points=2,
 )

@@ -185,12 +185,6 @@ def scaled_step(weights, gradients, state, rate, interval):
     return moved, {"scale": scale, "good_steps": good_steps}
 
 
-# %% scaled_step given_in_inference_mode check=1 waits=0 hidden=0 race=0
-@torch.inference_mode()
-def scaled_step(weights, gradients, state, rate, interval):
-    return scaled_step_slow(weights, gradients, state, rate, interval)
-
-
 # %% scaled_step wrong_fast check=0 waits=0 hidden=0 race=0
 def scaled_step(weights, gradients, state, rate, interval):
     scale, good_steps = state["scale"], state["good_steps"] + 1
@@ -303,20 +297,6 @@ def roll_out(state, layers, steps):
             hidden = F.linear(F.relu(hidden) if number else hidden, weight.bfloat16(), bias.bfloat16())
         states.append(states[-1] + hidden / 64)
     return torch.stack(states)[1:]
-
-
-# %% roll_out converts_by_adding_nothing check=2 conversions=0 hidden=0
-def roll_out(state, layers, steps):
-    def short(tensor):
-        return torch.add(tensor, 0, out=torch.empty_like(tensor, dtype=torch.bfloat16))
-
-    states = state.new_empty(steps, *state.shape)
-    for step in range(steps):
-        hidden = short(state)
-        for number, (weight, bias) in enumerate(layers):
-            hidden = F.linear(F.relu(hidden) if number else hidden, short(weight), short(bias))
-        state = torch.add(state, hidden, alpha=1 / 64, out=states[step])
-    return states
 
 
 # %% roll_out right_with_autocast check=2 conversions=3 hidden=2
