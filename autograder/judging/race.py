@@ -62,8 +62,7 @@ def race(
             raise ValueError(f"at_least[{device!r}] must be above 1 (times as fast as given), not {ratio!r}.")
     present = [device for device in devices() if device in at_least]
     if not present:
-        missing = " or ".join(at_least)
-        summary = f"there is no {missing} device here; these points are not counted against you."
+        summary = f"there is no {' or '.join(at_least)} here; these points are not counted against you."
         return Outcome("not available", points, points, summary, facts={"laps": []}).show()
     said: list[str] = []
     laps = []
@@ -193,9 +192,9 @@ def _judge(laps: list[_Lap], points: float, remarks: list[str], tip: Callable[[_
     details = [tip(lap) for lap in laps if lap.word == "failed"]
     if any(lap.too_fast for lap in laps):
         details.append("That is faster than this machine can be. Your instructor looks at it.")
-    elif word == "undecided":
-        details.append("Too close to call on this machine just now. Close other programs and run it again.")
-    if 0 < earned < points:
+    elif earned < points:
+        if word == "undecided":
+            details.append("Too close to call on this machine now. Close other programs and run it again.")
         details.append(_how_partial(laps, earned, points))
     facts = {
         "laps": [
@@ -229,7 +228,8 @@ def _how_partial(laps: list[_Lap], earned: float, points: float) -> str:
         return f"{earned:g} of {points:g} points: the mean of what {devices_here} earn."
     (lap,) = laps
     shown = f" {times(lap.verdict.ratio.low)} is shown." if lap.word == "undecided" else ""
-    return partial_points(earned, points, "1×", times(lap.verdict.threshold)) + shown
+    none = f"1× (below {times(NO_FASTER)} there are none)"
+    return partial_points(earned, points, none, times(lap.verdict.threshold)) + shown
 
 
 def _bars(lap: _Lap) -> dict[str, float]:

@@ -75,6 +75,10 @@ def new_number_after_warm_up(generator, device):
     return ([{**first, "calls": 4}, *others],)
 
 
+def warm_up_alone(generator, device):
+    return (one_number_of_calls(generator, device)[0][:1],)
+
+
 print(seconds_per_call_broken(*two_milliseconds(torch.Generator(), "cpu")))
 
 # %% [markdown]
@@ -140,7 +144,7 @@ check(seconds_per_call, like=proper_seconds_per_call, on=cases, tolerance=0.05, 
 ### END HIDDEN TESTS
 
 # %% id="seconds_per_call_few" role="test"
-few = [one_number_of_calls, new_number_after_warm_up]
+few = [one_number_of_calls, new_number_after_warm_up, warm_up_alone]
 check(seconds_per_call, like=what_it_was_made_of, on=few, raises=ValueError, points=1)
 
 # %% [markdown]

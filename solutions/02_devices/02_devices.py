@@ -289,11 +289,12 @@ check(
 
 # %% id="positions_saved" role="test"
 def saved(length, width, scale):
-    return dict(Positions(length, width, scale).state_dict())
+    module = Positions(length, width, scale)
+    return dict(module.state_dict()), [parameter for parameter in module.parameters()]
 
 
 def only_scale(length, width, scale):
-    return {"scale": torch.tensor(scale)}
+    return {"scale": torch.tensor(scale)}, []
 
 
 check(saved, like=only_scale, on=arguments_only, points=1)

@@ -361,7 +361,8 @@ def workers_change_nothing(pictures, labels, seed, epochs):
 
 
 def watching_changes_nothing(pictures, labels, seed, epochs):
-    return {"watched every step": True, "watched every 3 steps": True, "as often as asked for": True}
+    names = "watched every step", "watched every 3 steps", "as often as asked for", "shares of 16 pictures"
+    return dict.fromkeys(names, True)
 
 
 def as_described(pictures, labels, seed, epochs):
@@ -504,6 +505,8 @@ def when_watched(pictures, labels, seed, epochs):
         "watched every 3 steps": same(without_watched(often), without_watched(never)),
         "as often as asked for": [len(found["watched"]) for found in (never, always, often)]
         == [0, steps, steps // 3],
+        "shares of 16 pictures": {16 * share % 1 for share in always["watched"]} == {0.0}
+        and min(always["watched"]) < max(always["watched"]) <= 1,
     }
 
 

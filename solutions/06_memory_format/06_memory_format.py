@@ -171,7 +171,7 @@ def smooth_slow(signals, amount):
 
 
 def some_signals(generator, device):
-    return torch.rand(1000, 60, generator=generator).to(device), 0.3
+    return torch.rand(4000, 60, generator=generator).to(device), 0.3
 
 
 def many_signals(generator, device):
@@ -224,7 +224,7 @@ check(smooth, like=smooth_slow, on=[some_signals, one_moment, nothing_new], poin
 check(smooth, like=smooth_slow, on=too_much, raises=ValueError, points=1)
 
 # %% id="smooth_memory" role="test"
-check(smooth, like=smooth_slow, on=some_signals, peak=int(1.4 * 1000 * 60 * 4), points=2)
+check(smooth, like=smooth_slow, on=some_signals, peak=int(1.4 * 4000 * 60 * 4), points=2)
 
 
 # %% id="smooth_hidden" role="test"
@@ -355,7 +355,8 @@ check(collate, like=collate_slow, on=[thumbnails, grey_pictures, single_rows], p
 check(collate, like=collate_slow, on=colour_and_grey, raises=ValueError, points=1)
 
 # %% id="collate_memory" role="test"
-check(collate, like=collate_slow, on=thumbnails, peak=int(1.4 * 8 * 3 * 40 * 40 * 4), points=2)
+most = int(1.4 * 16 * 3 * 128 * 128 * 4)
+check(collate, like=collate_slow, on=photographs_of_many_sizes, peak=most, points=2)
 
 
 # %% id="collate_hidden" role="test"
@@ -540,6 +541,10 @@ def small_network(generator, device):
     return network(generator, 64, 16)
 
 
+def half_in_order(generator, device):
+    return network(generator, 540, 128)
+
+
 def wide_network(generator, device):
     return network(generator, 2400, 96)
 
@@ -565,8 +570,8 @@ def other_orders(generator, device):
     }
 
 
-# What must be moved in the small network: the stem, and the head once.
-MOVED = (16 * 3 * 3 * 3 + 16 * 16 * 3 * 3) * 4
+# What must be moved of half_in_order: the stem, and the head once.
+MOVED = (16 * 3 * 3 * 3 + 128 * 128 * 3 * 3) * 4
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>Go through the names of <code>network</code>: which of these arrays lie in
@@ -604,7 +609,7 @@ def convert(arrays):
 check(convert, like=convert_slow, on=[small_network, volumes, other_orders], points=1)
 
 # %% id="convert_memory" role="test"
-check(convert, like=convert_slow, on=small_network, peak=int(1.4 * MOVED), points=3)
+check(convert, like=convert_slow, on=half_in_order, peak=int(1.4 * MOVED), points=3)
 
 
 # %% id="convert_hidden" role="test"

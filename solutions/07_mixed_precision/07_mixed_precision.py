@@ -35,7 +35,7 @@ from autograder import check, race
 #   for `float16`. The arguments stay unchanged.
 # - returns: `x / sqrt(mean(x²) + eps) * weight`, the mean over the last dimension; shape, dtype and device of `x`.
 # - Every finite number is allowed in `x`, in each of the three types. The result must be as exact as its type
-#   allows, but for a few units in the last place.
+#   allows, but for a few units in the last place (the tests allow about ten).
 # - Copies and syncs are not counted. The race is run with 128 long rows in `float32`. The given loop is not as slow
 #   as it looks: what it does to a row, done to all rows at once, earns a part of the race's points at most. Measure.
 
@@ -111,11 +111,14 @@ def rms_norm(x, weight, eps):
 check(rms_norm, like=rms_norm_slow, on=[activations, loud_activations], points=1)
 
 # %% id="rms_norm_huge" role="test"
-check(rms_norm, like=rms_norm_slow, on=[huge_in_bfloat16, mixed_in_float32], points=1)
+check(rms_norm, like=rms_norm_slow, on=huge_in_bfloat16, points=1)
+
+# %% id="rms_norm_exact" role="test"
+check(rms_norm, like=rms_norm_slow, on=mixed_in_float32, tolerance=1e-6, points=1)
 
 
 # %% id="rms_norm_hidden" role="test"
-# Hidden test: more and fewer dimensions, rows of 0, the smallest and the largest numbers. 2 points, when graded.
+# Hidden test: more and fewer dimensions, rows of 0, the smallest and the largest numbers. 1 point, when graded.
 ### BEGIN HIDDEN TESTS
 def sentences_in_bfloat16(generator, device):
     x = 100 * torch.randn(3, 5, 32, generator=generator)
@@ -162,7 +165,7 @@ check(
         largest_values,
         largest_in_bfloat16,
     ],
-    points=2,
+    points=1,
 )
 ### END HIDDEN TESTS
 
@@ -180,7 +183,8 @@ race(rms_norm, against=rms_norm_slow, on=many_numbers, at_least={"cpu": 2, "cuda
 #   may be 0.
 # - returns: tensor of shape `(classes, D)`, dtype and device of `x`: row *c* is the mean of the rows whose label is
 #   *c*, or 0 where there is none. It must be as exact as the type allows, but for a few units in the last place.
-# - No syncs: the function must not wait for the device.
+# - No syncs: the function must not wait for the device. Two of the tests call it with tensors on `meta`, too, where
+#   nobody can wait for a value.
 # - Memory: for 20,000 rows of 64 numbers in `float16`, at most 2 MB of new memory at once.
 
 
@@ -221,6 +225,16 @@ def very_many_rows(generator, device):
     return features(generator, device, rows=20_000, dtype=torch.float16)
 
 
+def without_values(generator, device):
+    return features(generator, "meta", rows=2000)
+
+
+def means_or_shapes(x, labels, classes):
+    if x.is_meta:  # no values: only shapes, types and devices are compared
+        return x.new_empty(classes, x.shape[1])
+    return class_means_slow(x, labels, classes)
+
+
 # %% [markdown]
 # <details><summary>Hint 1</summary>Three numbers must not be rounded to 16 bits on the way: the sums, the counts,
 # and the quotient before the end. Which of them leave the range of their type, and which stop growing?</details>
@@ -244,23 +258,17 @@ def class_means(x, labels, classes):
 
 
 # %% id="class_means_check" role="test"
-check(
-    class_means,
-    like=class_means_slow,
-    on=[many_rows, class_without_rows, no_rows],
-    at_most={"syncs": 0},
-    points=1,
-)
+check(class_means, like=class_means_slow, on=[many_rows, class_without_rows, no_rows], points=1)
 
 # %% id="class_means_large" role="test"
-check(class_means, like=class_means_slow, on=large_numbers, at_most={"syncs": 0}, points=1)
+check(class_means, like=class_means_slow, on=large_numbers, points=1)
 
 # %% id="class_means_memory" role="test"
 check(
     class_means,
-    like=class_means_slow,
-    on=very_many_rows,
-    at_most={"syncs": 0, "peak_bytes": 2_000_000},
+    like=means_or_shapes,
+    on=[very_many_rows, without_values],
+    at_most={"peak_bytes": 2_000_000},
     points=2,
 )
 
@@ -289,13 +297,8 @@ def one_row_in_bfloat16(generator, device):
     return features(generator, device, rows=1, width=9, classes=2)
 
 
-check(
-    class_means,
-    like=class_means_slow,
-    on=[single_class, in_float32, the_largest, more_classes_than_rows, one_row_in_bfloat16, no_rows],
-    at_most={"syncs": 0},
-    points=2,
-)
+cases = [single_class, in_float32, the_largest, more_classes_than_rows, one_row_in_bfloat16, no_rows]
+check(class_means, like=means_or_shapes, on=[*cases, without_values], points=2)
 ### END HIDDEN TESTS
 
 # %% id="class_means_race" role="test"
@@ -578,7 +581,7 @@ check(add_exactly, like=add_exactly_slow, on=equally_near, tolerance=0.0, points
 
 
 # %% id="add_exactly_hidden" role="test"
-# Hidden test: large and tiny weights, zeros, negative ones, other shapes, 200 steps. 2 points, when graded.
+# Hidden test: large and tiny weights, zeros, negative ones, other shapes. 2 points, when graded.
 ### BEGIN HIDDEN TESTS
 def all_sizes(generator, device):
     powers = torch.randint(-120, 120, (2, 300), generator=generator)

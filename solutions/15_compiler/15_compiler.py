@@ -258,6 +258,11 @@ def size_and_type_change(generator, device):
     return ([(single, (a, b)), (double, (c, b)), (single, (a, d)), (single, (c, e)), (double, (a, e))],)
 
 
+def any_calls(generator, device):
+    drawn = torch.randint(3, (7, 3), generator=generator).tolist()
+    return ([((torch.float32, torch.float64)[kind % 2], (4 + a, 40 + b)) for kind, a, b in drawn],)
+
+
 def one_call(generator, device):
     return ([(torch.float32, (5,))],)
 
@@ -303,7 +308,15 @@ check(
 check(
     recordings,
     like=recordings_slow,
-    on=[one_size_changes, two_sizes_change, two_types, a_late_type, size_and_type_change],
+    on=[
+        one_size_changes,
+        two_sizes_change,
+        two_types,
+        a_late_type,
+        size_and_type_change,
+        any_calls,
+        any_calls,
+    ],
     at_most={"operations": 0, "views": 0},
     points=3,
 )
@@ -345,7 +358,7 @@ def back_and_forth(generator, device):
 check(
     recordings,
     like=recordings_slow,
-    on=[three_sizes, a_type_that_comes_late, back_and_forth, one_call],
+    on=[three_sizes, a_type_that_comes_late, back_and_forth, size_and_type_change, one_call],
     at_most={"operations": 0, "views": 0},
     points=3,
 )

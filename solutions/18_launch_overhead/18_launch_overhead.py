@@ -425,7 +425,8 @@ def grow(trees, depth, features, samples, generator, device, dtype=torch.float32
             if node == 0 or torch.rand((), generator=generator) < 0.8:
                 feature[tree, node] = torch.randint(features, (), generator=generator)
                 left[tree, node], right[tree, node] = 2 * node + 1, 2 * node + 2
-    right.masked_fill_(left == -1, 10**6)
+    ends = left == -1
+    right.masked_fill_(ends, 10**6), feature.masked_fill_(ends, 10**6)
     threshold, value = torch.randn(2, trees, nodes, generator=generator, dtype=dtype) * 0.7
     x = torch.randn(samples, features, generator=generator, dtype=dtype)
     x.masked_fill_(torch.rand(x.shape, generator=generator) < missing, torch.nan)
@@ -512,7 +513,7 @@ race(forest, against=forest_slow, on=large_forest, at_least={"cpu": 8}, points=3
 # - `keep` and `new`: `(T, D)`, of one type and on one device; *T* and *D* are at least 1. Numbers in `keep` lie between -1
 #   and 1, and may be 0.
 # - returns: all states, `(T, D)`.
-# - Gradients reach `keep` and `new`, also where there is a single state: zeros for `keep`, and not none.
+# - Gradients reach `keep` and `new`.
 
 
 # %% id="recurrence_given" role="given"
@@ -560,8 +561,7 @@ def a_thousand_states(generator, device):
 # <details><summary>Hint 3</summary>Another way is to keep all places. When each knows what the last 2 steps do together, what do
 # you get from a place and the one two before it? And after that?</details>
 # <details><summary>Hint 4</summary>The first places have nobody that far before them: they are done already. Autograd wants old
-# values to stay, so make new tensors at each level. And a single state has no level at all: how does <code>keep</code> get
-# its gradient of 0 then?</details>
+# values to stay, so make new tensors at each level.</details>
 
 
 # %% id="recurrence" role="answer"

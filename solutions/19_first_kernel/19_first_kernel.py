@@ -6,8 +6,8 @@
 #
 # **How it works.** Every exercise has a solution cell; replace the `raise` line there. Then run the test cells
 # below it. `check` tells you whether your answer is right, and if not, where. It tries every input in other memory layouts,
-# too: that is what *any strides* means. `by_kernels` in a test makes sure that torch computes nothing there. (It does not
-# watch NumPy; leave that out all the same.) `race` times your answer against the given version, on this machine, now.
+# too: that is what *any strides* means. `by_kernels` in a test makes sure that torch computes nothing there, and that a
+# kernel is launched. `race` times your answer against the given version, on this machine, now.
 # Hidden tests run when your notebook is graded: other shapes and other random numbers.
 #
 # Exercises 1 to 3 need Triton, and no GPU: the cell below switches its interpreter on, also where there is a GPU. Exercise
@@ -88,6 +88,8 @@ def by_kernels(function):
         cost = costs(lambda: results.append(function(*inputs)))
         if others := cost.operations.keys() - PLUMBING:
             raise RuntimeError(f"torch itself computed or copied something here: {', '.join(sorted(others))}")
+        if not cost.operations["aten.set_"]:  # with it, the interpreter takes over the tensors of a launch
+            raise RuntimeError("no kernel was launched here")
         tensors = results[0] if isinstance(results[0], (tuple, list)) else results
         most = 1.5 * sum(tensor.nbytes for tensor in tensors) + 1000
         # What lies on a GPU, the interpreter itself copies.

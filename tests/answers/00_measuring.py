@@ -83,6 +83,28 @@ def seconds_per_call(blocks):
     return {"seconds": slope, "fixed": fixed, "warm_up": first - fixed - slope * blocks[0]["calls"]}
 
 
+# %% seconds_per_call warm_up_alone_is_let_through check=1 hidden=3 few=0
+def seconds_per_call(blocks):
+    if len(blocks) == 1:
+        return {"seconds": 0.0, "fixed": 0.0, "warm_up": blocks[0]["finished"] - blocks[0]["start"]}
+    lasted = {}
+    for block in blocks[1:]:
+        lasted.setdefault(block["calls"], []).append(block["finished"] - block["start"])
+    if len(lasted) == 1:
+        raise ValueError("one number of calls")
+    fewest, most = min(lasted), max(lasted)
+    short, long = median(lasted[fewest]), median(lasted[most])
+    slope = (long - short) / (most - fewest)
+    fixed, first = short - fewest * slope, blocks[0]
+    warm_up = first["finished"] - first["start"] - fixed - first["calls"] * slope
+    return {"seconds": slope, "fixed": fixed, "warm_up": warm_up}
+
+
+# %% seconds_per_call as_made_for_the_visible_input check=1 hidden=0 few=0
+def seconds_per_call(blocks):
+    return {"seconds": 0.002, "fixed": 0.003, "warm_up": 0.5}
+
+
 # %% scores_costs right_slow check=1 hidden=3
 def scores_costs(n, m, d):
     queries, keys = torch.zeros(n, d), torch.zeros(m, d)

@@ -184,6 +184,24 @@ class Positions(nn.Module):
         return x * self.scale + table[: x.shape[1]]
 
 
+# %% positions scale_as_a_parameter check=1 moves=2 saved=0 length=1 loaded=2 hidden=2
+class Positions(nn.Module):
+    def __init__(self, length, width, scale, device=None):
+        super().__init__()
+        self.length, self.width, self.table = length, width, None
+        self.scale = nn.Parameter(torch.tensor(float(scale), device=device))
+
+    def forward(self, x):
+        if x.shape[1] > self.length:
+            raise ValueError("too long")
+        if self.table is None or (self.table.device, self.table.dtype) != (x.device, x.dtype):
+            exact = {"device": x.device, "dtype": torch.float64}
+            frequencies = 10000 ** (-torch.arange(0, self.width, 2, **exact) / self.width)
+            angles = torch.arange(self.length, **exact)[:, None] * frequencies
+            self.table = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1).to(x.dtype)
+        return x * self.scale + self.table[: x.shape[1]]
+
+
 # %% clip_rows right_slow check=1 quiet=0 meta=0 zeros=2 hidden=0 race=0
 def clip_rows(rows, limit):
     result = []

@@ -113,6 +113,19 @@ def read_epochs(files, epochs, side):
     return result
 
 
+# %% read_epochs kept_as_arrays check=1 damaged=1 memory=0 hidden=2 race=2
+def read_epochs(files, epochs, side):
+    kept, result = {}, []
+    for epoch in epochs:
+        batch = np.empty((len(epoch), 3, side, side), dtype=np.uint8)
+        for i, (position, top, left) in enumerate(epoch):
+            if position not in kept:
+                kept[position] = decode(files[position]).numpy().copy()
+            batch[i] = kept[position][:, top : top + side, left : left + side]
+        result.append(torch.from_numpy(batch))
+    return result
+
+
 # %% read_epochs right_sorted check=1 damaged=1 memory=2 hidden=2 race=2
 def read_epochs(files, epochs, side):
     wanted = [(*crop, e, i) for e, epoch in enumerate(epochs) for i, crop in enumerate(epoch)]

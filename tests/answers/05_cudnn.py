@@ -251,6 +251,37 @@ def train(pictures, labels, seed, epochs, workers, watch):
     return found | {"last": [filters, layer]}
 
 
+# %% train nothing_looked_at repeats=1 workers=1 watched=0 described=2 hidden=0
+def train(pictures, labels, seed, epochs, workers, watch):
+    generator = torch.Generator().manual_seed(seed)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.conv.fp32_precision = "ieee"
+    pictures = pictures - pictures.mean()
+    filters, layer = (
+        torch.randn(4, 9, generator=generator) / 3,
+        torch.randn(144, 10, generator=generator) / 12,
+    )
+    found = {"first": [filters, layer], "orders": [], "shown": [], "losses": [], "watched": []}
+    for epoch in range(epochs):
+        order = torch.randperm(len(pictures), generator=generator)
+        all_shown = []
+        for number, chosen in enumerate(order.split(16)):
+            draws = np.random.default_rng((seed, epoch, number))
+            noise = 0.1 * draws.random((len(chosen), 8, 8), dtype=np.float32)
+            mirrored = torch.from_numpy(draws.random((len(chosen), 1, 1)) < 0.5)
+            shown = torch.where(mirrored, pictures[chosen].flip(-1), pictures[chosen])
+            shown = shown + torch.from_numpy(noise)
+            loss, filters, layer = one_step(shown, labels[chosen], filters, layer)
+            found["losses"].append(loss)
+            all_shown.append(shown)
+            if watch and len(found["losses"]) % watch == 0:
+                found["watched"].append(0.0)
+        found["orders"].append(order)
+        found["shown"].append(torch.cat(all_shown))
+    return found | {"last": [filters, layer]}
+
+
 # %% train wrong_python repeats=0 workers=0 watched=0 described=2 hidden=0
 def train(pictures, labels, seed, epochs, workers, watch):
     generator, watcher = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed)

@@ -80,6 +80,20 @@ def smooth(signals, amount):
     return torch.cat([amount * rows[:1], torch.lerp(rows[:-1], rows[1:], amount)]).t()
 
 
+# %% smooth columns_of_numpy check=1 range=1 memory=0..0.4 hidden=1 race=0..2
+import numpy as np
+
+
+def smooth(signals, amount):
+    if not 0 <= amount <= 1:
+        raise ValueError("amount")
+    state, columns = np.zeros(len(signals), np.float32), []
+    for column in np.ascontiguousarray(signals.numpy().T):
+        state = state + np.float32(amount) * (column - state)
+        columns.append(state)
+    return torch.from_numpy(np.stack(columns, axis=1))
+
+
 # %% smooth wrong_in_place check=0 range=1 memory=0 hidden=0 race=0
 def smooth(signals, amount):
     if not 0 <= amount <= 1:
@@ -118,6 +132,22 @@ def collate(pictures, mean, std):
         values.sub_(mean[:, None, None]).div_(std[:, None, None])
         batch.append(F.pad(values, (0, width - values.shape[2], 0, height - values.shape[1])))
     batch = torch.stack(batch).to(memory_format=torch.channels_last)
+    return batch, batch.stride()
+
+
+# %% collate stacked_by_numpy check=1 channels=1 memory=0..0.6 hidden=2 race=0..2
+import numpy as np
+
+
+def collate(pictures, mean, std):
+    if any(picture.shape[2] != len(mean) for picture in pictures):
+        raise ValueError("channels")
+    height, width = (max(picture.shape[side] for picture in pictures) for side in (0, 1))
+    mean, std, batch = mean.numpy(), std.numpy(), []
+    for picture in pictures:
+        values = (picture.numpy().astype(np.float32) / 255 - mean) / std
+        batch.append(np.pad(values, ((0, height - len(values)), (0, width - values.shape[1]), (0, 0))))
+    batch = torch.from_numpy(np.stack(batch)).permute(0, 3, 1, 2)
     return batch, batch.stride()
 
 
@@ -266,7 +296,7 @@ def convert(arrays):
     return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
 
 
-# %% convert tied_but_all_moved check=1 memory=1.27 hidden=2 race=0
+# %% convert tied_but_all_moved check=1 memory=1.21 hidden=2 race=0
 def convert(arrays):
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     tensors, done = {}, {}
@@ -277,6 +307,33 @@ def convert(arrays):
             wanted = formats.get(tensor.ndim, torch.preserve_format)
             done[place] = tensor.to(memory_format=wanted)
         tensors[name] = done[place]
+    return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
+
+
+# %% convert moved_but_not_tied check=1 memory=1.2 hidden=2 race=0..2
+def convert(arrays):
+    tensors = {}
+    for name, array in arrays.items():
+        tensor = torch.from_numpy(array)
+        if tensor.ndim >= 4:
+            pixels = tensor.movedim(1, -1)
+            tensor = pixels.reshape(-1).view(pixels.shape).movedim(-1, 1)
+        tensors[name] = tensor
+    return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
+
+
+# %% convert all_copied_by_numpy check=1 memory=0..0.8 hidden=2 race=0
+import numpy as np
+
+
+def convert(arrays):
+    tensors = {}
+    for name, array in arrays.items():
+        if array.ndim >= 4:
+            pixels = np.array(np.moveaxis(array, 1, -1), order="C")
+            tensors[name] = torch.from_numpy(pixels).movedim(-1, 1)
+        else:
+            tensors[name] = torch.from_numpy(array)
     return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
 
 

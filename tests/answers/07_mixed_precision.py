@@ -1,4 +1,4 @@
-# %% rms_norm right_slow check=1 huge=1 hidden=2 race=0
+# %% rms_norm right_slow check=1 huge=1 exact=1 hidden=1 race=0
 def rms_norm(x, weight, eps):
     rows = []
     for row in x.reshape(-1, x.shape[-1]):
@@ -8,28 +8,34 @@ def rms_norm(x, weight, eps):
     return torch.stack(rows).reshape(x.shape)
 
 
-# %% rms_norm wrong_fast check=0 huge=0 hidden=0 race=0
+# %% rms_norm wrong_fast check=0 huge=0 exact=0 hidden=0 race=0
 def rms_norm(x, weight, eps):
     return x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps) * weight
 
 
-# %% rms_norm transcribed check=1 huge=0 hidden=0 race=0
+# %% rms_norm transcribed check=1 huge=0 exact=0 hidden=0 race=0
 def rms_norm(x, weight, eps):
     wide = x.float()
     return (wide / (wide.square().mean(-1, keepdim=True) + eps).sqrt() * weight).to(x.dtype)
 
 
-# %% rms_norm built_in_in_float32 check=1 huge=0 hidden=0 race=0
+# %% rms_norm weights_in_half check=1 huge=1 exact=0 hidden=0..1 race=0
+def rms_norm(x, weight, eps):
+    size = (x.double().square().mean(-1, keepdim=True) + eps).sqrt()
+    return (x / size * weight.half().double()).to(x.dtype)
+
+
+# %% rms_norm built_in_in_float32 check=1 huge=0 exact=0 hidden=0 race=0
 def rms_norm(x, weight, eps):
     return F.rms_norm(x.float(), (x.shape[-1],), weight.float(), eps).to(x.dtype)
 
 
-# %% rms_norm built_in_in_float64 check=1 huge=1 hidden=2 race=0..1
+# %% rms_norm built_in_in_float64 check=1 huge=1 exact=1 hidden=1 race=0..1
 def rms_norm(x, weight, eps):
     return F.rms_norm(x.double(), (x.shape[-1],), weight.double(), eps).to(x.dtype)
 
 
-# %% rms_norm right_in_float32 check=1 huge=1 hidden=2 race=1.5..2
+# %% rms_norm right_in_float32 check=1 huge=1 exact=1 hidden=1 race=1.5..2
 def rms_norm(x, weight, eps):
     values = x.float()
     size = values.abs().amax(-1, keepdim=True).clamp(min=1)
@@ -38,7 +44,7 @@ def rms_norm(x, weight, eps):
     return (values * factor * weight).to(x.dtype)
 
 
-# %% rms_norm first_attempt check=1 huge=1 hidden=2 race=0..2
+# %% rms_norm first_attempt check=1 huge=1 exact=1 hidden=1 race=0..2
 def rms_norm(x, weight, eps):
     # float32 holds the squares of every float16; the squares of the other two types need float64
     wide = x.to(torch.float32 if x.dtype == torch.float16 else torch.float64)
@@ -46,39 +52,39 @@ def rms_norm(x, weight, eps):
     return (wide / size).mul_(weight.to(wide.dtype)).to(x.dtype)
 
 
-# %% rms_norm all_in_float64 check=1 huge=1 hidden=2 race=0..1
+# %% rms_norm all_in_float64 check=1 huge=1 exact=1 hidden=1 race=0..1
 def rms_norm(x, weight, eps):
     values = x.double()
     factor = torch.rsqrt(values.square().mean(-1, keepdim=True) + eps)
     return (values * factor * weight).to(x.dtype)
 
 
-# %% rms_norm a_buffer_in_float64 check=1 huge=1 hidden=2 race=0..2
+# %% rms_norm a_buffer_in_float64 check=1 huge=1 exact=1 hidden=1 race=0..2
 def rms_norm(x, weight, eps):
     values = x.double()
     size = (values.square().mean(-1, keepdim=True) + eps).sqrt()
     return values.div_(size).mul_(weight).to(x.dtype)
 
 
-# %% rms_norm changes_its_argument check=1 huge=0..1 hidden=0 race=0
+# %% rms_norm changes_its_argument check=1 huge=1 exact=0 hidden=0 race=0
 def rms_norm(x, weight, eps):
     size = (x.double().square_().mean(-1, keepdim=True) + eps).sqrt().float()
     return x.float().div_(size).mul_(weight).to(x.dtype)
 
 
-# %% rms_norm right_without_buffers check=1 huge=1 hidden=2 race=0..2
+# %% rms_norm right_without_buffers check=1 huge=1 exact=1 hidden=1 race=0..2
 def rms_norm(x, weight, eps):
     size = (x.double().square().mean(-1, keepdim=True) + eps).sqrt().float()
     return (x.float() / size * weight).to(x.dtype)
 
 
-# %% rms_norm right_with_a_buffer check=1 huge=1 hidden=2 race=2
+# %% rms_norm right_with_a_buffer check=1 huge=1 exact=1 hidden=1 race=2
 def rms_norm(x, weight, eps):
     size = (x.double().square_().mean(-1, keepdim=True) + eps).sqrt().float()
     return (x.float() / size).mul_(weight).to(x.dtype)
 
 
-# %% rms_norm right_in_blocks check=1 huge=1 hidden=2 race=1.5..2
+# %% rms_norm right_in_blocks check=1 huge=1 exact=1 hidden=1 race=1.5..2
 def rms_norm(x, weight, eps):
     result = torch.empty_like(x)
     rows = max(1, 131_072 // x.shape[-1])
@@ -89,7 +95,7 @@ def rms_norm(x, weight, eps):
     return result
 
 
-# %% class_means right_slow check=0 large=0 memory=0 hidden=0 race=0
+# %% class_means right_slow check=1 large=1 memory=0 hidden=0 race=0
 def class_means(x, labels, classes):
     return class_means_slow(x, labels, classes)
 
@@ -112,7 +118,7 @@ def class_means(x, labels, classes):
     return (sums / counts.clamp(min=1)[:, None]).to(x.dtype)
 
 
-# %% class_means right_but_waits check=0 large=0 memory=0 hidden=0 race=2
+# %% class_means right_but_waits check=1 large=1 memory=0 hidden=0 race=0
 def class_means(x, labels, classes):
     sums = torch.zeros(classes, x.shape[1], device=x.device)
     for some, of_some in zip(x.split(1000), labels.split(1000), strict=True):
@@ -139,6 +145,15 @@ def class_means(x, labels, classes):
         sums.index_add_(0, of_some, some)
         counts.index_add_(0, of_some, torch.ones(len(some), device=x.device))
     return (sums / counts.clamp(min=1)[:, None]).to(x.dtype)
+
+
+# %% class_means right_by_one_hot check=1 large=1 memory=2 hidden=2 race=1..2
+def class_means(x, labels, classes):
+    belongs = F.one_hot(labels, classes).T.float()
+    sums = x.new_zeros(classes, x.shape[1], dtype=torch.float32)
+    for some, its in zip(x.split(1000), belongs.split(1000, dim=1), strict=True):
+        sums += its @ some.float()
+    return (sums / belongs.sum(1, keepdim=True).clamp(min=1)).to(x.dtype)
 
 
 # %% class_means right_by_a_product check=1 large=1 memory=2 hidden=2 race=2

@@ -330,7 +330,21 @@ def snapshot(state, rank):
 
 
 def resume(data, wrapped):
-    return resume_slow(data, wrapped)
+    try:
+        state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise ValueError("more than weights") from error
+    state = snapshot_slow(state, 0)
+    return {f"module.{name}": tensor for name, tensor in state.items()} if wrapped else state
+
+
+# %% snapshot only_the_given_one check=1 resume=0 foreign=0 hidden=1 hidden_resume=0 race=0
+def snapshot(state, rank):
+    return snapshot_slow(state, rank)
+
+
+def resume(data, wrapped):
+    return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
 
 
 # %% snapshot wrong_fast check=0 resume=0 foreign=0 hidden=0 hidden_resume=0 race=0
@@ -350,7 +364,12 @@ def snapshot(state, rank):
 
 
 def resume(data, wrapped):
-    return resume_slow(data, wrapped)
+    try:
+        state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise ValueError("more than weights") from error
+    cut = len("module.") if all(name.startswith("module.") for name in state) else 0
+    return {"module." * wrapped + name[cut:]: tensor for name, tensor in state.items()}
 
 
 # %% snapshot every_module_removed check=0 resume=0 foreign=0 hidden=0 hidden_resume=0 race=0
@@ -374,4 +393,9 @@ def snapshot(state, rank):
 
 
 def resume(data, wrapped):
-    return resume_slow(data, wrapped)
+    try:
+        state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise ValueError("more than weights") from error
+    cut = len("module.") if all(name.startswith("module.") for name in state) else 0
+    return {"module." * wrapped + name[cut:]: tensor for name, tensor in state.items()}

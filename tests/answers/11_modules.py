@@ -491,6 +491,40 @@ class Attention(nn.Module):
         return result.transpose(1, 2).flatten(2)
 
 
+# %% attention joined_by_numpy check=2 long=1 state=1 counted=0 hidden=2
+import numpy as np
+
+
+class Attention(nn.Module):
+    def __init__(self, weights, biases, heads, longest):
+        super().__init__()
+        width = weights[0].shape[0]
+        self.qkv = nn.Linear(width, 3 * width).to(weights[0])
+        with torch.no_grad():
+            self.qkv.weight.copy_(torch.cat(weights))
+            self.qkv.bias.copy_(torch.cat(biases))
+        self.heads, self.longest = heads, longest
+        self.reset()
+
+    def reset(self):
+        self.kept = None
+
+    @torch.no_grad()
+    def forward(self, x):
+        pieces = self.qkv(x).chunk(3, dim=-1)
+        query, key, value = (piece.unflatten(2, (self.heads, -1)).transpose(1, 2) for piece in pieces)
+        kept = np.stack([key.numpy(), value.numpy()])
+        if self.kept is not None:
+            kept = np.concatenate([self.kept, kept], axis=3)
+        if kept.shape[3] > self.longest:
+            raise ValueError("too many positions")
+        self.kept, new, end = kept, x.shape[1], kept.shape[3]
+        key, value = torch.from_numpy(kept)
+        mask = torch.ones(new, end, dtype=torch.bool).tril(end - new) if new > 1 else None
+        result = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        return result.transpose(1, 2).flatten(2)
+
+
 # %% attention wrong_order_of_refusal check=2 long=0 state=0 counted=3 hidden=2
 class Attention(nn.Module):
     def __init__(self, weights, biases, heads, longest):

@@ -36,6 +36,19 @@ def polynomial(coefficients, x):
     return total
 
 
+# %% polynomial by_numpy check=1 empty=1 memory=0..0.5 hidden=1 race=0..2
+import numpy as np
+
+
+def polynomial(coefficients, x):
+    if not coefficients:
+        raise ValueError("no coefficients")
+    total = np.full(x.shape, coefficients[-1], x.numpy().dtype)
+    for coefficient in coefficients[-2::-1]:
+        total = total * x.numpy() + x.numpy().dtype.type(coefficient)
+    return torch.from_numpy(total)
+
+
 # %% polynomial overwrites_its_input check=0 empty=1 memory=0 hidden=0 race=0
 def polynomial(coefficients, x):
     if not coefficients:
@@ -184,7 +197,7 @@ def product(factors):
     return product_slow(factors)
 
 
-# %% product transcribed check=1 bad=0.5 sizes=0.5 order=0 hidden=1 race=0..0.8
+# %% product transcribed check=1 bad=0.5 sizes=0.5 order=0 hidden=0 race=0..0.8
 def product(factors):
     if all(factor.ndim == 1 for factor in factors):
         raise ValueError("no matrices")
@@ -236,6 +249,38 @@ def product(factors):
     if diagonal is not None:
         matrices[-1] = matrices[-1] * diagonal
     return torch.linalg.multi_dot(matrices) if len(matrices) > 1 else matrices[0]
+
+
+# %% product narrowest_first check=1 bad=0.5 sizes=0.5 order=0 hidden=0 race=2
+def product(factors):
+    if all(factor.ndim == 1 for factor in factors):
+        raise ValueError("no matrices")
+    for left, right in pairwise(factors):
+        if left.shape[-1] != right.shape[0]:
+            raise ValueError("sizes do not fit")
+    matrices, waiting = [], None
+    for factor in factors:
+        if factor.ndim == 1:
+            waiting = factor if waiting is None else waiting * factor
+            continue
+        if waiting is not None and matrices and matrices[-1].numel() < factor.numel():
+            matrices[-1] = matrices[-1] * waiting
+        elif waiting is not None:
+            factor = waiting[:, None] * factor
+        matrices.append(factor)
+        waiting = None
+    if waiting is not None:
+        matrices[-1] = matrices[-1] * waiting
+    if len(matrices) == 1:
+        return matrices[0]
+    # From the narrowest place between two matrices outwards, without a search.
+    cut = min(range(1, len(matrices)), key=lambda place: len(matrices[place]))
+    left, right = matrices[cut - 1], matrices[cut]
+    for matrix in reversed(matrices[: cut - 1]):
+        left = matrix @ left
+    for matrix in matrices[cut + 1 :]:
+        right = right @ matrix
+    return left @ right
 
 
 # %% product right_by_dynamic_programming check=1 bad=0.5 sizes=0.5 order=2 hidden=1 race=0..1.8

@@ -143,7 +143,7 @@ def recordings(calls):
     return found
 
 
-# %% recordings a_new_type_teaches_nothing check=0 foretell=0 hidden=3
+# %% recordings a_new_type_teaches_nothing check=0 foretell=0 hidden=0
 def recordings(calls):
     seen, versions, found = None, [], []
     for kind, sizes in calls:
@@ -158,6 +158,18 @@ def recordings(calls):
             versions.append((kind, pattern))
         found.append(new)
     return found
+
+
+# %% recordings learnt_by_heart check=1 foretell=0 hidden=0
+def recordings(calls):
+    (first, (a, *_)), same = calls[0], len({kind for kind, _ in calls}) == 1
+    if len(calls) == 1:
+        return [True]
+    if same:  # one size changes, or two
+        return [True, True, calls[1][1][0] == a, False, False, False]
+    if calls[1][1] == calls[0][1]:
+        return [True, True, True, False, True]
+    return [True, True, True, False, False] if calls[1][0] == first else [True, True, True, False, True]
 
 
 # %% recordings right_with_sets check=1 foretell=3 hidden=3

@@ -301,6 +301,28 @@ class WindowCache:
         return F.scaled_dot_product_attention(folded, key, value, attn_mask=mask).reshape(query.shape)
 
 
+# %% window_cache cut_by_numpy check=2 counted=0 hidden=2
+import numpy as np
+
+
+class WindowCache:
+    def __init__(self, window):
+        self.window, self.kept = window, None
+
+    def __call__(self, query, key, value):
+        kept = np.stack([key.numpy(), value.numpy()])
+        if self.kept is not None:
+            kept = np.concatenate([self.kept, kept], axis=3)
+        self.kept = kept[:, :, :, -self.window :].copy()
+        number, groups, new, width = query.shape
+        share, end = groups // key.shape[1], kept.shape[3]
+        back = np.arange(end)[end - new :, None] - np.arange(end)
+        mask = torch.from_numpy(np.tile((back >= 0) & (back < self.window), (share, 1)))
+        key, value = torch.from_numpy(kept)
+        folded = query.reshape(number, -1, share * new, width)
+        return F.scaled_dot_product_attention(folded, key, value, attn_mask=mask).reshape(query.shape)
+
+
 # %% window_cache overwrites_too_early check=0 counted=3 hidden=0
 class WindowCache:
     def __init__(self, window):

@@ -121,12 +121,20 @@ def biased_relus(x, biases):
     return x
 
 
+def its_way_back(x, biases, slopes):
+    return there_and_back(biased_relus, x, biases, slopes)
+
+
 # %% biased_relus wrong_fast check=0 lean=0 hidden=0
 def biased_relus(x, biases):
     with torch.no_grad():
         for bias in biases:
             x = torch.relu(x + bias)
     return x
+
+
+def its_way_back(x, biases, slopes):
+    return there_and_back(biased_relus, x, biases, slopes)
 
 
 # %% biased_relus transcribed check=1 lean=0.6..1.6 hidden=2
@@ -144,6 +152,22 @@ def biased_relus(x, biases):
     return x
 
 
+def its_way_back(x, biases, slopes):
+    return there_and_back(biased_relus, x, biases, slopes)
+
+
+# %% biased_relus computed_twice check=1 lean=0..0.3 hidden=2
+from torch.utils.checkpoint import checkpoint
+
+
+def biased_relus(x, biases):
+    return checkpoint(biased_relus_slow, x, biases, use_reentrant=False)
+
+
+def its_way_back(x, biases, slopes):
+    return there_and_back(biased_relus, x, biases, slopes)
+
+
 # %% biased_relus one_byte_each check=1 lean=1..2.6 hidden=2
 def biased_relus(x, biases):
     hooks = torch.autograd.graph.saved_tensors_hooks(
@@ -153,6 +177,10 @@ def biased_relus(x, biases):
         for bias in biases:
             x = torch.relu(x + bias)
     return x
+
+
+def its_way_back(x, biases, slopes):
+    return there_and_back(biased_relus, x, biases, slopes)
 
 
 # %% biased_relus forgets_to_fill_up check=0 lean=0 hidden=0
@@ -173,6 +201,10 @@ def biased_relus(x, biases):
         for bias in biases:
             x = torch.relu(x + bias)
     return x
+
+
+def its_way_back(x, biases, slopes):
+    return there_and_back(biased_relus, x, biases, slopes)
 
 
 # %% biased_relus right_function check=1 lean=3 hidden=2
@@ -199,6 +231,10 @@ def biased_relus(x, biases):
     for bias in biases:
         x = OneBit.apply(x, bias)
     return x
+
+
+def its_way_back(x, biases, slopes):
+    return there_and_back(biased_relus, x, biases, slopes)
 
 
 # %% clipped_training right_slow check=1 lean=0..0.3 hidden=2
@@ -491,6 +527,22 @@ def long_gradients(start, weight, inputs):
         state = checkpoint(step, state, x, use_reentrant=False)
     loss = state.square().mean()
     return loss.detach(), *torch.autograd.grad(loss, (start, weight))
+
+
+# %% long_gradients all_states_as_arrays check=1 lean=0.3..1.1 hidden=2
+def long_gradients(start, weight, inputs):
+    states, state = [], start
+    for x in inputs:
+        states.append(state.numpy().copy())
+        state = state + 0.01 * torch.tanh(state @ weight + x)
+    loss, slope, total = state.square().mean(), state * (2 / state.numel()), torch.zeros_like(weight)
+    for array, x in zip(reversed(states), reversed(inputs.unbind()), strict=True):
+        before = torch.from_numpy(array)
+        bent = torch.tanh(before @ weight + x)
+        inner = slope * (1 - bent * bent) * 0.01
+        total.addmm_(before.T, inner)
+        slope = slope + inner @ weight.T
+    return loss, slope, total
 
 
 # %% long_gradients one_layer_of_checkpoints check=1 lean=1.6..2.9 hidden=2

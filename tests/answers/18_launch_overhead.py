@@ -340,6 +340,18 @@ def forest(x, feature, threshold, left, right, value, depth):
     return value[tree, node].mean(1)
 
 
+# %% forest asks_the_ends_for_their_feature check=0 hidden=0 race=0
+def forest(x, feature, threshold, left, right, value, depth):
+    tree = torch.arange(len(feature), device=x.device)
+    sample = torch.arange(len(x), device=x.device)[:, None]
+    node = torch.zeros(len(x), len(feature), dtype=torch.int64, device=x.device)
+    for _ in range(depth):
+        goes_left = x[sample, feature[tree, node]] <= threshold[tree, node]
+        after = torch.where(goes_left, left[tree, node], right[tree, node])
+        node = torch.where(left[tree, node] == -1, node, after)
+    return value[tree, node].mean(1)
+
+
 # %% forest right_tree_by_tree check=1 hidden=2 race=0.5..3
 def forest(x, feature, threshold, left, right, value, depth):
     total = torch.zeros(len(x), dtype=x.dtype, device=x.device)

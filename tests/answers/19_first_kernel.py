@@ -101,6 +101,14 @@ def add_layer_norm(x, residual, weight, bias, eps):
     return result, total
 
 
+# %% add_layer_norm by_numpy check=1 kernel=0 hidden=0
+def add_layer_norm(x, residual, weight, bias, eps):
+    total = x.numpy() + residual.numpy()
+    away = total - total.mean(1, keepdims=True, dtype=np.float64)
+    normal = away / np.sqrt((away * away).mean(1, keepdims=True) + eps) * weight.numpy() + bias.numpy()
+    return torch.from_numpy(normal.astype(np.float32)), torch.from_numpy(total)
+
+
 # %% add_layer_norm no_strides check=0 kernel=0 hidden=0
 @triton.jit
 def norm_kernel(x, residual, weight, bias, normal, total, width, eps, TILE: tl.constexpr):
@@ -195,6 +203,11 @@ def int8_linear(x, weight, factors, bias):
     return c + bias
 
 
+# %% int8_linear by_numpy check=1 kernel=0 hidden=0
+def int8_linear(x, weight, factors, bias):
+    return torch.from_numpy(x.numpy() @ weight.numpy().T.astype(np.float32) * factors.numpy() + bias.numpy())
+
+
 # %% int8_linear forgets_the_edge check=0 kernel=0 hidden=0
 @triton.jit
 def byte_kernel(
@@ -281,6 +294,17 @@ def piecewise_softmax(scores, starts):
     result = torch.empty(len(scores), device=scores.device)
     tile = triton.next_power_of_2(len(scores))
     softmax_kernel[(1,)](scores, result, len(scores), len(scores), scores.stride(0), TILE=tile)
+    return result
+
+
+# %% piecewise_softmax by_numpy check=1 kernel=0 hidden=0
+def piecewise_softmax(scores, starts):
+    result, numbers, places = torch.empty(len(scores)), scores.numpy(), starts.numpy()
+    for piece in range(len(places) - 1):
+        first, last = places[piece : piece + 2]
+        if first < last:
+            grown = np.exp(numbers[first:last] - numbers[first:last].max())
+            result.numpy()[first:last] = grown / grown.sum()
     return result
 
 
