@@ -70,8 +70,9 @@ def _measured(
         for timing in known[title]:
             name, kind, ratio = timing.facts["name"], timing.facts["kind"], timing.gain
             if decides(asked.claim, kind, rocm="rocm" in timing.facts):
-                held = holds(asked.claim, ratio)
-                yield replace(asked, what=title, holds=held, device=name, on=kind, ratio=ratio)
+                held, number = holds(asked.claim, ratio), len(timing.processes) or 1
+                figure = {"device": name, "on": kind, "ratio": ratio, "processes": number}
+                yield replace(asked, what=title, holds=held, **figure)
 
 
 def _told(notebook: Path) -> Iterator[Evidence]:
