@@ -283,12 +283,10 @@ def _write_pages(root: Path, failed: list[Path]) -> None:
 
 
 def record(root: Path, names: Iterable[str] = (), processes: int = PROCESSES) -> int:
-    """Run each chapter in fresh processes whose comparisons are recorded together. Returns the exit status."""
+    """Run each chapter in fresh processes, and record their timings together. Returns the exit status."""
     from ..teaching import recordings  # loads torch
 
-    timings = root / "data" / "timings"
-    timings.mkdir(parents=True, exist_ok=True)
-    before = _files(timings)
+    timings, written = root / "data" / "timings", set[Path]()
     failed: list[Path] = []
     for source in _selected(root, list(names))[0]:
         if source.stem in PAGES:
@@ -299,9 +297,8 @@ def record(root: Path, names: Iterable[str] = (), processes: int = PROCESSES) ->
                 folder.mkdir()
                 with _told(source.relative_to(root), failed):
                     execute(build(source), source.parent, {"AUTOGRADER_RECORD": str(folder)})
-            recordings.join(folders, timings)
-    written = [timings / name for name, content in _files(timings).items() if before.get(name) != content]
-    for path in written:
+            written |= recordings.join(folders, timings)
+    for path in sorted(written):
         print(f"wrote {path.relative_to(root)}")
         for problem in records.shortcomings(path, root / "course"):
             print(f"  {problem}")

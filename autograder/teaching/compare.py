@@ -249,11 +249,11 @@ def _remark(found: Evidence, ratio: Ratio) -> str:
 
 def _outside(gain: Ratio, kind: str, recorded: Sequence[Timing]) -> Iterator[str]:
     """A sentence where the whole interval lies outside of all that was recorded on this kind of device."""
-    there = [one for one in recorded if one.facts["kind"] == kind]
-    least = min((one.gain.low for one in there), default=0.0)
-    most = max((one.gain.high for one in there), default=math.inf)
+    there = {one.facts["name"]: one for one in recorded if one.facts["kind"] == kind}
+    least = min((one.gain.low for one in there.values()), default=0.0)
+    most = max((one.gain.high for one in there.values()), default=math.inf)
     if gain.high < least or gain.low > most:
-        on = machines(kind, {one.facts["name"]: len(one.processes) or 1 for one in there})
+        on = machines(kind, {name: len(one.processes) for name, one in there.items()})
         yield f"Outside what was recorded: {times(least)} to {times(most)} {on}."
 
 

@@ -43,8 +43,8 @@ class Evidence:
     ``what`` is the title of a comparison, or a sentence. ``holds`` is None where it could not be found out;
     for ``kind`` "code" it is whether the article's own code does what the article says, and ``outdated``
     whether it warns. ``when`` is the condition that the cell stands for, ``unless`` the one that it lacks.
-    ``ratio`` is how many times faster, or smaller, on ``device`` of the kind ``on`` ("cpu", "cuda", "mps"), in
-    so many ``processes``; ``here``: it is a figure of this machine's own, which decides nothing.
+    ``ratio`` is how many times faster, or smaller, on ``device`` of the kind ``on`` ("cpu", "cuda", "mps"),
+    in so many ``processes``; ``here``: it is a figure of this machine's own, which decides nothing.
     """
 
     claim: str
@@ -81,13 +81,6 @@ class Evidence:
     def side_in_words(self) -> str:
         """The same with "when", or "not when"."""
         return f"when {self.when}" if self.when else f"not when {self.unless}" if self.unless else ""
-
-    @property
-    def reach(self) -> Sequence[float]:
-        """What a range must hold of it: its ratio; the least and the most where processes differ."""
-        if not self.ratio:
-            return ()
-        return (self.ratio.low, self.ratio.high) if self.processes > 1 else (self.ratio.median,)
 
     @property
     def is_price(self) -> bool:
@@ -171,20 +164,22 @@ def _on_each_kind(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
             verdicts[kind] = _not_parted(claim, there)
     words, rules = {word for word, _ in verdicts.values()}, []
     for kind, (_, rule) in verdicts.items():
-        on = machines(kind, {str(one.device): one.processes for one in found if one.on == kind})
-        rules.append(f"{on[:1].upper()}{on[1:]}, {rule[:1].lower()}{rule[1:]}" if on and rule else rule)
+        processes = sorted(
+            ((str(one.device), one.processes) for one in found if one.on == kind), reverse=True
+        )
+        if (timed := dict(processes)) and rule:  # of each device the fewest
+            rule = f"O{machines(kind, timed)[1:]}, {rule[:1].lower()}{rule[1:]}"
+        rules.append(rule)
     return words.pop() if len(words) == 1 else Advice.HOLDS_WHEN, " ".join(rules)
 
 
 def machines(kind: str, processes: Mapping[str, int]) -> str:
-    """What a range rests on, as "on 2 CPUs, in one process each"; ``processes`` by device of this ``kind``."""
-    name, number = {"cpu": "CPU", "cuda": "GPU", "mps": "Apple GPU"}[kind], len(processes)
-    on = f"on {number} {name}s" if number > 1 else f"on one {name}" if number else ""
-    single = [device for device, count in processes.items() if count < 2]
-    if not single:
-        return on
-    each = "each" if number > 1 else ""
-    return f"{on}, {'some ' * (len(single) < number)}in one process {each}".rstrip()
+    """What a range rests on, as "on 2 CPUs, in one process each"; ``processes`` by device of this kind."""
+    name = {"cpu": "CPU", "cuda": "GPU", "mps": "Apple GPU"}[kind]
+    number, once = len(processes), sum(count < 2 for count in processes.values())
+    on = f"on {number} {name}s" if number > 1 else f"on one {name}"
+    how = "in one process each" if number > 1 else "in one process"
+    return f"{on}, {'some ' * (once < number)}{how}" if once else on
 
 
 def _not_parted(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
@@ -234,5 +229,8 @@ def _figures(found: Sequence[Evidence]) -> str:
 
 def span(found: Iterable[Evidence]) -> str:
     """From the least of their ratios to the most, over all processes; nothing where there is none."""
-    ends = [end for one in found for end in one.reach]
+    ratios = [(one.ratio, one.processes) for one in found if one.ratio]
+    ends = [
+        end for one, processes in ratios for end in ((one.low, one.high) if processes > 1 else [one.median])
+    ]
     return " to ".join(dict.fromkeys(times(end(ends)) for end in (min, max))) if ends else ""

@@ -84,25 +84,21 @@ def add_recording(
     return path
 
 
-def join(folders: Iterable[Path], directory: Path) -> None:
-    """Put what processes have recorded, a folder each, into the files of their devices in ``directory``."""
-    devices: dict[str, Any] = {}
-    runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
+def join(folders: Iterable[Path], directory: Path) -> set[Path]:
+    """Put what processes have recorded, a folder each, into the files of their devices; give these files."""
+    found: dict[Path, Any] = {}
     for path in (path for folder in folders for path in folder.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
-        devices[path.name], timings = content["device"], runs.setdefault(path.name, {})
+        joined = found.setdefault(directory / path.name, content | {"timings": {}})["timings"]
         for title, taken in content["timings"].items():
-            timings.setdefault(title, []).append(taken)
-    for name, device in devices.items():
-        _add(directory / name, device, {title: _as_one(taken) for title, taken in runs[name].items()})
-
-
-def _as_one(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One comparison of what several processes found in it."""
-    first = runs[0]["seconds"]
-    seconds = {name: [second for run in runs for second in run["seconds"][name]] for name in first}
-    processes = [len(next(iter(run["seconds"].values()))) for run in runs]
-    return {**runs[0], "processes": processes, "seconds": seconds}
+            empty = {"processes": [], "seconds": {name: [] for name in taken["seconds"]}}
+            one = joined.setdefault(title, taken | empty)
+            for name, seconds in taken["seconds"].items():
+                one["seconds"][name] += seconds
+            one["processes"].append(len(seconds))
+    for path, content in found.items():
+        _add(path, content["device"], content["timings"])
+    return set(found)
 
 
 def _add(path: Path, facts: Mapping[str, Any], timings: Mapping[str, Any]) -> None:
@@ -128,9 +124,9 @@ def recordings(directory: Path | None = None) -> dict[str, list[Timing]]:
         driver = f", driver {facts['driver']}" if facts.get("driver") else ""
         where = f"{facts['name']}{driver}, torch {facts['torch']}, {facts['date']}"
         for title, kept in content["timings"].items():
-            own = kept.get("processes", ())
-            device = f"{where}, {counted(len(own) or 1, 'process', 'processes')}"
-            timing = Timing("recorded", device, kept["seconds"], kept.get("limit"), facts, own)
+            processes = kept.get("processes") or [len(next(iter(kept["seconds"].values())))]
+            device = f"{where}, {counted(len(processes), 'process', 'processes')}"
+            timing = Timing("recorded", device, kept["seconds"], kept.get("limit"), facts, processes)
             found.setdefault(title, []).append(timing)
     return found
 
