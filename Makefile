@@ -156,7 +156,7 @@ fuzz: $(READY) ##+ try made-up submissions and messages for a while (ARGS="--min
 screens: $(READY) ##+ take the README's pictures anew (needs Chromium)
 	$(RUN) -m pytest tests/browser --screenshots docs/screens
 
-record: $(READY) ##+ run the chapters and record this machine's timings in data/timings
+record: $(READY) ##+ run the chapters, five times each, and record this machine's timings in data/timings
 	@$(RUN) -m autograder record $(ARGS)
 
 bundle: $(READY) ## make one archive in build/ from which `make lab` works without a network

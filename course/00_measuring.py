@@ -6,15 +6,16 @@
 #
 # "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures; the
 # IDs such as *A1* are the course's numbers for them, listed in [claims](claims.ipynb). `compare`, which times
-# things in every chapter, is explained here in section 7, and `costs`, which counts, in sections 3 and 10.
+# things in every chapter, is explained here in section 5, and `costs`, which counts, in sections 3 and 6.
 #
 # **You will be able to**
 # - say why a first timing, a single timing and a timing without synchronisation are wrong,
 # - say what a clock measures where launching takes longer than the work,
 # - compare two functions in pairs, and read a ratio with its interval,
+# - predict a time from calls, bytes and arithmetic,
 # - go through a routine: measure, find the largest part, predict, name a cause, take it away, verify.
 #
-# **Time:** 55 minutes to read and run, 5 more for the part Further. **Needs:** CPU, GPU if any.
+# **Time:** 50 minutes to read and run, 5 more for the part Further. **Needs:** CPU, GPU if any.
 #
 # **Claims tested:** none from the articles. This chapter tests the tools that test them.
 #
@@ -26,17 +27,13 @@ import inspect
 import logging
 import math
 import os
-import random
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
-os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when torch is loaded
-
 import torch
-from parts.waiting import draw_core, draw_pairs, draw_queue, launch_20, neighbours, watch_core
-from torch.profiler import ProfilerActivity, profile
+from parts.waiting import draw_pairs, draw_queue, launch_20, neighbours
 
 from autograder import compare, costs, devices, guessed, picture
 
@@ -102,7 +99,7 @@ guessed(
 # system find one and clear it: a *page fault*. We fill 40 MB, once in new memory, once in memory that was
 # written before. How many times faster is the second?
 #
-# Here `compare` does the timing for the first time. Read only *times faster*; section 7 explains the rest.
+# Here `compare` does the timing for the first time. Read only *times faster*; section 5 explains the rest.
 
 # %%
 guess = ...
@@ -212,7 +209,7 @@ picture(*draw_queue(traces))
 #   events show the work alone.
 #
 # So events show the work only while the queue is never empty. How do you see that code is launch-bound? It takes
-# as long for half the data; or a profile shows gaps between the kernels; or "launched" is hardly less than "ended",
+# as long for half the data; or a profile shows gaps between the kernels (chapter 18); or "launched" is hardly less than "ended",
 # without any sync. (The last counts for some hundred launches only. A GPU's queue holds about 1,000: when it is full,
 # launching waits as well.) What helps is to launch less: larger operations, or a CUDA graph, which launches many kernels
 # at once (in [`torch.compile`](https://docs.pytorch.org/docs/stable/generated/torch.compile.html),
@@ -288,7 +285,8 @@ print(torch.linalg.inv.__doc__.partition("note:: ")[2].partition(". ")[0])
 
 # %% [markdown]
 # Neither: both miss that `inv` waits on a GPU, and that a printed tensor is read (chapter 02 has more). They are
-# estimates. The judge is a GPU, with `torch.cuda.set_sync_debug_mode("warn")`: it warns at most lines that wait.
+# estimates. The judge is a GPU, with `torch.cuda.set_sync_debug_mode("warn")`: it warns at most lines that wait, as
+# chapter 02 shows at its end.
 #
 # We add up the sums of 100 rows. One way asks for each sum with `item`. The other adds tensors and asks once. How many
 # times faster is the second, on the CPU, where nothing has to be waited for?
@@ -373,24 +371,12 @@ guessed(
 # Where does it come from? The system interrupts. Other programs use the same core, cache and memory. The processor
 # changes its frequency. Python and the allocator tidy up now and then. Most of these make a call slower.
 #
-# Now the same with company: `neighbours()` keeps the processor busy. (Where a core stays free, little may change.)
-
-# %%
-print(inspect.getsource(neighbours))
-with neighbours():
-    duels = [(one_timing(), one_timing()) for _ in range(200)]
-wrong = sum(faster_by(a, b) > 1.1 for a, b in duels)
-print(
-    f"With busy neighbours: {wrong} of 200, the clearest by {max(faster_by(*duel) for duel in duels):.0f}×."
-)
-
-# %% [markdown]
-# ## 5. Two clocks
+# ### Two clocks
 #
 # `time.perf_counter` reads the clock on the wall. `time.process_time` reads how long processors worked for this
 # program, all its threads together. It stands still while another program has the core, and while we wait.
 #
-# Four things to time. For which of them will the two clocks differ?
+# Four things to time, the last with `neighbours()`, who keep the processor busy. For which will the clocks differ?
 
 # %%
 threads = max(2, cores)
@@ -419,35 +405,23 @@ def show_clocks(name, function):
 show_clocks("sleep", lambda: time.sleep(0.05))
 show_clocks("5 products, 1 thread", lambda: products(1))
 show_clocks(f"5 products, {threads} threads", lambda: products(threads))
+print(inspect.getsource(neighbours))
 with neighbours():
     show_clocks("5 products, 1 thread, neighbours", lambda: products(1))
-
-# %% [markdown]
-# Where do the differences come from? A program that reads the clock all the time sees when it has no core:
-
-# %%
-watched = {
-    "computes": watch_core(["compute", "compute"]),
-    "computes and sleeps": watch_core(["compute", "sleep", "compute"]),
-}
-with neighbours():
-    watched["computes, with neighbours"] = watch_core(["compute", "compute"])
-picture(*draw_core(watched))
 
 # %% [markdown]
 # - **Sleep**: waiting for a disk or a network looks the same. (Waiting for a GPU may not: a driver that asks again and
 #   again whether it is done uses CPU time.)
 # - **Neighbours**: the wall time grows with what others do. The CPU time stays near the quiet one. Where the clocks
 #   of one thread differ without `neighbours()`, the machine had other work, too.
-# - **Several threads** (in the table): at best, with a free core for each, the wall time is divided by their number.
-#   Where a core is not free, little is gained, or nothing. The CPU time stays: the work is the same.
+# - **Several threads**: at best, with a free core for each, the wall time is divided by their number. Where a core is
+#   not free, little is gained, or nothing. The CPU time stays: the work is the same.
 #
 # *How long must I wait?* is the wall. *How much work is it?* is the CPU clock. On the CPU, `compare` (and `race`, which
 # times the answers to the exercises) uses one thread and the CPU clock, because we ask about your code and not about
 # your neighbours. Where threads are the subject, the wall clock is used, and the text says so.
-
-# %% [markdown]
-# ## 6. Pairs
+#
+# ### Pairs
 #
 # The machine changes while we measure. Suppose we time one function ten times, and then the other ten times.
 # Meanwhile, somebody starts a program. Both functions are the same. What ratio do we find on the wall clock?
@@ -482,53 +456,10 @@ guessed(guess, f"The same function, ten times after / ten times before: {before_
 #   pairs we take the median: how far away a disturbed pair lies does not count.
 # - An **interval** tells how sure we are (below).
 #
-# How often does each way of measuring see a difference of more than 10 %, where there is none?
-
-
-# %%
-def one_call_each():
-    return on_both_clocks(work), on_both_clocks(work)
-
-
-def one_after_the_other():
-    return tuple(
-        [median(column) for column in zip(*(block() for _ in range(15)), strict=True)] for _ in range(2)
-    )
-
-
-def in_pairs():
-    pairs = [random.sample((block(), block()), 2) for _ in range(15)]  # which one is "A" is decided by lot
-    return [median(a[clock] / b[clock] for a, b in pairs) for clock in (0, 1)], (1.0, 1.0)
-
-
-def false_alarms(name, method, trials):
-    results, end = [], time.perf_counter() + 3
-    while len(results) < trials and time.perf_counter() < end:
-        results.append(method())
-    shares = [sum(faster_by(a[clock], b[clock]) > 1.1 for a, b in results) / len(results) for clock in (0, 1)]
-    print(f"  {name:36} wall {shares[0]:5.0%}   CPU {shares[1]:5.0%}   ({len(results)} trials)")
-
-
-def all_methods():
-    false_alarms("one call each", one_call_each, 200)
-    false_alarms("15 blocks of A, then 15 of B, medians", one_after_the_other, 12)
-    false_alarms("15 pairs of blocks, median ratio", in_pairs, 12)
-
-
-print("False alarms, quiet:")
-all_methods()
-with neighbours():
-    print("False alarms, with neighbours:")
-    all_methods()
-
-# %% [markdown]
-# On the CPU clock, medians of blocks raise few alarms or none, busy or not, in pairs or not. (There are only some
-# trials behind the lower lines: one alarm more or less says little.) So why pairs? Because some changes reach the
-# CPU clock as well: another frequency, a cache or a memory bus that others fill.
-#
-# Here is one. 60 blocks of one function are timed on the CPU clock. After 30 of them, neighbours come who copy memory
-# without a pause. First we call the first 30 blocks A and the others B. Then we take the same 60 timings in turn: A, B,
-# A, B, …
+# The CPU clock does not see who has the core meanwhile. So why pairs? Because some changes reach it as well: another
+# frequency, a cache or a memory bus that others fill. Here is one. 60 blocks of one function are timed on the CPU clock.
+# After 30 of them, neighbours come who copy memory without a pause. First we call the first 30 blocks A and the others
+# B. Then we take the same 60 timings in turn: A, B, A, B, …
 
 # %%
 source, target = torch.ones(2_000_000), torch.empty(2_000_000)
@@ -546,7 +477,8 @@ with neighbours(copying=True):
 
 # %% [markdown]
 # The last line is another thing. Two functions meet the same neighbours, and one of them waits for memory. So a ratio,
-# too, is that of a machine in a state. And of a *process*: where its memory lies, is decided anew in the next one.
+# too, is that of a machine in a state. And of a *process*: where its memory lies, is decided anew in the next one. So
+# `make record`, which writes what the course publishes, measures in five; what rests on one process says so.
 #
 # Back to neighbours who compute: 31 pairs, one dot for a block.
 
@@ -581,7 +513,7 @@ assert 2 * at_most_3 <= 0.05 < 2 * at_most_4
 # `compare` takes 7 pairs or more, and up to 101.
 
 # %% [markdown]
-# ## 7. What the tables and charts mean
+# ## 5. What the tables and charts mean
 #
 # Now the real `compare`, with the same function on both sides. Which ratio will it show, to three digits?
 
@@ -602,11 +534,13 @@ null_test = compare(
 # - **times faster** is the median ratio of the pairs, first variant divided by this one. It need not be exactly
 #   the ratio of the two median times.
 # - **95 % interval**: if it contains 1 (the table rounds), we saw no difference. That is no proof that there is none.
-#   One interval in twenty may miss the truth, and it knows nothing of other processes and machines (section 6). So do
+#   One interval in twenty may miss the truth, and it knows nothing of other processes and machines (section 4). So do
 #   not believe in a few percent.
 # - In the chart, the thin black line is the interval, and the dashed line is your guess. The axis is
 #   logarithmic: twice as fast and half as fast lie equally far from 1.
-# - Lines marked *recorded* come from other machines, with date and versions.
+# - Lines marked *recorded* come from other machines, with date, versions and the number of processes. With several,
+#   the interval reaches from the least of their ratios to the most. *Outside what was recorded*: your whole interval
+#   lies beyond those of all such machines.
 # - A claim of speed *holds* in a comparison if the whole interval is 1.1 or more (or what the claim itself promises).
 #   Where comparisons disagree, they must name the condition that parts them, and the claim **holds when …**.
 
@@ -616,7 +550,7 @@ print(f"{pairs_taken} pairs, ratio {ratio.median:.3f}, interval {ratio.low:.3f} 
 assert 7 <= pairs_taken <= 101
 
 # %% [markdown]
-# ## 8. The right inputs
+# ### The right inputs
 #
 # A perfect stopwatch on the wrong data is wrong. We sort 100,000 numbers. In one variant they are random, in the
 # other they are sorted already. What is the ratio?
@@ -645,59 +579,9 @@ compare(
 # different results, unless `differ=` says why.
 
 # %% [markdown]
-# ## 9. The profiler: where does the time go?
+# ## 6. Predict what it should take
 #
-# Three lines: 1. change the order of the dimensions, 2. flatten each picture, 3. multiply with a vector. Which one
-# takes the most time: 1, 2 or 3?
-
-
-# %%
-def score(images, weights):
-    reordered = images.permute(0, 2, 3, 1)
-    flat = reordered.reshape(len(images), -1)
-    return flat @ weights
-
-
-images, weights = torch.rand(64, 3, 64, 64), torch.rand(3 * 64 * 64)
-
-# %%
-guess = ...
-
-# %%
-score(images, weights)
-with profile(activities=[ProfilerActivity.CPU]):
-    score(images, weights)  # the profiler needs a warm-up, too
-with profile(activities=[ProfilerActivity.CPU]) as profiled:
-    for _ in range(20):
-        score(images, weights)
-
-rows = {row.key: row for row in profiled.key_averages() if row.key.startswith("aten::")}
-all_of_it = sum(row.self_cpu_time_total for row in rows.values())
-most = sorted(rows.values(), key=lambda row: -row.self_cpu_time_total)[:6]
-guessed(
-    guess,
-    "operation            calls    with what it calls    by itself",
-    *(
-        f"{row.key:20} {row.count:5} {row.cpu_time_total / all_of_it:20.0%} "
-        f"{row.self_cpu_time_total / all_of_it:12.0%}"
-        for row in most
-    ),
-    *(
-        f"line {number}, {name}: {rows[f'aten::{name}'].cpu_time_total / all_of_it:.0%}"
-        for number, name in enumerate(("permute", "reshape", "matmul"), 1)
-    ),
-)
-
-# %% [markdown]
-# Line 2 looks like nothing, but `reshape` must copy here: after `permute` the numbers lie in memory in another
-# order than the flat rows need. It calls `clone`, which calls `copy_`. The column *by itself* shows who works,
-# the column *with what it calls* shows who asked for it. Line 1 is a view, and costs next to nothing.
-#
-# For the work on a GPU, add `ProfilerActivity.CUDA`. Watching takes time, too (see Further): never compare a time from
-# a profile with one taken without. Find the place with the profiler, then measure the change with pairs.
-
-# %% [markdown]
-# ## 10. Counted costs
+# To know whether a time is long, you need one to compare it with. It follows from what was asked for.
 #
 # `costs` counts what a function asks of torch: operations, memory, copies, syncs. The numbers have no noise: they are
 # the same at every call, however busy the machine is.
@@ -784,6 +668,9 @@ print(f"vector_norm / x.sum(), which reads the same bytes: {median(a / b for a, 
 # `x.sum()` reads the same 16 MB in less time, and the *limit* is far off. And new memory costs page faults, as in
 # section 1: up to 3,906, at 4 kB a page, unless the allocator keeps it. On an H200 you still pay for launches.
 #
+# This is how every chapter goes on from a figure: **predict** it, **name the cause** of what is left, here the new
+# memory, and **take it away**, here with memory in use. The whole routine is in the summary.
+#
 # ### Fewer operations
 #
 # Training programs often keep a moving average of all weights. Here are 200 small tensors and their new values; each
@@ -832,7 +719,7 @@ print(*(costs(way, *small_tensors) for way in ways.values()), sep="\n\n")
 # call: joining anew makes 400 of them for three operations. (On an H200 that was 1.4 times as fast as one by one: a
 # launch costs more than a view.) So join where it is paid once, as chapter 18 does with a model's parameters.
 #
-# ## 11. The limit of the machine
+# ### The limit of the machine
 #
 # The table for 4,000,000 numbers has one more line: the **limit**. The course measures once how many bytes a second one
 # thread of this machine moves, for small amounts (which stay in a cache and move faster) and large ones, and how many
@@ -907,44 +794,8 @@ assert inside >= 0.95
 
 # %% [markdown]
 # The interval keeps its promise. And the usual way, to average each side and divide, is far off much more often, from
-# the same timings. (Two medians are as good here, where nothing changes half way; section 6 has the other case.)
+# the same timings. (Two medians are as good here, where nothing changes half way; section 4 has the other case.)
 #
-# ### What does the profiler cost?
-#
-# The profiler notes every operation and sorts its notes afterwards. 2,000 additions of tiny tensors: how many
-# times as long do they take with it?
-
-# %%
-guess = ...
-
-# %%
-tiny = torch.rand(10)
-
-
-def additions():
-    for _ in range(2000):
-        tiny + tiny
-
-
-def watched_additions():
-    with profile(activities=[ProfilerActivity.CPU]):
-        additions()
-
-
-seconds = {
-    function: median(on_both_clocks(function)[0] for _ in range(5))
-    for function in (additions, watched_additions)
-}
-guessed(
-    guess,
-    *(f"{function.__name__:18} {value * 1e3:6.1f} ms" for function, value in seconds.items()),
-    f"watched / not watched: {seconds[watched_additions] / seconds[additions]:.1f}×",
-)
-
-# %% [markdown]
-# The price is for each operation. So the larger the operations, the smaller its share.
-
-# %% [markdown]
 # ### `torch.utils.benchmark`
 #
 # Torch has [a stopwatch of its own](https://docs.pytorch.org/docs/stable/benchmark_utils.html). It warms up, waits for
@@ -987,12 +838,14 @@ print("It notices that something is wrong:", busy.has_warnings)
 # | a single timing is luck | blocks of 2 ms and more, many of them |
 # | the machine changes meanwhile | pairs in random order, ratio within the pair, median |
 # | other programs take the core | CPU clock for "how much work", wall clock for "how long must I wait" |
+# | the next process has its memory elsewhere | five processes, for a figure that others shall rely on |
 # | the inputs are too kind | fresh inputs like those you will have |
 #
 # **The routine.** Something is too slow. Then, in this order:
 #
 # 1. **Measure the whole**, with inputs as you will have them: `compare`.
-# 2. **Name the largest part**: `torch.profiler`. No other part is worth your time now.
+# 2. **Name the largest part**: `torch.profiler` ([chapter 18](18_launch_overhead.ipynb), section 6). No other part is
+#    worth your time now.
 # 3. **Predict** what it should take, from calls, bytes and flops: `costs`, a price for each, and the limit.
 # 4. **Name the cause** of the difference to what it takes: page faults, a copy, a sync, jumps in memory, Python.
 # 5. **Take it away**, and nothing else. If the time stays, it was not the cause: back to 4.

@@ -701,6 +701,9 @@ else:
 # %% [markdown]
 # ## Summary
 #
+# **Chapter 00's routine here:** what share of the whole is making tensors? Predict it from bytes written, Python's
+# objects read, and calls. The cause is one of these, or new pages. Each row takes one away; verify dtype and sharing.
+#
 # | you have | use | because |
 # |---|---|---|
 # | nothing, a pattern | `full`, `zeros`, `arange`, `eye`, … | reading a list costs a thousand times as much as writing the numbers |

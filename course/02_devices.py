@@ -750,12 +750,9 @@ print("syncs:", costs(read_each, batches, weights).syncs, "and", costs(read_once
 
 # %% [markdown]
 # As in chapter 00, the famous advice does not pay on the CPU: there is nobody to wait for, and adding two tensors costs
-# more than an `.item()` and adding two Python numbers.
-#
-# On a GPU the first loop stops the queue 100 times. If one step takes the GPU 50 ms, a sync at its end is not
-# noticeable. If a step is launch-bound, as here, the GPU waits for Python anyway: on an H200 reading once gains a
-# tenth. A sync costs most where Python would run ahead. (With a loss that needs gradients, add `loss.detach()`; chapter
-# 03 shows why.)
+# more than an `.item()` and adding two Python numbers. On a GPU the first loop stops the queue 100 times. Where a step is
+# launch-bound, as here, the GPU waits for Python anyway: on an H200 reading once gains a tenth. A sync costs most where
+# Python would run ahead. (With a loss that needs gradients, add `loss.detach()`; chapter 03 shows why.)
 #
 # ### Decide with tensors
 #
@@ -1067,6 +1064,8 @@ else:
 
 # %% [markdown]
 # ## Summary
+#
+# **Chapter 00's routine here:** count syncs and transfers, predict from bytes; each row takes one away; verify on `meta`.
 #
 # | you want | use | because |
 # |---|---|---|

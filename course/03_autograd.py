@@ -1216,6 +1216,9 @@ assert torch.allclose(row_by_row(x, first, second), jacrev(two_layers)(x, first,
 # %% [markdown]
 # ## Summary
 #
+# **Chapter 00's routine here:** measure seconds *and* peak memory of a step. Predict from operations, and from what the
+# graph keeps. The cause is work, or memory, that nobody asked for: each row takes one away. Verify the gradients.
+#
 # | you want | use | because |
 # |---|---|---|
 # | a gradient | autograd, not finite differences | one backward pass, however many inputs |

@@ -108,10 +108,9 @@ compare(
 )
 
 # %% [markdown]
-# No. Nearly all of the time goes into decoding the files, and both leave that to the same library. You save
-# lines and mistakes; time you do not save, and *C1* promises none. (*Times faster* need not be the quotient of the
-# two times in the table. It is the median of the pairs' ratios: chapter 00, section 7.) One of the mistakes: some
-# pictures are grey. Without `convert("RGB")` this one has no channels, and cannot be in one batch with the others.
+# No. Nearly all of the time goes into decoding the files, and both leave that to the same library. You save lines and
+# mistakes; time you do not save, and *C1* promises none. One of the mistakes: some pictures are grey. Without
+# `convert("RGB")` this one has no channels, and cannot be in one batch with the others.
 
 # %%
 print("as stored:  ", np.asarray(Image.open(data / "images/texture/brick.png")).shape)
@@ -1153,6 +1152,8 @@ compare(
 
 # %% [markdown]
 # ## Summary
+#
+# **Chapter 00's routine here:** name the largest part: decoding, calls, waits or copies. Each row takes one away.
 #
 # | you have | use | because |
 # |---|---|---|

@@ -1061,6 +1061,9 @@ else:
 # %% [markdown]
 # ## Summary
 #
+# **Chapter 00's routine here:** measure first and later calls apart. What differs is a search, fewer digits, or
+# another order of sums. Each row takes one away, or keeps it on purpose. Verify that two runs give equal bits.
+#
 # | you want | set | and know that |
 # |---|---|---|
 # | speed, and shapes stay fixed | try `cudnn.benchmark = True`, before the first call | the first call of each shape pays for the search; twice it found nothing faster on an H200 |

@@ -763,9 +763,8 @@ guessed(guess, *lines)
 # same meaning keeps it. `torch.stack` matters because loaders call it: it makes a default batch
 # from pictures that lie in memory as *H, W, C*.
 #
-# So check, with `format_of` or `x.stride()`, after each step. Here is a piece of a program that drops
-# pixels below a threshold, pools and enlarges. The input is channels_last. How many times as fast is it if one
-# line is changed?
+# So check, with `format_of` or `x.stride()`, after each step. Here is a piece of a program that drops pixels below a
+# threshold, pools and enlarges. The input is channels_last. How many times as fast is it if one line is changed?
 
 # %%
 guess = ...
@@ -1126,6 +1125,8 @@ compare(
 
 # %% [markdown]
 # ## Summary
+#
+# **Chapter 00's routine here:** measure the whole network, print strides to name the cause, convert once, verify both.
 #
 # | question | answer |
 # |---|---|

@@ -200,8 +200,8 @@ compare(
 # list](https://uxlfoundation.github.io/oneDNN/dev_guide_data_types.html) says which for CPUs.
 #
 # - A GPU with tensor cores has them: for `float16`, and since 2020 (NVIDIA's Ampere) for `bfloat16` as well. On an H200
-#   both are 17 times as fast as full `float32`. (Its units take blocks: sizes that are multiples of 8 suit them best. From
-#   2022 on they also multiply 8 bits, `torch.float8_e4m3fn`, with a scale for each tensor: that is for libraries.)
+#   both are 17 times as fast as full `float32`. (Sizes in [multiples of 8](https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/)
+#   suit its units. From 2022 on they multiply FP8, too: `torch.float8_e4m3fn`, with scales that [torchao](https://github.com/pytorch/ao) keeps.)
 # - A CPU with instructions for `bfloat16` (AVX-512 BF16, AMX; on ARM, BF16) gains with `bfloat16`. `float16` needs
 #   instructions of its own: look at its lines. On a CPU, try `bfloat16` first.
 # - Without them, torch's 16-bit routines compute in `float32`, and are slow: compare the lines of the recorded CPUs.
@@ -267,8 +267,7 @@ print(converting, stored, sep="\n\n")
 assert (converting.copies, stored.copies) == (2, 0)
 
 # %% [markdown]
-# But one layer that is used again and again is no model: its weights may wait in a cache, the short ones sooner. Eight
-# layers in turn, 134 MB in `float32`:
+# One layer used again and again is no model: its weights may wait in a cache, the short ones sooner. Eight in turn, 134 MB:
 
 
 # %%
@@ -654,8 +653,7 @@ print(f"mean() {ones.mean():g}, sum() {sums[0]:g}, sum(dtype=torch.float32) {sum
 assert ones.mean() == 1 and sums[0].isinf() and sums[1] == 70_000
 
 # %% [markdown]
-# Squares are the usual victims: 300² is already too large for `float16`. A norm written by hand overflows, with
-# `float32` in the middle it does not.
+# Squares are the usual victims: 300² is already too large for `float16`. A norm by hand overflows, not so in `float32`:
 
 # %%
 x = torch.full((8,), 300.0, dtype=torch.float16)
@@ -1072,6 +1070,8 @@ published("B7")
 
 # %% [markdown]
 # ## Summary
+#
+# **Chapter 00's routine here:** predict from bytes, flops *and* conversions; measure a whole step; verify that it learns.
 #
 # | you have | use | because |
 # |---|---|---|

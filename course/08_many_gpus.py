@@ -1040,6 +1040,9 @@ published("B5", guess)
 # %% [markdown]
 # ## Summary
 #
+# **Chapter 00's routine here:** measure one process alone. Predict a message from its start and its bytes. The causes are
+# messages, waiting for the slowest, and threads without a core: each row takes one away. Verify the gradients.
+#
 # | you have | use | because |
 # |---|---|---|
 # | several GPUs | `torchrun` and DDP, one process for each | `DataParallel` builds all copies anew in each step, and hides no message |

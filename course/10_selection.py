@@ -1149,6 +1149,9 @@ print("syncs:", costs(torch.histc, uniform, 4, 0, 1).syncs)
 # %% [markdown]
 # ## Summary
 #
+# **Chapter 00's routine here:** count passes, calls and syncs, and predict from them. Each row takes one away. Verify the
+# values, and the gradients where nobody chose.
+#
 # | you want | use | because |
 # |---|---|---|
 # | a sum or a mean of some numbers | `x * mask` and two sums, if all numbers are finite; else `where(mask, x, 0)` | known size, no sync; on a CPU the product is the fast one |

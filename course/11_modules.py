@@ -171,8 +171,7 @@ assert work["ResNet.fc"] == 2 * 2048 * 1000
 
 # %% [markdown]
 # So `Identity` is a way to get features, not a way to get speed. (A few percent may show, for a small picture: then reading
-# `fc`'s parameters counts for more than its arithmetic. A ratio is the median of many pairs. Where it disagrees with the
-# two median times about who is faster, do not believe in a difference: chapter 00, section 7.) Two things to know about it:
+# `fc`'s parameters counts for more than its arithmetic.) Two things to know about it:
 #
 # - It changes the network that you give it. Work on a copy if somebody else still wants the scores.
 # - The layer's entries leave the `state_dict`. So load the weights first, and cut afterwards.
@@ -419,9 +418,8 @@ compare(
 )
 
 # %% [markdown]
-# On the CPUs that we measured it is next to nothing; on an H200 it is 2.1×. (The **limit** is the time for so much
-# arithmetic, or for so many bytes, at the best rate that this machine has shown: chapter 00, section 11.) The result is
-# the same, up to rounding: the wide layer's weights are the three layers' weights, one below the other.
+# On the CPUs that we measured it is next to nothing; on an H200 it is 2.1×. (The **limit**: chapter 00, section 6.) The
+# result is the same, up to rounding: the wide layer's weights are the three layers' weights, one below the other.
 
 # %%
 x = torch.randn(8, 1024)
@@ -1110,6 +1108,8 @@ assert convolution.weight.is_contiguous(memory_format=torch.channels_last)
 
 # %% [markdown]
 # ## Summary
+#
+# **Chapter 00's routine here:** flops and calls name the largest part; each row takes one away; verify the features.
 #
 # | you want | use | because |
 # |---|---|---|

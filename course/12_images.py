@@ -981,6 +981,9 @@ for name, blocks in blurred.samples["cpu"].blocks.items():
 # %% [markdown]
 # ## Summary
 #
+# **Chapter 00's routine here:** measure from the file to the network. Predict from pixels, bytes and calls. The cause is
+# pixels at a size that nobody needs, bytes of `float32`, or calls for each picture. Take one away; look at the result.
+#
 # | question | answer |
 # |---|---|
 # | Resize inside a model? | `F.interpolate` for the whole batch; PIL cuts the gradient, and has 256 steps |

@@ -214,10 +214,11 @@ torch.set_num_threads(1)
 # Nobody writes `set_num_threads(8 * cores)`. It happens by multiplication: several **processes**, each with
 # threads for all cores. Four training runs on one machine, a web server with eight workers, a test suite in
 # parallel. The cure is `torch.set_num_threads` in each of them, or the environment variable `OMP_NUM_THREADS`
-# before they start. (On large machines each process is pinned to cores of its own, next to its memory, by `taskset`
-# or `numactl`; `python -m torch.backends.xeon.run_cpu` shares them out.)
+# before they start. Or each process is *pinned* to cores of its own, on a large machine next to its memory, with `taskset`
+# or `numactl` ([tuning guide](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html));
+# `python -m torch.backends.xeon.run_cpu` shares the cores out. A process takes no more threads than it may use cores.
 #
-# A `DataLoader` knows the problem. What does a worker get?
+# A `DataLoader` knows the problem. What does a worker get, and what a process on one core?
 
 # %%
 if sys.platform == "linux":
@@ -234,6 +235,11 @@ if sys.platform == "linux":
     in_worker = [int(batch) for batch in loader]
     print("threads here:", torch.get_num_threads(), "· threads in a worker:", in_worker[0])
     assert set(in_worker) == {1}
+    pinned = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])"
+    program = f"{pinned}; import torch; print(torch.get_num_threads())"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    print("threads of a process that is pinned to one core:", told.strip())
+    assert int(told) == 1
 torch.set_num_threads(1)
 
 # %% [markdown]
@@ -879,8 +885,10 @@ for kilobytes, counted in faults:
 # 256 faults fewer: the 256 pages of the smaller tensor are still there. The table has one tensor at a time.
 # When several are freed together, the system may get memory back even below the border.
 #
-# The border can be set before Python starts. (Or another allocator is put in glibc's place with `LD_PRELOAD`, mostly
-# jemalloc or tcmalloc.) The same program, told to give nothing back:
+# The border can be set before Python starts, with glibc's
+# [tunables](https://www.gnu.org/software/libc/manual/html_node/Memory-Allocation-Tunables.html). (Or another allocator is
+# put in its place with `LD_PRELOAD`: mostly jemalloc or tcmalloc, says the tuning guide of section 2.) The same program,
+# told to give nothing back:
 
 # %%
 rules = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=4294967296"
@@ -996,6 +1004,9 @@ print(f"Threads at the start, with OMP_NUM_THREADS=1: {plain_threads}, without: 
 # (there, Intel's MKL), which looks at the processor for itself. So the switch does not turn off *all* vectors.
 #
 # ## Summary
+#
+# **Chapter 00's routine here:** measure on the wall and on the CPU clock, with your number of threads. Predict from bytes
+# and flops. *You see* names the cause, *do* takes it away; the limit says when to stop.
 #
 # | you see | do | because |
 # |---|---|---|

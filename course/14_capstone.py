@@ -2,8 +2,8 @@
 # # 14 · Capstone: a slow training script made fast
 #
 # One script, correct and slow in a dozen ways. You know every one of them from an earlier chapter. The
-# question of this chapter is another one: **where do you start, and when do you stop?** It goes through the routine of
-# chapter 00 from beginning to end.
+# question of this chapter is another one: **where do you start, and when do you stop?** It goes through the six steps
+# of chapter 00's routine, each by its name, from beginning to end.
 #
 # "The articles" are five widely read articles on fast PyTorch from 2017–2021, whose claims the course measures;
 # IDs such as *B3* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
@@ -44,7 +44,7 @@ torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits 
 print("devices here:", *devices())
 
 # %% [markdown]
-# ## 1. The script
+# ## 1. The script, and step 1: measure the whole
 #
 # It learns to read digits: pictures of 8 × 8 pixels with values 0 to 16, enlarged to 16 × 16. 192 of them are
 # for learning, 128 for the test. A step takes 32 pictures; 12 steps show each picture twice.
@@ -182,7 +182,7 @@ print("loss of each step: ", *(f"{loss:.2f}" for loss in curve))
 print(f"right in the test:  {table.trace() / table.sum():.0%}")
 
 # %% [markdown]
-# ## 2. First a safety test
+# ## 2. A safety test, for step 6: verify
 #
 # You are about to change every part of a program that works. Before the first change, write the test that
 # tells you when you broke it. For a training script that is the *curve*: the same losses at the same steps.
@@ -241,7 +241,7 @@ except AssertionError as error:
 # curve of the first steps is a sharp test, and it takes only a short run.
 
 # %% [markdown]
-# ## 3. Where does the time go?
+# ## 3. Step 2: name the largest part
 #
 # Which of the seven parts, or the backward pass, takes the most time? Write its name and its share in percent,
 # such as `guess = "prepare", 50`.
@@ -250,7 +250,7 @@ except AssertionError as error:
 guess = ...
 
 # %% [markdown]
-# The profiler of chapter 00 names *operations*. We want *parts* first. `record_function` puts a name of your
+# The profiler (chapter 18) names *operations*. We want *parts* first. `record_function` puts a name of your
 # own on a stretch of time. The backward pass is not in a part; it is in what remains of the whole.
 
 
@@ -295,7 +295,7 @@ guessed(guess, *bars(before))
 
 # %% [markdown]
 # A profile is itself a little slow, most of all where there are many small operations. So take the shares as
-# a direction, not as a measurement. They say where to begin. And how much is there to do?
+# a direction, not as a measurement. They say where to begin. **Step 3: predict.** How much is there to do?
 
 
 # %%
@@ -329,8 +329,8 @@ print(f"one training: {flops / 1e6:.0f} million operations of arithmetic")
 # %% [markdown]
 # ## 4. First change: the loss of a whole batch
 #
-# The largest share is the loop over the pictures in the loss, together with its backward pass. The network
-# does not care how many pictures it gets. How many times faster does **the whole script** become?
+# **Step 4: name the cause.** In the largest part, loss and backward pass, it is a call for each picture. **Step 5: take it
+# away**, and nothing else: one call for the batch. How many times faster does **the whole script** become?
 
 # %%
 guess = ...
@@ -360,8 +360,8 @@ compare(
 )
 
 # %% [markdown]
-# Does the curve differ by exactly 0, although the sums are made in another order? The scripts compute in
-# float64, and the curve is kept in float32: differences in the 16th digit are rounded away.
+# **Step 6: verify.** `accept` tests the curve, `compare` the whole. Does the curve differ by exactly 0, although sums are
+# made in another order? The scripts compute in float64, the curve is kept in float32: the 16th digit is rounded away.
 #
 # **Why.** The same arithmetic, asked for once instead of 32 times, forward and backward:
 
@@ -391,17 +391,17 @@ print(f"the update takes            {p:.0%} of the profile: at most {1 / (1 - p)
 # %% [markdown]
 # ## 5. Second change: pictures as tensors
 #
-# Profile again: after each change the shares are new. Which part is next?
+# Again from step 2, with a new profile: after each change the shares are new. Which part is next?
 
 # %%
 parts = shares(with_batch_loss)[0]
 print(*bars(parts)[:3], sep="\n")
 
 # %% [markdown]
-# Collecting and evaluating. Collecting makes the tensor of each picture from a list (chapter 01), makes two
-# constants anew for each picture (02), enlarges the pictures one by one (12), writes through a mask (10) and
-# lets the batch grow with `cat` (01). One index, and one call of each kind for all 32, do the same. With the share
-# above and Amdahl's law: how many times faster does the whole script become?
+# Collecting and evaluating. Collecting makes the tensor of each picture from a list (chapter 01), makes two constants anew
+# for each picture (02), enlarges them one by one (12), writes through a mask (10) and lets the batch grow with `cat` (01).
+# Step 4: calls for each picture. Step 5: one index, and one call of each kind for all 32. Step 3, with the share above and
+# Amdahl's law: how many times faster does the whole script become?
 
 # %%
 guess = ...
@@ -449,8 +449,8 @@ for what, p in {"collect for the steps": parts["collect"], "collect everywhere":
 # %% [markdown]
 # ## 6. Third change: evaluation
 #
-# Evaluation asks for one picture at a time, records a graph that nobody uses (chapter 03), waits for two
-# numbers for each picture (02), and counts them one by one (10). Here is a better one.
+# Step 4: evaluation asks for one picture at a time, records a graph that nobody uses (chapter 03), waits for two
+# numbers for each picture (02), and counts them one by one (10). Step 5 takes all of these away.
 
 
 # %%
@@ -466,7 +466,7 @@ for script in (with_tensors, with_evaluation):
     assert torch.equal(train(script, orders, "cpu")[1], table)
 
 # %% [markdown]
-# Mind the last two lines: the curve does not see the evaluation, so this change needs a test of its own.
+# Step 6 is in the last two lines: the curve does not see the evaluation, so this change needs a test of its own.
 #
 # How many times faster does the whole script become?
 
@@ -483,7 +483,7 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Calls again: one evaluation for all pictures. But several things changed here, and `no_grad` is one of them.
+# **Why.** Calls again: one evaluation for all pictures. But step 5 says *nothing else*, and `no_grad` came in, too.
 # What does it bring? "Use `no_grad` for inference, it is faster" is claim *B3*. So compare the forward pass of all test
 # pictures in one batch, with and without `no_grad`, and nothing else:
 
@@ -521,7 +521,7 @@ compare(
 # ## 7. Fourth change: once instead of every time
 #
 # Each epoch enlarges the same pictures again. We can do it once, before the first step. With two epochs: how many
-# times faster is the whole? (This time without a new profile.)
+# times faster is the whole? (This time without step 2: no profile.)
 
 # %%
 guess = ...
@@ -598,8 +598,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why not?** Half the bytes help where bytes or arithmetic take the time, and the prediction says that calls do. On the CPUs
-# where this was written the script even became slower; on an H200 no difference shows. (Where that comes from: *Further*.)
+# **Why not?** Half the bytes help where bytes or arithmetic take the time, and step 3, the prediction, says that calls do.
+# On the CPUs where this was written it even became slower; on an H200 no difference shows. (Where from? *Further*.)
 #
 # We keep `float32` all the same, for another reason: a real network will be larger, its bytes and arithmetic will
 # count, and many GPUs do `float64` many times more slowly. A script that stays this small, on a CPU, should take it out
@@ -608,7 +608,7 @@ compare(
 # %% [markdown]
 # ## 9. Sixth change: the optimiser
 #
-# In section 4, Amdahl's law said that the update is not worth a thought. Now the rest is gone. What is its share?
+# In section 4, Amdahl's law said that the update is not worth a thought. Now the rest is gone. Step 2: what is its share?
 
 # %%
 now = shares(with_float32, runs=3)[0]
@@ -772,7 +772,7 @@ assert abs(sum_of_sums - whole) < 1e-5 < abs(mean_of_means - whole)
 # %% [markdown]
 # ## 12. When to stop
 #
-# What is left? The profile of the fast script, by operation:
+# Step 2 for the last time. What is left? The profile of the fast script, by part and by operation:
 
 # %%
 fast = with_late_numbers

@@ -1084,6 +1084,9 @@ behaviour("F4", "A module that counts its steps is recorded anew at each of six 
 # %% [markdown]
 # ## Summary
 #
+# **Chapter 00's routine here:** predict from bytes and calls what one loop could gain. If it does not come, the cause is a
+# break, a guard or the compiler's own time: count them, take one away, and verify the result and the number of graphs.
+#
 # | you see | do | because |
 # |---|---|---|
 # | no gain | count the graphs: `explain`, `TORCH_LOGS=graph_breaks` | fusion does not reach over a break |

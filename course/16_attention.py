@@ -978,6 +978,9 @@ else:
 #
 # ## Summary
 #
+# **Chapter 00's routine here:** predict from the flops and from the bytes of the table. `costs` names the cause: is there a
+# table? Each row takes it away, or work on what is masked. Verify with two lengths that differ.
+#
 # | you want | use | because |
 # |---|---|---|
 # | attention | `scaled_dot_product_attention` | no table: memory grows with the length, not its square |

@@ -184,8 +184,8 @@ guessed(guess, *(f"{name:36} {number:g} bytes" for name, number in held.items())
 assert held["float32, Adam"] == held["bfloat16 with a float32 copy, Adam"] == 16
 
 # %% [markdown]
-# Adafactor keeps one number for each row and column of a weight. (The library torchao has an Adam with averages of one
-# byte.) The copy takes all that 16 bits have saved: 2 + 2 + 4 + 8 are as many as 4 + 4 + 8. (And in the step there are
+# Adafactor keeps one number for each row and column of a weight. (The library
+# [torchao](https://github.com/pytorch/ao/tree/main/torchao/optim) has an Adam with averages of one byte.) The copy takes all that 16 bits have saved: 2 + 2 + 4 + 8 are as many as 4 + 4 + 8. (And in the step there are
 # 4 more, a gradient in `float32`.) `autocast` of [chapter 07](07_mixed_precision.ipynb) leaves weights and gradients in
 # `float32`: 4 + 4 + 8. And its graph keeps a 16-bit copy of nearly every weight, 2 more until backward is done (section
 # 8 there). What both save are activations and time.
@@ -597,8 +597,8 @@ assert round(large / (8 * x.nbytes)) == 10  # in section 1: what a block keeps f
 #
 # The middle way computes no product twice, and saves less. Is it faster than the checkpoint? Where the two last rows of
 # the table are close, hardly: it spares 8 products, and adds Python that looks at each operation. On an H200 it is
-# slower. (`torch.compile` can choose by itself what to compute again: set the share of memory in
-# `torch._functorch.config.activation_memory_budget`.)
+# slower. (`torch.compile` can [choose by itself](https://pytorch.org/blog/activation-checkpointing-techniques/)
+# what to compute again: set the share of memory in `torch._functorch.config.activation_memory_budget`.)
 #
 # ### When it does not help
 #
@@ -1051,6 +1051,9 @@ compare(
 
 # %% [markdown]
 # ## Summary
+#
+# **Chapter 00's routine here:** measure the peak of one step, and name the largest part at that moment. *It saves* is the
+# prediction. Take that part away, measure the peak again, and verify that the losses stay.
 #
 # | what is large | do | it saves | it costs |
 # |---|---|---|---|

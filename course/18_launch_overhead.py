@@ -2,8 +2,7 @@
 # # 18 · Launch overhead
 #
 # An operation on ten numbers takes about as long as one on a thousand. Nearly all of that time goes into the way to the
-# operation: Python, looking up what to run, making a tensor for the result. This chapter measures that way, and takes
-# it less often.
+# operation: Python, looking up what to run, making a tensor for the result. This chapter takes that way less often.
 #
 # The course measures the claims of five widely read articles, and here those of PyTorch's own documentation, whose
 # *F* numbers are listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in
@@ -13,7 +12,7 @@
 # - say from which size on the numbers cost more than the call,
 # - make many calls few: one table, a list of tensors, one buffer, `vmap`; and say when that gains nothing,
 # - foretell what `vmap` refuses, and what it does only once,
-# - see in a profile that a device is starved,
+# - find the largest part with the profiler, read a trace, and see that a device is starved,
 # - say what a CUDA graph repeats, and what it silently does not.
 #
 # **Time:** 55 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01; for
@@ -31,7 +30,6 @@ import os
 import tempfile
 import timeit
 import warnings
-from collections import Counter
 from pathlib import Path
 
 os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's log, which is read when torch is loaded
@@ -92,28 +90,6 @@ assert taken[1_000] < 3 * taken[1]
 # measured line is about their sum. Left of the crossing you pay for calls, and the numbers are nearly free. Right of it
 # you pay for numbers. **This chapter is about the left side.** On an H200 all seven sizes lie there: a million numbers
 # take the same 7 or 8 µs as one.
-#
-# An addition is cheap work. Where a number costs more, the crossing lies further left. At the crossing a call takes
-# twice as long as for one number:
-
-
-# %%
-def microseconds(call):
-    """The time of one call in microseconds: in the shortest, least disturbed of nine turns of 2 ms or more."""
-    timer, number = timeit.Timer(call), 1
-    while timer.timeit(number) < 0.002:
-        number *= 2
-    return 1e6 * min(timer.repeat(9, number)) / number
-
-
-crossings = {}
-for name, work in {"a + a": lambda a: a + a, "a.sin()": torch.sin, "a.sort()": torch.sort}.items():
-    one, size = microseconds(functools.partial(work, torch.rand(1))), 1
-    while min(microseconds(functools.partial(work, torch.rand(2 * size))) for _ in range(3)) < 2 * one:
-        size *= 2
-    crossings[name] = size
-    print(f"{name:8} {one:5.1f} µs for one number; twice that between {size:5,} and {2 * size:6,} numbers")
-assert crossings["a.sort()"] < crossings["a + a"]
 
 # %% [markdown]
 # ## 2. What is in the price of a call?
@@ -198,7 +174,16 @@ compare(
 #
 # The same holds for reading. Python wants 1,000 numbers of a tensor. One by one, or all together with `tolist`?
 
+
 # %%
+def microseconds(call):
+    """The time of one call in microseconds: in the shortest, least disturbed of nine turns of 2 ms or more."""
+    timer, number = timeit.Timer(call), 1
+    while timer.timeit(number) < 0.002:
+        number *= 2
+    return 1e6 * min(timer.repeat(9, number)) / number
+
+
 table, values = torch.rand(1000, 16), torch.rand(1000)
 walks = (lambda: [table[i] for i in range(1000)]), table.unbind, (lambda: [row for row in table])
 calls = [costs(walk).views.total() for walk in walks]
@@ -271,9 +256,8 @@ assert counts["aten::lerp_"] == 1000
 
 # %% [markdown]
 # On a CPU the list operation is a loop in C++: 1,000 operations are looked up and run as before. Saved are, for each,
-# Python, the reading of its arguments, and autograd's check. (On a GPU, it is to "run the big chunks of computation all
-# at once", says [`torch.optim`'s page](https://docs.pytorch.org/docs/stable/optim.html). On an H200 it is 18 times as
-# fast as the loop.)
+# Python, the reading of its arguments, and autograd's check. (On an H200 it is 18 times as fast as the loop: there it is to
+# "run the big chunks of computation all at once", says [torch](https://docs.pytorch.org/docs/stable/optim.html).)
 #
 # The buffer is one operation in earnest. A model can be moved into one: its parameters become views.
 
@@ -385,8 +369,7 @@ behaviour("F29", "On a CPU, an optimiser without a wish takes foreach.", took, u
 behaviour("F29", "On a GPU, says its docstring, it takes foreach.", tried, when=gpu)
 
 # %% [markdown]
-# The loop. So on a CPU, with many small parameters, ask for `foreach`; or better for `fused=True` where there is one
-# (chapter 11).
+# The loop. So on a CPU, with many small parameters, ask for `foreach`; or better for `fused=True` (chapter 11).
 
 # %% [markdown]
 # ## 5. `vmap`: write it for one, run it for all
@@ -455,23 +438,6 @@ assert costs(dot_vmap, *inputs).views == costs(dot_vmap, *two_lists(1, 32)(torch
 tables = torch.rand(2, 200, 128, 128).unbind()
 loop = microseconds(lambda: torch.stack([one @ other for one, other in zip(*tables, strict=True)]))
 print(f"  200 × mm:  loop {loop:7.1f} µs, vmap {microseconds(lambda: vmap(torch.mm)(*tables)):7.1f} µs")
-
-# %% [markdown]
-# With a few examples `vmap` is slower than the loop. 5 products: how many times as fast?
-
-# %%
-guess = ...
-
-# %%
-compare(
-    "overhead: 5 inner products, a loop or vmap",
-    {"loop": dot_loop, "vmap": dot_vmap},
-    inputs=two_lists(5, 32),
-    guess=guess,
-    claim="F26",
-    unless="there are many examples",
-    only="cpu",
-)
 
 # %% [markdown]
 # ### Ten networks
@@ -591,11 +557,63 @@ for name, function in refused.items():
     print(f"{name:19} {refusal(lambda function=function: vmap(function)(torch.rand(3)))[:95]}")
 
 # %% [markdown]
-# ## 6. What a starved device looks like
+# ## 6. The profiler, and what a starved device looks like
 #
-# `costs` and the profiler count calls. The profiler also says *when* each ran. Three programs run the same loop, a
-# product and a `tanh`: with tables of 16 × 16, of 400 × 400, and of 16 × 16 with some Python in between. In which share
-# of the time does an operation run, in the third?
+# Step 2 of [chapter 00](00_measuring.ipynb)'s routine: name the largest part. `score` is three lines: 1. change the order
+# of the dimensions, 2. flatten each picture, 3. multiply with a vector. Which one takes the most time: 1, 2 or 3?
+
+# %%
+guess = ...
+
+
+# %%
+def score(images, weights):
+    reordered = images.permute(0, 2, 3, 1)
+    flat = reordered.reshape(len(images), -1)
+    return flat @ weights
+
+
+images, weights = torch.rand(64, 3, 64, 64), torch.rand(3 * 64 * 64)
+for _ in range(2):  # the profiler needs a warm-up, too
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        for _ in range(20):
+            score(images, weights)
+rows = {row.key: row for row in profiled.key_averages() if row.key.startswith("aten::")}
+whole = sum(row.self_cpu_time_total for row in rows.values())
+most = sorted(rows.values(), key=lambda row: -row.self_cpu_time_total)[:4]
+lines = {number: rows[f"aten::{name}"] for number, name in enumerate(("permute", "reshape", "matmul"), 1)}
+guessed(
+    guess,
+    "with what it calls   by itself   operation",
+    *(f"{r.cpu_time_total / whole:18.0%} {r.self_cpu_time_total / whole:11.0%}   {r.key}" for r in most),
+    *(f"line {number}: {row.cpu_time_total / whole:.0%}, {row.key}" for number, row in lines.items()),
+)
+
+# %% [markdown]
+# Line 2 looks like nothing, but `reshape` must copy here: after `permute` the numbers lie in memory in another order than
+# the flat rows need. The column *by itself* shows who works, *with what it calls* who asked for it. The profiler also
+# knows *when* each call ran. `export_chrome_trace` writes that into a *trace*: a JSON file with an entry for each call,
+# which [Perfetto](https://ui.perfetto.dev) draws as bars, below each bar those that it called. One call of `score`, read:
+
+# %%
+with profile(activities=[ProfilerActivity.CPU]) as profiled:
+    score(images, weights)
+with tempfile.TemporaryDirectory() as folder:
+    profiled.export_chrome_trace(f"{folder}/trace.json")
+    events = json.loads(Path(folder, "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+called = [one for one in events if one.get("cat") == "cpu_op"]
+print("an entry:", {key: called[0][key] for key in ("name", "tid", "ts", "dur")}, "(begin and length in µs)")
+for call in sorted(called, key=lambda one: (one["ts"], -one["dur"])):
+    end = call["ts"] + call["dur"]
+    depth = sum(one["ts"] <= call["ts"] and end <= one["ts"] + one["dur"] for one in called)
+    print(f"{call['ts'] - called[0]['ts']:8.1f} µs{'  ' * depth}{call['name']}, {call['dur']:.1f} µs")
+assert "aten::copy_" in [call["name"] for call in called]
+
+# %% [markdown]
+# ### Starved
+#
+# Three programs run the same loop, a product and a `tanh`: with tables of 16 × 16, of 400 × 400, and of 16 × 16 with
+# some Python in between. In which share of the time does an operation run, in the third?
 
 # %%
 guess = ...
@@ -607,7 +625,7 @@ def looked_at(width, python):
     for number in range(60):
         if number == 30:
             with profile(activities=[ProfilerActivity.CPU]):
-                x = torch.tanh(x @ weight)  # the profiler needs a warm-up, too
+                x = torch.tanh(x @ weight)
         x = torch.tanh(x @ weight)
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
         for _ in range(30):
@@ -639,8 +657,8 @@ for width in (400, 16, 1):
 
 # %% [markdown]
 # Without the profiler, a turn with small tables takes about as long as its blue part alone, or less: most of that grey
-# is the profiler's own. And most of the blue is the price of the two calls: tables of 1 × 1 have it, too.
-# No faster kernel would change either. In the third program the grey is Python's.
+# is the profiler's own. (So never compare a time from a profile with one without.) And most of the blue is the price of
+# the two calls: tables of 1 × 1 have it, too. No faster kernel would change either. In the third, the grey is Python's.
 #
 # On a GPU the picture has two rows. Python's row launches; the device's row computes, later. A **starved** device has
 # gaps in *its* row: each kernel ends before the next has been launched. The total of the kernels' times is then far
@@ -661,22 +679,7 @@ else:
 
 # %% [markdown]
 # What to look for in a profile, in this order: an operation that is called once for each sample, row or parameter;
-# calls of a few microseconds each; much more time on the wall than in operations. The profile can be kept as a *trace*:
-# a JSON file with an entry for each call, which [Perfetto](https://ui.perfetto.dev) draws. A loop over 50 samples:
-
-# %%
-weight, samples = torch.rand(32, 10), torch.rand(50, 32)
-with profile(activities=[ProfilerActivity.CPU]) as profiled:
-    for sample in samples:
-        F.log_softmax(sample @ weight, dim=0).max().item()
-with tempfile.TemporaryDirectory() as folder:
-    profiled.export_chrome_trace(f"{folder}/trace.json")
-    events = json.loads(Path(folder, "trace.json").read_text(encoding="utf-8"))["traceEvents"]
-called = [event for event in events if event.get("cat") == "cpu_op"]
-print("one call: ", {key: called[1][key] for key in ("name", "tid", "ts", "dur")}, "(begin and length in µs)")
-counts = Counter(event["name"] for event in called)
-print("all calls:", dict(counts.most_common(5)))
-assert max(counts.values()) >= 50
+# calls of a few microseconds each; much more time on the wall than in operations.
 
 # %% [markdown]
 # ## 7. CUDA graphs: launch once, replay often
@@ -715,7 +718,7 @@ assert y.tolist() == [21.0] * 3 and log == ["recorded"]
 # 2 × 10 + 1. The new values in `x` were read, since they lie where the old ones lay. `step` was a Python number; the
 # tape has the 1 that it was. And the log is Python's.
 #
-# Five ways to get it wrong. With `Tape`, all but the last run without an error:
+# Four ways to get it wrong. With `Tape`, all but the last run without an error:
 
 # %%
 given = torch.ones(3)
@@ -751,20 +754,14 @@ tape.replay()
 print("a rate from Python:                 ", y.tolist(), "instead of", [0.2] * 3)
 assert torch.allclose(y, torch.full((3,), 0.1))
 
-flag = True
-tape, y = fresh(lambda x: x + 1 if flag else x - 1)
-flag = False
-tape.replay()
-print("a decision of Python:               ", y.tolist(), "instead of", [0.0] * 3)
-assert y.tolist() == [2.0] * 3
-
 print("a decision by a value:              ", refusal(lambda: fresh(lambda x: x if x.sum() > 0 else -x)))
 
 # %% [markdown]
 # So what changes from replay to replay must be *in a tensor that stays*: copy the batch into it, keep the learning rate
 # in one (for an optimiser with `fused=True` or `capturable=True`; the others ask it for its value), decide with
-# `torch.where` (or with `torch.cond`, under `torch.compile(backend="cudagraphs")` of 2.15). "Dynamic shapes are prohibited": a last, smaller batch needs its own graph, or padding, or runs without
-# one. Results are read, or cloned, before the next replay.
+# `torch.where` (or with `torch.cond`, under `torch.compile(backend="cudagraphs")` of 2.15). "Dynamic shapes are
+# prohibited": a last, smaller batch needs its own graph, or padding, or runs without one. Results are read, or cloned,
+# before the next replay.
 #
 # A whole training step can be captured, since a backward pass and an optimiser are operations, too. Twenty batches, and
 # SGD with momentum: one step is recorded, the first or the second, and those after it are replays.
@@ -815,7 +812,8 @@ print("a rate in a tensor, not fused:", refusal(lambda: errors(batches, 1, lr=to
 # %% [markdown]
 # On a GPU: forty small layers, one launch for each operation, or one replay. How many times as fast is the replay?
 # (Without a GPU you see a recording. Before the capture, the work runs a few times on a stream of its own, as the
-# documentation asks. `torch.cuda.make_graphed_callables` does all that for a module, with its backward pass.)
+# documentation asks. [`torch.cuda.make_graphed_callables`](https://docs.pytorch.org/docs/stable/generated/torch.cuda.make_graphed_callables.html)
+# does all that for a module, with its backward pass.)
 
 # %%
 guess = ...
@@ -874,8 +872,8 @@ compare(
 # %% [markdown]
 # ## Further
 #
-# You can skip this part: the exercises do not need it. It asks what `inference_mode` saves, what `vmap` does with an
-# operation that it does not know, and how much memory it needs.
+# You can skip this part: the exercises do not need it. It asks what `inference_mode` saves, what `vmap` does with a few
+# examples and with an operation that it does not know, and how much memory it needs.
 #
 # ### What others found with CUDA graphs
 #
@@ -952,23 +950,12 @@ compare(
 )
 
 # %% [markdown]
-# What is saved for each view? And for a tensor that was made outside?
-
+# What is saved for each view? And with layers as small as these?
 
 # %%
-def outer_views_under(mode):
-    def run(x):
-        with mode():
-            return [x[place] for place in range(100)][-1].clone()
-
-    return run
-
-
 x = torch.rand(100, 16)
-for name, views in {"made in it": views_under, "made outside": outer_views_under}.items():
-    no_grad, inference = (microseconds(functools.partial(views(mode), x)) for mode in MODES.values())
-    print(f"views of a tensor {name:12} {10 * (no_grad - inference):4.0f} ns saved for each: ", end="")
-    print(f"{no_grad / inference:.2f} times as fast")
+no_grad, inference = (microseconds(functools.partial(views_under(mode), x)) for mode in MODES.values())
+print(f"views of a tensor made in it: {10 * (no_grad - inference):.0f} ns saved for each")
 for width in (16, 256):
     tables = torch.rand(16, width), torch.rand(width, width) / width
     no_grad, inference = (microseconds(functools.partial(layers_under(m), *tables)) for m in MODES.values())
@@ -979,6 +966,25 @@ for width in (16, 256):
 # so small that its calls are the price, each call saves a little, too. And "free" has a price: what is made in it cannot
 # be kept for a backward pass. `clone()` mends that, with a copy (chapter 03).
 #
+# ### A few examples
+#
+# `vmap`'s own calls are the same for a few examples as for many. 5 products: how many times as fast as the loop?
+
+# %%
+guess = ...
+
+# %%
+compare(
+    "overhead: 5 inner products, a loop or vmap",
+    {"loop": dot_loop, "vmap": dot_vmap},
+    inputs=two_lists(5, 32),
+    guess=guess,
+    claim="F26",
+    unless="there are many examples",
+    only="cpu",
+)
+
+# %% [markdown]
 # ### An operation without a rule
 #
 # `vmap` replaces each operation by its form for batches. Where torch has no such form, which is the tutorial's
@@ -1075,6 +1081,8 @@ fewer(
 
 # %% [markdown]
 # ## Summary
+#
+# **Chapter 00's routine here:** profile, predict calls × the price of one, and take calls away; verify with the clock.
 #
 # | you see | do | because |
 # |---|---|---|

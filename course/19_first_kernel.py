@@ -749,8 +749,7 @@ if triton:
 # And here one does both, because `exp` makes 0 of `-inf`. A row of 8 numbers shows nothing of this. **Test sizes that are no
 # multiple of anything.**
 #
-# The kernel takes both strides, so it needs no copy, whatever lies in memory (within 2,147,483,647 numbers: its offsets have
-# 32 bits):
+# The kernel takes both strides, so it needs no copy, whatever lies in memory (within 2,147,483,647 numbers):
 
 # %%
 if triton:
@@ -989,6 +988,8 @@ if triton and interpreted:
 # %% [markdown]
 # ## Summary
 #
+# **Chapter 00's routine here:** predict from the bytes of the tables in between; verify odd sizes before you measure.
+#
 # | you have | do | because |
 # |---|---|---|
 # | many element-wise steps, large tensors | a shorter formula; `torch.compile`; a loop of your own | tables in between are traffic |
@@ -1007,9 +1008,8 @@ if triton and interpreted:
 verdicts("F32", "F33", "F34", "F35", "F36", "F37", "F38", "F39", "F40")
 
 # %% [markdown]
-# *F32* comes from a tutorial that its authors call deprecated, in favour of *F33*'s page. That page wants a plain function
-# where built-in operations suffice, and an operator for C++ of your own. It does not speak of speed: what we measured is
-# what each costs.
+# *F32* comes from a tutorial that its authors call deprecated, in favour of *F33*'s page. That page does not speak of
+# speed: what we measured is what each costs.
 #
 # **Now you:** [the exercises of this chapter](../exercises/19_first_kernel/19_first_kernel.ipynb). A normalisation, a product
 # with weights of one byte, a softmax over uneven pieces, a loop through time, and the best tile.

@@ -28,9 +28,9 @@ ten_things()
 #
 # The second is on the source's *own code*: it runs, it is wrong, or it is outdated.
 #
-# A figure tells how many times faster the advice was than doing without, as a range where a chapter tries it more
-# than once, on the devices that were measured with `make record`. *Every finding* below a table names them one by
-# one. Run the chapters, and a column *this machine* appears with figures of your own.
+# A figure tells how many times faster the advice was than doing without, as a range over all the chapters' trials, the
+# devices that were measured with `make record`, and the processes in which each was measured. What rests on one process
+# says so. *Every finding* below a table names them one by one. Run the chapters, and a column *this machine* appears with figures of your own.
 #
 # The last column is **what others published**: figures from pages and repositories that anybody can read, and tables of
 # thousands of pairs made from open data. Nobody here has measured them, and they change no verdict of ours. Their own word

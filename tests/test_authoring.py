@@ -428,17 +428,17 @@ def test_a_cell_that_raises_stops_its_notebook_and_outputs_hold_no_folders_of_th
 
 @pytest.mark.slow
 def test_record_runs_the_chapters_and_keeps_the_notebooks(course, capsys):
-    script = course / "course/01_one.py"
-    script.write_text(
-        "# %%\nimport os, pathlib\n"
-        'device = \'{"name": "Abacus", "kind": "cpu", "torch": "2", "date": ""}\'\n'
-        'content = f\'{{"device": {device}, "timings": {{}}}}\'\n'
-        "pathlib.Path(os.environ['AUTOGRADER_RECORD'], 'device.json').write_text(content)\n"
+    (course / "course/01_one.py").write_text(
+        "# %%\nimport json, os, pathlib\n"
+        'device = {"name": "Abacus", "kind": "cpu", "torch": "2", "date": ""}\n'
+        'content = {"device": device, "timings": {"t": {"seconds": {"a": [os.getpid()], "b": [1]}}}}\n'
+        "pathlib.Path(os.environ['AUTOGRADER_RECORD'], 'device.json').write_text(json.dumps(content))\n"
     )
-    assert builder.record(course) == 0 and (course / "data/timings/device.json").is_file()
-    assert not notebooks(course)
-    printed = capsys.readouterr().out
-    assert "wrote data/timings/device.json\n  the device's " in printed
+    assert builder.record(course, processes=2) == 0 and not notebooks(course)
+    told = (course / "data/timings/device.json").read_text()
+    kernels = re.search(r'"a": \[ (\d+), (\d+) \]', told)
+    assert kernels and kernels[1] != kernels[2] and '"processes": [ 1, 1 ]' in told
+    assert "wrote data/timings/device.json\n  the device's " in (printed := capsys.readouterr().out)
     assert "issues/new?template=claim" in printed
     assert "| Abacus |" in (course / "data/timings/README.md").read_text()
 

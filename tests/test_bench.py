@@ -128,7 +128,6 @@ def test_what_is_published_is_plausible_and_the_page_lists_it() -> None:
     assert taken and min(min(seconds) for sides in taken for seconds in sides) > 30e-6
     written = (ROOT / "data/timings/README.md").read_text(encoding="utf-8")
     assert written == records.list_of_records(ROOT / "data/timings", ROOT / "course"), "run `make notebooks`"
-    assert written.count("](") == len(FILES)
 
 
 def test_what_cannot_be_is_refused() -> None:
@@ -145,6 +144,7 @@ def test_what_cannot_be_is_refused() -> None:
         (record(seconds={"rule": [1.0] * 9, "search": [float("nan")] * 9}), "a call took"),
         (record(seconds={"rule": [10.0] * 9, "search": [1e-9] * 9}), "10,000,000,000 times as fast"),
         (record(seconds=[1, 2]), "lacks a clock or the seconds"),
+        (record(processes=[4, 5]), "its processes have [4, 5] rounds"),
         ({"device": DEVICE, "timings": {"how tall I am": TIMING}}, "no chapter has a comparison"),
     ]:
         (found,) = records.problems(content, KNOWN)

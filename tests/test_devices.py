@@ -119,20 +119,20 @@ def test_whatever_gpus_give_the_score_page_is_built(ratios: list[float], tmp_pat
         (tmp_path / "timings" / f"{name}.json").write_text(content)
     found = scoreboard.findings(timings=tmp_path / "timings")
     said = "\n".join([scoreboard.summary(found), *(judge(claim, found).rule for claim in CLAIMS)])
-    assert "On one CPU, when" in said and "On 2 GPUs, when" in said and "No GPU was measured yet" not in said
+    assert "On one CPU, " in said and "On 2 GPUs, " in said and "No GPU was measured yet" not in said
     remember.with_three(f"{remember.BEGIN}\n{remember.END}", found)
     draw_scores(scoreboard._timed(found))
 
 
 def test_verdicts_say_for_which_kind_of_device_they_are() -> None:
-    def measured(ratio: float, on: str) -> Evidence:
-        figure = Ratio(ratio, ratio, ratio)
-        return Evidence("A3", "add", "timing", holds("A3", figure), device=on, on=on, ratio=figure)
+    def measured(ratio: float, on: str, processes: int = 1) -> Evidence:
+        figure, where = Ratio(ratio, 0.9 * ratio, 2 * ratio), {"device": on, "on": on, "processes": processes}
+        return Evidence("A3", "add", "timing", holds("A3", figure), ratio=figure, **where)
 
-    here, use = measured(2, "cpu"), CLAIMS["A3"].use
+    here, use = measured(2, "cpu", 5), CLAIMS["A3"].use
     same, other = (judge("A3", [here, measured(ratio, "cuda")]) for ratio in (4, 0.5))
     assert (same.word, other.word) == ("holds", "holds when …")
-    assert same.rule == f"On one CPU, when {use}: 2×. On one GPU, when {use}: 4×."
+    assert same.rule == f"On one CPU, when {use}: 1.8× to 4×. On one GPU, in one process, when {use}: 4×."
     apart = judge("A3", [here, measured(0.5, "cuda"), measured(2, "cuda")])
     assert apart.rule.endswith("0.5× to 2×; on what it depends is not known.")
 

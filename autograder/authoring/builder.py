@@ -41,6 +41,7 @@ LANGUAGE = {
     "pygments_lexer": "ipython3",
 }
 SECONDS_A_CELL = 600
+PROCESSES = 5  # that measure each comparison: one tells nothing of what changes from process to process
 PAGES = ("claims", "index")  # show what the chapters and exercises say, so they are built after any of them
 
 # Folders in which people and systems keep their own files: a path there says something about one machine.
@@ -283,19 +284,23 @@ def _write_pages(root: Path, failed: list[object]) -> None:
             readme.write_text(scored, encoding="utf-8")
 
 
-def record(root: Path, names: Iterable[str] = ()) -> int:
-    """Run the chapters so that their comparisons record this machine's timings. Returns the exit status."""
-    timings = root / "data" / "timings"
-    timings.mkdir(parents=True, exist_ok=True)
-    before = _files(timings)
-    failed: list[object] = []
+def record(root: Path, names: Iterable[str] = (), processes: int = PROCESSES) -> int:
+    """Run each chapter in fresh processes, and record their timings together. Returns the exit status."""
+    from ..teaching import recordings  # loads torch
+
+    timings, written = root / "data" / "timings", set[Path]()
+    failed: list[Path] = []
     for source in _selected(root, list(names))[0]:
-        notebook = build(source)
-        if any(not is_colab_cell(cell) for cell in code_cells(notebook)):
-            with told(source.relative_to(root), failed):
-                execute(notebook, source.parent, {"AUTOGRADER_RECORD": str(timings)})
-    written = [timings / name for name, content in _files(timings).items() if before.get(name) != content]
-    for path in written:
+        if source.stem in PAGES:
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            folders = [Path(scratch, str(number)) for number in range(processes)]
+            for folder in folders:
+                folder.mkdir()
+                with told(source.relative_to(root), failed):
+                    execute(build(source), source.parent, {"AUTOGRADER_RECORD": str(folder)})
+            written |= recordings.join(folders, timings)
+    for path in sorted(written):
         print(f"wrote {path.relative_to(root)}")
         for problem in records.shortcomings(path, root / "course"):
             print(f"  {problem}")

@@ -63,6 +63,8 @@ def _problems_of_timing(timing: Any) -> Iterator[str]:
     try:
         clock, seconds = timing["clock"], timing["seconds"]
         rounds = [len(values) for values in seconds.values()]
+        processes = timing.get("processes", rounds[:1])
+        in_all = sum(processes)
         everything = [float(value) for values in seconds.values() for value in values]
     except (TypeError, KeyError, AttributeError, ValueError):
         yield "it lacks a clock or the seconds of each variant"
@@ -71,6 +73,8 @@ def _problems_of_timing(timing: Any) -> Iterator[str]:
         yield f"the clock is {clock!r}"
     if len(rounds) < 2 or min(rounds) < LEAST_ROUNDS:
         yield f"{len(rounds)} variants of at least {min(rounds, default=0)} rounds, not 2 of {LEAST_ROUNDS}"
+    elif {in_all} != set(rounds) or min(processes) < LEAST_ROUNDS:
+        yield f"its processes have {processes} rounds, its variants {rounds}"
     elif not all(0 < value < LONGEST for value in everything):
         yield f"a call took {min(everything):.3g} to {max(everything):.3g} s"
     elif (ratio := max(medians := [*map(median, seconds.values())]) / min(medians)) > LARGEST_RATIO:
@@ -107,7 +111,9 @@ def list_of_records(timings: Path, course: Path) -> str:
             raise ValueError(f"{path.name} is no file of `make record`")
         device = content["device"]
         facts = [device["name"], device["kind"], device["torch"], device["date"]]
-        numbers = [len(content["timings"]), sum(missing(content, known).values())]
+        processes = sorted({len(timing.get("processes", "1")) for timing in content["timings"].values()})
+        runs = " to ".join(str(number) for number in dict.fromkeys(processes[:1] + processes[-1:]))
+        numbers = [runs, len(content["timings"]), sum(missing(content, known).values())]
         lines.append(f"| {' | '.join(map(str, [*facts, *numbers]))} | [{path.name}]({path.name}) |")
     form = Path(__file__).with_name("records_page.txt").read_text("utf-8")
     return form.format(lines="\n".join(lines))

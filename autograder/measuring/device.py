@@ -32,9 +32,9 @@ def processor() -> dict[str, str]:
     """What tells this processor from others of its name, which a hypervisor may give to many: "family" (as
     "25-17-1", with model and stepping), "vector" (the instructions that torch uses), "caches"; what is known.
     """
-    found = {"vector": torch.backends.cpu.get_cpu_capability()}
-    if all(parts := [*map(_cpuinfo, FAMILY)]):
-        found["family"] = "-".join(parts)
+    parts = [*map(_cpuinfo, FAMILY)]
+    found = {"family": "-".join(parts)} if all(parts) else {}
+    found["vector"] = torch.backends.cpu.get_cpu_capability()
     with suppress(OSError):
         sizes = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"))
         if sizes:
@@ -48,10 +48,10 @@ def provenance(device: str) -> dict[str, Any]:
     """
     name, kind = device_name(device), torch.device(device).type
     known = processor() if kind == "cpu" else {}
-    told = [known[fact] for fact in ("family", "vector") if fact in known]
+    told = [fact.split()[-1] for fact in known.values()]  # of the caches the last one: it may be shared out
     facts: dict[str, Any] = {
         "kind": kind,
-        "name": f"{name} ({', '.join(told)})" if told else name,
+        "name": f"{name} ({' '.join(told)})" if told else name,
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),

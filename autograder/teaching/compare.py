@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +26,7 @@ from ..measuring.units import as_time, rounded, times
 from ..show import in_notebook, picture_html, show, table_html, table_text
 from . import recordings
 from .claims import CLAIMS, WORTH_IT
-from .evidence import Evidence, decides, holds
+from .evidence import Evidence, decides, holds, machines
 from .guess import LATER, folded, note_guess, ratio_guessed, tally
 from .recordings import Timing
 from .scripts import CAUSES_MIME, PRICES
@@ -86,6 +87,7 @@ def compare(
     remarks: list[str] = []
     lacks: list[str] = []
     sides = {name: Side(function, inputs) for name, function in variants.items()}
+    recorded = recordings.recordings_of(title, variants)
     first, *_, last = variants
     ends = {first: variants[first], last: variants[last]}
     for device in (device for device in devices() if only in (None, device)):
@@ -107,9 +109,12 @@ def compare(
             remarks.append(f"On {device}, {SHARED} Its turns are in these figures, so they decide nothing.")
         elif asked and decides(asked.claim, device, rocm=is_rocm()):
             ratio = timings[-1].gain
-            found = replace(asked, holds=holds(asked.claim, ratio), device=device, on=device, ratio=ratio)
+            held = holds(asked.claim, ratio)
+            found = replace(asked, holds=held, device=device, on=device, ratio=ratio, processes=1)
             note(found)
             remarks.append(_remark(found, ratio))
+        if settings.longest(device) > 0 and not samples[device].shared:
+            remarks += _outside(timings[-1].gain, device, recorded)
         same = partial(_difference, device=device) if differ is None else lambda sides: None
         for cause in causes if settings.longest(device) > 0 else ():
             try:
@@ -129,7 +134,7 @@ def compare(
         lacks.append("This course's way to measure Apple's GPU was not tried on a Mac yet.")
     taken_away = (one for one in shares if isinstance(one, Share))
     timings += [Timing("here", device_name(one.device), one.seconds) for one in taken_away]
-    timings += recordings.recordings_of(title, variants)
+    timings += recorded
     comparison = Comparison(title, samples, timings, shares)
     if not timings:
         sentence = f"{title}: this needs a {only} device. There is none here, and no recording yet."
@@ -240,6 +245,16 @@ def _remark(found: Evidence, ratio: Ratio) -> str:
     side = f", {found.side_in_words}" if found.side else ""
     least = f"{times(CLAIMS[found.claim].at_least)} or more, with the whole interval, would hold"
     return f"Claim {found.claim}{side}: {here}; it {found.word} ({least})."
+
+
+def _outside(gain: Ratio, kind: str, recorded: Sequence[Timing]) -> Iterator[str]:
+    """A sentence where the whole interval lies outside of all that was recorded on this kind of device."""
+    there = {one.facts["name"]: one for one in recorded if one.facts["kind"] == kind}
+    least = min((one.gain.low for one in there.values()), default=0.0)
+    most = max((one.gain.high for one in there.values()), default=math.inf)
+    if gain.high < least or gain.low > most:
+        on = machines(kind, {name: len(one.processes) for name, one in there.items()})
+        yield f"Outside what was recorded: {times(least)} to {times(most)} {on}."
 
 
 def _record(comparison: Comparison, claim: str | None) -> None:

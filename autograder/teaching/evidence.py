@@ -1,6 +1,6 @@
 """What cells found out about claims, and the verdicts that follow from it. No verdict is typed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
@@ -42,8 +42,8 @@ class Evidence(Struct, frozen=True, omit_defaults=True):
     ``what`` is the title of a comparison, or a sentence. ``holds`` is None where it could not be found out;
     for ``kind`` "code" it is whether the article's own code does what the article says, and ``outdated``
     whether it warns. ``when`` is the condition that the cell stands for, ``unless`` the one that it lacks.
-    ``ratio`` is how many times faster, or smaller, on ``device`` of the kind ``on`` ("cpu", "cuda", "mps");
-    ``here``: it is a figure of this machine's own, which decides nothing.
+    ``ratio`` is how many times faster, or smaller, on ``device`` of the kind ``on`` ("cpu", "cuda", "mps"),
+    in so many ``processes``; ``here``: it is a figure of this machine's own, which decides nothing.
     """
 
     claim: str
@@ -58,6 +58,7 @@ class Evidence(Struct, frozen=True, omit_defaults=True):
     device: str | None = None
     on: str | None = None
     ratio: Ratio | None = None
+    processes: int = 0
     here: bool = False
 
     def __post_init__(self) -> None:
@@ -151,13 +152,23 @@ def _on_each_kind(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
                 raise
             verdicts[kind] = _not_parted(claim, there)
     words, rules = {word for word, _ in verdicts.values()}, []
-    names = {"cpu": "CPU", "cuda": "GPU", "mps": "Apple GPU"}
     for kind, (_, rule) in verdicts.items():
-        # How few devices a range rests on is a part of it.
-        number, name = len({one.device for one in found if one.on == kind}), names[kind]
-        on = f"On {number} {name}s, " if number > 1 else f"On one {name}, "
-        rules.append(f"{on}{rule[:1].lower()}{rule[1:]}" if number and rule else rule)
+        processes = sorted(
+            ((str(one.device), one.processes) for one in found if one.on == kind), reverse=True
+        )
+        if (timed := dict(processes)) and rule:  # of each device the fewest
+            rule = f"O{machines(kind, timed)[1:]}, {rule[:1].lower()}{rule[1:]}"
+        rules.append(rule)
     return words.pop() if len(words) == 1 else Advice.HOLDS_WHEN, " ".join(rules)
+
+
+def machines(kind: str, processes: Mapping[str, int]) -> str:
+    """What a range rests on, as "on 2 CPUs, in one process each"; ``processes`` by device of this kind."""
+    name = {"cpu": "CPU", "cuda": "GPU", "mps": "Apple GPU"}[kind]
+    number, once = len(processes), sum(count < 2 for count in processes.values())
+    on = f"on {number} {name}s" if number > 1 else f"on one {name}"
+    how = "in one process each" if number > 1 else "in one process"
+    return f"{on}, {'some ' * (once < number)}{how}" if once else on
 
 
 def _not_parted(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
@@ -206,6 +217,9 @@ def _figures(found: Sequence[Evidence]) -> str:
 
 
 def span(found: Iterable[Evidence]) -> str:
-    """From the least of their ratios to the most, in words; nothing where there is none."""
-    ratios = [one.ratio.median for one in found if one.ratio]
-    return " to ".join(dict.fromkeys(times(end(ratios)) for end in (min, max))) if ratios else ""
+    """From the least of their ratios to the most, over all processes; nothing where there is none."""
+    ratios = [(one.ratio, one.processes) for one in found if one.ratio]
+    ends = [
+        end for one, processes in ratios for end in ((one.low, one.high) if processes > 1 else [one.median])
+    ]
+    return " to ".join(dict.fromkeys(times(end(ends)) for end in (min, max))) if ends else ""

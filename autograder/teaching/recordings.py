@@ -1,7 +1,8 @@
 """Timings recorded on named devices, one JSON file a device, so that readers without it see its figures.
 
 A file holds ``device`` (name, kind, versions, date: where the figures come from) and ``timings``: by title
-of the comparison, its claim, its clock and the seconds per call of every variant, a figure a round.
+of the comparison, its claim, its clock and the seconds per call of every variant, a figure a round. With
+``processes``, as many rounds are those of each process, in this order; without, all are of one.
 """
 
 import json
@@ -16,8 +17,9 @@ from typing import Any, Literal
 from ..files import file_name, write_whole
 from ..measuring import store
 from ..measuring.device import provenance
-from ..measuring.duel import Ratio, log_ratios, ratio_of_logs
+from ..measuring.duel import Ratio, ratio_of
 from ..measuring.settings import alone
+from ..measuring.units import counted
 
 TIMINGS = Path(__file__).resolve().parents[2] / "data" / "timings"
 
@@ -27,7 +29,7 @@ class Timing:
     """What the variants of a comparison took on one device: seconds per call by variant, a figure a round.
 
     The first variant is the baseline. ``limit`` is the least time in seconds that the device could take.
-    ``facts`` of a recorded one say where its figures come from.
+    ``facts`` of a recorded one say where its figures come from; ``processes`` are the rounds of each process.
     """
 
     origin: Literal["here", "recorded"]
@@ -35,6 +37,7 @@ class Timing:
     seconds: Mapping[str, Sequence[float]]
     limit: float | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    processes: Sequence[int] = ()
 
     @property
     def where(self) -> str:
@@ -45,7 +48,7 @@ class Timing:
     def ratios(self) -> dict[str, Ratio]:
         """How many times faster than the baseline each other variant is."""
         (_, slow), *others = self.seconds.items()
-        return {name: ratio_of_logs(log_ratios(slow, fast)) for name, fast in others}
+        return {name: ratio_of(slow, fast, self.processes) for name, fast in others}
 
     @property
     def gain(self) -> Ratio:
@@ -68,20 +71,42 @@ def add_recording(
 ) -> Path:
     """Put one comparison into the file of this device, beside what is there; give the file's path."""
     facts = provenance(device)
-    path = directory / f"{file_name(facts['name'])}.json"
     taken = {
         "claim": claim,
         "clock": clock,
         "limit": timing.limit and _short(timing.limit),
         "seconds": {name: list(map(_short, values)) for name, values in timing.seconds.items()},
     }
+    path = directory / f"{file_name(facts['name'])}.json"
+    _add(path, facts, {title: taken})
+    return path
+
+
+def join(folders: Iterable[Path], directory: Path) -> set[Path]:
+    """Put what processes have recorded, a folder each, into the files of their devices; give these files."""
+    found: dict[Path, Any] = {}
+    for path in (path for folder in folders for path in folder.glob("*.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        joined = found.setdefault(directory / path.name, content | {"timings": {}})["timings"]
+        for title, taken in content["timings"].items():
+            empty = {"processes": [], "seconds": {name: [] for name in taken["seconds"]}}
+            one = joined.setdefault(title, taken | empty)
+            for name, seconds in taken["seconds"].items():
+                one["seconds"][name] += seconds
+            one["processes"].append(len(seconds))
+    for path, content in found.items():
+        _add(path, content["device"], content["timings"])
+    return set(found)
+
+
+def _add(path: Path, facts: Mapping[str, Any], timings: Mapping[str, Any]) -> None:
+    """Put timings into the file of a device, beside what is there."""
     with alone():
         kept = json.loads(path.read_text(encoding="utf-8"))["timings"] if path.exists() else {}
-        text = json.dumps({"device": facts, "timings": {**kept, title: taken}}, indent=1)
+        text = json.dumps({"device": facts, "timings": {**kept, **timings}}, indent=1)
         # A list of samples on one line, so that a changed figure is a changed line.
         text = re.sub(r"\[[^][{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
         write_whole(path, f"{text}\n")
-    return path
 
 
 def _short(seconds: float) -> float:
@@ -95,9 +120,11 @@ def recordings(directory: Path | None = None) -> dict[str, list[Timing]]:
         content = json.loads(path.read_text(encoding="utf-8"))
         facts = content["device"]
         driver = f", driver {facts['driver']}" if facts.get("driver") else ""
-        device = f"{facts['name']}{driver}, torch {facts['torch']}, {facts['date']}"
+        where = f"{facts['name']}{driver}, torch {facts['torch']}, {facts['date']}"
         for title, kept in content["timings"].items():
-            timing = Timing("recorded", device, kept["seconds"], kept.get("limit"), facts)
+            processes = kept.get("processes") or [len(next(iter(kept["seconds"].values())))]
+            device = f"{where}, {counted(len(processes), 'process', 'processes')}"
+            timing = Timing("recorded", device, kept["seconds"], kept.get("limit"), facts, processes)
             found.setdefault(title, []).append(timing)
     return found
 

@@ -70,8 +70,8 @@ def _measured(
         for timing in known[title]:
             name, kind, ratio = timing.facts["name"], timing.facts["kind"], timing.gain
             if decides(asked.claim, kind, rocm="rocm" in timing.facts):
-                held = holds(asked.claim, ratio)
-                yield replace(asked, what=title, holds=held, device=name, on=kind, ratio=ratio)
+                figure = {"device": name, "on": kind, "ratio": ratio, "processes": len(timing.processes)}
+                yield replace(asked, what=title, holds=holds(asked.claim, ratio), **figure)
 
 
 def _told(notebook: Path) -> Iterator[Evidence]:

@@ -137,65 +137,6 @@ def draw_queue(traces: Mapping[str, QueueTrace]) -> tuple[Figure, str]:
     return figure, "Two lanes, Python and its worker, for each setting. " + "; ".join(told) + "."
 
 
-@dataclass(frozen=True)
-class CoreTrace:
-    """When a program had a core, and what its two clocks say, in seconds."""
-
-    running: Spans
-    wall: float
-    cpu: float
-
-
-def watch_core(steps: Sequence[str]) -> CoreTrace:
-    """Read the clock all the time while computing ("compute": 20 ms of CPU time) or sleep ("sleep": 20 ms).
-
-    Where two readings lie more than 0.2 ms apart, the program had no core meanwhile.
-    """
-    begin, cpu = time.perf_counter(), time.process_time()
-    running, since, before = [], begin, begin
-    for step in steps:
-        if step == "sleep":
-            time.sleep(0.02)
-        until = time.process_time() + 0.02 * (step == "compute")
-        while time.process_time() < until:
-            now = time.perf_counter()
-            if now - before > 2e-4:
-                running.append((since - begin, before - begin))
-                since = now
-            before = now
-    end = time.perf_counter()
-    running.append((since - begin, before - begin))
-    return CoreTrace(running, end - begin, time.process_time() - cpu)
-
-
-def draw_core(traces: Mapping[str, CoreTrace]) -> tuple[Figure, str]:
-    """When each program computed and when it waited; the picture in words, too."""
-    figure = Figure(figsize=(7.5, 0.62 * len(traces) + 1.0), dpi=110, layout="constrained")
-    axes = figure.add_subplot()
-    longest = 1e3 * max(trace.wall for trace in traces.values())
-    for y, trace in enumerate(traces.values()):
-        _bars(axes, y, [(0, trace.wall)], WAITING)
-        _bars(axes, y, trace.running, HERE)
-        axes.text(
-            1e3 * trace.wall + 0.012 * longest,
-            y,
-            f"wall {1e3 * trace.wall:.0f} ms\nCPU {1e3 * trace.cpu:.0f} ms",
-            va="center",
-            fontsize=8.5,
-            color=INK,
-        )
-    _lanes(axes, dict(enumerate(traces)), (len(traces) - 0.5, -0.5))
-    axes.set_xlim(-0.01 * longest, 1.17 * longest)
-    axes.set_xlabel("milliseconds on the wall", fontsize=9)
-    _legend(figure, {"has a core": HERE, "waits": WAITING})
-    told = (
-        f"{name}: wall {1e3 * t.wall:.0f} ms, CPU {1e3 * t.cpu:.0f} ms, without a core "
-        f"{len(t.running) - 1} times"
-        for name, t in traces.items()
-    )
-    return figure, "A lane for each program, coloured while it has a core. " + "; ".join(told) + "."
-
-
 Both = tuple[float, float]  # seconds on the wall and on the CPU clock
 
 

@@ -81,6 +81,8 @@ compare(
 # %% [markdown]
 # ## Summary
 #
+# **Chapter 00's routine here:** calls are the largest part; predict from their number, take them away, verify the sums.
+#
 # | you have | use | because |
 # |---|---|---|
 # | many short rows | one call with `dim=1` | each call costs microseconds before it computes |

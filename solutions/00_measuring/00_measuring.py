@@ -179,7 +179,7 @@ def small(generator, device):
 # <details><summary>Hint 2</summary>A <code>float32</code> takes 4 bytes. Every line of <code>scores</code> makes a
 # new tensor of the same shape. <code>keys.T</code> does not.</details>
 # <details><summary>Hint 3</summary>Each of the <em>n</em> · <em>m</em> products of a query with a key multiplies
-# <em>d</em> pairs of numbers and adds them up. Section 11 of the chapter counts the same for a square.</details>
+# <em>d</em> pairs of numbers and adds them up. Section 6 of the chapter counts the same for a square.</details>
 
 
 # %% id="scores_costs" role="answer"

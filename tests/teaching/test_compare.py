@@ -108,7 +108,7 @@ def test_a_condition_parts_cells_that_hold_from_those_that_do_not(capsys):
     compare("sines backwards", backwards, inputs=hundred, claim="A1", unless="there are many", seconds=0.1)
     assert "Claim A1, when there are many: " in capsys.readouterr().out
     verdicts("A1")
-    assert "On one CPU, when there are many: " in re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert "On one CPU, in one process, when there are many: " in re.sub(r"\s+", " ", capsys.readouterr().out)
 
 
 def test_variants_may_differ_where_that_is_said_and_may_change_their_inputs(capsys):
@@ -187,18 +187,20 @@ def test_a_ratio_is_predicted_and_told_beside_the_measured_one(capsys):
     )
 
 
-TAKEN = recordings.Timing("here", "Abacus", {"loop": [4e-3] * 7, "one call": [1e-6] * 7})
+TAKEN = recordings.Timing("here", "Abacus", {"loop": [4e-3] * 3 + [8e-3] * 4, "one call": [1e-6] * 7})
 
 
 def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
     path = recordings.add_recording(tmp_path, "cpu", "sines", TAKEN, clock="cpu")
     content = json.loads(path.read_text())
-    content["device"] |= {"name": "Some GPU", "driver": "600.1", "torch": "9.9", "date": "2026-01-31"}
+    content["device"] |= {"name": "Some CPU", "driver": "600.1", "torch": "9.9", "date": "2026-01-31"}
+    content["timings"]["sines"]["processes"] = [3, 4]
     path.write_text(json.dumps(content))
     monkeypatch.setattr(recordings, "TIMINGS", tmp_path)
     comparison = compare("sines", VARIANTS, inputs=hundred, seconds=0.05)
     text = capsys.readouterr().out
-    assert "recorded: Some GPU, driver 600.1, torch 9.9, 2026-01-31" in text and "4,000×" in text
+    assert "recorded: Some CPU, driver 600.1, torch 9.9, 2026-01-31, 2 processes" in text and "5,660×" in text
+    assert "Outside what was recorded: 4,000× to 8,000× on one CPU." in text
     assert picture_html(draw(comparison.timings, guess=3.0), "").count(";base64,iVBORw0KGgo") == 1
 
 
@@ -210,8 +212,7 @@ def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, cap
     assert "needs a cuda device. There is none here, and no recording yet." in capsys.readouterr().out
     recordings.add_recording(tmp_path, "cpu", "sines", TAKEN, clock="cuda")
     compare("sines", VARIANTS, **arguments)
-    text = capsys.readouterr().out
-    assert "here:" not in text and "Your guess: 3×. Measured: 4,000×." in text
+    assert "here:" not in (text := capsys.readouterr().out) and "Your guess: 3×. Measured: 8,000×." in text
 
 
 def test_blocks_of_one_call_are_not_recorded_and_have_no_causes(tmp_path, monkeypatch):
@@ -230,10 +231,9 @@ def test_what_was_shown_is_recorded_and_found_again_with_its_origin(tmp_path, mo
     assert set(timings) == {"sines", "another"} and timings["sines"]["claim"] == "A1"
     (found,) = recordings.recordings_of("sines", VARIANTS, tmp_path)
     assert found.seconds["loop"] == pytest.approx(comparison.samples["cpu"].seconds("loop"), rel=1e-3)
-    assert found.facts["torch"] == torch.__version__ in found.device
-    assert found.facts["date"] in found.device and found.facts["name"] in found.device
-    # A recording without the variants of the cell is not used.
-    assert not recordings.recordings_of("sines", {"loop": None, "new": None}, tmp_path)
+    origin = torch.__version__, found.facts["date"], found.facts["name"]
+    assert all(fact in found.device for fact in origin)
+    assert not recordings.recordings_of("sines", {"loop": None, "new": None}, tmp_path), "it lacks a variant"
     assert not recordings.recordings_of("no such title", VARIANTS, tmp_path)
 
 

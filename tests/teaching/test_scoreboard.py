@@ -61,8 +61,8 @@ def test_verdicts_follow_from_figures_and_from_what_notebooks_show(course: Path,
     found = scoreboard.findings(course, record(tmp_path / "timings", small=5, large=2, add=1, cpu=9))
     said = {claim: row[2] for claim, row in rows(scoreboard.table(found, list(CLAIMS))).items()}
     link = " ([01](01_one.ipynb))"
-    assert said["A1"] == f"**holds** On one CPU, when {CLAIMS['A1'].use}: 2× to 5×.{link}"
-    assert said["A3"].startswith("**does not pay** On one CPU, when")
+    assert said["A1"] == f"**holds** On one CPU, in one process, when {CLAIMS['A1'].use}: 2× to 5×.{link}"
+    assert said["A3"].startswith("**does not pay** On one CPU, in one process, when")
     assert said["A4"] == said["A2"] == f"**not measured (needs a GPU)**{link}", "a CPU decides nothing there"
     assert said["C3"] == f"**holds** When {CLAIMS['C3'].use}. The article's own code is wrong.{link}"
     assert said["D6"].startswith("**holds**")
@@ -77,7 +77,7 @@ def test_figures_of_this_machine_stand_beside_and_decide_nothing(course: Path, t
     recorded, here = record(tmp_path / "timings", add=2), record(tmp_path / "here", add=0.25)
     found = scoreboard.findings(course, recorded, here)
     *_, verdict, figure = rows(scoreboard.table(found, ["A3"]))["A3"]
-    assert verdict.startswith(f"**holds** On one CPU, when {CLAIMS['A3'].use}: 2×.") and figure == "0.25×"
+    assert verdict.startswith("**holds**") and f" {CLAIMS['A3'].use}: 2×." in verdict and figure == "0.25×"
 
 
 # Cells that can decide nothing, with the arguments that say so.
