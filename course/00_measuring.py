@@ -18,8 +18,9 @@
 #
 # **Claims tested:** none from the articles. This chapter tests the tools that test them.
 #
-# **How to guess:** write a number in place of the dots in `guess = ...`, and run that cell and the next one. Until then,
-# what was measured stays folded.
+# **How to guess:** write a number, or the word that is asked for in quotes, in place of the dots in `guess = ...`, and
+# run that cell and the next one. Until then, what was measured stays folded. A guess is *right* where it is exact, or
+# within a fifth of what was measured; *near* is within a factor of 2.
 
 # %%
 import inspect
@@ -79,11 +80,12 @@ first_calls["make an optimizer"] = five_times(lambda: torch.optim.Adam([weight])
 
 product = first_calls["matrix product"]
 guessed(
+    "the first matrix product, times as long as the fifth",
     guess,
+    product[0] / product[4],
     f"{'microseconds':18}" + "".join(f"{f'call {number}':>11}" for number in range(1, 6)),
     *(f"{name:18}" + "".join(f"{1e6 * one:11,.0f}" for one in row) for name, row in first_calls.items()),
     f"The first optimizer loaded {len(sys.modules) - modules:,} modules of Python.",
-    f"The first matrix product took {product[0] / product[4]:.0f} times as long as the fifth.",
 )
 
 # %% [markdown]
@@ -156,10 +158,11 @@ queued[-1].result()  # synchronize: wait for the last one
 finished = time.perf_counter() - start
 
 guessed(
+    "percent of the time that the early stopwatch shows",
     guess,
+    100 * launched / finished,
     f"all launched after {launched * 1e3:8.2f} ms",
     f"all finished after {finished * 1e3:8.2f} ms",
-    f"The early stopwatch shows {launched / finished:.2%} of the time.",
 )
 assert launched < finished
 
@@ -190,19 +193,17 @@ traces = {
     "20 kernels of 0.5 ms, behind 100 ms of other work": launch_20(worker, 0.0005, 0.1),
 }
 guessed(
+    "milliseconds between the two events",
     guess,
+    traces["20 kernels of 0.5 ms"].clocks["events"],
     f"{'milliseconds':52}launched  ended  events",
     *(
         f"{name:52}{t.clocks['launched']:8.0f} {t.clocks['ended']:6.0f} {t.clocks['events']:7.0f}"
         for name, t in traces.items()
     ),
+    "Who worked, who waited, and what each clock saw of it:",
+    drawing=draw_queue(traces),
 )
-
-# %% [markdown]
-# Who worked, who waited, and what each clock saw of it:
-
-# %%
-picture(*draw_queue(traces))
 
 # %% [markdown]
 # - **Long kernels.** Python runs ahead, then waits. The early stopwatch shows the launches, the events show the work.
@@ -322,9 +323,7 @@ rows = list(torch.rand(100, 1000))
 print(costs(ask_each_time, rows), costs(ask_once, rows), sep="\n\n")
 
 # %% [markdown]
-# ### When it does not help
-#
-# On the CPU the advice "remove every `item`" makes this code *slower*. The CPU has nothing to wait for: the sum
+# **When it does not help.** On the CPU the advice "remove every `item`" makes this code *slower*. The CPU has nothing to wait for: the sum
 # is done when the call returns. And adding two Python numbers is cheaper than adding two tensors. Removing
 # syncs is advice for a GPU, where the queue must not run empty. On an H200 it gains a tenth here, and no more: probably
 # because the loop is launch-bound, so the queue is nearly empty anyway.
@@ -361,8 +360,9 @@ duels = [(one_timing(), one_timing()) for _ in range(200)]
 wrong = sum(faster_by(a, b) > 1.1 for a, b in duels)
 a, b = sorted(max(duels, key=lambda duel: faster_by(*duel)))
 guessed(
+    "of 200, won by more than 10 % by one of two equal functions",
     guess,
-    f"In {wrong} of 200 one of two equal functions won by more than 10 %.",
+    float(wrong),
     f"The clearest victory: {a * 1e6:.0f} µs against {b * 1e6:.0f} µs, {faster_by(a, b):.1f} times faster.",
 )
 
@@ -467,7 +467,7 @@ first_side = [block(100)[0] for _ in range(10)]
 with neighbours():
     second_side = [block(100)[0] for _ in range(10)]
 before_and_after = median(second_side) / median(first_side)
-guessed(guess, f"The same function, ten times after / ten times before: {before_and_after:.2f}×")
+guessed("the same function, ten times after / ten times before", guess, before_and_after)
 
 # %% [markdown]
 # More timings do not help here: every timing of one side is quiet, every timing of the other is disturbed. (Where
@@ -647,8 +647,8 @@ compare(
 # %% [markdown]
 # ## 9. The profiler: where does the time go?
 #
-# Three lines: 1. change the order of the dimensions, 2. flatten each picture, 3. multiply with a vector. Which one
-# takes the most time: 1, 2 or 3?
+# Three lines: `permute` changes the order of the dimensions, `reshape` flattens each picture, `matmul` (`@`) multiplies
+# with a vector. Which one takes the most time? Write its name.
 
 
 # %%
@@ -674,24 +674,24 @@ with profile(activities=[ProfilerActivity.CPU]) as profiled:
 rows = {row.key: row for row in profiled.key_averages() if row.key.startswith("aten::")}
 all_of_it = sum(row.self_cpu_time_total for row in rows.values())
 most = sorted(rows.values(), key=lambda row: -row.self_cpu_time_total)[:6]
+lines = {name: rows[f"aten::{name}"].cpu_time_total / all_of_it for name in ("permute", "reshape", "matmul")}
 guessed(
+    "the line that takes the most time",
     guess,
+    max(lines, key=lines.get),
     "operation            calls    with what it calls    by itself",
     *(
         f"{row.key:20} {row.count:5} {row.cpu_time_total / all_of_it:20.0%} "
         f"{row.self_cpu_time_total / all_of_it:12.0%}"
         for row in most
     ),
-    *(
-        f"line {number}, {name}: {rows[f'aten::{name}'].cpu_time_total / all_of_it:.0%}"
-        for number, name in enumerate(("permute", "reshape", "matmul"), 1)
-    ),
+    *(f"line with {name}: {share:.0%}" for name, share in lines.items()),
 )
 
 # %% [markdown]
-# Line 2 looks like nothing, but `reshape` must copy here: after `permute` the numbers lie in memory in another
+# `reshape` looks like nothing, but it must copy here: after `permute` the numbers lie in memory in another
 # order than the flat rows need. It calls `clone`, which calls `copy_`. The column *by itself* shows who works,
-# the column *with what it calls* shows who asked for it. Line 1 is a view, and costs next to nothing.
+# the column *with what it calls* shows who asked for it. `permute` gives a view, and costs next to nothing.
 #
 # For the work on a GPU, add `ProfilerActivity.CUDA`. Watching takes time, too (see Further): never compare a time from
 # a profile with one taken without. Find the place with the profiler, then measure the change with pairs.
@@ -843,7 +843,8 @@ print(*(costs(way, *small_tensors) for way in ways.values()), sep="\n\n")
 # the time of your best variant divided by the limit. That is a bound and no promise: such code may not exist.
 #
 # The second kind of limit is arithmetic. A product of two *n* × *n* matrices takes *n*³ multiplications and nearly as
-# many additions: 2 *n*³ floating-point operations ("flops"). How many times faster is `@` than broadcasting?
+# many additions: 2 *n*³ floating-point operations ("flops"). `@` is faster than broadcasting. What does it save, most of
+# all: `"calls"`, `"bytes"` or `"arithmetic"`?
 
 # %%
 guess = ...
@@ -936,9 +937,10 @@ seconds = {
     for function in (additions, watched_additions)
 }
 guessed(
+    "times as long while it is watched",
     guess,
+    seconds[watched_additions] / seconds[additions],
     *(f"{function.__name__:18} {value * 1e3:6.1f} ms" for function, value in seconds.items()),
-    f"watched / not watched: {seconds[watched_additions] / seconds[additions]:.1f}×",
 )
 
 # %% [markdown]

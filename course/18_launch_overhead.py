@@ -94,7 +94,10 @@ assert taken[1_000] < 3 * taken[1]
 # take the same 7 or 8 µs as one.
 #
 # An addition is cheap work. Where a number costs more, the crossing lies further left. At the crossing a call takes
-# twice as long as for one number:
+# twice as long as for one number. At how many numbers is that for `a.sort()`?
+
+# %%
+guess = ...
 
 
 # %%
@@ -106,13 +109,14 @@ def microseconds(call):
     return 1e6 * min(timer.repeat(9, number)) / number
 
 
-crossings = {}
+crossings, lines = {}, []
 for name, work in {"a + a": lambda a: a + a, "a.sin()": torch.sin, "a.sort()": torch.sort}.items():
     one, size = microseconds(functools.partial(work, torch.rand(1))), 1
     while min(microseconds(functools.partial(work, torch.rand(2 * size))) for _ in range(3)) < 2 * one:
         size *= 2
     crossings[name] = size
-    print(f"{name:8} {one:5.1f} µs for one number; twice that between {size:5,} and {2 * size:6,} numbers")
+    lines.append(f"{name:8} {one:5.1f} µs for one; twice that between {size:5,} and {2 * size:6,} numbers")
+guessed("numbers that a.sort() crosses at", guess, 1.4 * crossings["a.sort()"], *lines)
 assert crossings["a.sort()"] < crossings["a + a"]
 
 # %% [markdown]
@@ -272,8 +276,7 @@ assert counts["aten::lerp_"] == 1000
 # %% [markdown]
 # On a CPU the list operation is a loop in C++: 1,000 operations are looked up and run as before. Saved are, for each,
 # Python, the reading of its arguments, and autograd's check. (On a GPU, it is to "run the big chunks of computation all
-# at once", says [`torch.optim`'s page](https://docs.pytorch.org/docs/stable/optim.html). On an H200 it is 18 times as
-# fast as the loop.)
+# at once", says [`torch.optim`'s page](https://docs.pytorch.org/docs/stable/optim.html). On an H200 it is 18× as fast.)
 #
 # The buffer is one operation in earnest. A model can be moved into one: its parameters become views.
 
@@ -329,7 +332,6 @@ compare(
     inputs=lambda generator, device: device,
     guess=guess,
     claim="F28",
-    when="the parameters are small",
 )
 
 # %% [markdown]
@@ -346,7 +348,6 @@ compare(
     inputs=lambda generator, device: device,
     guess=guess,
     claim="F28",
-    unless="the parameters are small",
     only="cpu",
 )
 
@@ -354,8 +355,7 @@ compare(
 # **Why?** 16 parameters need few calls, so there is little to save. And a list operation makes its intermediate results
 # for *all* parameters at once. That need not be slow. But where [the C
 # library](https://man7.org/linux/man-pages/man3/mallopt.3.html) gives so much memory back after each step, the next one
-# pays a *page fault* for each piece of it. Does it? The same two in a new process, and there again after one tensor of
-# 30 MB was thrown away:
+# pays a *page fault* for each piece of it. Does it? The same two in a new process, and again after 30 MB were thrown away:
 
 # %%
 for name, step in steps(16, 262_144).items():
@@ -385,8 +385,7 @@ behaviour("F29", "On a CPU, an optimiser without a wish takes foreach.", took, u
 behaviour("F29", "On a GPU, says its docstring, it takes foreach.", tried, when=gpu)
 
 # %% [markdown]
-# The loop. So on a CPU, with many small parameters, ask for `foreach`; or better for `fused=True` where there is one
-# (chapter 11).
+# The loop. So on a CPU with many small parameters ask for `foreach`, or for `fused=True` if there is one (chapter 11).
 
 # %% [markdown]
 # ## 5. `vmap`: write it for one, run it for all
@@ -420,7 +419,6 @@ compare(
     inputs=two_lists(1000, 32),
     guess=guess,
     claim="F26",
-    when="there are many examples",
     because="prices",
 )
 
@@ -438,7 +436,6 @@ compare(
     inputs=two_lists(1000, 32),
     guess=guess,
     claim="F27",
-    unless="the batch is work for much longer than vmap's own calls take",
 )
 
 # %% [markdown]
@@ -457,7 +454,7 @@ loop = microseconds(lambda: torch.stack([one @ other for one, other in zip(*tabl
 print(f"  200 × mm:  loop {loop:7.1f} µs, vmap {microseconds(lambda: vmap(torch.mm)(*tables)):7.1f} µs")
 
 # %% [markdown]
-# With a few examples `vmap` is slower than the loop. 5 products: how many times as fast?
+# And with a few examples, 5 products: how many times as fast as the loop is `vmap`?
 
 # %%
 guess = ...
@@ -469,7 +466,6 @@ compare(
     inputs=two_lists(5, 32),
     guess=guess,
     claim="F26",
-    unless="there are many examples",
     only="cpu",
 )
 
@@ -520,7 +516,6 @@ compare(
     inputs=networks(10, 512, 64),
     guess=guess,
     claim="F27",
-    when="the batch is work for much longer than vmap's own calls take",
     only="cpu",
     because="prices",
 )
@@ -533,7 +528,7 @@ compare(
 #
 # `vmap` is no loop. [The page on its limits](https://docs.pytorch.org/docs/stable/func.ux_limitations.html) says that
 # it "executes `f` a single time, so all side effects only happen once." How many entries does the list get from six
-# examples? And with `chunk_size=2`?
+# examples? And with `chunk_size=2`? (Two numbers, such as `guess = 6, 6`.)
 
 # %%
 guess = ...
@@ -550,7 +545,9 @@ for chunk_size in (None, 2):
     seen = []
     vmap(noted, chunk_size=chunk_size)(torch.rand(6))
     lengths[chunk_size] = len(seen)
-guessed(guess, *(f"chunk_size={chunk_size}: {length}" for chunk_size, length in lengths.items()))
+guessed("entries from six examples, and with chunk_size=2", guess, tuple(lengths.values()))
+
+# %%
 for chunk_size, side in ((None, "when"), (2, "unless")):
     said = f"With chunk_size={chunk_size}, vmap calls its function once for six examples."
     behaviour("F31", said, lengths[chunk_size] == 1, **{side: "there is no chunk_size"})
@@ -594,8 +591,8 @@ for name, function in refused.items():
 # ## 6. What a starved device looks like
 #
 # `costs` and the profiler count calls. The profiler also says *when* each ran. Three programs run the same loop, a
-# product and a `tanh`: with tables of 16 × 16, of 400 × 400, and of 16 × 16 with some Python in between. In which share
-# of the time does an operation run, in the third?
+# product and a `tanh`: with tables of 16 × 16, of 400 × 400, and of 16 × 16 with some Python in between. In how many
+# percent of the time does an operation run, in the third?
 
 # %%
 guess = ...
@@ -622,8 +619,11 @@ traces = {
     "16 × 16": looked_at(16, python=False),
     "16 × 16, and Python in between": looked_at(16, python=True),
 }
-guessed(guess, *(f"{name}: {busy(spans):.0%}" for name, spans in traces.items()))
-picture(*draw_gaps(traces))
+third, lines = (
+    busy(traces["16 × 16, and Python in between"]),
+    (f"{n}: {busy(s):.0%}" for n, s in traces.items()),
+)
+guessed("percent of the time in the third", guess, 100 * third, *lines, drawing=draw_gaps(traces))
 
 # %% [markdown]
 # Blue is an operation, grey is everything else: Python, and what the profiler itself does between operations. With
@@ -693,7 +693,7 @@ assert max(counts.values()) >= 50
 # `torch.cuda.graph(…, check_input_liveness=True)` raises instead.) And it refuses fewer waits.
 #
 # The block below is recorded with `x` full of 1, `step` being 1. Then `step` becomes 2, `x` is *filled* with 10, and
-# the tape is replayed. What is in `y`?
+# the tape is replayed. Which number is in `y`, three times?
 
 # %%
 guess = ...
@@ -708,8 +708,7 @@ assert y.tolist() == [3.0] * 3  # a CUDA graph's capture would compute nothing
 step = 2
 x.fill_(10)
 tape.replay()
-guessed(guess, f"y = {y.tolist()}; the log has {len(log)} line")
-assert y.tolist() == [21.0] * 3 and log == ["recorded"]
+guessed("each number in y", guess, int(y[0]), f"y = {y.tolist()}; the log has {len(log)} line")
 
 # %% [markdown]
 # 2 × 10 + 1. The new values in `x` were read, since they lie where the old ones lay. `step` was a Python number; the
@@ -718,6 +717,7 @@ assert y.tolist() == [21.0] * 3 and log == ["recorded"]
 # Five ways to get it wrong. With `Tape`, all but the last run without an error:
 
 # %%
+assert y.tolist() == [21.0] * 3 and log == ["recorded"]
 given = torch.ones(3)
 
 
@@ -928,7 +928,6 @@ compare(
     inputs=lambda generator, device: torch.rand(100, 16, generator=generator).to(device),
     guess=guess,
     claim="F30",
-    when="most of the work is views of tensors made in it",
 )
 
 # %% [markdown]
@@ -947,7 +946,6 @@ compare(
     ),
     guess=guess,
     claim="F30",
-    unless="most of the work is views of tensors made in it",
     only="cpu",
 )
 
@@ -1051,7 +1049,7 @@ for chunk_size in (None, 16):
     peaks["short result", chunk_size] = costs(whole, examples).peak_bytes
     peaks["gradients", chunk_size] = costs(gradients, square, examples).peak_bytes
 lines = [f"{name:12}, chunk_size={size!s:4}: {peak / 1e6:5.2f} MB" for (name, size), peak in peaks.items()]
-guessed(guess, *lines, f"{peaks['short result', None] / peaks['short result', 16]:.1f} times less")
+guessed("times less memory", guess, peaks["short result", None] / peaks["short result", 16], *lines)
 
 # %%
 fewer(
@@ -1070,8 +1068,7 @@ fewer(
 )
 
 # %% [markdown]
-# The chunks' results are joined at the end, which is a copy of all of them. Where results are the memory, that makes it
-# more, not less.
+# The chunks' results are joined at the end: a copy of all of them. Where results are the memory, that makes it more.
 
 # %% [markdown]
 # ## Summary

@@ -17,13 +17,14 @@ NO_FORMULAS = "tex2jax_ignore mathjax_ignore"
 # How a line of a card begins that passes on what an answer wrote.
 WARNED = "Your code warned (no points lost): "
 
-# Word -> sign and colours (text, background) of the card; every pair has a contrast above 7:1.
+# How a card looks: sign and colours (text, background) by its head; every pair has a contrast above 7:1.
 STYLES = {
     "passed": ("✓", "#0b4a2b", "#e3f4ea"),
     "failed": ("✗", "#7a1512", "#fdeceb"),
+    "right, not fast yet": ("◐", "#5a3d00", "#fff3d6"),
     "error": ("!", "#7a1512", "#fdeceb"),
     "not attempted": ("○", "#3a3a3a", "#efefef"),
-    "undecided": ("?", "#5a3d00", "#fff3d6"),
+    "undecided": ("?", "#173f5f", "#e4eff8"),
     "not available": ("–", "#173f5f", "#e4eff8"),
 }
 
@@ -56,10 +57,15 @@ class Outcome:
         """Whether nothing is left to do."""
         return self.word == "passed"
 
+    @property
+    def head(self) -> str:
+        """The word of the card: only what is right is timed, so that has not failed."""
+        return "right, not fast yet" if self.word == "failed" and self.bars else self.word
+
     def text(self) -> str:
         """The card as plain text."""
-        sign = STYLES[self.word][0]
-        lines = [f"{sign} {self.word}: {self.summary} ({self.points:g} of {self.max_points:g} points)"]
+        sign = STYLES[self.head][0]
+        lines = [f"{sign} {self.head}: {self.summary} ({self.points:g} of {self.max_points:g} points)"]
         lines += [f"  {line}" for detail in self.details for line in detail.split("\n")]
         longest, width = max(self.bars.values(), default=1), max(map(len, self.bars), default=0)
         for name, seconds in self.bars.items():
@@ -69,7 +75,7 @@ class Outcome:
 
     def html(self) -> str:
         """The card as HTML: word, points, details, and for a race one bar for each time."""
-        sign, ink, paper = STYLES[self.word]
+        sign, ink, paper = STYLES[self.head]
         details = "".join(
             f'<div style="margin:4px 0;white-space:pre-wrap">{escape(detail)}</div>'
             for detail in self.details
@@ -77,7 +83,7 @@ class Outcome:
         return (
             f'<div role="status" class="{NO_FORMULAS}" style="border-left:6px solid {ink};background:{paper};'
             f'color:{ink};padding:8px 12px;font-size:14px;line-height:1.45;max-width:60em;overflow:auto">'
-            f"<div><b>{sign} {self.word}</b>: {escape(self.summary)} "
+            f"<div><b>{sign} {self.head}</b>: {escape(self.summary)} "
             f"<b>({self.points:g} of {self.max_points:g} points)</b></div>{details}{self._bars_html()}</div>"
         )
 
@@ -93,7 +99,7 @@ class Outcome:
             f'<td style="text-align:left;color:inherit;padding:1px 8px">{as_time(seconds)}</td></tr>'
             for name, seconds in self.bars.items()
         )
-        return f'<table aria-label="time per call" style="margin:6px 0;border:0">{rows}</table>'
+        return f'<table aria-label="time per call" style="margin:6px 0;border:0;color:inherit">{rows}</table>'
 
     @property
     def data(self) -> dict[str, object]:

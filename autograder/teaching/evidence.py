@@ -42,9 +42,9 @@ class Evidence:
 
     ``what`` is the title of a comparison, or a sentence. ``holds`` is None where it could not be found out;
     for ``kind`` "code" it is whether the article's own code does what the article says, and ``outdated``
-    whether it warns. ``when`` is the condition that the cell stands for, ``unless`` the one that it lacks.
-    ``ratio`` is how many times faster, or smaller, on ``device`` of the kind ``on`` ("cpu", "cuda", "mps");
-    ``here``: it is a figure of this machine's own, which decides nothing.
+    whether it warns. ``when`` is the condition that the cell stands for, ``unless`` the one that it lacks;
+    a comparison has it from its claim. ``ratio`` is how many times faster, or smaller, on ``device`` of the
+    kind ``on`` ("cpu", "cuda", "mps"); ``here``: it is a figure of this machine's own, which decides nothing.
     """
 
     claim: str
@@ -63,6 +63,8 @@ class Evidence:
 
     def __post_init__(self) -> None:
         claim = claim_called(self.claim)
+        if self.kind == "timing" and self.what in (*claim.meets, *claim.lacks):
+            object.__setattr__(self, "when" if self.what in claim.meets else "unless", claim.when)
         if self.when and self.unless:
             raise ScoreError(f"{self.claim}, {self.what!r}: a cell stands on one side of one condition.")
         if self.kind in ("timing", "counting") and not (claim.measurable or claim.cost):

@@ -81,7 +81,7 @@ def test_figures_of_this_machine_stand_beside_and_decide_nothing(course: Path, t
 
 # Cells that can decide nothing, with the arguments that say so.
 USELESS = {
-    "claim=name": "a title, a claim or a condition is no plain text",
+    "claim=name": "a title or a claim is no plain text",
     'claim="A9"': "There is no claim 'A9'",
     'claim="A2", only="cpu"': "A2 is about cuda, and 'add' runs on cpu",
     'claim="C3"': "C3 promises correctness, so the figure of 'add'",
@@ -115,6 +115,8 @@ def findings() -> list[Evidence]:
 
 def test_every_claim_has_a_cell_and_at_most_six_that_need_a_gpu_lack_a_rule(findings) -> None:
     assert {one.claim for one in findings} == set(CLAIMS)
+    parted = [(name, title) for name, one in CLAIMS.items() for title in (*one.meets, *one.lacks)]
+    assert {(one.claim, one.what) for one in findings} >= set(parted)
     without = [claim for claim in CLAIMS if not judge(claim, findings).rule]
     assert all(CLAIMS[claim].device == "cuda" for claim in without) and len(without) <= 6, without
 
