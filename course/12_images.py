@@ -561,7 +561,8 @@ article_code(
 #
 # `make_grid` is a loop: one copy and three views for each picture. A thousand pictures of 8 × 8 are a
 # small page, but a long loop. Here is the same page by hand. Add a frame on two sides of every picture, cut
-# the batch dimension into rows and columns, swap dimensions, and copy all of it once more. How many times as fast is it?
+# the batch dimension into rows and columns, swap dimensions, and copy all of it once more. What does
+# that save most: `"calls"`, `"bytes"` or `"arithmetic"`?
 
 # %%
 guess = ...

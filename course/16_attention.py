@@ -525,7 +525,8 @@ for name, lengths in {"one long": [512, *range(32, 62, 2)], "much the same": [14
 # ## 6. A cache, and fewer heads in it
 #
 # The newest position asks all before it. Their keys and values stay the same, so a model keeps them. (Exercise 11.6
-# writes such a cache.) One layer, 4 heads, 512 positions, then one more. How many times as fast is it with a cache?
+# writes such a cache.) One layer, 4 heads, 512 positions, then one more. What does the cache save most: `"calls"`,
+# `"bytes"` or `"arithmetic"`?
 
 # %%
 guess = ...

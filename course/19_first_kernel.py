@@ -159,7 +159,7 @@ if kernels:
 
 # %% [markdown]
 # `-O3` lets the compiler treat several numbers at once. Our loops run on one core, so the first cell gave torch one
-# thread, too. A million numbers: how many times as fast as five operations is the loop?
+# thread, too. A million numbers: what does the loop save most, `"calls"`, `"bytes"` or `"arithmetic"`?
 
 # %%
 guess = ...
@@ -253,7 +253,7 @@ if kernels:
 
 # %% [markdown]
 #
-# ### Where a loop of your own loses
+# ### A product of two matrices
 #
 # A product of two matrices is three loops, and one operation of torch. 256 × 256: how many times as fast as torch are
 # our three loops?

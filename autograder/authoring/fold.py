@@ -23,7 +23,8 @@ def fold_answers(cells: Sequence[NotebookNode]) -> None:
             cell.source = _FOLDED.sub(r"\1", cell.source)
     for place, cell in enumerate(cells):
         if cell.cell_type == "code" and _TAKES.search(cell.source) and not _ASKED.match(cell.source):
-            text, *more = [*dropwhile(_shows_more, cells[place + 1 :]), cell]
+            shows_more = lambda one: one.cell_type == "code" and not _TAKES.search(one.source)
+            text, *more = [*dropwhile(shows_more, cells[place + 1 :]), cell]
             if text.cell_type == "markdown":
                 asks = _ASKED.match(more[0].source) is not None
                 answer, rest = _parted(text.source.split("\n\n"), asks)
@@ -31,10 +32,6 @@ def fold_answers(cells: Sequence[NotebookNode]) -> None:
                     word = "Why" if answer[0].startswith("**Why.**") else "What it says"
                     opened = f"{_MARK}{word}: guess first, then open</summary>"
                     text.source = "\n\n".join([opened, *answer, "</details>", *rest])
-
-
-def _shows_more(cell: NotebookNode) -> bool:
-    return cell.cell_type == "code" and not _TAKES.search(cell.source)
 
 
 def _parted(paragraphs: list[str], asks: bool) -> tuple[list[str], list[str]]:

@@ -47,12 +47,6 @@ class Prediction:
         return first / last
 
     @property
-    def most(self) -> str:
-        """What the bills differ in most: "calls", "bytes" or "arithmetic"."""
-        first, last = self.bills.values()
-        return max(first, key=lambda of: abs(first[of] - last[of]))
-
-    @property
     def share(self) -> float | None:
         """How much of the difference, in logarithms, it explains; None where both see hardly any."""
         predicted, measured = math.log(self.ratio), math.log(self.measured.median)

@@ -39,8 +39,8 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     all ("existence"). ``device`` is the one that it speaks of (None: any): cells on others do not count.
     ``cudnn``: it is about the library that NVIDIA's GPUs take for convolutions. ``cost``: what it promises
     costs time, and a ratio says how much; so no ratio speaks against it. ``when``: what parts its
-    comparisons, by title, into those that meet it and those that lack it. Their calls do not say it: they are
-    read before somebody guesses.
+    comparisons. Parts of titles say which ``meets`` it, and which ``lacks`` it: their calls do not, because
+    these are read before somebody guesses.
     """
 
     says: str

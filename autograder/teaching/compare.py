@@ -178,7 +178,9 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
         said = f"You said {times(ratio)}, it was {times(measured)}: {judged(title, ratio, measured)}"
     predicted = next((one for one in comparison.shares if isinstance(one, Prediction)), None)
     if predicted and isinstance(guess, str):
-        said = f"You said {guess}, it is mostly {predicted.most}: {judged(title, guess, predicted.most)}"
+        first, last = predicted.bills.values()
+        most = max(first, key=lambda of: abs(first[of] - last[of]))
+        said = f"You said {guess}, it is mostly {most}: {judged(title, guess, most)}"
     remarks = [said, *remarks] if said else remarks
     text = "\n".join([title, table_text(header, rows), *remarks])
     html = table_html(header, rows, title) + "".join(f"<p>{escape(remark)}</p>" for remark in remarks)

@@ -63,8 +63,9 @@ class Evidence:
 
     def __post_init__(self) -> None:
         claim = claim_called(self.claim)
-        if self.kind == "timing" and self.what in (*claim.meets, *claim.lacks):
-            object.__setattr__(self, "when" if self.what in claim.meets else "unless", claim.when)
+        for side, parts in (("when", claim.meets), ("unless", claim.lacks)):
+            if self.kind == "timing" and any(part in self.what for part in parts):
+                object.__setattr__(self, side, claim.when)
         if self.when and self.unless:
             raise ScoreError(f"{self.claim}, {self.what!r}: a cell stands on one side of one condition.")
         if self.kind in ("timing", "counting") and not (claim.measurable or claim.cost):

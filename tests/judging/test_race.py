@@ -1,5 +1,4 @@
 import contextlib
-import json
 import math
 import re
 import sys
@@ -32,8 +31,8 @@ def run(function, **more):
 
 def test_a_fast_answer_gets_all_points_a_picture_and_the_best_that_is_known(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("autograder.judging.race.BEST", tmp_path / "best.json")
-    known = {"machine": {"name": "Abacus"}, "races": {"<lambda> on <lambda>": 640}}
-    (tmp_path / "best.json").write_text(json.dumps(known))
+    known = '{"machine": {"name": "Abacus"}, "races": {"<lambda> on <lambda>": 640}}'
+    (tmp_path / "best.json").write_text(known)
     outcome = run(fast)
     assert (outcome.word, outcome.points) == ("passed", 3)
     assert list(outcome.bars) == ["given", "asked for", "yours"] and "width:100.0%" in outcome.html()

@@ -13,7 +13,6 @@ from autograder.measuring.device import device_name
 from autograder.show import picture_html
 from autograder.teaching import recordings
 from autograder.teaching.chart import draw
-from autograder.teaching.claims import CLAIMS
 from autograder.teaching.scripts import CAUSES_MIME
 
 VARIANTS = {"loop": lambda numbers: torch.stack([number.sin() for number in numbers]), "one call": torch.sin}
@@ -67,7 +66,7 @@ def test_a_guess_is_right_near_or_far_off(capsys):
     for truth, *guesses in (
         (7, [7, 7.0], [6, 8], [5, 9, "seven", True]),
         (1000, [1000], [901, 1100], [899, 1101]),
-        (2.5, [2.1, 3.0, "2.5"], [1.25, 5], [1.2, 5.1, -2.5]),
+        (2.5, [2.1, 2.9, "2.5"], [1.25, 5], [1.2, 5.1, -2.5]),
         ("calls", ["calls", " Calls"], [], ["bytes", 1]),
         (("state", 50.0), [("state", 50), ["State", 45]], [("state", 30)], [("graph", 50), "state"]),
     ):
@@ -85,9 +84,8 @@ def test_first_guesses_are_kept_and_told_how_near_they_come(tmp_path, monkeypatc
     told = "Of your 4 guesses so far 1 were right and 1 near, within 2×; mostly they are too high."
     assert told in capsys.readouterr().out, "the second guess on a question does not count"
     compare("sines", VARIANTS, inputs=hundred, guess=0.001, seconds=0.01)
-    assert "Of your 5 guesses" in capsys.readouterr().out
     verdicts("A1")
-    assert "Of your 5 guesses" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("Of your 5 guesses") == 2
 
 
 def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):
@@ -107,8 +105,8 @@ def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):
 
 def test_a_condition_parts_cells_that_hold_from_those_that_do_not(capsys):
     backwards = dict(reversed(VARIANTS.items()))
-    compare("a NumPy array of 3 float32", VARIANTS, inputs=hundred, claim="A3", seconds=0.1)
-    compare(CLAIMS["A3"].lacks[0], backwards, inputs=hundred, claim="A3", seconds=0.1)
+    compare("sines of 3 float32", VARIANTS, inputs=hundred, claim="A3", seconds=0.1)
+    compare("sines backwards, of float64", backwards, inputs=hundred, claim="A3", seconds=0.1)
     assert "Claim A3, when the array keeps its dtype: " in capsys.readouterr().out
     verdicts("A3")
     assert "On one CPU, when the array keeps its dtype: " in re.sub(r"\s+", " ", capsys.readouterr().out)
@@ -173,23 +171,15 @@ def test_a_comparison_stands_where_its_cause_cannot_be_taken_away(capsys):
 
 
 def test_a_ratio_is_predicted_and_told_beside_the_measured_one(capsys):
-    pair = {
-        "one by one": lambda numbers: [one + 1 for one in numbers],
-        "at once": lambda numbers: numbers + 1,
-    }
+    pair = {"one by one": lambda x: [one + 1 for one in x], "at once": lambda x: x + 1}
     how = {"inputs": hundred, "because": "prices", "only": "cpu", "seconds": 0}
     found = compare("adding", pair, differ="a list", guess="bytes", **how)
-    told = (
-        r"Predicted from prices, on cpu: [\d.,]+× \(one by one: calls [^;]+; at once: calls .*\). Measured: "
-    )
+    told = r"Predicted from prices, on cpu: [\d.,]+× \(one by one: calls [^;]+; at once: calls .*\). Measur"
     text = capsys.readouterr().out
     assert re.search(told, text) and "You said bytes, it is mostly calls: far off." in text
     assert all("prices" not in name for timing in found.timings for name in timing.seconds)
     compare("busy", RECORDED, **how)
-    assert (
-        "Predicted from prices, on cpu: not measured. 'recorded' asks torch for nothing"
-        in capsys.readouterr().out
-    )
+    assert "on cpu: not measured. 'recorded' asks torch for nothing" in capsys.readouterr().out
 
 
 TAKEN = recordings.Timing("here", "Abacus", {"loop": [4e-3] * 7, "one call": [1e-6] * 7})
