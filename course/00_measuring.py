@@ -323,11 +323,10 @@ rows = list(torch.rand(100, 1000))
 print(costs(ask_each_time, rows), costs(ask_once, rows), sep="\n\n")
 
 # %% [markdown]
-# **When it does not help.** On the CPU the advice "remove every `item`" makes this code *slower*. The CPU has nothing to wait for: the sum
-# is done when the call returns. And adding two Python numbers is cheaper than adding two tensors. Removing
-# syncs is advice for a GPU, where the queue must not run empty. On an H200 it gains a tenth here, and no more: probably
-# because the loop is launch-bound, so the queue is nearly empty anyway.
-
+# **When it does not help.** On the CPU the advice "remove every `item`" makes this code *slower*. The CPU has nothing
+# to wait for: the sum is done when the call returns. And adding two Python numbers is cheaper than adding two tensors.
+# Removing syncs is advice for a GPU, where the queue must not run empty. On an H200 it gains a tenth here, and no more:
+# probably because the loop is launch-bound, so the queue is nearly empty anyway.
 # %% [markdown]
 # ## 4. One timing is no timing
 #
