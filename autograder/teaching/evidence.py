@@ -63,9 +63,9 @@ class Evidence:
 
     def __post_init__(self) -> None:
         claim = claim_called(self.claim)
-        for side, parts in (("when", claim.meets), ("unless", claim.lacks)):
-            if self.kind == "timing" and any(part in self.what for part in parts):
-                object.__setattr__(self, side, claim.when)
+        if self.kind == "timing" and claim.when:
+            lacks = any(part in self.what for part in claim.lacks)
+            object.__setattr__(self, "unless" if lacks else "when", claim.when)
         if self.when and self.unless:
             raise ScoreError(f"{self.claim}, {self.what!r}: a cell stands on one side of one condition.")
         if self.kind in ("timing", "counting") and not (claim.measurable or claim.cost):

@@ -25,7 +25,7 @@ def forget_findings(monkeypatch):
 
 
 def test_it_shows_times_ratio_guess_and_claim_as_plain_text(capsys):
-    comparison = compare("sines", VARIANTS, inputs=hundred, guess=2.0, claim="A1", seconds=0.1)
+    comparison = compare("sines", VARIANTS, inputs=hundred, guess=2.0, claim="F6", seconds=0.1)
     text = capsys.readouterr().out
     assert comparison.ratio().low > 5
     verdict = "here, on cpu; it holds (1.1× or more, with the whole interval, would hold)"
@@ -55,7 +55,7 @@ def test_what_is_no_guess_gets_one_sentence_and_is_measured(guess, capsys):
 
 
 def test_without_a_guess_it_measures_and_says_that_none_was_made(capsys):
-    compare("sines", VARIANTS, inputs=hundred, guess=..., claim="A1", seconds=0.05)
+    compare("sines", VARIANTS, inputs=hundred, guess=..., claim="F6", seconds=0.05)
     text = capsys.readouterr().out
     assert "No guess yet." in text and "it holds" in text
     guessed("waits", ..., 63, "It waits 63 times.")
@@ -84,20 +84,20 @@ def test_first_guesses_are_kept_and_told_how_near_they_come(tmp_path, monkeypatc
     told = "Of your 4 guesses so far 1 were right and 1 near, within 2×; mostly they are too high."
     assert told in capsys.readouterr().out, "the second guess on a question does not count"
     compare("sines", VARIANTS, inputs=hundred, guess=0.001, seconds=0.01)
-    verdicts("A1")
+    verdicts("F6")
     assert capsys.readouterr().out.count("Of your 5 guesses") == 2
 
 
 def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):
     backwards = dict(reversed(VARIANTS.items()))
-    compare("sines backwards", backwards, inputs=hundred, claim="A1", seconds=0.1)
-    assert re.search(r"Claim A1: 0[.\d]+× here, on cpu; it does not hold", capsys.readouterr().out)
-    compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.1)
-    verdicts("A1", "A2")
+    compare("sines backwards", backwards, inputs=hundred, claim="F6", seconds=0.1)
+    assert re.search(r"Claim F6: 0[.\d]+× here, on cpu; it does not hold", capsys.readouterr().out)
+    compare("sines", VARIANTS, inputs=hundred, claim="F6", seconds=0.1)
+    verdicts("F6", "A2")
     table = capsys.readouterr().out
     assert "does not hold; holds" in table and "not measured (needs a GPU)" in table
-    compare("sines backwards", VARIANTS, inputs=hundred, claim="A1", seconds=0.1)
-    verdicts("A1")  # a cell that is run again replaces what it found
+    compare("sines backwards", VARIANTS, inputs=hundred, claim="F6", seconds=0.1)
+    verdicts("F6")  # a cell that is run again replaces what it found
     assert "does not hold" not in capsys.readouterr().out
     compare("sines", VARIANTS, inputs=hundred, claim="A2", seconds=0.05)
     assert torch.cuda.is_available() or "Claim" not in capsys.readouterr().out, "a CPU decides nothing there"
@@ -200,7 +200,7 @@ def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
 def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(recordings, "TIMINGS", tmp_path)
     monkeypatch.setattr("autograder.teaching.compare.devices", lambda: ["cpu"])
-    arguments = {"inputs": hundred, "guess": 3.0, "claim": "A1", "only": "cuda", "seconds": 0.01}
+    arguments = {"inputs": hundred, "guess": 3.0, "claim": "F6", "only": "cuda", "seconds": 0.01}
     assert compare("sines", VARIANTS, **arguments).timings == []
     assert "needs a cuda device. There is none here, and no recording yet." in capsys.readouterr().out
     recordings.add_recording(tmp_path, "cpu", "sines", TAKEN, clock="cuda")
@@ -212,17 +212,17 @@ def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, cap
 def test_blocks_of_one_call_are_not_recorded_and_have_no_causes(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
     monkeypatch.setenv("AUTOGRADER_SECONDS", "cpu=0")
-    comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", because="recording", seconds=0.05)
+    comparison = compare("sines", VARIANTS, inputs=hundred, claim="F6", because="recording", seconds=0.05)
     assert comparison.samples["cpu"].blocks["loop"][0].calls == 1 and not comparison.shares
     assert not list(tmp_path.iterdir())
 
 
 def test_what_was_shown_is_recorded_and_found_again_with_its_origin(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
-    comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
+    comparison = compare("sines", VARIANTS, inputs=hundred, claim="F6", seconds=0.05)
     path = recordings.add_recording(tmp_path, "cpu", "another", TAKEN, clock="cpu")
     timings = json.loads(path.read_text())["timings"]
-    assert set(timings) == {"sines", "another"} and timings["sines"]["claim"] == "A1"
+    assert set(timings) == {"sines", "another"} and timings["sines"]["claim"] == "F6"
     (found,) = recordings.recordings_of("sines", VARIANTS, tmp_path)
     assert found.seconds["loop"] == pytest.approx(comparison.samples["cpu"].seconds("loop"), rel=1e-3)
     assert found.facts["torch"] == torch.__version__ in found.device
