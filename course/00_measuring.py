@@ -19,8 +19,9 @@
 #
 # **Claims tested:** none from the articles. This chapter tests the tools that test them.
 #
-# **How to guess:** write a number in place of the dots in `guess = ...`, and run that cell and the next one. Until then,
-# what was measured stays folded.
+# **How to guess:** write a number, or the word that is asked for in quotes, in place of the dots in `guess = ...`, and
+# run that cell and the next one. Until then, what was measured stays folded. A guess is *right* where it is exact, or
+# within a fifth of what was measured; *near* is within a factor of 2.
 
 # %%
 import inspect
@@ -76,11 +77,12 @@ first_calls["make an optimizer"] = five_times(lambda: torch.optim.Adam([weight])
 
 product = first_calls["matrix product"]
 guessed(
+    "the first matrix product, times as long as the fifth",
     guess,
+    product[0] / product[4],
     f"{'microseconds':18}" + "".join(f"{f'call {number}':>11}" for number in range(1, 6)),
     *(f"{name:18}" + "".join(f"{1e6 * one:11,.0f}" for one in row) for name, row in first_calls.items()),
     f"The first optimizer loaded {len(sys.modules) - modules:,} modules of Python.",
-    f"The first matrix product took {product[0] / product[4]:.0f} times as long as the fifth.",
 )
 
 # %% [markdown]
@@ -153,10 +155,11 @@ queued[-1].result()  # synchronize: wait for the last one
 finished = time.perf_counter() - start
 
 guessed(
+    "percent of the time that the early stopwatch shows",
     guess,
+    100 * launched / finished,
     f"all launched after {launched * 1e3:8.2f} ms",
     f"all finished after {finished * 1e3:8.2f} ms",
-    f"The early stopwatch shows {launched / finished:.2%} of the time.",
 )
 assert launched < finished
 
@@ -187,19 +190,17 @@ traces = {
     "20 kernels of 0.5 ms, behind 100 ms of other work": launch_20(worker, 0.0005, 0.1),
 }
 guessed(
+    "milliseconds between the two events",
     guess,
+    traces["20 kernels of 0.5 ms"].clocks["events"],
     f"{'milliseconds':52}launched  ended  events",
     *(
         f"{name:52}{t.clocks['launched']:8.0f} {t.clocks['ended']:6.0f} {t.clocks['events']:7.0f}"
         for name, t in traces.items()
     ),
+    "Who worked, who waited, and what each clock saw of it:",
+    drawing=draw_queue(traces),
 )
-
-# %% [markdown]
-# Who worked, who waited, and what each clock saw of it:
-
-# %%
-picture(*draw_queue(traces))
 
 # %% [markdown]
 # - **Long kernels.** Python runs ahead, then waits. The early stopwatch shows the launches, the events show the work.
@@ -320,13 +321,10 @@ rows = list(torch.rand(100, 1000))
 print(costs(ask_each_time, rows), costs(ask_once, rows), sep="\n\n")
 
 # %% [markdown]
-# ### When it does not help
-#
-# On the CPU the advice "remove every `item`" makes this code *slower*. The CPU has nothing to wait for: the sum
-# is done when the call returns. And adding two Python numbers is cheaper than adding two tensors. Removing
-# syncs is advice for a GPU, where the queue must not run empty. On an H200 it gains a tenth here, and no more: probably
-# because the loop is launch-bound, so the queue is nearly empty anyway.
-
+# **When it does not help.** On the CPU the advice "remove every `item`" makes this code *slower*. The CPU has nothing
+# to wait for: the sum is done when the call returns. And adding two Python numbers is cheaper than adding two tensors.
+# Removing syncs is advice for a GPU, where the queue must not run empty. On an H200 it gains a tenth here, and no more:
+# probably because the loop is launch-bound, so the queue is nearly empty anyway.
 # %% [markdown]
 # ## 4. One timing is no timing
 #
@@ -359,8 +357,9 @@ duels = [(one_timing(), one_timing()) for _ in range(200)]
 wrong = sum(faster_by(a, b) > 1.1 for a, b in duels)
 a, b = sorted(max(duels, key=lambda duel: faster_by(*duel)))
 guessed(
+    "of 200, won by more than 10 % by one of two equal functions",
     guess,
-    f"In {wrong} of 200 one of two equal functions won by more than 10 %.",
+    float(wrong),
     f"The clearest victory: {a * 1e6:.0f} µs against {b * 1e6:.0f} µs, {faster_by(a, b):.1f} times faster.",
 )
 
@@ -441,7 +440,7 @@ first_side = [block(100)[0] for _ in range(10)]
 with neighbours():
     second_side = [block(100)[0] for _ in range(10)]
 before_and_after = median(second_side) / median(first_side)
-guessed(guess, f"The same function, ten times after / ten times before: {before_and_after:.2f}×")
+guessed("the same function, ten times after / ten times before", guess, before_and_after)
 
 # %% [markdown]
 # More timings do not help here: every timing of one side is quiet, every timing of the other is disturbed. (Where
@@ -730,7 +729,8 @@ print(*(costs(way, *small_tensors) for way in ways.values()), sep="\n\n")
 # the time of your best variant divided by the limit. That is a bound and no promise: such code may not exist.
 #
 # The second kind of limit is arithmetic. A product of two *n* × *n* matrices takes *n*³ multiplications and nearly as
-# many additions: 2 *n*³ floating-point operations ("flops"). How many times faster is `@` than broadcasting?
+# many additions: 2 *n*³ floating-point operations ("flops"). `@` is faster than broadcasting. What does it save, most of
+# all: `"calls"`, `"bytes"` or `"arithmetic"`?
 
 # %%
 guess = ...

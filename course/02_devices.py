@@ -658,8 +658,7 @@ assert "mean" in vars(SentInForward()) and "mean" not in vars(Buffers())
 # ## 7. Hidden synchronisations
 #
 # Chapter 00 has shown what a *sync* is: Python wants to *know* a value, and must wait until the GPU's queue is empty.
-# Nothing says "wait". How many of these eleven lines do it? (`costs` estimates it here from the operations that run on
-# the CPU.)
+# Nothing says "wait". How many of these eleven lines do it? (`costs` estimates it here from what runs on the CPU.)
 
 # %%
 guess = ...
@@ -683,7 +682,7 @@ lines = {
 }
 found = {line: costs(call).syncs for line, call in lines.items()}
 waits = sum(number > 0 for number in found.values())
-guessed(guess, *(f"{line:26} {number or '-'}" for line, number in found.items()), f"{waits} lines wait.")
+guessed("lines that wait", guess, waits, *(f"{line:26} {number or '-'}" for line, number in found.items()))
 
 # %% [markdown]
 # There are two kinds. Some lines give Python a value: `.item()`, `float()`, an `if`, `torch.equal`. Others give a tensor
@@ -757,7 +756,8 @@ print("syncs:", costs(read_each, batches, weights).syncs, "and", costs(read_once
 # ### Decide with tensors
 #
 # Often a value is read only to decide something for one row. Then do not read later: decide with tensors. Rows of
-# numbers shall be halved where their sum is above a limit. How many times as fast is `torch.where`?
+# numbers shall be halved where their sum is above a limit. On a CPU, too, `torch.where` is much faster. What does it save
+# there, most of all: `"calls"` of torch, `"bytes"` or `"arithmetic"`?
 
 # %%
 guess = ...

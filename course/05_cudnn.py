@@ -83,7 +83,6 @@ compare(
     ),
     guess=guess,
     claim="D1",
-    when="the layer is an ordinary convolution",
 )
 published("D1", guess)
 
@@ -93,8 +92,7 @@ published("D1", guess)
 # times. The claim is about cuDNN, so only the row of a GPU counts for it, where there is one; on the CPU you see what
 # oneDNN is worth. Below it stands [what others published](../docs/published.md) on the claim.
 #
-# What about something that has hardly any arithmetic, such as max-pooling? How many times as fast is it with the
-# library? (1: no difference.)
+# What about max-pooling, which has hardly any arithmetic? How many times as fast is it with the library? (1: as fast.)
 
 # %%
 guess = ...
@@ -116,7 +114,6 @@ compare(
     ).to(device),
     guess=guess,
     claim="D1",
-    unless="the layer is an ordinary convolution",
 )
 
 # %% [markdown]
@@ -202,8 +199,7 @@ compare(
 # %% [markdown]
 # On the CPU, FFT was the slowest, and is now the fastest. (On an H200 *direct* stays ahead, by 1.4× instead of 12×.) No
 # algorithm is the best for all shapes. (Written out, 31 × 31 means 961 multiplications for each output and channel. The
-# matrix product first copies a pixel up to 961 times. The FFT's arrays, of size `room`, grow much less with the
-# kernel.)
+# matrix product first copies a pixel up to 961 times. The FFT's arrays, of size `room`, grow much less.)
 #
 # So there are two ways to choose: by a rule of thumb, or by trying. Trying is what `benchmark = True` does. At the
 # first call of a configuration, torch lets cuDNN run several algorithms, and keeps the fastest. A configuration is
@@ -307,8 +303,7 @@ for name, sizes in (("one size", FIXED), ("12 sizes", CHANGING)):
 # %% [markdown]
 # With changing sizes every picture pays for a search and uses its result once. A search costs at least one run of
 # every algorithm, the slow ones too. One article calls `benchmark` a great help with *varying* sizes in its
-# introduction. Later it says the opposite: each new size is searched again, which costs time. The later sentence
-# agrees with this model.
+# introduction. Later it says the opposite: each new size is searched again, which costs time. So says this model.
 #
 # What to do when sizes vary, but not much? Pad them to a few sizes. Then there are only a few searches.
 #
@@ -344,8 +339,7 @@ print("sums with other bits in another order:", (once != shuffled).sum().item(),
 
 # %% [markdown]
 # Summing in `float64` and rounding once at the end makes the order matter far less: what is lost lies below the last
-# bits of `float32`. And whole numbers lose nothing at all, as long as the sum has room in the type: their sum has no
-# order.
+# bits of `float32`. And whole numbers lose nothing, as long as the sum has room in the type: their sum has no order.
 
 
 # %%
@@ -474,8 +468,7 @@ compare(
 #
 # Equal algorithms are half of it. The other half is equal random numbers. Python, NumPy and torch each have a global
 # generator. A small training run draws from all three: pictures from NumPy, labels from Python, weights, order and
-# dropout from torch. One of the three seeds may be forgotten. In how many of the three cases does the run repeat all
-# the same?
+# dropout from torch. One of the three seeds may be forgotten. In how many of the three cases does the run repeat?
 
 # %%
 guess = ...
@@ -515,8 +508,15 @@ def train(seed, without=None, steps=20):
     return losses[:steps]
 
 
-print("loss after 20 steps:", train(seed=1)[-1], "and once more:", train(seed=1)[-1])
-guessed(guess, *(f"without a seed for {name}: {train(seed=1, without=name)[-1]}" for name in SEEDS))
+once, again = train(seed=1)[-1], train(seed=1)[-1]
+losses = {name: train(seed=1, without=name)[-1] for name in SEEDS}
+guessed(
+    "runs of three that repeat with a seed forgotten",
+    guess,
+    sum(loss == once for loss in losses.values()),
+    f"loss after 20 steps: {once}, and once more: {again}",
+    *(f"without a seed for {name}: {loss}" for name, loss in losses.items()),
+)
 
 # %%
 behaviour(
@@ -534,8 +534,7 @@ documented(
 # switch it off. (Only a GPU could show that.)
 #
 # The loader shuffles with torch's global generator, and gives each worker process a seed of its own, derived from
-# it. If other code also draws from the global generator, the order changes. A generator of its own keeps the
-# loader apart:
+# it. If other code also draws from the global generator, the order changes. Its own generator keeps the loader apart:
 
 
 # %%
@@ -594,8 +593,7 @@ if "fork" in torch.multiprocessing.get_all_start_methods():  # not on Windows
     assert two == again != draws_in_workers(Draws(), 2, seed=2)
     kept = sum(a == b for a, b in zip(one, two, strict=True))
     guessed(
-        guess,
-        f"Two workers, same seed, twice: the same.\nOne worker or two: {kept} of 8 items keep their numbers.",
+        "of 8 items, those that keep their numbers", guess, kept, "Two workers, same seed, twice: the same."
     )
     assert draws_in_workers(Draws(seed=1), 1, seed=1) == draws_in_workers(Draws(seed=1), 2, seed=1)
 
@@ -671,7 +669,9 @@ wanted = third_epoch(stop=False)
 assert third_epoch() == wanted
 differs = {name: third_epoch(without=name) != wanted for name in Run(seed=1).parts()}
 guessed(
+    "of the six, those that may be left out",
     guess,
+    sum(not other for other in differs.values()),
     *(f"without {name}: {'other losses' if other else 'same losses'}" for name, other in differs.items()),
 )
 
@@ -717,8 +717,7 @@ np.random.set_state(through_a_file((name, numbers.tolist(), *rest)))
 # %% [markdown]
 # Three more things belong to a state where a run has them: the running statistics of batch normalisation (the model's
 # `state_dict()` holds them), the schedule of the learning rate (it has a `state_dict()` of its own), and the place
-# within the epoch. A `DataLoader`'s iterator cannot tell that place. Stop between epochs, or keep the rest of the
-# order yourself.
+# within the epoch. A `DataLoader`'s iterator cannot tell that place. Stop between epochs, or keep the rest yourself.
 #
 # Last, other code in the program may draw from the global generators while the run waits, or the run may disturb the
 # others. `torch.random.fork_rng()` keeps torch's generators as they were. The next cell checks this; its first two
@@ -813,9 +812,10 @@ errors = {
     for name, product in (("float32", a @ b), ("TF32", as_tf32(a) @ as_tf32(b)))
 }
 guessed(
+    "times as large an error",
     guess,
+    errors["TF32"] / errors["float32"],
     *(f"{name:8} largest relative error {error:.0e}" for name, error in errors.items()),
-    f"{errors['TF32'] / errors['float32']:.0f} times as large",
 )
 
 # %% [markdown]

@@ -79,7 +79,8 @@ def count(dtype):
 
 
 ends = {dtype: count(dtype) for dtype in (torch.float16, torch.bfloat16)}
-guessed(guess, *(f"{dtype}: counting to 4000 ends at {end}" for dtype, end in ends.items()))
+lines = (f"{dtype}: counting to 4000 ends at {end}" for dtype, end in ends.items())
+guessed("the count in bfloat16 ends at", guess, ends[torch.bfloat16], *lines)
 
 # %% [markdown]
 # `bfloat16` has 8 significant bits: the 7 of the fraction, and a leading 1 that is not stored. So 257 has no place. It
@@ -514,7 +515,9 @@ cases = {
 }
 found = {name: zeros_and_error(*case) for name, case in cases.items()}
 guessed(
+    "percent of the hidden gradients that are 0 in float16",
     guess,
+    100 * found["float16"][0],
     *(
         f"{name:21} hidden gradients that are 0: {zeros:4.0%}   error of the weights' gradient: {error:.1%}"
         for name, (zeros, error) in found.items()
@@ -604,7 +607,9 @@ counted = {
     )
 }
 guessed(
+    "syncs more with a scaler",
     guess,
+    counted["float16 and a scaler"].syncs - counted["bfloat16"].syncs,
     *(
         f"{name:35} {cost.operations.total()} operations, syncs: {cost.syncs}"
         for name, cost in counted.items()
@@ -712,15 +717,14 @@ def stack(width, layers=4):
 
 
 def kept_both(width, batch):
-    """Bytes kept in float32 and with autocast; and both with their ratio, as text."""
+    """Bytes kept in float32 and with autocast; and both as text."""
     model, x = stack(width).to(device), torch.randn(batch, width, device=device)
     plain, mixed = (kept_bytes(model, x, autocast) for autocast in (False, True))
-    said = f"float32 {plain / 1e6:.2f} MB, autocast {mixed / 1e6:.2f} MB: {plain / mixed:.3g}×."
-    return (plain, mixed), said
+    return plain, mixed, f"float32 {plain / 1e6:.2f} MB, autocast {mixed / 1e6:.2f} MB."
 
 
-large_batch, said = kept_both(256, 4096)
-guessed(guess, said)
+plain, mixed, said = kept_both(256, 4096)
+guessed("times fewer bytes kept, large batch", guess, plain / mixed, said)
 
 # %% [markdown]
 # ### Wide layers, a small batch
@@ -731,8 +735,8 @@ guessed(guess, said)
 guess = ...
 
 # %%
-small_batch, said = kept_both(1024, 8)
-guessed(guess, said)
+few_plain, few_mixed, said = kept_both(1024, 8)
+guessed("times fewer bytes kept, wide layers", guess, few_plain / few_mixed, said)
 
 # %% [markdown]
 # **Why.** Autocast *adds* a copy of 2 bytes for each weight that the backward pass needs (not those of the first layer:
@@ -741,11 +745,9 @@ guessed(guess, said)
 
 # %%
 what, when = "bytes kept for the backward pass, layers of", "the batch is large"
-plain, mixed = large_batch
 fewer("B7", f"{what} 256, a batch of 4096", without=plain, following=mixed, when=when)
-plain, mixed = small_batch
-assert mixed > plain  # more weights than activations
-fewer("B7", f"{what} 1024, a batch of 8", without=plain, following=mixed, unless=when)
+assert few_mixed > few_plain  # more weights than activations
+fewer("B7", f"{what} 1024, a batch of 8", without=few_plain, following=few_mixed, unless=when)
 
 # %% [markdown]
 # Autocast never makes smaller what Adam trains: 16 bytes for each parameter ([chapter 17](17_training_memory.ipynb), section
@@ -807,7 +809,6 @@ if cpu_has_bfloat16:
         inputs=medium_batch,
         guess=guess,
         claim="B7",
-        when="the matrix products are large and the device multiplies in 16 bits",
         differ="16 bits round earlier",
         only="cpu",
     )
@@ -818,7 +819,6 @@ else:
         inputs=medium_batch,
         guess=guess,
         claim="B7",
-        unless="the matrix products are large and the device multiplies in 16 bits",
         differ="16 bits round earlier",
         only="cpu",
     )
@@ -829,7 +829,6 @@ compare(
     inputs=batch_for({name: network(4096).to(name) for name in devices() if name == "cuda"}, 8192),
     guess=guess,
     claim="B7",
-    when="the matrix products are large and the device multiplies in 16 bits",
     differ="16 bits round earlier",
     only="cuda",
 )
@@ -859,7 +858,6 @@ compare(
     inputs=tiny_batch,
     guess=guess,
     claim="B7",
-    unless="the matrix products are large and the device multiplies in 16 bits",
     differ="16 bits round earlier",
     because="prices",
 )

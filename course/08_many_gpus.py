@@ -96,14 +96,12 @@ assert not torch.allclose((large + small) / 2, gradient(x, y), atol=1e-3)
 assert torch.allclose((24 * large + 8 * small) / 32, gradient(x, y), atol=1e-6)
 
 # %% [markdown]
-# `DistributedDataParallel` (DDP) takes the plain mean, as section 5 will show. So it is your task to keep
-# the parts equal.
+# `DistributedDataParallel` (DDP) takes the plain mean, as section 5 will show. So keep the parts equal.
 
 # %% [markdown]
 # ## 2. Two lines that do not say who is who
 #
-# The article shows two lines: `init_process_group("nccl")`, then `DistributedDataParallel(model)`. Run them
-# here, as they stand:
+# The article shows two lines: `init_process_group("nccl")`, then `DistributedDataParallel(model)`. Run them here:
 
 # %%
 numbered = "each process has a rank, the world size and an address (torchrun gives all three)"
@@ -159,8 +157,7 @@ print(f"timeout: {default}.")
 # So a forgotten process looks like a program that hangs.
 #
 # `torchrun` sets all three for every process (section 4), and then the two lines do start. What they never
-# say is **which device** a process should use, and **which samples** are its own. DDP decides neither. We
-# begin with the samples.
+# say is **which device** a process should use, and **which samples** are its own. DDP decides neither. First the samples.
 
 # %% [markdown]
 # ## 3. Which samples are mine?
@@ -196,11 +193,13 @@ guess = ...
 # %%
 filled, left_out = hands(10, 4, shuffle=False), hands(10, 4, shuffle=False, drop_last=True)
 guessed(
+    "samples that four ranks get",
     guess,
-    f"{sum(map(len, filled))}: {filled}",
+    sum(map(len, filled)),
+    str(filled),
     f"With drop_last=True {sum(map(len, left_out))}: {left_out}",
 )
-assert {len(hand) for hand in filled} == {3} and {len(hand) for hand in left_out} == {2}
+assert len({*map(len, filled)}) == len({*map(len, left_out)}) == 1
 
 # %% [markdown]
 # Every hand has the same length: ranks take their steps together, and one without a batch would keep the others waiting.
@@ -362,7 +361,7 @@ guess = ...
 
 # %%
 mixed = team.do("batch norm, gradients_off")["together"]
-guessed(guess, f"With BatchNorm, off by {mixed:.0%}.")
+guessed("percent that the gradients are off", guess, 100 * mixed)
 
 # %%
 no_mixing = "no layer takes statistics over its part of the batch, as BatchNorm does (SyncBatchNorm does not)"
@@ -417,7 +416,8 @@ for n in (2, 3, 8, 64):
         sum(sizes[i] for moves in ring_all_reduce(buffers) for sender, _, i in moves if sender == 0) / 6400
     )
     assert all(buffer.eq(n).all() for buffer in buffers)
-guessed(guess, *(f"{n:2} ranks: each sends {times:.2f} times its tensor." for n, times in sent.items()))
+lines = (f"{n:2} ranks: each sends {times:.2f} times its tensor." for n, times in sent.items())
+guessed("times its tensor, with 64 ranks", guess, sent[64], *lines)
 
 # %% [markdown]
 # 2 · (n − 1) / n times, never more than twice. The number of *steps* grows with the ranks, the bytes hardly.
@@ -521,8 +521,7 @@ compare(
 # first, and sends each as soon as it is full. From the second step on, a bucket is closed when it holds 25 MiB, the
 # first one at 1 MiB already. `bucket_cap_mb` sets one size for all.
 #
-# A network of 60 small layers has 120 gradients. With a cap of almost nothing, each is sent alone. How many
-# times faster is the default?
+# A network of 60 small layers has 120 gradients. With a tiny cap, each is sent alone. How many times faster is the default?
 
 # %%
 guess = ...
@@ -812,7 +811,8 @@ if torch.__version__ < "2.7":
     print(f"fully_shard works on a CPU since torch 2.7; this is {torch.__version__}")
 else:
     held, sharded_off = team.do("sharded")
-    guessed(guess, f"DDP: {gradient_bytes['wide layers'] / 1e6:.2f} MB · FSDP: {held / 1e6:.2f} MB")
+    with_ddp = f"With DDP: {gradient_bytes['wide layers'] / 1e6:.2f} MB"
+    guessed("MB on each of two ranks, with FSDP", guess, held / 1e6, with_ddp)
     assert 2 * held == gradient_bytes["wide layers"] and sharded_off < 1e-4
 print(inspect.getsource(ranks.sharded))
 team.close()

@@ -288,8 +288,9 @@ guess = ...
 # %%
 syncs = {line: costs(call, x).syncs for line, call in lines.items()}
 guessed(
+    f"of {len(lines)} lines, those that wait",
     guess,
-    f"{sum(number > 0 for number in syncs.values())} of {len(lines)} lines wait.",
+    sum(number > 0 for number in syncs.values()),
     *(f"{line:36} syncs: {number}" for line, number in syncs.items()),
 )
 
@@ -409,8 +410,8 @@ def leaking_root(x):
 
 
 (leaked,) = torch.autograd.grad(leaking_root(x).sum(), x)
-guessed(guess, f"values    {leaking_root(x).tolist()}", f"gradients {leaked.tolist()}")
-assert leaked[1].isnan() and x.sqrt()[1].isfinite()
+lines = f"values    {leaking_root(x).tolist()}", f"gradients {leaked.tolist()}"
+guessed("the gradient at the second element", guess, str(leaked[1].item()), *lines)
 
 # %% [markdown]
 # **Why.** In the backward pass, `where` sends 0 to the branch that was not chosen. That is right. Then the chain rule
@@ -418,6 +419,7 @@ assert leaked[1].isnan() and x.sqrt()[1].isfinite()
 # a bad *value*; it cannot hide a bad *derivative*. A weight with a NaN gradient is NaN itself after the next step.
 
 # %%
+assert leaked[1].isnan() and x.sqrt()[1].isfinite()
 behaviour(
     "C10",
     "Each element's gradient goes to the tensor that it came from; the other one gets 0.",
@@ -595,7 +597,7 @@ for number in (1, 4):
             f"threads: {number}  {name:20}  the last value is there: {min(same)} to {max(same)} of 100"
         )
 torch.set_num_threads(threads)
-guessed(guess, *found)
+guessed("of 100 places, the fewest that hold the last value", guess, float(min(same)), *found)
 
 # %% [markdown]
 # With one thread the last value stays. With four, `data[index] = values` lets each of them write its part of the
@@ -636,7 +638,7 @@ guess = ...
 # %%
 count = torch.zeros(3)
 count[place] += 1
-guessed(guess, f"{place.tolist()} counted: {count.tolist()}")
+guessed("the count of place 1", guess, int(count[1]), f"{place.tolist()} counted: {count.tolist()}")
 
 # %% [markdown]
 # The line reads the three counts (all 0), adds 1 to each, and writes the three results to the same place. If you
@@ -656,7 +658,7 @@ picture(*draw_moves(scattered(torch.zeros(6), index, values), added(torch.zeros(
 # ## 9. Groups
 #
 # 50,000 numbers belong to 1,000 groups, and we want the sum of each group. The usual first draft makes one
-# mask for each group. The other way is one `scatter_add`. How many times as fast is it?
+# mask for each group. The other way is one `scatter_add`. What does it save most: `"calls"`, `"bytes"` or `"arithmetic"`?
 
 # %%
 guess = ...
@@ -835,8 +837,7 @@ compare(
 # %% [markdown]
 # **Why.** Neither looks at the numbers 256 times. (Predicted is more: counting takes a step for each number, and only
 # its bytes are priced. `numbers.sum()` reads the same, many times faster.) `bincount` is shorter to write, but waits
-# (section 4). `scatter_add` of ones does not, and was the faster one on the CPUs that we measured, and on an H200 (31
-# µs against 67).
+# (section 4). `scatter_add` of ones does not, and was the faster one on the CPUs that we measured, and on an H200 (31 to 67 µs).
 #
 # ### One-hot
 #

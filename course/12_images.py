@@ -124,7 +124,7 @@ compare(
 #
 # Somewhere in a model, feature maps or pictures must be enlarged. One way is to convert every picture to
 # PIL, resize, and convert back. The article's advice (*C12*) is to resize in the forward pass: one call of
-# `F.interpolate` for the batch. How many times as fast is it?
+# `F.interpolate` for the batch. What does that save of torch's work, most of all: `"calls"`, `"bytes"` or `"arithmetic"`?
 
 # %%
 guess = ...
@@ -384,8 +384,8 @@ for antialias in (False, True):
     small = F.interpolate(square, (16, 16), mode="bilinear", antialias=antialias)
     (gradient,) = torch.autograd.grad(small.sum(), square)
     lost[antialias] = (gradient == 0).float().mean().item()
-guessed(guess, *(f"antialias={on!s:5}  pixels without influence: {share:.0%}" for on, share in lost.items()))
-assert lost == {False: 0.75, True: 0}
+lines = (f"antialias={on!s:5}  pixels without influence: {share:.0%}" for on, share in lost.items())
+guessed("percent of the pixels without influence", guess, 100 * lost[False], *lines)
 
 # %% [markdown]
 # Which pixels count, and how much? Interpolation is linear, so it can tell us itself. Give it a line that is 1 at
@@ -393,6 +393,7 @@ assert lost == {False: 0.75, True: 0}
 # lines are the rows of an identity matrix. Here are all weights of a line of 16 pixels that shrinks to 4:
 
 # %%
+assert lost == {False: 0.75, True: 0}
 lines = torch.eye(16)[:, None, None]
 line_weights = {
     f"antialias={on}": F.interpolate(lines, (1, 4), mode="bilinear", antialias=on)[:, 0, 0].T
@@ -560,7 +561,8 @@ article_code(
 #
 # `make_grid` is a loop: one copy and three views for each picture. A thousand pictures of 8 × 8 are a
 # small page, but a long loop. Here is the same page by hand. Add a frame on two sides of every picture, cut
-# the batch dimension into rows and columns, swap dimensions, and copy all of it once more. How many times as fast is it?
+# the batch dimension into rows and columns, swap dimensions, and copy all of it once more. What does
+# that save most: `"calls"`, `"bytes"` or `"arithmetic"`?
 
 # %%
 guess = ...
@@ -607,7 +609,7 @@ guess = ...
 
 # %%
 as_byte = {value: np.asarray(to_pil_image(torch.full((1, 1, 1), value))).item() for value in (0.5, 1.0, 1.01)}
-guessed(guess, *(f"{value} → {byte}" for value, byte in as_byte.items()))
+guessed("the byte of 1.01", guess, as_byte[1.01], *(f"{value} → {byte}" for value, byte in as_byte.items()))
 
 # %% [markdown]
 # White becomes black: here, the number wraps around. (And 0.5 becomes 127: it cuts off, it does not round.) What a
@@ -685,12 +687,8 @@ guess = ...
 equal = torch.randint(256, (1, 3, 32, 32), dtype=torch.uint8).repeat(64, 1, 1, 1)
 one_by_one = torch.stack([augment(one) for one in equal])
 at_once = augment(equal)
-guessed(
-    guess,
-    f"different results, one by one: {len(one_by_one.unique(dim=0))}",
-    f"different results, in one go:  {len(at_once.unique(dim=0))}",
-)
-assert len(at_once.unique(dim=0)) == 1 < len(one_by_one.unique(dim=0))
+alone = f"different results, one by one: {len(one_by_one.unique(dim=0))}"
+guessed("different results in one go", guess, len(at_once.unique(dim=0)), alone)
 
 # %% [markdown]
 # A random transform draws once for each *call*. The whole batch is cropped at the same place and flipped, or not,
@@ -698,6 +696,7 @@ assert len(at_once.unique(dim=0)) == 1 < len(one_by_one.unique(dim=0))
 # the rest (`ToDtype`, `Normalize`, `Resize`) for the batch. Or draw one number for each picture yourself:
 
 # %%
+assert len(at_once.unique(dim=0)) == 1 < len(one_by_one.unique(dim=0))
 flip = torch.rand(len(equal)) < 0.5
 flipped = torch.where(flip[:, None, None, None], equal.flip(-1), equal)
 print("different results:", len(flipped.unique(dim=0)))

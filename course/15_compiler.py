@@ -44,7 +44,7 @@ from statistics import median
 import torch
 from parts.recorded import draw_payback, draw_pieces, operations
 
-from autograder import article_code, behaviour, compare, costs, devices, fewer, guessed, picture, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, fewer, guessed, verdicts
 
 # Torch would tell of some breaks and of its limit. Here we count them ourselves, and its log stays quiet.
 torch._logging.set_logs(dynamo=logging.ERROR)
@@ -101,8 +101,7 @@ def brighter(image, steps=3):
 
 
 (graph,) = record(brighter, (torch.rand(4, 6),))
-guessed(guess, f"{len(operations(graph))} operations: {' '.join(operations(graph))}")
-assert operations(graph) == ["mul", "sub", "clamp"] * 3
+guessed("operations in its graph", guess, len(operations(graph)), " ".join(operations(graph)))
 
 # %% [markdown]
 # Neither the loop nor the `if` is in there. Python has run through them once, while torch recorded, and what it did
@@ -114,6 +113,7 @@ assert operations(graph) == ["mul", "sub", "clamp"] * 3
 
 # %%
 print(graph.code.strip())
+assert operations(graph) == ["mul", "sub", "clamp"] * 3
 
 # %% [markdown]
 # ## 2. Where does it break?
@@ -157,15 +157,14 @@ def with_tensor(x):
 x = torch.rand(100) + 1
 functions = (with_if, with_item, with_print, with_where, with_tensor)
 pieces = {one.__name__: [operations(graph) for graph in record(one, (x,))] for one in functions}
-guessed(guess, f"with_if: {len(pieces['with_if'])} graphs")
-picture(*draw_pieces(pieces))
-for name, graphs in pieces.items():
-    print(f"{name:12} {len(graphs)} graph{'s' * (len(graphs) > 1)}: {graphs}")
+lines = (
+    f"{name:12} {len(graphs)} graph{'s' * (len(graphs) > 1)}: {graphs}" for name, graphs in pieces.items()
+)
+guessed("graphs of with_if", guess, len(pieces["with_if"]), *lines, drawing=draw_pieces(pieces))
 
 # %% [markdown]
 # An orange line is a **graph break**. Torch stops recording, compiles what it has, lets Python do the one thing that it
-# cannot record, and begins a new recording after it. Nothing goes wrong: the result is right. That is why
-# breaks stay unseen.
+# cannot record, and begins a new recording after it. Nothing goes wrong: the result is right. So breaks stay unseen.
 #
 # `if` and `.item()` want the *value* of a tensor. (`print` wants none here: it is something that no graph can hold.)
 # The last two functions compute the same as the first two, and never ask. `torch.where` computes both sides and picks
@@ -254,8 +253,8 @@ others = {
     "one dimension more": torch.rand(8, 6, 2),
 }
 again = {name: len(record(scaled, (table,), (other,))) - 1 for name, other in others.items()}
-guessed(guess, f"{sum(again.values())} of {len(again)}", *(f"{n}  {name}" for name, n in again.items()))
-assert again == {name: int(name != "other values") for name in others}
+lines = (f"{n}  {name}" for name, n in again.items())
+guessed("of the six, those that are recorded again", guess, sum(again.values()), *lines)
 
 # %% [markdown]
 # Everything but the values. The recorded line was right for one kind of tensor, and the code that is made of it knows
@@ -277,6 +276,7 @@ def log_of(function, *calls, **wanted):
     return [line.partition("] [__")[2].partition("] ")[2] for line in told.getvalue().splitlines()]
 
 
+assert again == {name: int(name != "other values") for name in others}
 guard_lines = log_of(scaled, (table,), (others["another type"],), recompiles=True)
 print(*guard_lines, *log_of(with_if, (x,), graph_breaks=True)[:2], sep="\n")
 assert any("expected Float, actual Double" in line for line in guard_lines)
@@ -309,8 +309,8 @@ guess = ...
 # %%
 five_sizes = [(torch.rand(100 * number),) for number in range(1, 6)]
 counts = {dynamic: len(record(scaled, *five_sizes, dynamic=dynamic)) for dynamic in (None, True, False)}
-guessed(guess, *(f"dynamic={dynamic!s:5}: {number} recordings" for dynamic, number in counts.items()))
-assert counts == {None: 2, True: 1, False: 5}
+lines = (f"dynamic={dynamic!s:5}: {number} recordings" for dynamic, number in counts.items())
+guessed("recordings for five sizes, by default", guess, counts[None], *lines)
 
 # %% [markdown]
 # The first recording is for exactly 100. When 200 comes, torch concludes that this dimension changes, and records once
@@ -319,6 +319,7 @@ assert counts == {None: 2, True: 1, False: 5}
 # (It has its use: code for one size may be better, and CUDA graphs, section 6, want sizes that stay.)
 
 # %%
+assert counts == {None: 2, True: 1, False: 5}
 marked = [(tensor.clone(),) for (tensor,) in five_sizes]
 torch._dynamo.mark_dynamic(marked[0][0], 0)
 print("first tensor marked:", len(record(scaled, *marked)), "recording")
@@ -356,9 +357,13 @@ def power(x, number):
 documented_example = len(record(add, *[(torch.ones(i), 0.5 + i) for i in range(5)]))
 same_size = len(record(add, *[(torch.ones(10), 0.5 + i) for i in range(5)]))
 powers = len(record(power, *[(torch.ones(10), number) for number in range(2, 7)]))
-guessed(guess, f"the documentation's example, five calls: {documented_example} recordings")
-print(f"the same with tensors of one size: {same_size} recordings")
-print(f"a power, for the exponents 2, 3, 4, 5, 6: {powers} recordings")
+guessed(
+    "recordings for the documentation's example",
+    guess,
+    documented_example,
+    f"the same with tensors of one size: {same_size} recordings",
+    f"a power, for the exponents 2, 3, 4, 5, 6: {powers} recordings",
+)
 
 # %%
 behaviour(
@@ -401,7 +406,9 @@ guess = ...
 # %%
 twelve = [(torch.rand(size),) for size in range(10, 22)]
 number = len(record(scaled, *twelve, dynamic=False))
-guessed(guess, f"{number} recordings for {len(twelve)} sizes")
+guessed(f"recordings for {len(twelve)} sizes", guess, number)
+
+# %%
 try:
     record(scaled, *twelve, dynamic=False, fullgraph=True)
 except Exception as error:
@@ -523,8 +530,10 @@ else:
         forward.append(seconds_of(fast_step, learning))
         way_back.append(seconds_of(fast_step(learning).sum().backward))
     guessed(
+        "the first call, times as long as the second",
         guess,
-        f"first call:                   {first_call * 1e3:10,.1f} ms, {first_call / second_call:,.0f} times the second",
+        first_call / second_call,
+        f"first call:                   {first_call * 1e3:10,.1f} ms",
         f"second call:                  {second_call * 1e3:10,.1f} ms",
         f"first call in a new process:  {third_call * 1e3:10,.1f} ms, with the compiled code that lies on disk",
         f"recorded anew in this one:    {from_disk * 1e3:10,.1f} ms, with the same",
@@ -547,8 +556,7 @@ else:
 #
 # ## 5. What does it gain?
 #
-# Six steps with three operations each, on a million numbers. How many times as fast is the compiled function, once it
-# is compiled?
+# Six steps with three operations each, on a million numbers. How many times as fast is the compiled function?
 
 # %%
 guess = ...
@@ -562,7 +570,6 @@ if first_call:
         inputs=lambda generator, device: torch.rand(1_000_000, generator=generator).to(device),
         guess=guess,
         claim="F41",
-        when="several element-wise operations on large tensors follow each other",
         only="cpu",
         bytes=2 * 4 * 1_000_000,
         seconds=0.7,
@@ -612,16 +619,18 @@ if gain:
 # Now the first call, too. After how many calls is it paid back? The picture is drawn from what was measured here.
 
 # %%
+guess = ...
+
+# %%
 if gain:
     plain, fast = (median(gain.samples["cpu"].seconds(name)) for name in ("not compiled", "compiled"))
-    picture(*draw_payback(first_call, plain, fast))
-    print(f"The first call is paid back after {first_call / (plain - fast):,.0f} calls;")
-    print(f"that of a new process, with the compiled code on disk, after {third_call / (plain - fast):,.0f}.")
+    new_process = f"in a new process, with the compiled code on disk: {third_call / (plain - fast):,.0f}"
+    drawn, calls = draw_payback(first_call, plain, fast), first_call / (plain - fast)
+    guessed("calls that pay the first one back", guess, calls, new_process, drawing=drawn)
 
 # %% [markdown]
 # A training with a hundred thousand steps does not notice. A test, or a script that ends before the lines meet, is
-# slower with the compiler than without. (The whole first call is charged to this one function here, though some of it
-# serves those that follow.)
+# slower with the compiler than without. (This one function pays the whole first call here, though it serves others, too.)
 #
 # ### A matrix product
 #
@@ -643,7 +652,6 @@ if first_call:
         inputs=two_matrices,
         guess=guess,
         claim="F41",
-        unless="several element-wise operations on large tensors follow each other",
         only="cpu",
         seconds=0.5,
     )
@@ -667,7 +675,6 @@ if first_call:
         inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
         guess=guess,
         claim="F41",
-        unless="several element-wise operations on large tensors follow each other",
         only="cpu",
         seconds=0.5,
     )
@@ -733,7 +740,6 @@ if first_call:
         inputs=lambda generator, device: torch.rand(1_000_000, generator=generator).to(device),
         guess=guess,
         claim="F42",
-        when="the break parts element-wise operations on large tensors",
         only="cpu",
         seconds=0.7,
     )
@@ -771,7 +777,6 @@ if first_call:
         inputs=two_matrices,
         guess=guess,
         claim="F42",
-        unless="the break parts element-wise operations on large tensors",
         only="cpu",
         seconds=0.5,
     )
@@ -957,8 +962,7 @@ behaviour(
 # ### A region that repeats
 #
 # The larger the graph, the longer the first call. A model of 16 equal layers need not be recorded as a whole: compile
-# *one layer*, and it serves for all. The recording shows by how much the work shrinks. How many times fewer operations
-# go to the compiler?
+# *one layer*, and it serves for all. The recording shows by how much the work shrinks. How many times fewer operations?
 
 # %%
 guess = ...
@@ -989,19 +993,16 @@ def sixteen(backend, *, whole):
     return model
 
 
-recorded = {}
+recorded, lines = {}, []
 for name, whole in {"whole": True, "by layers": False}.items():
     torch._dynamo.reset()
     sixteen(recorder(kept := []), whole=whole)(torch.rand(2, 10))
     recorded[name] = sum(len(operations(graph)) for graph in kept)
-    print(f"{name:10} {len(kept)} graph, {recorded[name]} operations")
+    lines.append(f"{name:10} {len(kept)} graph, {recorded[name]} operations")
 assert len(kept) == 1
-print(
-    "the graph of a layer is given:",
-    *(node.target for node in kept[0].graph.nodes if node.op == "placeholder"),
-)
-ratio = recorded["whole"] / recorded["by layers"]
-guessed(guess, f"{ratio:g} times fewer operations")
+given = " ".join(node.target for node in kept[0].graph.nodes if node.op == "placeholder")
+lines.append(f"the graph of a layer is given: {given}")
+guessed("times fewer operations", guess, recorded["whole"] / recorded["by layers"], *lines)
 fewer("F6", "operations to compile", without=recorded["whole"], following=recorded["by layers"])
 
 # %% [markdown]
@@ -1015,7 +1016,7 @@ if first_call:
         torch._dynamo.reset()  # other rows are other code, so that neither finds that of the other on disk
         first_calls.append(seconds_of(sixteen("inductor", whole=whole), torch.rand(rows, 10)))
         print(f"first call, {name:10} {first_calls[-1]:5.2f} s")
-    assert first_calls[0] / first_calls[1] < ratio
+    assert first_calls[0] / first_calls[1] < recorded["whole"] / recorded["by layers"]
 
 # %% [markdown]
 # It shrinks less than the number of operations: some of it is there for any graph.
@@ -1072,7 +1073,9 @@ class CountingInABuffer(Counting):
 
 
 in_six_calls = len(record(Counting(0), *[(table,)] * 6))
-guessed(guess, f"{in_six_calls} recordings")
+guessed("recordings in six calls", guess, in_six_calls)
+
+# %%
 print("with the step in a buffer:", len(record(CountingInABuffer(), *[(table,)] * 6)), "recording")
 behaviour("F4", "A module that counts its steps is recorded anew at each of six calls.", in_six_calls == 6)
 

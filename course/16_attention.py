@@ -157,14 +157,10 @@ lines = [
     f"{length:5,} positions: {hand:7.1f} MB by hand, {call:4.1f} MB in one call"
     for length, hand, call in zip(lengths, *peaks.values(), strict=True)
 ]
-guessed(
-    guess, *lines, f"With 4,096 positions: {peaks['by hand'][-1] / peaks['one call'][-1]:.3g} times less."
-)
+less = peaks["by hand"][-1] / peaks["one call"][-1]
+guessed("times less memory for 4,096 positions", guess, less, *lines, drawing=draw_growth(lengths, peaks))
 assert 14 < peaks["by hand"][-1] / peaks["by hand"][-3] < 18  # four times the length
 assert 3.9 < peaks["one call"][-1] / peaks["one call"][-3] < 4.1
-
-# %%
-picture(*draw_growth(lengths, peaks))
 
 # %% [markdown]
 # The call's memory grows with the length, as its result does. The steeper line is the square. (`costs` sees what
@@ -458,7 +454,8 @@ for need_weights in (False, True):
 # ### What the padding costs
 #
 # 16 texts: one of 512 positions, the others of 32 to 60. A tensor for all of them is mostly padding. The mask tells the
-# call what is padding. How many times as fast is it to take the texts one by one?
+# call what is padding. What does it save to take the texts one by one, most of all: `"calls"`, `"bytes"` or
+# `"arithmetic"`?
 
 # %%
 guess = ...
@@ -528,7 +525,8 @@ for name, lengths in {"one long": [512, *range(32, 62, 2)], "much the same": [14
 # ## 6. A cache, and fewer heads in it
 #
 # The newest position asks all before it. Their keys and values stay the same, so a model keeps them. (Exercise 11.6
-# writes such a cache.) One layer, 4 heads, 512 positions, then one more. How many times as fast is it with a cache?
+# writes such a cache.) One layer, 4 heads, 512 positions, then one more. What does the cache save most: `"calls"`,
+# `"bytes"` or `"arithmetic"`?
 
 # %%
 guess = ...
@@ -663,7 +661,7 @@ behaviour(
 
 # %% [markdown]
 # The CPU has a fused kernel of its own. It takes most cases; the math backend takes the rest. Which of these
-# lose it? Guess before you look: write down a list of names, such as `guess = ["causal", "float64"]`.
+# eight lose it? Guess how many, and write down which.
 
 # %%
 guess = ...
@@ -681,10 +679,14 @@ cases = {
     "dropout": (query, key, value, {"dropout_p": 0.1}),
     "a mask that is trained": (query, key, value, {"attn_mask": torch.zeros(16, 16, requires_grad=True)}),
 }
-guessed(guess, *[f"{name + ':':34}{taken(*rest, **how)}" for name, (*rest, how) in cases.items()])
-for name in ("narrower values", "numbers of a position lie apart", "dropout", "a mask that is trained"):
-    *rest, how = cases[name]
-    assert "plain" in taken(*rest, **how)
+found = {name: taken(*rest, **how) for name, (*rest, how) in cases.items()}
+lost = sum("plain" in kernel for kernel in found.values())
+guessed(
+    "of the eight, those that lose it",
+    guess,
+    lost,
+    *(f"{name + ':':34}{kernel}" for name, kernel in found.items()),
+)
 
 # %% [markdown]
 # Numbers that lie apart are common: think of pictures. A convolution gives `(texts, width, pixels)`, and a `transpose`
@@ -828,7 +830,6 @@ compare(
     inputs=layer_and_texts(1, 1024),
     guess=guess,
     claim="F14",
-    when="the texts are long",
     because="page faults",
 )
 
@@ -845,7 +846,6 @@ compare(
     inputs=layer_and_texts(32, 32),
     guess=guess,
     claim="F14",
-    unless="the texts are long",
     because="prices",
 )
 
@@ -918,7 +918,6 @@ compare(
     inputs=encoder_texts([128] + 15 * [8]),
     guess=guess,
     claim="F15",
-    when="the layers take their shortcut for inference",
 )
 
 # %% [markdown]
@@ -935,7 +934,6 @@ compare(
     inputs=encoder_texts([128] + 15 * [8]),
     guess=guess,
     claim="F15",
-    unless="the layers take their shortcut for inference",
 )
 
 # %% [markdown]

@@ -40,7 +40,7 @@ from torch import nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 
-from autograder import behaviour, compare, costs, devices, documented, fewer, guessed, picture, verdicts
+from autograder import behaviour, compare, costs, devices, documented, fewer, guessed, verdicts
 
 torch.set_num_threads(1)
 print("devices here:", *devices())
@@ -79,8 +79,8 @@ weights = sum(parameter.nbytes for parameter in model.parameters())
 print(f"{sum(parameter.numel() for parameter in model.parameters()):,} weights: {weights / 1e6:.1f} MB")
 
 # %% [markdown]
-# One step with a batch of 16 rows, and one with 512 rows. Which of the four is the largest in each? And in which
-# phase is the peak: forward, backward, or the optimiser's step?
+# One step with a batch of 16 rows, and one with 512 rows. Which of the four is the largest in each, such as
+# `guess = "gradients", "weights"`? (And in which phase is the peak: forward, backward, or the optimiser's step?)
 
 # %%
 guess = ...
@@ -119,16 +119,14 @@ def watched_step(model, x, optimiser):
 optimiser = torch.optim.Adam(model.parameters())
 watched_step(model, torch.randn(16, 128), optimiser)  # Adam makes its state in the first step
 watches = {f"{rows} rows": watched_step(model, torch.randn(rows, 128), optimiser) for rows in (16, 512)}
-lines = []
+lines, largest = [], []
 for title, watch in watches.items():
     most = {kind: max(watch.alive(kind)) / 1e6 for kind in watch.kinds()}
+    largest.append(max(most.keys() - {"short-lived"}, key=most.get))
     lines.append(f"{title}: " + ", ".join(f"{kind} {size:.2f} MB" for kind, size in most.items()))
     peaks = {name: watch.peak_of(name) / 1e6 for name, _ in watch.phases}
     lines.append("  peak in the " + ", ".join(f"{name} {size:.1f} MB" for name, size in peaks.items()))
-guessed(guess, *lines)
-
-# %%
-picture(*draw_steps(watches))
+guessed("the largest with 16 rows, and with 512", guess, tuple(largest), *lines, drawing=draw_steps(watches))
 
 # %% [markdown]
 # Forward, activations pile up. Backward takes them away, block by block, and lays down the
@@ -180,8 +178,10 @@ recipes = {
     "bfloat16 and nothing else, Adam": (torch.bfloat16, torch.optim.Adam),
 }
 held = {name: bytes_for_each_weight(*recipe) for name, recipe in recipes.items()}
-guessed(guess, *(f"{name:36} {number:g} bytes" for name, number in held.items()))
-assert held["float32, Adam"] == held["bfloat16 with a float32 copy, Adam"] == 16
+assert held["bfloat16 and nothing else, Adam"] < held["bfloat16 with a float32 copy, Adam"]
+adam = tuple(int(held[name]) for name in ("float32, Adam", "bfloat16 with a float32 copy, Adam"))
+lines = (f"{name:36} {number:g} bytes" for name, number in held.items())
+guessed("bytes for each weight with Adam, and with a copy", guess, adam, *lines)
 
 # %% [markdown]
 # Adafactor keeps one number for each row and column of a weight. (The library
@@ -233,10 +233,11 @@ peaks = {
     for rows in (16, 512)
 }
 guessed(
+    "times less memory with 16 rows, and with 512",
     guess,
+    tuple(after / inside for after, inside in peaks.values()),
     *(
-        f"{rows} rows: at most {after / 1e6:.1f} MB with one step at the end, {inside / 1e6:.1f} MB with steps "
-        f"inside of backward: {after / inside:.2f} times less"
+        f"{rows} rows: at most {after / 1e6:.1f} MB, {inside / 1e6:.1f} MB with steps inside of backward"
         for rows, (after, inside) in peaks.items()
     ),
     f"16 rows, one step at the end with foreach=True: {in_lists / 1e6:.1f} MB",
@@ -426,7 +427,7 @@ def with_del(inputs):
 
 inputs = list(torch.randn(5, 2_000_000))
 named, deleted = (costs(function, inputs).peak_bytes for function in (with_the_name, with_del))
-guessed(guess, f"With the name: {named / 1e6:.0f} MB at most. With del: {deleted / 1e6:.0f} MB.")
+guessed("times less memory with del", guess, named / deleted, f"With it: {deleted / 1e6:.0f} MB at most.")
 
 # %%
 fewer("F22", "bytes alive at once, the FAQ's loop", without=named, following=deleted)
@@ -478,8 +479,8 @@ assert costs(named_scores, *inputs, delete=True).peak_bytes == unnamed
 # The Tuning Guide: "The example target layers are activation functions (e.g. `ReLU`, `Sigmoid`, `Tanh`)" (*F17*). They
 # are cheap to compute again, after all.
 #
-# A chain of 16 times layer and activation, 256 rows, and the forward pass only. How many times as much memory does it
-# need when each activation function is checkpointed? (Below 1 is less.)
+# A chain of 16 times layer and ReLU, 256 rows, and the forward pass only. How many times as much memory does it
+# need when each ReLU is checkpointed? (Below 1 is less.)
 
 # %%
 guess = ...
@@ -515,7 +516,9 @@ for activation in (torch.relu, torch.sigmoid, torch.tanh, F.gelu, F.silu, silu_i
         costs(forward_only, Chain(activation, again), x).peak_bytes for again in (False, True)
     ]
 guessed(
+    "times as much memory with ReLU checkpointed",
     guess,
+    kept["relu"][1] / kept["relu"][0],
     *(
         f"{name:13} {without / 1e6:.2f} MB; checkpointed {following / 1e6:.2f} MB: {following / without:.2f} times as much"
         for name, (without, following) in kept.items()
@@ -738,8 +741,7 @@ for name, (network, rows) in models.items():
     peaks = [costs(function, network, rows).peak_bytes for function in (forward_only, short_forward)]
     ratios[name] = peaks[0] / peaks[1]
     lines.append(f"{name}: {peaks[0] / 1e6:.2f} MB at most; in 16 bits {peaks[1] / 1e6:.2f} MB")
-guessed(guess, *lines)
-assert ratios["eight blocks"] > 1.6 and ratios["layers with ReLU"] < 1.1
+guessed("times less memory, blocks and layers with ReLU", guess, tuple(ratios.values()), *lines)
 
 # %% [markdown]
 # With the blocks it is not quite half: what is at work at a moment has 32 bits, and its copy is there already.
@@ -751,6 +753,7 @@ assert ratios["eight blocks"] > 1.6 and ratios["layers with ReLU"] < 1.1
 # What does it cost? Time for the conversions, and digits:
 
 # %%
+assert ratios["eight blocks"] > 1.6 and ratios["layers with ReLU"] < 1.1
 compare(
     "memory: activations kept in 16 bits, 512 rows",
     {"float32": all_kept, "kept as bfloat16": kept_short},

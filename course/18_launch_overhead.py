@@ -313,7 +313,6 @@ compare(
     inputs=lambda generator, device: device,
     guess=guess,
     claim="F28",
-    when="the parameters are small",
 )
 
 # %% [markdown]
@@ -330,7 +329,6 @@ compare(
     inputs=lambda generator, device: device,
     guess=guess,
     claim="F28",
-    unless="the parameters are small",
     only="cpu",
 )
 
@@ -338,8 +336,7 @@ compare(
 # **Why?** 16 parameters need few calls, so there is little to save. And a list operation makes its intermediate results
 # for *all* parameters at once. That need not be slow. But where [the C
 # library](https://man7.org/linux/man-pages/man3/mallopt.3.html) gives so much memory back after each step, the next one
-# pays a *page fault* for each piece of it. Does it? The same two in a new process, and there again after one tensor of
-# 30 MB was thrown away:
+# pays a *page fault* for each piece of it. Does it? The same two in a new process, and again after 30 MB were thrown away:
 
 # %%
 for name, step in steps(16, 262_144).items():
@@ -403,7 +400,6 @@ compare(
     inputs=two_lists(1000, 32),
     guess=guess,
     claim="F26",
-    when="there are many examples",
     because="prices",
 )
 
@@ -421,7 +417,6 @@ compare(
     inputs=two_lists(1000, 32),
     guess=guess,
     claim="F27",
-    unless="the batch is work for much longer than vmap's own calls take",
 )
 
 # %% [markdown]
@@ -486,7 +481,6 @@ compare(
     inputs=networks(10, 512, 64),
     guess=guess,
     claim="F27",
-    when="the batch is work for much longer than vmap's own calls take",
     only="cpu",
     because="prices",
 )
@@ -499,7 +493,7 @@ compare(
 #
 # `vmap` is no loop. [The page on its limits](https://docs.pytorch.org/docs/stable/func.ux_limitations.html) says that
 # it "executes `f` a single time, so all side effects only happen once." How many entries does the list get from six
-# examples? And with `chunk_size=2`?
+# examples? And with `chunk_size=2`? (Two numbers, such as `guess = 6, 6`.)
 
 # %%
 guess = ...
@@ -516,7 +510,9 @@ for chunk_size in (None, 2):
     seen = []
     vmap(noted, chunk_size=chunk_size)(torch.rand(6))
     lengths[chunk_size] = len(seen)
-guessed(guess, *(f"chunk_size={chunk_size}: {length}" for chunk_size, length in lengths.items()))
+guessed("entries from six examples, and with chunk_size=2", guess, tuple(lengths.values()))
+
+# %%
 for chunk_size, side in ((None, "when"), (2, "unless")):
     said = f"With chunk_size={chunk_size}, vmap calls its function once for six examples."
     behaviour("F31", said, lengths[chunk_size] == 1, **{side: "there is no chunk_size"})
@@ -559,8 +555,8 @@ for name, function in refused.items():
 # %% [markdown]
 # ## 6. The profiler, and what a starved device looks like
 #
-# Step 2 of [chapter 00](00_measuring.ipynb)'s routine: name the largest part. `score` is three lines: 1. change the order
-# of the dimensions, 2. flatten each picture, 3. multiply with a vector. Which one takes the most time: 1, 2 or 3?
+# Step 2 of [chapter 00](00_measuring.ipynb)'s routine: name the largest part. `score` is three lines: `permute` changes
+# the order of the dimensions, `reshape` flattens each picture, `matmul` (`@`) multiplies. Which takes the most time?
 
 # %%
 guess = ...
@@ -581,16 +577,18 @@ for _ in range(2):  # the profiler needs a warm-up, too
 rows = {row.key: row for row in profiled.key_averages() if row.key.startswith("aten::")}
 whole = sum(row.self_cpu_time_total for row in rows.values())
 most = sorted(rows.values(), key=lambda row: -row.self_cpu_time_total)[:4]
-lines = {number: rows[f"aten::{name}"] for number, name in enumerate(("permute", "reshape", "matmul"), 1)}
+lines = {name: rows[f"aten::{name}"].cpu_time_total / whole for name in ("permute", "reshape", "matmul")}
 guessed(
+    "the line that takes the most time",
     guess,
+    max(lines, key=lines.get),
     "with what it calls   by itself   operation",
     *(f"{r.cpu_time_total / whole:18.0%} {r.self_cpu_time_total / whole:11.0%}   {r.key}" for r in most),
-    *(f"line {number}: {row.cpu_time_total / whole:.0%}, {row.key}" for number, row in lines.items()),
+    *(f"line with {name}: {share:.0%}" for name, share in lines.items()),
 )
 
 # %% [markdown]
-# Line 2 looks like nothing, but `reshape` must copy here: after `permute` the numbers lie in memory in another order than
+# `reshape` looks like nothing, but it must copy here: after `permute` the numbers lie in memory in another order than
 # the flat rows need. The column *by itself* shows who works, *with what it calls* who asked for it. The profiler also
 # knows *when* each call ran. `export_chrome_trace` writes that into a *trace*: a JSON file with an entry for each call,
 # which [Perfetto](https://ui.perfetto.dev) draws as bars, below each bar those that it called. One call of `score`, read:
@@ -613,7 +611,7 @@ assert "aten::copy_" in [call["name"] for call in called]
 # ### Starved
 #
 # Three programs run the same loop, a product and a `tanh`: with tables of 16 × 16, of 400 × 400, and of 16 × 16 with
-# some Python in between. In which share of the time does an operation run, in the third?
+# some Python in between. In how many percent of the time does an operation run, in the third?
 
 # %%
 guess = ...
@@ -640,8 +638,11 @@ traces = {
     "16 × 16": looked_at(16, python=False),
     "16 × 16, and Python in between": looked_at(16, python=True),
 }
-guessed(guess, *(f"{name}: {busy(spans):.0%}" for name, spans in traces.items()))
-picture(*draw_gaps(traces))
+third, lines = (
+    busy(traces["16 × 16, and Python in between"]),
+    (f"{n}: {busy(s):.0%}" for n, s in traces.items()),
+)
+guessed("percent of the time in the third", guess, 100 * third, *lines, drawing=draw_gaps(traces))
 
 # %% [markdown]
 # Blue is an operation, grey is everything else: Python, and what the profiler itself does between operations. With
@@ -696,7 +697,7 @@ else:
 # `torch.cuda.graph(…, check_input_liveness=True)` raises instead.) And it refuses fewer waits.
 #
 # The block below is recorded with `x` full of 1, `step` being 1. Then `step` becomes 2, `x` is *filled* with 10, and
-# the tape is replayed. What is in `y`?
+# the tape is replayed. Which number is in `y`, three times?
 
 # %%
 guess = ...
@@ -711,8 +712,7 @@ assert y.tolist() == [3.0] * 3  # a CUDA graph's capture would compute nothing
 step = 2
 x.fill_(10)
 tape.replay()
-guessed(guess, f"y = {y.tolist()}; the log has {len(log)} line")
-assert y.tolist() == [21.0] * 3 and log == ["recorded"]
+guessed("each number in y", guess, int(y[0]), f"y = {y.tolist()}; the log has {len(log)} line")
 
 # %% [markdown]
 # 2 × 10 + 1. The new values in `x` were read, since they lie where the old ones lay. `step` was a Python number; the
@@ -721,6 +721,7 @@ assert y.tolist() == [21.0] * 3 and log == ["recorded"]
 # Four ways to get it wrong. With `Tape`, all but the last run without an error:
 
 # %%
+assert y.tolist() == [21.0] * 3 and log == ["recorded"]
 given = torch.ones(3)
 
 
@@ -926,7 +927,6 @@ compare(
     inputs=lambda generator, device: torch.rand(100, 16, generator=generator).to(device),
     guess=guess,
     claim="F30",
-    when="most of the work is views of tensors made in it",
 )
 
 # %% [markdown]
@@ -945,7 +945,6 @@ compare(
     ),
     guess=guess,
     claim="F30",
-    unless="most of the work is views of tensors made in it",
     only="cpu",
 )
 
@@ -1057,7 +1056,7 @@ for chunk_size in (None, 16):
     peaks["short result", chunk_size] = costs(whole, examples).peak_bytes
     peaks["gradients", chunk_size] = costs(gradients, square, examples).peak_bytes
 lines = [f"{name:12}, chunk_size={size!s:4}: {peak / 1e6:5.2f} MB" for (name, size), peak in peaks.items()]
-guessed(guess, *lines, f"{peaks['short result', None] / peaks['short result', 16]:.1f} times less")
+guessed("times less memory", guess, peaks["short result", None] / peaks["short result", 16], *lines)
 
 # %%
 fewer(
@@ -1076,8 +1075,7 @@ fewer(
 )
 
 # %% [markdown]
-# The chunks' results are joined at the end, which is a copy of all of them. Where results are the memory, that makes it
-# more, not less.
+# The chunks' results are joined at the end: a copy of all of them. Where results are the memory, that makes it more.
 
 # %% [markdown]
 # ## Summary

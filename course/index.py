@@ -9,7 +9,8 @@
 #
 # ## How to use a chapter
 #
-# 1. **Guess.** Before each measurement there is a line `guess = …`. Write a number in place of the dots.
+# 1. **Guess.** Before each measurement there is a line `guess = …`. Write a number in place of the dots, or
+#    the word that is asked for, in quotes.
 # 2. **Run** the next cell (Shift + Enter). It times the variants on this machine.
 # 3. **Compare.** The chart shows your guess beside the truth, and what other machines gave. Then open
 #    what is folded below, and read why.
@@ -61,7 +62,7 @@ course_map(
 # - `check` gives its points for a right answer: right values, shapes and types, also for unusual inputs. If
 #   something is wrong, it shows the first place where your answer differs.
 # - `race` gives its points for a fast answer: how many times as fast as the given version, on this machine,
-#   now. From 1.4 times as fast up to the ratio asked for, the points grow with the logarithm of the ratio. An
-#   answer that is wrong does not race.
+#   now. Below 1.4 times as fast there are none; from there to the ratio asked for, they grow with the logarithm of
+#   the ratio. An amber card says: right, not fast yet. An answer that is wrong does not race.
 # - Where a machine lacks what a test needs, such as a GPU, its points are not counted against you.
 # - When your notebook is graded, hidden tests try other inputs. A right answer passes them too.

@@ -187,7 +187,7 @@ def test_a_header_that_says_something_wrong_ends_the_build(course, message):
 # What answers a question is folded until somebody has guessed.
 
 
-ASKED = "# %%\nguess = ...\n\n# %%\ncompare(guess=guess)\n\n# %% [markdown]\n"
+ASKED = "# %%\nguess = ...\n\n# %%\ncompare(guess=guess)\n\n# %%\nf()\n\n# %% [markdown]\n"
 ANSWERS = {
     "**Why.** Bytes.": (["**Why.** Bytes."], ""),
     "It is slow.\n\nTwice.\n\n## Next\n\nMore.": (["It is slow.", "Twice."], "## Next\n\nMore."),
@@ -205,12 +205,12 @@ def commented(text: str) -> str:
 @pytest.mark.parametrize("text", ANSWERS)
 def test_an_answer_is_folded_and_what_leads_on_is_not(course, text):
     answer, rest = ANSWERS[text]
-    source = cells_of(course, ASKED + commented(text))[2].source
+    source = cells_of(course, ASKED + commented(text))[3].source
     folded, _, open_ = source.rpartition("</details>")
     assert (folded.split("\n\n")[1:-1], open_.strip()) == (answer, rest)
     assert source.startswith("<details") == bool(answer)
     # JupyterLab saves it as it is shown.
-    assert cells_of(course, ASKED + commented(source))[2].source == source
+    assert cells_of(course, ASKED + commented(source))[3].source == source
 
 
 # Jupytext writes what is in the notebook into the script: nbgrader's own metadata, where it is not light.

@@ -127,13 +127,13 @@ def test_whatever_gpus_give_the_score_page_is_built(ratios: list[float], tmp_pat
 def test_verdicts_say_for_which_kind_of_device_they_are() -> None:
     def measured(ratio: float, on: str, processes: int = 1) -> Evidence:
         figure, where = Ratio(ratio, 0.9 * ratio, 2 * ratio), {"device": on, "on": on, "processes": processes}
-        return Evidence("A3", "add", "timing", holds("A3", figure), ratio=figure, **where)
+        return Evidence("F6", "add", "timing", holds("F6", figure), ratio=figure, **where)
 
-    here, use = measured(2, "cpu", 5), CLAIMS["A3"].use
-    same, other = (judge("A3", [here, measured(ratio, "cuda")]) for ratio in (4, 0.5))
+    here, use = measured(2, "cpu", 5), CLAIMS["F6"].use
+    same, other = (judge("F6", [here, measured(ratio, "cuda")]) for ratio in (4, 0.5))
     assert (same.word, other.word) == ("holds", "holds when …")
     assert same.rule == f"On one CPU, when {use}: 1.8× to 4×. On one GPU, in one process, when {use}: 4×."
-    apart = judge("A3", [here, measured(0.5, "cuda"), measured(2, "cuda")])
+    apart = judge("F6", [here, measured(0.5, "cuda"), measured(2, "cuda")])
     assert apart.rule.endswith("0.5× to 2×; on what it depends is not known.")
 
 

@@ -1,11 +1,12 @@
 """Folds what answers a question until the reader has guessed: it opens by a click, without any script.
 
-The text after a cell that takes a guess is folded up to the next heading. What leads on stays in view:
-paragraphs at its end that ask or end with a colon, and the question before the next guess.
+The text after a cell that takes a guess, and after what further cells show, is folded up to the next heading.
+What leads on stays in view: paragraphs at its end that ask or end with a colon, and the next question.
 """
 
 import re
 from collections.abc import Sequence
+from itertools import dropwhile
 
 from nbformat import NotebookNode
 
@@ -20,15 +21,17 @@ def fold_answers(cells: Sequence[NotebookNode]) -> None:
     for cell in cells:
         if cell.cell_type == "markdown":
             cell.source = _FOLDED.sub(r"\1", cell.source)
-    for cell, text, *more in zip(cells, cells[1:], [*cells[2:], None], strict=False):
-        takes = cell.cell_type == "code" and _TAKES.search(cell.source) and not _ASKED.match(cell.source)
-        if takes and text.cell_type == "markdown":
-            asks = any(one is not None and _ASKED.match(one.source) for one in more)
-            answer, rest = _parted(text.source.split("\n\n"), asks)
-            if answer:
-                word = "Why" if answer[0].startswith("**Why.**") else "What it says"
-                opened = f"{_MARK}{word}: guess first, then open</summary>"
-                text.source = "\n\n".join([opened, *answer, "</details>", *rest])
+    for place, cell in enumerate(cells):
+        if cell.cell_type == "code" and _TAKES.search(cell.source) and not _ASKED.match(cell.source):
+            shows_more = lambda one: one.cell_type == "code" and not _TAKES.search(one.source)
+            text, *more = [*dropwhile(shows_more, cells[place + 1 :]), cell]
+            if text.cell_type == "markdown":
+                asks = _ASKED.match(more[0].source) is not None
+                answer, rest = _parted(text.source.split("\n\n"), asks)
+                if answer:
+                    word = "Why" if answer[0].startswith("**Why.**") else "What it says"
+                    opened = f"{_MARK}{word}: guess first, then open</summary>"
+                    text.source = "\n\n".join([opened, *answer, "</details>", *rest])
 
 
 def _parted(paragraphs: list[str], asks: bool) -> tuple[list[str], list[str]]:

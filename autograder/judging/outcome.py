@@ -16,13 +16,14 @@ WARNED = "Your code warned (no points lost): "
 
 _SOURCE = Path(__file__).with_name("card.html.j2").read_text(encoding="utf-8")
 CARD = Template(_SOURCE, autoescape=True, trim_blocks=True)
-# Word -> sign and colours (text, background) of the card; every pair has a contrast above 7:1.
+# How a card looks: sign and colours (text, background) by its head; every pair has a contrast above 7:1.
 STYLES = {
     "passed": ("✓", "#0b4a2b", "#e3f4ea"),
     "failed": ("✗", "#7a1512", "#fdeceb"),
+    "right, not fast yet": ("◐", "#5a3d00", "#fff3d6"),
     "error": ("!", "#7a1512", "#fdeceb"),
     "not attempted": ("○", "#3a3a3a", "#efefef"),
-    "undecided": ("?", "#5a3d00", "#fff3d6"),
+    "undecided": ("?", "#173f5f", "#e4eff8"),
     "not available": ("–", "#173f5f", "#e4eff8"),
 }
 
@@ -50,10 +51,15 @@ class Outcome:
     def __repr__(self) -> str:
         return f"{self.points:g}"
 
+    @property
+    def head(self) -> str:
+        """The word of the card: only what is right is timed, so that has not failed."""
+        return "right, not fast yet" if self.word == "failed" and self.bars else self.word
+
     def text(self) -> str:
         """The card as plain text."""
-        sign = STYLES[self.word][0]
-        lines = [f"{sign} {self.word}: {self.summary} ({self.points:g} of {self.max_points:g} points)"]
+        sign = STYLES[self.head][0]
+        lines = [f"{sign} {self.head}: {self.summary} ({self.points:g} of {self.max_points:g} points)"]
         lines += [f"  {line}" for detail in self.details for line in detail.split("\n")]
         longest, width = max(self.bars.values(), default=1), max(map(len, self.bars), default=0)
         for name, seconds in self.bars.items():
@@ -63,7 +69,7 @@ class Outcome:
 
     def html(self) -> str:
         """The card as HTML: word, points, details, and for a race one bar for each time."""
-        sign, ink, paper = STYLES[self.word]
+        sign, ink, paper = STYLES[self.head]
         longest = max(self.bars.values(), default=1)
         return CARD.render(card=self, sign=sign, ink=ink, paper=paper, longest=longest, as_time=as_time)
 

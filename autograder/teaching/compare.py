@@ -22,12 +22,12 @@ from ..measuring.duel import SHARED, Ratio, Samples, Side, interleave
 from ..measuring.gpus import KINDS, is_rocm, refused
 from ..measuring.limits import limit
 from ..measuring.prices import Prediction, predict
-from ..measuring.units import as_time, rounded, times
+from ..measuring.units import as_time, times
 from ..show import in_notebook, picture_html, show, table_html, table_text
 from . import recordings
-from .claims import CLAIMS, WORTH_IT
+from .claims import CLAIMS
 from .evidence import Evidence, decides, holds, machines
-from .guess import LATER, folded, note_guess, ratio_guessed, tally
+from .guess import LATER, folded, judged, ratio_guessed
 from .recordings import Timing
 from .scripts import CAUSES_MIME, PRICES
 from .verdicts import note
@@ -40,8 +40,6 @@ def compare(
     inputs: Callable,
     guess: object = None,
     claim: str | None = None,
-    when: str | None = None,
-    unless: str | None = None,
     differ: str | None = None,
     because: str | without | Sequence[str | without] = (),
     only: str | None = None,
@@ -55,17 +53,16 @@ def compare(
 
     ``variants`` maps names to callables; the first is the baseline, the last the one that is advised.
     ``inputs(generator, device)`` makes their arguments (a tuple, or one value), anew for every block.
-    ``guess`` is what the reader thinks: how many times faster the last variant is. While it is ``...``, what
-    was measured is folded in a notebook; what is no number above 0 is left out. ``claim`` is the ID of the
-    claim that this cell tests (see ``teaching.claims``), ``when`` the condition that it stands for, if the
-    claim has one, or ``unless`` the one that it lacks. All variants must give equal results for equal inputs,
-    to within rounding; ``differ`` says why they do not. ``because`` names what makes the difference
-    between the first and the last, one cause or several (see ``measuring.causes``): each is taken away, in as
-    many seconds more, and the card says how much of the difference went, or why that cannot be done. With
-    "prices", the ratio is predicted from what both ask torch to do (see ``measuring.prices``). ``only``
-    names the one device that the comparison makes sense on; where it is missing, recordings are shown.
-    ``clock`` is "cpu" (CPU seconds, the default there), "wall", or on a GPU "cuda" or "mps" (event seconds,
-    the default there).
+    ``guess`` is what the reader thinks: how many times faster the last variant is; or with "prices" as its
+    cause, what most of the difference is for: "calls", "bytes" or "arithmetic". While it is ``...``, what was
+    measured is folded in a notebook; what is no guess is left out. ``claim`` is the ID of the claim that this
+    cell tests (see ``teaching.claims``). All variants must give equal results for equal inputs, to within
+    rounding; ``differ`` says why they do not. ``because`` names what makes the difference between the first
+    and the last, one cause or several (see ``measuring.causes``): each is taken away, in as many seconds
+    more, and the card says how much of the difference went, or why that cannot be done. With "prices", the
+    ratio is predicted from what both ask torch to do (see ``measuring.prices``). ``only`` names the one
+    device that the comparison makes sense on; where it is missing, recordings are shown. ``clock`` is "cpu"
+    (CPU seconds, the default there), "wall", or on a GPU "cuda" or "mps" (event seconds, the default there).
     ``threads`` is for torch's CPU operations, None for torch's own choice. ``seconds`` is the time to spend
     for each device. ``bytes`` and ``flops`` are what one call must at least move and compute: they add a line
     with the least time that the device could take (see ``measuring.limits``). Raises ValueError or TypeError
@@ -79,7 +76,7 @@ def compare(
     if not callable(inputs):
         raise TypeError("inputs must be a function (generator, device) -> arguments.")
     # It refuses what can decide nothing.
-    asked = Evidence(claim, title, "timing", None, when, unless) if claim else None
+    asked = Evidence(claim, title, "timing") if claim else None
     causes = [because] if isinstance(because, (str, without)) else because
     samples: dict[str, Samples] = {}
     timings: list[Timing] = []
@@ -182,8 +179,13 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
     rows = [row for timing in timings for row in _rows(timing)]
     ratio, said = ratio_guessed(guess)
     if ratio:
-        note_guess(title, ratio, timings[0].gain.median)
-        said = f"{_on_guess(ratio, timings[0].gain.median)} {tally()}".rstrip()
+        measured = timings[0].gain.median
+        said = f"You said {times(ratio)}, it was {times(measured)}: {judged(title, ratio, measured)}"
+    predicted = next((one for one in comparison.shares if isinstance(one, Prediction)), None)
+    if predicted and isinstance(guess, str):
+        first, last = predicted.bills.values()
+        most = max(first, key=lambda of: abs(first[of] - last[of]))
+        said = f"You said {guess}, it is mostly {most}: {judged(title, guess, most)}"
     remarks = [said, *remarks] if said else remarks
     text = "\n".join([title, table_text(header, rows), *remarks])
     html = table_html(header, rows, title) + "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
@@ -226,15 +228,6 @@ def _chart(timings: Sequence[Timing], guess: float | None) -> str:
     guessed = f" Your guess: {times(guess)}." if guess else ""
     baseline = next(iter(timings[0].seconds))
     return picture_html(draw(timings, guess), f"Chart: times faster than {baseline}. {bars}.{guessed}")
-
-
-def _on_guess(guess: float, measured: float) -> str:
-    off = max(guess / measured, measured / guess)
-    closeness = "A good guess." if off < 1.5 else f"Off by a factor of {rounded(off)}."
-    guessed_none, is_none = (1 / WORTH_IT < ratio < WORTH_IT for ratio in (guess, measured))
-    if off < 1.5 and is_none and not guessed_none:
-        closeness = "You expected a difference; there is next to none."
-    return f"Your guess: {times(guess)}. Measured: {times(measured)}. {closeness}"
 
 
 def _remark(found: Evidence, ratio: Ratio) -> str:

@@ -41,9 +41,10 @@ class Evidence(Struct, frozen=True, omit_defaults=True):
 
     ``what`` is the title of a comparison, or a sentence. ``holds`` is None where it could not be found out;
     for ``kind`` "code" it is whether the article's own code does what the article says, and ``outdated``
-    whether it warns. ``when`` is the condition that the cell stands for, ``unless`` the one that it lacks.
-    ``ratio`` is how many times faster, or smaller, on ``device`` of the kind ``on`` ("cpu", "cuda", "mps"),
-    in so many ``processes``; ``here``: it is a figure of this machine's own, which decides nothing.
+    whether it warns. ``when`` is the condition that the cell stands for, ``unless`` the one that it lacks;
+    a comparison has it from its claim. ``ratio`` is how many times faster, or smaller, on ``device`` of the
+    kind ``on`` ("cpu", "cuda", "mps"), in so many ``processes``; ``here``: it is a figure of this machine's
+    own, which decides nothing.
     """
 
     claim: str
@@ -63,6 +64,9 @@ class Evidence(Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         claim = claim_called(self.claim)
+        if self.kind == "timing" and claim.when:
+            lacks = any(part in self.what for part in claim.lacks)
+            object.__setattr__(self, "unless" if lacks else "when", claim.when)
         if self.when and self.unless:
             raise ScoreError(f"{self.claim}, {self.what!r}: a cell stands on one side of one condition.")
         if self.kind in ("timing", "counting") and not (claim.measurable or claim.cost):

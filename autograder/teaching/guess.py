@@ -1,23 +1,30 @@
-"""The reader's guesses: what counts as one, and a result that stays folded until somebody has guessed.
+"""The reader's guesses: what counts as one, how near it came, and results that stay folded until then.
 
-Those of ratios are kept in one small file on this machine, which its owner may read and delete: the first
-guess on each question. Nothing is sent anywhere.
+The first guess on each question is kept in one small file on this machine, which its owner may read and
+delete. Nothing is sent anywhere.
 """
 
 from __future__ import annotations
 
 import math
 import reprlib
+from collections import Counter
 from html import escape
 from statistics import median
+from typing import TYPE_CHECKING, TypeGuard
 
 from ..measuring import store
 from ..measuring.device import device_name
-from ..show import in_notebook, show
+from ..measuring.units import rounded
+from ..show import in_notebook, picture_html, show
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NAME = "guesses"
-NEAR, LEANS = 2.0, 1.25  # factors: a guess is near within the first; all of them lean beyond the second
-LATER = "Guess first: write a number in place of the dots and run both cells; or open."
+WORDS = RIGHT, CLOSE, FAR = "right", "near", "far off"
+WITHIN = {RIGHT: 1.2, CLOSE: 2.0}  # factors
+LATER = "Guess first: write a guess in place of the dots and run both cells; or open."
 
 
 def ratio_guessed(guess: object) -> tuple[float | None, str]:
@@ -26,7 +33,7 @@ def ratio_guessed(guess: object) -> tuple[float | None, str]:
     """
     if guess is None or guess is ...:
         return None, "" if guess is None else "No guess yet."
-    if isinstance(guess, (int, float)) and not isinstance(guess, bool) and 0 < guess < math.inf:
+    if _is_number(guess) and 0 < guess < math.inf:
         return float(guess), ""
     said = reprlib.repr(guess)
     return None, f"A guess is one number above 0 (2.0 means twice as fast); {said} is left out."
@@ -37,29 +44,73 @@ def folded(summary: str, html: str) -> str:
     return f"<details><summary>{escape(summary)}</summary>{html}</details>"
 
 
-def guessed(guess: object, *lines: str) -> None:
-    """Show lines of text that answer what the reader was asked; folded as long as ``guess`` is ``...``."""
-    text = "\n".join(lines)
-    html = f'<pre style="white-space:pre-wrap">{escape(text)}</pre>'
+def guessed(
+    question: str, guess: object, truth: object, *lines: str, drawing: tuple[Figure, str] | None = None
+) -> None:
+    """Show what the reader was asked: ``truth``, which the cell has measured or counted, how near the guess
+    comes (see ``how_near``), further lines, and a figure with its alternative text. All is folded as long as
+    ``guess`` is ``...``.
+    """
+    answer, text, said = f"{question}: {_in_words(truth)}.", "\n".join(lines), "No guess yet."
+    if guess is not ...:
+        said = f"You said {_in_words(guess)}: {judged(question, guess, truth)}"
+    html = (
+        f'<p><b>{escape(answer)}</b> {escape(said)}</p><pre style="white-space:pre-wrap">{escape(text)}</pre>'
+    )
+    if drawing and in_notebook():
+        html += picture_html(*drawing)
     if guess is ...:
-        show(f"No guess yet.\n{text}", folded(f"Measured on {device_name('cpu')}. {LATER}", html))
-    else:
-        said = f"Your guess: {reprlib.repr(guess)}."
-        show(f"{text}\n{said}", f"{html}<p>{escape(said)}</p>")
+        html = folded(f"{question}: measured on {device_name('cpu')}. {LATER}", html)
+    show(f"{answer} {said}\n{text}".rstrip(), html)
 
 
-def note_guess(question: str, guess: float, measured: float) -> None:
-    """Keep the first guess on a question, with what was measured; in a notebook only."""
+def judged(question: str, guess: object, truth: object) -> str:
+    """How near a guess came, and all so far; in a notebook, the first guess on a question is kept."""
+    word = how_near(guess, truth)
     if in_notebook() and question not in (kept := store.read(NAME) or {}):
-        store.write(NAME, kept | {question: [guess, measured]})
+        told = [one if _is_number(one) else _in_words(one) for one in (guess, truth)]
+        store.write(NAME, kept | {question: [*told, word]})
+    return f"{word}. {tally()}".rstrip()
+
+
+def how_near(guess: object, truth: object) -> str:
+    """One of ``WORDS``. A word is right or far off; a whole number is near where it is off by one or a tenth.
+
+    Any other number was measured, and counts by its factor (``WITHIN``). Of a tuple, the worst counts.
+    """
+    if isinstance(truth, tuple):
+        several = isinstance(guess, (tuple, list)) and len(guess) == len(truth)
+        return max(map(how_near, guess, truth), key=WORDS.index) if several else FAR
+    if not (_is_number(guess) and _is_number(truth)):
+        return RIGHT if _in_words(guess).strip().lower() == _in_words(truth).lower() else FAR
+    if isinstance(truth, int):
+        off = abs(guess - truth)
+        return RIGHT if off == 0 else CLOSE if off <= max(1, truth / 10) else FAR
+    factor = max(guess / truth, truth / guess) if guess * truth > 0 else 1 if guess == truth else math.inf
+    return next((word for word, most in WITHIN.items() if factor <= most), FAR)
 
 
 def tally() -> str:
     """How near all guesses were, and to which side they lean; nothing before there are two."""
-    kept = [guess / measured for guess, measured in (store.read(NAME) or {}).values()]
+    kept = list((store.read(NAME) or {}).values())
     if len(kept) < 2:
         return ""
-    near = sum(1 / NEAR <= off <= NEAR for off in kept)
-    lean = math.exp(median(map(math.log, kept)))
-    word = "too high" if lean > LEANS else "too low" if lean < 1 / LEANS else "neither too high nor too low"
-    return f"Your guesses so far: within {NEAR:g}× in {near} of {len(kept)}, mostly {word}."
+    words = Counter(word[0] if word else how_near(guess, truth) for guess, truth, *word in kept)
+    numbers = [(guess, truth) for guess, truth, *_ in kept if _is_number(guess) and _is_number(truth)]
+    lean = median([guess / truth for guess, truth in numbers if guess * truth > 0] or [1])
+    most = WITHIN[RIGHT]
+    side = "too high" if lean > most else "too low" if lean < 1 / most else "neither too high nor too low"
+    near = f"{words[RIGHT]} were right and {words[CLOSE]} near, within {WITHIN[CLOSE]:g}×"
+    return f"Of your {len(kept)} guesses so far {near}; mostly they are {side}."
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, (tuple, list)):
+        return " and ".join(map(_in_words, value))
+    if _is_number(value):
+        return f"{value:,}" if isinstance(value, int) else rounded(value)
+    return value if isinstance(value, str) else reprlib.repr(value)

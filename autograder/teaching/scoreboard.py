@@ -51,10 +51,10 @@ def findings(
 def _asked(cell: Cell, claim: str) -> Evidence:
     """What a comparison is to find out. Raises ScoreError where it can decide nothing."""
     where = f"{cell.chapter}.py, line {cell.line}"
-    if "…" in (cell.title, claim, cell.when, cell.unless, cell.only):
-        raise ScoreError(f"{where}: a title, a claim or a condition is no plain text")
+    if "…" in (cell.title, claim, cell.only):
+        raise ScoreError(f"{where}: a title or a claim is no plain text")
     try:
-        asked = Evidence(claim, cell.title, "timing", None, cell.when, cell.unless, chapter=cell.chapter)
+        asked = Evidence(claim, cell.title, "timing", chapter=cell.chapter)
     except ScoreError as error:
         raise ScoreError(f"{where}: {error}") from None
     if cell.only and not decides(claim, cell.only):

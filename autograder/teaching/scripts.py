@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..roles import calls_of
 
-WORDS = ("claim", "when", "unless", "only")
+WORDS = ("claim", "only")
 # The cause that is predicted, and not taken away; and where a card keeps what went with each cause.
 PRICES = "prices"
 CAUSES_MIME = "application/vnd.fast-pytorch.causes+json"
@@ -26,8 +26,6 @@ class Cell:
     sometimes: bool
     title: str
     claim: str | None = None
-    when: str | None = None
-    unless: str | None = None
     only: str | None = None
 
     @cached_property

@@ -33,7 +33,7 @@ def test_from_the_front_page_to_a_measurement_to_the_exercises(lab, course, page
     film(page, 1.5)
     page.keyboard.press("Shift+Enter")
     page.keyboard.press("Shift+Enter")
-    expect(result).to_contain_text("Your guess: 7×. Measured: ")
+    expect(result).to_contain_text("You said 7×, it was ")
     expect(result.locator("details")).to_have_count(0)
     expect(table).to_be_visible()
     expect(table.get_by_role("row", name=re.compile("torch.full .+× to .+×")).first).to_be_visible()

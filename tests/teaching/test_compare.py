@@ -13,7 +13,6 @@ from autograder.measuring.device import device_name
 from autograder.show import picture_html
 from autograder.teaching import recordings
 from autograder.teaching.chart import draw
-from autograder.teaching.guess import note_guess, tally
 from autograder.teaching.scripts import CAUSES_MIME
 
 VARIANTS = {"loop": lambda numbers: torch.stack([number.sin() for number in numbers]), "one call": torch.sin}
@@ -26,11 +25,11 @@ def forget_findings(monkeypatch):
 
 
 def test_it_shows_times_ratio_guess_and_claim_as_plain_text(capsys):
-    comparison = compare("sines", VARIANTS, inputs=hundred, guess=2.0, claim="A1", seconds=0.1)
+    comparison = compare("sines", VARIANTS, inputs=hundred, guess=2.0, claim="F6", seconds=0.1)
     text = capsys.readouterr().out
     assert comparison.ratio().low > 5
     verdict = "here, on cpu; it holds (1.1× or more, with the whole interval, would hold)"
-    for wanted in ("sines", "loop", "one call", "1 (baseline)", "Your guess: 2×", verdict):
+    for wanted in ("sines", "loop", "one call", "1 (baseline)", "You said 2×, it was ", verdict):
         assert wanted in text
     assert re.search(r"[\d.]+ [mµn]s", text)
 
@@ -51,52 +50,54 @@ def test_nonsense_gets_one_clear_sentence():
 def test_what_is_no_guess_gets_one_sentence_and_is_measured(guess, capsys):
     compare("sines", VARIANTS, inputs=hundred, guess=guess, seconds=0.01)
     text = capsys.readouterr().out
-    assert "one call" in text and "Your guess" not in text
+    assert "one call" in text and "You said" not in text
     assert text.count("A guess is one number above 0") == (guess is not None)
 
 
 def test_without_a_guess_it_measures_and_says_that_none_was_made(capsys):
-    compare("sines", VARIANTS, inputs=hundred, guess=..., claim="A1", seconds=0.05)
+    compare("sines", VARIANTS, inputs=hundred, guess=..., claim="F6", seconds=0.05)
     text = capsys.readouterr().out
     assert "No guess yet." in text and "it holds" in text
-    guessed(..., "It waits 63 times.")
-    assert capsys.readouterr().out == "No guess yet.\nIt waits 63 times.\n"
-    guessed((1, 40), "Once, and 38 %.")
-    assert capsys.readouterr().out == "Once, and 38 %.\nYour guess: (1, 40).\n"
+    guessed("waits", ..., 63, "It waits 63 times.")
+    assert capsys.readouterr().out == "waits: 63. No guess yet.\nIt waits 63 times.\n"
+
+
+def test_a_guess_is_right_near_or_far_off(capsys):
+    for truth, *guesses in (
+        (7, [7, 7.0], [6, 8], [5, 9, "seven", True]),
+        (1000, [1000], [901, 1100], [899, 1101]),
+        (2.5, [2.1, 2.9, "2.5"], [1.25, 5], [1.2, 5.1, -2.5]),
+        ("calls", ["calls", " Calls"], [], ["bytes", 1]),
+        (("state", 50.0), [("state", 50), ["State", 45]], [("state", 30)], [("graph", 50), "state"]),
+    ):
+        for word, those in zip(("right", "near", "far off"), guesses, strict=True):
+            for guess in those:
+                guessed("asked", guess, truth)
+                assert f": {word}." in capsys.readouterr().out, (guess, truth)
 
 
 def test_first_guesses_are_kept_and_told_how_near_they_come(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("autograder.teaching.guess.in_notebook", lambda: True)
-    for question, guess, measured in (("a", 3, 1.2), ("b", 5, 4), ("c", 90, 2), ("a", 1.2, 1.2)):
-        note_guess(question, guess, measured)
-    told = "Your guesses so far: within 2× in 1 of 3, mostly too high."
-    assert tally() == told, "the second guess on a question does not count"
+    for question, guess, truth in ("a", 3, 1.2), ("b", 5, 4.0), ("c", 9, 2), ("d", "x", "x"), ("a", 1, 1.2):
+        guessed(question, guess, truth)
+    told = "Of your 4 guesses so far 1 were right and 1 near, within 2×; mostly they are too high."
+    assert told in capsys.readouterr().out, "the second guess on a question does not count"
     compare("sines", VARIANTS, inputs=hundred, guess=0.001, seconds=0.01)
-    assert "within 2× in 1 of 4" in capsys.readouterr().out
-    verdicts("A1")
-    assert "within 2× in 1 of 4" in capsys.readouterr().out
-
-
-def test_a_guess_of_a_gain_that_is_none_is_not_called_good(capsys):
-    same = dict.fromkeys(("one", "the same"), lambda numbers: busy_for(0.003))
-    compare("the same twice", same, inputs=hundred, guess=1.3, clock="cpu", seconds=0)
-    assert "You expected a difference; there is next to none." in capsys.readouterr().out
-    more = {"one": lambda numbers: busy_for(0.0039), "less": lambda numbers: busy_for(0.003)}
-    compare("more and less", more, inputs=hundred, guess=1.3, clock="cpu", seconds=0)
-    assert "A good guess." in capsys.readouterr().out
+    verdicts("F6")
+    assert capsys.readouterr().out.count("Of your 5 guesses") == 2
 
 
 def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):
     backwards = dict(reversed(VARIANTS.items()))
-    compare("sines backwards", backwards, inputs=hundred, claim="A1", seconds=0.1)
-    assert re.search(r"Claim A1: 0[.\d]+× here, on cpu; it does not hold", capsys.readouterr().out)
-    compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.1)
-    verdicts("A1", "A2")
+    compare("sines backwards", backwards, inputs=hundred, claim="F6", seconds=0.1)
+    assert re.search(r"Claim F6: 0[.\d]+× here, on cpu; it does not hold", capsys.readouterr().out)
+    compare("sines", VARIANTS, inputs=hundred, claim="F6", seconds=0.1)
+    verdicts("F6", "A2")
     table = capsys.readouterr().out
     assert "does not hold; holds" in table and "not measured (needs a GPU)" in table
-    compare("sines backwards", VARIANTS, inputs=hundred, claim="A1", seconds=0.1)
-    verdicts("A1")  # a cell that is run again replaces what it found
+    compare("sines backwards", VARIANTS, inputs=hundred, claim="F6", seconds=0.1)
+    verdicts("F6")  # a cell that is run again replaces what it found
     assert "does not hold" not in capsys.readouterr().out
     compare("sines", VARIANTS, inputs=hundred, claim="A2", seconds=0.05)
     assert torch.cuda.is_available() or "Claim" not in capsys.readouterr().out, "a CPU decides nothing there"
@@ -104,11 +105,12 @@ def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):
 
 def test_a_condition_parts_cells_that_hold_from_those_that_do_not(capsys):
     backwards = dict(reversed(VARIANTS.items()))
-    compare("sines", VARIANTS, inputs=hundred, claim="A1", when="there are many", seconds=0.1)
-    compare("sines backwards", backwards, inputs=hundred, claim="A1", unless="there are many", seconds=0.1)
-    assert "Claim A1, when there are many: " in capsys.readouterr().out
-    verdicts("A1")
-    assert "On one CPU, in one process, when there are many: " in re.sub(r"\s+", " ", capsys.readouterr().out)
+    compare("sines of 3 float32", VARIANTS, inputs=hundred, claim="A3", seconds=0.1)
+    compare("sines backwards, of float64", backwards, inputs=hundred, claim="A3", seconds=0.1)
+    assert "Claim A3, when the array keeps its dtype: " in capsys.readouterr().out
+    verdicts("A3")
+    said = re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert "On one CPU, in one process, when the array keeps its dtype: " in said
 
 
 def test_variants_may_differ_where_that_is_said_and_may_change_their_inputs(capsys):
@@ -170,21 +172,15 @@ def test_a_comparison_stands_where_its_cause_cannot_be_taken_away(capsys):
 
 
 def test_a_ratio_is_predicted_and_told_beside_the_measured_one(capsys):
-    pair = {
-        "one by one": lambda numbers: [one + 1 for one in numbers],
-        "at once": lambda numbers: numbers + 1,
-    }
-    found = compare("adding", pair, inputs=hundred, because="prices", differ="a list", only="cpu", seconds=0)
-    told = (
-        r"Predicted from prices, on cpu: [\d.,]+× \(one by one: calls [^;]+; at once: calls .*\). Measured: "
-    )
-    assert re.search(told, capsys.readouterr().out) and found.shares[0].cause == "prices"
+    pair = {"one by one": lambda x: [one + 1 for one in x], "at once": lambda x: x + 1}
+    how = {"inputs": hundred, "because": "prices", "only": "cpu", "seconds": 0}
+    found = compare("adding", pair, differ="a list", guess="bytes", **how)
+    told = r"Predicted from prices, on cpu: [\d.,]+× \(one by one: calls [^;]+; at once: calls .*\). Measur"
+    text = capsys.readouterr().out
+    assert re.search(told, text) and "You said bytes, it is mostly calls: far off." in text
     assert all("prices" not in name for timing in found.timings for name in timing.seconds)
-    compare("busy", RECORDED, inputs=hundred, because="prices", only="cpu", seconds=0)
-    assert (
-        "Predicted from prices, on cpu: not measured. 'recorded' asks torch for nothing"
-        in capsys.readouterr().out
-    )
+    compare("busy", RECORDED, **how)
+    assert "on cpu: not measured. 'recorded' asks torch for nothing" in capsys.readouterr().out
 
 
 TAKEN = recordings.Timing("here", "Abacus", {"loop": [4e-3] * 3 + [8e-3] * 4, "one call": [1e-6] * 7})
@@ -207,28 +203,29 @@ def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
 def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(recordings, "TIMINGS", tmp_path)
     monkeypatch.setattr("autograder.teaching.compare.devices", lambda: ["cpu"])
-    arguments = {"inputs": hundred, "guess": 3.0, "claim": "A1", "only": "cuda", "seconds": 0.01}
+    arguments = {"inputs": hundred, "guess": 3.0, "claim": "F6", "only": "cuda", "seconds": 0.01}
     assert compare("sines", VARIANTS, **arguments).timings == []
     assert "needs a cuda device. There is none here, and no recording yet." in capsys.readouterr().out
     recordings.add_recording(tmp_path, "cpu", "sines", TAKEN, clock="cuda")
     compare("sines", VARIANTS, **arguments)
-    assert "here:" not in (text := capsys.readouterr().out) and "Your guess: 3×. Measured: 8,000×." in text
+    text = capsys.readouterr().out
+    assert "here:" not in text and "You said 3×, it was 8,000×: far off." in text
 
 
 def test_blocks_of_one_call_are_not_recorded_and_have_no_causes(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
     monkeypatch.setenv("AUTOGRADER_SECONDS", "cpu=0")
-    comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", because="recording", seconds=0.05)
+    comparison = compare("sines", VARIANTS, inputs=hundred, claim="F6", because="recording", seconds=0.05)
     assert comparison.samples["cpu"].blocks["loop"][0].calls == 1 and not comparison.shares
     assert not list(tmp_path.iterdir())
 
 
 def test_what_was_shown_is_recorded_and_found_again_with_its_origin(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
-    comparison = compare("sines", VARIANTS, inputs=hundred, claim="A1", seconds=0.05)
+    comparison = compare("sines", VARIANTS, inputs=hundred, claim="F6", seconds=0.05)
     path = recordings.add_recording(tmp_path, "cpu", "another", TAKEN, clock="cpu")
     timings = json.loads(path.read_text())["timings"]
-    assert set(timings) == {"sines", "another"} and timings["sines"]["claim"] == "A1"
+    assert set(timings) == {"sines", "another"} and timings["sines"]["claim"] == "F6"
     (found,) = recordings.recordings_of("sines", VARIANTS, tmp_path)
     assert found.seconds["loop"] == pytest.approx(comparison.samples["cpu"].seconds("loop"), rel=1e-3)
     origin = torch.__version__, found.facts["date"], found.facts["name"]

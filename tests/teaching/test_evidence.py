@@ -11,7 +11,7 @@ from autograder.teaching import claims, verdicts
 from autograder.teaching.claims import CLAIMS, ScoreError
 from autograder.teaching.evidence import Advice, Evidence, Score, decides, holds, judge
 
-SPEED, SMALLER, ON_A_GPU, BEHAVIOUR, COST = "C8", "E3", "A2", "C3", "D4"
+SPEED, SMALLER, ON_A_GPU, BEHAVIOUR, COST = "F6", "E3", "A2", "C3", "D4"
 
 
 def timed(claim: str, times: float, what: str = "a cell", **sides: str) -> Evidence:
@@ -33,7 +33,7 @@ def test_each_claim_has_its_own_threshold_and_device_and_the_whole_interval_coun
 def test_cells_that_disagree_need_a_condition_that_parts_them() -> None:
     """What those say that agree, test_scoreboard.py has."""
     assert judge(BEHAVIOUR, [seen(BEHAVIOUR, False)]).word == "wrong"
-    with pytest.raises(ScoreError, match="C8: 'small' and 'large' say opposite things"):
+    with pytest.raises(ScoreError, match="F6: 'small' and 'large' say opposite things"):
         judge(SPEED, [timed(SPEED, 2, "small"), timed(SPEED, 0.5, "large")])
     parted = [timed(SPEED, 2, "small", when="it is small"), timed(SPEED, 0.5, "large", unless="it is small")]
     rule = "When it is small: 2×; otherwise 0.5×."
@@ -58,9 +58,9 @@ def test_documentation_decides_nothing_about_speed_but_gives_a_rule_where_nothin
 
 def test_a_count_says_what_was_counted() -> None:
     ratio = Ratio(10, 10, 10)
-    bytes_kept = Evidence("B3", "bytes kept, 20 layers", "counting", True, ratio=ratio)
-    assert judge("B3", [bytes_kept]).rule == f"When {CLAIMS['B3'].use}: 10× fewer bytes kept."
-    assert judge("B3", [bytes_kept, timed("B3", 2)]).rule == f"When {CLAIMS['B3'].use}: 2× to 10×."
+    bytes_kept = Evidence("F6", "bytes kept, 20 layers", "counting", True, ratio=ratio)
+    assert judge("F6", [bytes_kept]).rule == f"When {CLAIMS['F6'].use}: 10× fewer bytes kept."
+    assert judge("F6", [bytes_kept, timed("F6", 2)]).rule == f"When {CLAIMS['F6'].use}: 2× to 10×."
 
 
 def test_a_cost_speaks_neither_for_nor_against() -> None:

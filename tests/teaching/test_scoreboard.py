@@ -15,8 +15,8 @@ from autograder.teaching.evidence import MIME, Advice, Evidence, judge
 
 SCRIPT = """
 for size in (1, 20):
-    compare(f"copy {size} MB", {"a": f, "b": g}, inputs=make, claim="A1")
-compare("add", {"a": f, "b": g}, inputs=make, claim="A3")
+    compare(f"copy {size} MB", {"a": f, "b": g}, inputs=make, claim="F23")
+compare("add", {"a": f, "b": g}, inputs=make, claim="F6")
 compare("no claim", {"a": f, "b": g}, inputs=make)
 compare("never recorded", {"a": f, "b": g}, inputs=make, claim="A4", only="cuda")
 compare("on a CPU", {"a": f, "b": g}, inputs=make, claim="A2")
@@ -49,7 +49,7 @@ def record(folder: Path, **ratios: float) -> Path:
     folder.mkdir()
     titles = {"small": "copy 1 MB", "large": "copy 20 MB", "add": "add", "cpu": "on a CPU"}
     timings = {
-        titles[name]: {"claim": "A1", "clock": "cpu", "seconds": {"a": [ratio] * 9, "b": [1.0] * 9}}
+        titles[name]: {"claim": "F23", "clock": "cpu", "seconds": {"a": [ratio] * 9, "b": [1.0] * 9}}
         for name, ratio in ratios.items()
     }
     device = {"kind": "cpu", "name": "Abacus", "torch": "2.15", "date": "2026-11-01"}
@@ -61,8 +61,8 @@ def test_verdicts_follow_from_figures_and_from_what_notebooks_show(course: Path,
     found = scoreboard.findings(course, record(tmp_path / "timings", small=5, large=2, add=1, cpu=9))
     said = {claim: row[2] for claim, row in rows(scoreboard.table(found, list(CLAIMS))).items()}
     link = " ([01](01_one.ipynb))"
-    assert said["A1"] == f"**holds** On one CPU, in one process, when {CLAIMS['A1'].use}: 2× to 5×.{link}"
-    assert said["A3"].startswith("**does not pay** On one CPU, in one process, when")
+    assert said["F23"] == f"**holds** On one CPU, in one process, when {CLAIMS['F23'].use}: 2× to 5×.{link}"
+    assert said["F6"].startswith("**does not pay** On one CPU, in one process, when")
     assert said["A4"] == said["A2"] == f"**not measured (needs a GPU)**{link}", "a CPU decides nothing there"
     assert said["C3"] == f"**holds** When {CLAIMS['C3'].use}. The article's own code is wrong.{link}"
     assert said["D6"].startswith("**holds**")
@@ -76,13 +76,13 @@ def test_verdicts_follow_from_figures_and_from_what_notebooks_show(course: Path,
 def test_figures_of_this_machine_stand_beside_and_decide_nothing(course: Path, tmp_path: Path) -> None:
     recorded, here = record(tmp_path / "timings", add=2), record(tmp_path / "here", add=0.25)
     found = scoreboard.findings(course, recorded, here)
-    *_, verdict, figure = rows(scoreboard.table(found, ["A3"]))["A3"]
-    assert verdict.startswith("**holds**") and f" {CLAIMS['A3'].use}: 2×." in verdict and figure == "0.25×"
+    *_, verdict, figure = rows(scoreboard.table(found, ["F6"]))["F6"]
+    assert verdict.startswith("**holds**") and f" {CLAIMS['F6'].use}: 2×." in verdict and figure == "0.25×"
 
 
 # Cells that can decide nothing, with the arguments that say so.
 USELESS = {
-    "claim=name": "a title, a claim or a condition is no plain text",
+    "claim=name": "a title or a claim is no plain text",
     'claim="A9"': "There is no claim 'A9'",
     'claim="A2", only="cpu"': "A2 is about cuda, and 'add' runs on cpu",
     'claim="C3"': "C3 promises correctness, so the figure of 'add'",
@@ -99,11 +99,11 @@ def test_a_cell_that_can_decide_nothing_is_refused(course: Path, arguments: str,
 def test_what_to_remember_has_figures_and_its_chapter(course: Path, tmp_path: Path) -> None:
     found = scoreboard.findings(course, record(tmp_path / "timings", small=5, large=2))
     thing = '[[thing]]\nclaim = "{}"\non = "cpu"\nshort = "it"\nsays = "{{faster}}, {{slower}}."\n'
-    (tmp_path / "remember.toml").write_text(thing.format("A1") + thing.format("A3"))
+    (tmp_path / "remember.toml").write_text(thing.format("F23") + thing.format("F6"))
     (only,) = remember.things(found, tmp_path / "remember.toml")  # nobody has measured the other one
     assert only.sentence(found, "course/") == "2× to 5×, 0.2× to 0.5×. ([chapter 01](course/01_one.ipynb))"
-    (tmp_path / "remember.toml").write_text(thing.format("A1").replace("cpu", "abacus"))
-    with pytest.raises(ScoreError, match=r"remember\.toml, A1: Invalid enum value 'abacus' - at `[$]\.on`"):
+    (tmp_path / "remember.toml").write_text(thing.format("F23").replace("cpu", "abacus"))
+    with pytest.raises(ScoreError, match=r"remember\.toml, F23: Invalid enum value 'abacus' - at `[$]\.on`"):
         remember.things(found, tmp_path / "remember.toml")
     with pytest.raises(ScoreError, match="the README lacks"):
         remember.with_three("# Title", found)
@@ -116,6 +116,8 @@ def findings() -> list[Evidence]:
 
 def test_every_claim_has_a_cell_and_at_most_six_that_need_a_gpu_lack_a_rule(findings) -> None:
     assert {one.claim for one in findings} == set(CLAIMS)
+    for claim, part in [(name, part) for name, one in CLAIMS.items() for part in one.lacks]:
+        assert any(claim == one.claim and one.unless and part in one.what for one in findings), (claim, part)
     without = [claim for claim in CLAIMS if not judge(claim, findings).rule]
     assert all(CLAIMS[claim].device == "cuda" for claim in without) and len(without) <= 6, without
 
