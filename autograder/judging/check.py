@@ -116,7 +116,7 @@ def check(
         if problem.word == "not attempted":
             summary = str(problem).split("\n")[0]
             return Outcome(problem.word, 0, points, summary, facts={"right": False}).show()
-        remember(function, this, right=problem.right)
+        remember(function, this, "" if problem.right else case.__name__)
         summary, *details = str(problem).split("\n")
         details += notes(said)
         return Outcome(problem.word, 0, points, summary, details, facts={"right": problem.right}).show()
@@ -124,7 +124,7 @@ def check(
         if not (stopped := stopped_gpu(error)):
             raise
         return Outcome("error", 0, points, stopped, [describe_error(error)]).show()
-    remember(function, this, right=True)
+    remember(function, this)
     summary = f"right in {counted(tried, 'case')}."
     remarks = [*notes(said), *dict.fromkeys(left_out)]
     if peaks:

@@ -93,7 +93,7 @@ class Outcome:
             f'<td style="text-align:left;color:inherit;padding:1px 8px">{as_time(seconds)}</td></tr>'
             for name, seconds in self.bars.items()
         )
-        return f'<table aria-label="time per call" style="margin:6px 0;border:0">{rows}</table>'
+        return f'<table aria-label="time per call" style="margin:6px 0;border:0;color:inherit">{rows}</table>'
 
     @property
     def data(self) -> dict[str, object]:

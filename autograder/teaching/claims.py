@@ -38,7 +38,8 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     show: a "speed" or a "memory" ratio of ``at_least`` or more, "correctness", or that something is there at
     all ("existence"). ``device`` is the one that it speaks of (None: any): cells on others do not count.
     ``cudnn``: it is about the library that NVIDIA's GPUs take for convolutions. ``cost``: what it promises
-    costs time, and a ratio says how much; so no ratio speaks against it.
+    costs time, and a ratio says how much; so no ratio speaks against it. ``instead``: what is so where cells
+    find it wrong.
     """
 
     says: str
@@ -48,6 +49,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     at_least: float = WORTH_IT
     cudnn: bool = False
     cost: bool = False
+    instead: str = "It is not so."
     words: str | None = None
     link: str | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,6 @@ class Thing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One of them; ``remember.toml`` says what its keys mean."""
 
     claim: str
-    short: str
     says: str
     on: Literal["cpu", "cuda"]
     side: Literal["when", "unless", "both"] = "both"
@@ -36,6 +36,12 @@ class Thing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             and one.ratio
             and (self.side == "both" or getattr(one, self.side))
         ]
+
+    def bar(self, found: Sequence[Evidence]) -> str:
+        """How far its figures are from 1, the least of them and the most: a block for each factor of 2."""
+        ends = [abs(math.log2(one.ratio.median)) for one in self.behind(found) if one.ratio]
+        least, most = (max(1, round(end)) for end in (min(ends), max(ends)))
+        return "█" * least + "░" * (most - least)
 
     def sentence(self, found: Sequence[Evidence], folder: str = "") -> str:
         """What to remember, as Markdown with a link to its chapter in this folder."""
