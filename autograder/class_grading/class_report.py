@@ -1,16 +1,19 @@
 """What the page about a graded class shows; ``class_report.html.j2`` says how."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
+from typing import NamedTuple
 
 import numpy as np
 
 from ..measuring.decide import FAR
 from ..measuring.units import times
+from ..show import visible
 from .html_page import render
 from .results import ClassResults, Lap, Verdict
 
@@ -31,6 +34,16 @@ class Spread:
         return [count / max(1, sum(self.counts)) for count in self.counts]
 
 
+class Loss(NamedTuple):
+    """What a test cost the class: points, of how many students, and what most of these were told."""
+
+    test: str
+    points: float
+    students: int
+    alike: int
+    said: str
+
+
 def page(results: ClassResults) -> str:
     """The whole page about an assignment, as HTML."""
     points, most = [graded.points for graded in results.graded], sum(results.most.values())
@@ -47,6 +60,7 @@ def page(results: ClassResults) -> str:
         ],
         points=points_bars(points, most),
         spreads=spreads,
+        losses=losses(results),
         races={name: race for name in tests if (race := race_of(results, name))[1]},
         median=median,
         times=times,
@@ -62,6 +76,22 @@ def exercise_spreads(results: ClassResults) -> list[Spread]:
         full, none = sum(points >= most - 1e-9 for points in got), sum(points <= 0 for points in got)
         found.append(Spread(exercise, most, mean(got), (full, len(got) - full - none, none)))
     return found
+
+
+def losses(results: ClassResults) -> list[Loss]:
+    """The tests that cost points, those that cost most first."""
+    found = []
+    for name, most in results.most.items():
+        alike: dict[str, list[Verdict]] = {}
+        for test in (test for graded in results.graded for test in graded.tests if test.name == name):
+            if test.points < most:
+                alike.setdefault(re.sub(r"[\d.,]+", "", f"{test.outcome}: {test.message}"), []).append(test)
+        if alike:
+            lost = [most - test.points for tests in alike.values() for test in tests]
+            first, *more = max(alike.values(), key=len)
+            said = visible(f"{first.outcome}: {first.message}")
+            found.append(Loss(name, sum(lost), len(lost), 1 + len(more), said))
+    return sorted(found, key=lambda loss: -loss.points)
 
 
 def race_of(results: ClassResults, name: str) -> tuple[list[Verdict], dict[str, list[Lap]]]:

@@ -68,6 +68,7 @@ class Graded:
     put_back: list[tuple[str]] = field(default_factory=list)
     # When it arrived, which counts, and what it says itself, if that is much earlier.
     arrived_later: list[tuple[str, ...]] = field(default_factory=list)
+    feedback: str = ""  # the page that the student gets, from the course's folder
 
     def sum_of(self, tests: Collection[str]) -> float:
         """The points in these tests."""
@@ -119,6 +120,12 @@ class ClassResults:
         """For pages: the student, and what there is of a kind, which is an attribute of ``Graded``."""
         return [(graded.student, *row) for graded in self.graded for row in getattr(graded, kind)]
 
+    def dearest(self, graded: Graded) -> list[str]:
+        """The three tests that cost a student most, with the points lost."""
+        lost = {test.name: self.most.get(test.name, 0) - test.points for test in graded.tests}
+        names = sorted(lost, key=lost.__getitem__, reverse=True)
+        return [f"{name} −{lost[name]:g}" for name in names[:3] if lost[name] > 0]
+
     def to_grade(self) -> list[tuple[str, str]]:
         """Who is not graded, or not by what counts now, and why."""
         return [*self.missing.items(), *self.outdated.items()]
@@ -165,6 +172,7 @@ def read_results(course: Course) -> ClassResults:
                 with suppress(MissingEntry):
                     found = gradebook.find_submission(course.assignment, student)
                     graded.append(_read(course.autograded(student), found, student))
+                    graded[-1].feedback = next(map(str, course.feedback(student)), "")
                     if why:
                         outdated[student] = failed or f"To be graded again, because {why}."
                     continue
