@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,16 +31,6 @@ class Spread:
     @property
     def shares(self) -> list[float]:
         return [count / max(1, sum(self.counts)) for count in self.counts]
-
-
-class Loss(NamedTuple):
-    """What a test cost the class: points, of how many students, and what most of these were told."""
-
-    test: str
-    points: float
-    students: int
-    alike: int
-    said: str
 
 
 def page(results: ClassResults) -> str:
@@ -78,8 +67,10 @@ def exercise_spreads(results: ClassResults) -> list[Spread]:
     return found
 
 
-def losses(results: ClassResults) -> list[Loss]:
-    """The tests that cost points, those that cost most first."""
+def losses(results: ClassResults) -> list[tuple[str, float, int, int, str]]:
+    """The tests that cost points, those that cost most first: points, students, how many of these were told
+    about the same, and what.
+    """
     found = []
     for name, most in results.most.items():
         alike: dict[str, list[Verdict]] = {}
@@ -90,8 +81,8 @@ def losses(results: ClassResults) -> list[Loss]:
             lost = [most - test.points for tests in alike.values() for test in tests]
             first, *more = max(alike.values(), key=len)
             said = visible(f"{first.outcome}: {first.message}")
-            found.append(Loss(name, sum(lost), len(lost), 1 + len(more), said))
-    return sorted(found, key=lambda loss: -loss.points)
+            found.append((name, round(sum(lost), 2), len(lost), 1 + len(more), said))
+    return sorted(found, key=lambda one: -one[1])
 
 
 def race_of(results: ClassResults, name: str) -> tuple[list[Verdict], dict[str, list[Lap]]]:

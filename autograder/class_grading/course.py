@@ -186,11 +186,6 @@ class Course:
     def autograded(self, student: str) -> Path:
         return autograded_folder(self.grader, self.assignment, student)
 
-    def feedback(self, student: str) -> Iterable[Path]:
-        """A student's feedback pages, from the course's folder."""
-        folder = self.directory.format_path(self.directory.feedback_directory, student, self.assignment)
-        return (Path(os.path.relpath(page, self.root)) for page in sorted(Path(folder).glob("*.html")))
-
     @cached_property
     def versions(self) -> dict[str, str]:
         """The assignment's notebooks by their names, each with the version of its tests."""

@@ -1,6 +1,7 @@
 """What grading an assignment gave, read from the gradebook and the autograded notebooks."""
 
 import json
+import os
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -120,12 +121,6 @@ class ClassResults:
         """For pages: the student, and what there is of a kind, which is an attribute of ``Graded``."""
         return [(graded.student, *row) for graded in self.graded for row in getattr(graded, kind)]
 
-    def dearest(self, graded: Graded) -> list[str]:
-        """The three tests that cost a student most, with the points lost."""
-        lost = {test.name: self.most.get(test.name, 0) - test.points for test in graded.tests}
-        names = sorted(lost, key=lost.__getitem__, reverse=True)
-        return [f"{name} −{lost[name]:g}" for name in names[:3] if lost[name] > 0]
-
     def to_grade(self) -> list[tuple[str, str]]:
         """Who is not graded, or not by what counts now, and why."""
         return [*self.missing.items(), *self.outdated.items()]
@@ -158,7 +153,7 @@ def read_results(course: Course) -> ClassResults:
     """Read everything. Raises GradingError as ``Course.submissions`` does."""
     submissions = course.submissions()
     reasons = {submission.student: course.reason(submission) for submission in submissions}
-    run = course.record()
+    run, settings = course.record(), course.directory
     most: dict[str, float] = {}
     exercises: list[str] = []
     graded, missing, outdated = [], dict(course.grader.refused), dict[str, str]()
@@ -172,7 +167,9 @@ def read_results(course: Course) -> ClassResults:
                 with suppress(MissingEntry):
                     found = gradebook.find_submission(course.assignment, student)
                     graded.append(_read(course.autograded(student), found, student))
-                    graded[-1].feedback = next(map(str, course.feedback(student)), "")
+                    folder = settings.format_path(settings.feedback_directory, student, course.assignment)
+                    pages = (os.path.relpath(page, course.root) for page in Path(folder).glob("*.html"))
+                    graded[-1].feedback = next(pages, "")
                     if why:
                         outdated[student] = failed or f"To be graded again, because {why}."
                     continue

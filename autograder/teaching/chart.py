@@ -37,10 +37,10 @@ def _gain(ratio: float) -> str:
     return f"{times(ratio)} faster" if ratio >= 1 else f"{times(1 / ratio)} slower"
 
 
-def draw(timings: Sequence[Timing], guess: float | None, alternative: str) -> str:
+def draw(timings: Sequence[Timing], guess: float | None) -> str:
     """A part for each variant but the first: a bar for each machine, the guess, the limit of this machine.
 
-    Bars begin at the first variant, on a logarithmic scale. ``alternative`` says all of it in words.
+    Bars begin at the first variant, on a logarithmic scale.
     """
     baseline, *_ = timings[0].seconds
     rows = {name: list(_bars(name, timings)) for timing in timings for name in timing.ratios}
@@ -59,6 +59,8 @@ def draw(timings: Sequence[Timing], guess: float | None, alternative: str) -> st
     for name, bars in rows.items():
         lines = "".join(_line(bar, -slowest * scale, scale) for bar in bars)
         parts.append(f'<div style="margin:8px 0"><b>{escape(name)}</b>{lines}</div>')
+    told = (f"{name}: {'; '.join(bar.words for bar in bars)}" for name, bars in rows.items())
+    alternative = f"Chart, beside {baseline}. {'. '.join(told)}."
     legend = f"The line is {baseline}: bars to the right are faster, to the left slower (logarithmic)."
     return (
         f'<div role="img" aria-label="{escape(alternative)}" style="max-width:800px;line-height:1.35">'
@@ -71,9 +73,8 @@ def _bars(name: str, timings: Sequence[Timing]) -> Iterator[_Bar]:
         if ratio := timing.ratios.get(name):
             here = timing.origin == "here"
             device = re.sub(r"\(R\)|NVIDIA |Intel |AMD | Processor", "", timing.device.split(", ")[0])
-            where = "here" if here else device.strip(" @")
             style = (HERE, 10) if here else (RECORDED, 4)
-            yield _Bar(ratio.median, *style, f"{in_words(ratio)}, {where}")
+            yield _Bar(ratio.median, *style, f"{in_words(ratio)}, {'here: ' * here}{device}")
 
 
 def _line(bar: _Bar, line: float, scale: float) -> str:

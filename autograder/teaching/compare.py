@@ -184,7 +184,7 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
     text = "\n".join([title, headline, table_text(header, rows), *filter(None, [said]), *remarks])
     html = f"<p><b>{escape(headline)}</b> {escape(said)}</p>"
     if in_notebook():
-        html += _chart(timings, ratio)
+        html += draw(timings, ratio)
     html += "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
     html += folded("All times", table_html(header, rows, title))
     summary = f"{title}: measured on {timings[0].device}. {LATER}"
@@ -219,17 +219,6 @@ def _headline(timing: Timing) -> str:
     if (found := in_words(timing.gain)).startswith("no "):
         return f"{last} and {first}: {found}{where}."
     return f"{last} is {found} than {first}{where}."
-
-
-def _chart(timings: Sequence[Timing], guess: float | None) -> str:
-    bars = "; ".join(
-        f"{timing.where}: {name} {times(ratio.median)}"
-        for timing in timings
-        for name, ratio in timing.ratios.items()
-    )
-    guessed = f" Your guess: {times(guess)}." if guess else ""
-    baseline = next(iter(timings[0].seconds))
-    return draw(timings, guess, f"Chart: times faster than {baseline}. {bars}.{guessed}")
 
 
 def _on_guess(guess: float, measured: float) -> str:

@@ -162,14 +162,10 @@ def judge(claim: str, found: Iterable[Evidence]) -> Score:
             rules[name and (f"On {number} {name}s" if number > 1 else f"On one {name}")] = rule
     if said and not advice:
         rules[""] = f"When {CLAIMS[claim].use}: so the documentation; there is no figure yet."
-    match [word for word in words if word]:
-        case []:
-            return Score(
-                Advice.NEEDS_A_GPU if CLAIMS[claim].device == "cuda" else Advice.UNKNOWN, rules, worst
-            )
-        case [word]:
-            return Score(word, rules, worst)
-    return Score(Advice.HOLDS_WHEN, rules, worst)
+    words.discard(None)
+    nothing = Advice.NEEDS_A_GPU if CLAIMS[claim].device == "cuda" else Advice.UNKNOWN
+    word = Advice.HOLDS_WHEN if len(words) > 1 else words.pop() if words else nothing
+    return Score(word or nothing, rules, worst)
 
 
 def _verdict(claim: str, kind: str | None, found: Sequence[Evidence]) -> tuple[Advice | None, str]:
@@ -181,7 +177,7 @@ def _verdict(claim: str, kind: str | None, found: Sequence[Evidence]) -> tuple[A
     held = {one.holds for one in found if not one.is_price}
     word = Advice.HOLDS_WHEN if len(held) > 1 else Advice.HOLDS if held == {True} else Advice.DOES_NOT_PAY
     unknown = "; on what it depends is not known" if len(held) > 1 else ""
-    return word, f"When {CLAIMS[claim].use}: {_figures(found)}{unknown}."
+    return word, f"When {CLAIMS[claim].use}: {figures(found)}{unknown}."
 
 
 def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice | None, str]:
@@ -189,7 +185,7 @@ def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice | None, str]:
     use, prices = CLAIMS[claim].use, [one for one in found if one.is_price]
     found = [one for one in found if not one.is_price]
     if not found:
-        return None, f"When {use}: {_figures(prices)}."
+        return None, f"When {use}: {figures(prices)}."
     plain = [one for one in found if not one.side]
     conditions = dict.fromkeys(one.side for one in found if one.side)
     if not conditions:
@@ -199,10 +195,10 @@ def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice | None, str]:
             raise ScoreError(f"{claim}: {both} say opposite things. Name the condition that parts them.")
         if not (first.holds or CLAIMS[claim].measurable):
             return Advice.WRONG, CLAIMS[claim].instead
-        figures = _figures(prices or plain)
+        reach = figures(prices or plain)
         word = Advice.HOLDS if first.holds else Advice.DOES_NOT_PAY
-        return word, f"When {use}{figures and f': {figures}'}."
-    rules = [f"When {use}: {figures}."] if (figures := _figures(plain)) else []
+        return word, f"When {use}{reach and f': {reach}'}."
+    rules = [f"When {use}: {reach}."] if (reach := figures(plain)) else []
     for condition in conditions:
         on = [one for one in found if one.when == condition]
         off = [one for one in found if one.unless == condition]
@@ -211,16 +207,14 @@ def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice | None, str]:
             raise ScoreError(f"{where} has cells on one side only.")
         if not all(one.holds for one in on) or any(one.holds for one in off):
             raise ScoreError(f"{where} does not part cells that hold from those that do not.")
-        if figures := _figures(on):
-            rules.append(f"When {condition}: {figures}; otherwise {_figures(off) or 'not'}.")
-        else:
-            rules.append(f"Only when {condition}.")
+        parts = f"When {condition}: {figures(on)}; otherwise {figures(off) or 'not'}."
+        rules.append(parts if figures(on) else f"Only when {condition}.")
     if not all(one.holds for one in plain):
         raise ScoreError(f"{claim}: a cell without a condition does not hold: {plain[0].what!r}.")
     return Advice.HOLDS_WHEN, " ".join(rules)
 
 
-def _figures(found: Iterable[Evidence]) -> str:
+def figures(found: Iterable[Evidence]) -> str:
     """How far their ratios reach, as one says it; nothing where there is none."""
     found = [one for one in found if one.ratio]
     ratios = [one.ratio.median for one in found if one.ratio]

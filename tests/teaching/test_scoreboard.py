@@ -99,11 +99,11 @@ def test_a_cell_that_can_decide_nothing_is_refused(course: Path, arguments: str,
 
 def test_what_to_remember_has_figures_and_its_chapter(course: Path, tmp_path: Path) -> None:
     found = scoreboard.findings(course, record(tmp_path / "timings", small=5, large=2))
-    thing = '[[thing]]\nclaim = "{}"\non = "cpu"\nsays = "{{faster}}, {{slower}}."\n'
+    thing = '[[thing]]\nclaim = "{}"\non = "cpu"\nsays = "{{figures}}."\n'
     (tmp_path / "remember.toml").write_text(thing.format("A1") + thing.format("A3"))
     (only,) = remember.things(found, tmp_path / "remember.toml")  # nobody has measured the other one
     assert only.bar(found) == "█░", "twice, and five times"
-    assert only.sentence(found, "course/") == "2× to 5×, 0.2× to 0.5×. ([chapter 01](course/01_one.ipynb))"
+    assert only.sentence(found, "course/") == "2× to 5× faster. ([chapter 01](course/01_one.ipynb))"
     (tmp_path / "remember.toml").write_text(thing.format("A1").replace("cpu", "abacus"))
     with pytest.raises(ScoreError, match=r"remember\.toml, A1: Invalid enum value 'abacus' - at `[$]\.on`"):
         remember.things(found, tmp_path / "remember.toml")
