@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean, median, mode
 
 import numpy as np
 
@@ -69,19 +69,15 @@ def exercise_spreads(results: ClassResults) -> list[Spread]:
 
 def losses(results: ClassResults) -> list[tuple[str, float, int, int, str]]:
     """The tests that cost points, those that cost most first: points, students, how many of these were told
-    about the same, and what.
+    about the same, and what, without its figures.
     """
     found = []
     for name, most in results.most.items():
-        alike: dict[str, list[Verdict]] = {}
-        for test in (test for graded in results.graded for test in graded.tests if test.name == name):
-            if test.points < most:
-                alike.setdefault(re.sub(r"[\d.,]+", "", f"{test.outcome}: {test.message}"), []).append(test)
-        if alike:
-            lost = [most - test.points for tests in alike.values() for test in tests]
-            first, *more = max(alike.values(), key=len)
-            said = visible(f"{first.outcome}: {first.message}")
-            found.append((name, round(sum(lost), 2), len(lost), 1 + len(more), said))
+        tests = (test for graded in results.graded for test in graded.tests if test.name == name)
+        if short := [test for test in tests if test.points < most]:
+            lost = round(sum(most - test.points for test in short), 2)
+            told = [re.sub(r"\d[\d.,]*", "…", f"{test.outcome}: {test.message}") for test in short]
+            found.append((name, lost, len(short), told.count(mode(told)), visible(mode(told))))
     return sorted(found, key=lambda one: -one[1])
 
 

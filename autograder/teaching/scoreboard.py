@@ -126,7 +126,9 @@ def row(claim: str, found: Sequence[Evidence]) -> str:
     """
     verdict, kind = judge(claim, found), SOURCES[claim[0]].kind
     lines = [f"- **{CLAIMS[claim].says}** {claim}, {_links(claim, found)}"]
-    lines += [f"  - {f'*{on}:* ' if on else ''}{rule}" for on, rule in verdict.rules.items()]
+    for on, rule in verdict.rules.items():
+        if rule != f"When {CLAIMS[claim].use}.":  # which says no more than the claim
+            lines.append(f"  - *{on}*, {rule[:1].lower()}{rule[1:]}" if on else f"  - {rule}")
     if verdict.code not in (None, Code.RUNS):
         lines.append(f"  - *The {kind}'s own code* is {verdict.code}.")
     if here := span(one for one in found if one.claim == claim and one.here):
@@ -176,4 +178,4 @@ def summary(found: Sequence[Evidence]) -> str:
     makers = (
         f"{name}: {f'[{one.title}]({one.link})' if one.link else one.title}" for name, one in SOURCES.items()
     )
-    return f"{' '.join(said)} Their letters say whose they are. {'; '.join(makers)}."
+    return f"{' '.join(said)}\n\nTheir letters say whose they are. {'; '.join(makers)}."

@@ -62,7 +62,7 @@ def test_verdicts_follow_from_figures_and_from_what_notebooks_show(course: Path,
         for word in (Advice.HOLDS, Advice.DOES_NOT_PAY, Advice.NEEDS_A_GPU)
     )
     says, use = CLAIMS["A1"].says, CLAIMS["A1"].use
-    rule = f"\n  - *On one CPU:* When {use}: 2× to 5× faster."
+    rule = f"\n  - *On one CPU*, when {use}: 2× to 5× faster."
     assert holds["A1"] == f"- **{says}** A1, [01](01_one.ipynb){rule}"
     assert no["A3"].endswith(": about as fast (1×).")
     assert {"A2", "A4"} <= set(waits), "a CPU decides nothing there"
@@ -78,7 +78,7 @@ def test_figures_of_this_machine_stand_beside_and_decide_nothing(course: Path, t
     recorded, here = record(tmp_path / "timings", add=2), record(tmp_path / "here", add=0.25)
     found = scoreboard.findings(course, recorded, here)
     said = scoreboard.row("A3", found)
-    assert said.endswith(f"When {CLAIMS['A3'].use}: 2× faster.\n  - *This machine:* 0.25×")
+    assert said.endswith(f"when {CLAIMS['A3'].use}: 2× faster.\n  - *This machine:* 0.25×")
 
 
 # Cells that can decide nothing, with the arguments that say so.
