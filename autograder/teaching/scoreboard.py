@@ -125,7 +125,8 @@ def row(claim: str, found: Sequence[Evidence]) -> str:
     code does, what this machine found where it has run the chapters, and what others published.
     """
     verdict, kind = judge(claim, found), SOURCES[claim[0]].kind
-    lines = [f"- **{CLAIMS[claim].says}** {claim}, {_links(claim, found)}"]
+    says = CLAIMS[claim].says.replace("*", r"\*")
+    lines = [f"- **{says}** {claim}, {_links(claim, found)}"]
     for on, rule in verdict.rules.items():
         if rule != f"When {CLAIMS[claim].use}.":  # which says no more than the claim
             lines.append(f"  - *{on}*, {rule[:1].lower()}{rule[1:]}" if on else f"  - {rule}")

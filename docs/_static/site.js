@@ -3,8 +3,12 @@ document.addEventListener("DOMContentLoaded", () => {
   const score = document.getElementById("the-score");
   if (!score) return;
   const parts = [...score.querySelectorAll(":scope > section")];
-  // A row has lines of its own; a finding below it has none.
-  const rows = [...score.querySelectorAll("li")].filter((item) => item.querySelector(":scope > ul"));
+  // Findings and published figures are folded; of what is folded, only the claims that hold are rows.
+  const isRow = (item) => {
+    const fold = item.closest("details")?.querySelector("summary").textContent ?? "more:";
+    return fold.includes("more:") && !item.parentElement.closest("li");
+  };
+  const rows = [...score.querySelectorAll("section li")].filter(isRow);
   const form = document.createElement("form");
   form.className = "filter";
   form.innerHTML = `
@@ -23,7 +27,7 @@ document.addEventListener("DOMContentLoaded", () => {
       left += !row.hidden;
       if (!row.hidden && words.value) row.closest("details")?.setAttribute("open", "");
     }
-    for (const part of parts) part.hidden = !part.querySelector("li:not([hidden]) > ul");
+    for (const part of parts) part.hidden = !rows.some((row) => !row.hidden && part.contains(row));
     form.querySelector("output").value = `${left} of ${rows.length}`;
   };
   form.addEventListener("input", show);
