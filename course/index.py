@@ -5,7 +5,7 @@
 # some of it holds, some depends, some is wrong. You see the time on this machine, and the time on others.
 #
 # You need Python and a little PyTorch: what a tensor is, and how to call a function on it. You do not need a
-# GPU.
+# GPU. Some sections of 15 and 19 need a C++ compiler.
 #
 # ## How to use a chapter
 #

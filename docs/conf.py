@@ -38,6 +38,7 @@ html_title = project
 html_logo = html_favicon = "_static/icon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_copy_source = False
 html_use_index = False
 html_context = {"default_mode": "auto"}

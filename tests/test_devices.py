@@ -31,7 +31,6 @@ from autograder.measuring.duel import Ratio, fresh_inputs
 from autograder.measuring.units import times
 from autograder.show import table_markdown
 from autograder.teaching import recordings, remember, scoreboard
-from autograder.teaching.chart import draw_scores
 from autograder.teaching.claims import CLAIMS
 from autograder.teaching.evidence import Evidence, holds, judge
 from autograder.teaching.scripts import comparisons
@@ -121,7 +120,6 @@ def test_whatever_gpus_give_the_score_page_is_built(ratios: list[float], tmp_pat
     said = "\n".join([scoreboard.summary(found), *(judge(claim, found).rule for claim in CLAIMS)])
     assert "On one CPU, " in said and "On 2 GPUs, " in said and "No GPU was measured yet" not in said
     remember.with_three(f"{remember.BEGIN}\n{remember.END}", found)
-    draw_scores(scoreboard._timed(found))
 
 
 def test_verdicts_say_for_which_kind_of_device_they_are() -> None:
@@ -132,9 +130,10 @@ def test_verdicts_say_for_which_kind_of_device_they_are() -> None:
     here, use = measured(2, "cpu", 5), CLAIMS["F6"].use
     same, other = (judge("F6", [here, measured(ratio, "cuda")]) for ratio in (4, 0.5))
     assert (same.word, other.word) == ("holds", "holds when …")
-    assert same.rule == f"On one CPU, when {use}: 1.8× to 4×. On one GPU, in one process, when {use}: 4×."
+    ours, theirs = f"On one CPU, when {use}: 1.8× to 4× faster.", f"On one GPU, in one process, when {use}"
+    assert same.rule == f"{ours} {theirs}: 4× faster."
     apart = judge("F6", [here, measured(0.5, "cuda"), measured(2, "cuda")])
-    assert apart.rule.endswith("0.5× to 2×; on what it depends is not known.")
+    assert apart.rule.endswith("2× slower to 2× faster; on what it depends is not known.")
 
 
 # What every race asks for on a GPU can be reached there, as far as counting tells without one.

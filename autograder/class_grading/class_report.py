@@ -1,16 +1,18 @@
 """What the page about a graded class shows; ``class_report.html.j2`` says how."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean, median, mode
 
 import numpy as np
 
 from ..measuring.decide import FAR
 from ..measuring.units import times
+from ..show import visible
 from .html_page import render
 from .results import ClassResults, Lap, Verdict
 
@@ -48,6 +50,7 @@ def page(results: ClassResults) -> str:
         ],
         points=points_bars(points, most),
         spreads=exercise_spreads(results),
+        losses=losses(results),
         races={name: found for name, found in tests.items() if any(test.laps for test in found)},
         median=median,
         times=times,
@@ -63,6 +66,20 @@ def exercise_spreads(results: ClassResults) -> list[Spread]:
         full, none = sum(points >= most - 1e-9 for points in got), sum(points <= 0 for points in got)
         found.append(Spread(exercise, most, mean(got), (full, len(got) - full - none, none)))
     return found
+
+
+def losses(results: ClassResults) -> list[tuple[str, float, int, int, str]]:
+    """The tests that cost points, those that cost most first: points, students, how many of these were told
+    about the same, and what, without its figures.
+    """
+    found = []
+    for name, most in results.most.items():
+        tests = (test for graded in results.graded for test in graded.tests if test.name == name)
+        if short := [test for test in tests if test.points < most]:
+            lost = round(sum(most - test.points for test in short), 2)
+            told = [re.sub(r"\d[\d.,]*", "…", f"{test.outcome}: {test.message}") for test in short]
+            found.append((name, lost, len(short), told.count(mode(told)), visible(mode(told))))
+    return sorted(found, key=lambda one: -one[1])
 
 
 def machine(results: ClassResults) -> list[str]:

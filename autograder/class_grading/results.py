@@ -1,9 +1,11 @@
 """What grading an assignment gave, read from the gradebook and the autograded notebooks."""
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta, ValidationError, convert
@@ -66,6 +68,7 @@ class Graded:
     put_back: list[tuple[str]] = field(default_factory=list)
     # When it arrived, which counts, and what it says itself, if that is much earlier.
     arrived_later: list[tuple[str, ...]] = field(default_factory=list)
+    feedback: str = ""  # the page that the student gets, from the course's folder
 
     def sum_of(self, tests: Collection[str]) -> float:
         """The points in these tests."""
@@ -144,7 +147,7 @@ def read_results(course: Course) -> ClassResults:
     """Read everything. Raises GradingError as ``Course.submissions`` does."""
     submissions = course.submissions()
     reasons = {submission.student: course.reason(submission) for submission in submissions}
-    run = course.record()
+    run, settings = course.record(), course.directory
     most: dict[str, float] = {}
     exercises: list[str] = []
     graded, missing, outdated = [], dict(course.grader.refused), dict[str, str]()
@@ -158,6 +161,9 @@ def read_results(course: Course) -> ClassResults:
                 with suppress(MissingEntry):
                     found = gradebook.find_submission(course.assignment, student)
                     graded.append(_read(course, found, student))
+                    folder = settings.format_path(settings.feedback_directory, student, course.assignment)
+                    pages = (os.path.relpath(page, course.root) for page in Path(folder).glob("*.html"))
+                    graded[-1].feedback = next(pages, "")
                     if why:
                         outdated[student] = failed or f"To be graded again, because {why}."
                     continue

@@ -71,23 +71,23 @@ class AnswerError(Exception):
         self.word, self.right = word, right
 
 
-# Answer -> a check's cases and demands -> whether it was right when last tested: race times no wrong ones.
-_checked: WeakKeyDictionary[Function, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
+# Answer -> a check's cases and demands -> the case in which it was wrong when last tested, for race.
+_checked: WeakKeyDictionary[Function, dict[tuple[str, ...], str]] = WeakKeyDictionary()
 
 
-def remember(function: Function, check: tuple[str, ...], right: bool) -> None:
-    """Keep whether ``function`` was right in a check; the same check run again replaces it."""
+def remember(function: Function, check: tuple[str, ...], wrong: str = "") -> None:
+    """Keep in which case of a check ``function`` was wrong, if any; the same check run again replaces it."""
     with suppress(TypeError):  # an object with __slots__ or without a hash; whoever races tests it once more
-        _checked.setdefault(function, {})[check] = right
+        _checked.setdefault(function, {})[check] = wrong
 
 
 def found_wrong(function: Function) -> str:
-    """The first case of a check that last found ``function`` wrong in this session; "" where none did."""
+    """A case in which a check last found ``function`` wrong in this session; "" where none did."""
     try:
         checks = _checked.get(function, {})
     except TypeError:
         return ""
-    return next((check[0] for check, right in checks.items() if not right), "")
+    return next(filter(None, checks.values()), "")
 
 
 def call(function: Function, arguments: tuple[object, ...], said: list[str]) -> object:

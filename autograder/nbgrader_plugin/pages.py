@@ -23,7 +23,7 @@ from ..judging.outcome import MIME, WARNED
 from ..roles import exercise_of, fetches_course, is_test, nbgrader_data
 from . import patches
 from .markdown import TooMuch, as_written, safe_card, safe_html, safe_markdown, text_size
-from .points import as_text
+from .points import as_text, outcomes
 
 OF_A_TEST = {"error": "Error while the test ran", "execute_result": "Points"}
 MOST_MARKDOWN = 100_000  # characters in all cells of a page; the rest is shown as it was written
@@ -57,12 +57,13 @@ class SubmissionPage(HTMLExporter):
         )
 
     def default_filters(self) -> Iterator[tuple[str, Any]]:
-        """nbconvert's filters, with other ones for Markdown, and one that sums the points up by exercise."""
+        """nbconvert's filters, with other ones for Markdown, and two for how the page begins."""
         yield from super().default_filters()
         # A cell is HTML already; a comment is Markdown.
         yield "markdown2html", lambda text: text if isinstance(text, Markup) else safe_markdown(text)
         yield "strip_files_prefix", lambda html: html  # no link leads to a file
         yield "by_exercise", by_exercise
+        yield "to_mend", to_mend
 
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
@@ -103,6 +104,16 @@ def by_exercise(nb: NotebookNode) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+def to_mend(nb: NotebookNode) -> list[tuple[dict[str, Any], str]]:
+    """The three tests that cost most points, with what their cards say."""
+    found = []
+    for cell in filter(is_test, nb.cells):
+        said = [one["message"] for one in outcomes(cell) if one["outcome"] != "passed"]
+        found.append((nbgrader_data(cell), said[0] if said else "the test gave no result."))
+    lost = lambda one: one[0].get("points", 0) - (one[0].get("score") or 0)
+    return sorted(filter(lambda one: lost(one) > 0, found), key=lost, reverse=True)[:3]
+
+
 def harmless(nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
     """A preprocessor that makes every cell anew of what a page may show; raw cells are left out."""
     left = MOST_MARKDOWN
@@ -139,9 +150,11 @@ def _plain(output: NotebookNode, test: bool) -> NotebookNode | None:
         made.update(ename="", evalue="", traceback=list(map(str, output.traceback)))
         return made
     made.execution_count = None
-    if test and isinstance(output.data.get(MIME), dict):
+    if test and isinstance(card := output.data.get(MIME), dict):
         made.update(label="Result of the test", verdict=True)
-        made.data = NotebookNode({"text/html": str(safe_card(as_text(output.data.get("text/html", ""))))})
+        said = {name: str(card.get(name, "")) for name in ("outcome", "message")}
+        html = str(safe_card(as_text(output.data.get("text/html", ""))))
+        made.data = NotebookNode({"text/html": html, MIME: said})
     else:
         made.data = _shown(output.data)
     return made if made.data else None

@@ -119,11 +119,11 @@ def replace(
 
 
 class _Templates(FileSystemLoader):
-    """Templates whose scripts may run, as nobody else knows the mark, and which ask for no fonts."""
+    """Templates whose scripts may run, as nobody else knows the mark; in English, and without fonts."""
 
     def get_source(self, environment: Environment, template: str) -> Any:
         source, *rest = super().get_source(environment, template)
-        source = re.sub(r"@font-face\s*{[^}]*}", "", source)
+        source = re.sub(r"@font-face\s*{[^}]*}", "", source).replace("<html>", '<html lang="en">')
         return source.replace("<script", f'<script nonce="{MARK}"'), *rest
 
 

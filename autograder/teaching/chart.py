@@ -1,101 +1,87 @@
-"""The chart under a comparison: times faster than the baseline, by device, with the reader's guess."""
+"""The chart of a comparison, in HTML that has the colours of the page around it: bars and words."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Collection, Mapping, Sequence
-from itertools import cycle
-from typing import Any
+import math
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import NamedTuple
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
-
+from ..measuring.duel import Ratio
 from ..measuring.units import times
-from ..show import GUESS, HERE, INK, LIMIT, RECORDED
-from .evidence import Evidence
 from .recordings import Timing
 
-# Of bold text beside a place.
-BESIDE: dict[str, Any] = {"textcoords": "offset points", "va": "center", "weight": "bold"}
+# Each has a contrast above 3:1 on white and on a dark page. Bars are borders: these are printed, and seen
+# where colours are forced.
+HERE, RECORDED, GUESS, LIMIT = "#2E86C1", "#C27A00", "#C0609A", "#009E73"
+SAME = 1.03  # nobody sees less
+WIDEST = 60  # percent of the width for bars; their words have the rest
+LINE = '<span style="display:inline-block;height:16px;border-left:2px solid;vertical-align:middle"></span>'
 
 
-def draw(timings: Sequence[Timing], guess: float | None) -> Figure:
-    """Draw how many times faster than the baseline each other variant was, on a logarithmic axis."""
-    bars = [(timing, name, ratio) for timing in timings for name, ratio in timing.ratios.items()]
-    figure, axes = empty(1.3 + 0.42 * len(bars) + (0.25 if guess else 0))
-    reach, legend = [1.0], "black line: 95 % interval"
-    for y, (timing, _, ratio) in enumerate(bars):
-        colour = {"here": HERE, "recorded": RECORDED}[timing.origin]
-        left, right = sorted((1.0, ratio.median))
-        axes.barh(y, right - left, left=left, height=0.56, color=colour, alpha=0.85, zorder=2)
-        axes.plot([ratio.low, ratio.high], [y, y], color=INK, lw=1.6, zorder=3)
-        reach += [ratio.low, ratio.high]
-        if limit := timing.at_the_limit:
-            axes.plot([limit] * 2, [y - 0.42, y + 0.42], color=LIMIT, lw=3, zorder=5)
-            reach.append(limit)
-            legend = "black line: 95 % interval; green bar: limit of the machine"
-        axes.annotate(times(ratio.median), (max(ratio.high, 1), y), (6, 0), color=INK, zorder=6, **BESIDE)
+class _Bar(NamedTuple):
+    ratio: float
+    colour: str
+    height: int
+    words: str
+
+
+def in_words(ratio: Ratio) -> str:
+    """ "2.4× faster", "3× slower", or "no difference"."""
+    none = ratio.low < 1 < ratio.high or 1 / SAME < ratio.median < SAME
+    return f"no difference ({times(ratio.median)})" if none else _gain(ratio.median)
+
+
+def _gain(ratio: float) -> str:
+    return f"{times(ratio)} faster" if ratio >= 1 else f"{times(1 / ratio)} slower"
+
+
+def draw(timings: Sequence[Timing], guess: float | None) -> str:
+    """A part for each variant but the first: a bar for each machine, the guess, the limit of this machine.
+
+    Bars begin at the first variant, on a logarithmic scale.
+    """
+    baseline, *_ = timings[0].seconds
+    rows = {name: list(_bars(name, timings)) for timing in timings for name in timing.ratios}
+    last = [*timings[0].ratios][-1]
     if guess:
-        mark_guess(axes, guess, -0.75)
-        reach.append(guess)
-    axes.set(xlim=(min(reach) / 1.4, max(max(reach) * 2.2, 2)))
-    axes.set_ylim(len(bars) - 0.45, -1.05 if guess else -0.55)
-    baseline = next(iter(timings[0].seconds))
-    rows = [f"{name}\n{_short(timing)}" for timing, name, _ in bars]
-    finish(axes, rows, f"times faster than “{baseline}” (logarithmic)\n{legend}", reach)
-    return figure
+        rows[last].append(_Bar(guess, GUESS, 10, f"you said {_gain(guess)}"))
+    rows[last] += [
+        _Bar(limit, LIMIT, 4, f"{_gain(limit)}: the limit of this machine")
+        for timing in timings
+        if timing.origin == "here" and (limit := timing.at_the_limit)
+    ]
+    ends = [math.log(bar.ratio) for bars in rows.values() for bar in bars]
+    slowest, fastest = min(0, *ends), max(0, *ends)
+    scale = WIDEST / max(fastest - slowest, math.log(2))
+    parts = []
+    for name, bars in rows.items():
+        lines = "".join(_line(bar, -slowest * scale, scale) for bar in bars)
+        parts.append(f'<div style="margin:8px 0"><b>{escape(name)}</b>{lines}</div>')
+    told = (f"{name}: {'; '.join(bar.words for bar in bars)}" for name, bars in rows.items())
+    alternative = f"Chart, beside {baseline}. {'. '.join(told)}."
+    legend = f"The line is {baseline}: bars to the right are faster, to the left slower (logarithmic)."
+    return (
+        f'<div role="img" aria-label="{escape(alternative)}" style="max-width:800px;line-height:1.35">'
+        f'{"".join(parts)}<div style="font-size:90%">{escape(legend)}</div></div>'
+    )
 
 
-def draw_scores(found: Mapping[str, Sequence[Evidence]]) -> Figure:
-    """Draw the ratios of each claim's comparisons, a row a claim and a colour a device."""
-    figure, axes = empty(1.4 + 0.24 * len(found))
-    points: dict[str | None, list[tuple[float, int]]] = {}
-    for y, row in enumerate(found.values()):
-        ratios = [one.ratio.median for one in row if one.ratio]
-        axes.plot([min(ratios), max(ratios)], [y, y], color="#BBBBBB", lw=1.2, zorder=2)
-        for one, ratio in zip(row, ratios, strict=True):
-            points.setdefault(None if one.here else one.device, []).append((ratio, y))
-    colours = cycle((RECORDED, LIMIT, GUESS, "#56B4E9"))
-    for device in sorted(points, key=lambda device: device is None):
-        label = f"recorded: {device.replace('(R)', '')}" if device else "this machine"
-        style: dict[str, Any] = {"color": next(colours) if device else HERE, "marker": "D" if device else "o"}
-        xs, ys = zip(*points[device], strict=True)
-        axes.scatter(xs, ys, s=34, edgecolor=INK, linewidth=0.6, label=label, zorder=5, **style)
-    axes.set(ylim=(len(found) - 0.4, -0.6))
-    ratios = [ratio for places in points.values() for ratio, _ in places]
-    finish(axes, found, "times faster with the advice (logarithmic); left of the line: slower", ratios)
-    figure.legend(loc="outside upper left", ncols=2, fontsize=8, frameon=False)
-    return figure
+def _bars(name: str, timings: Sequence[Timing]) -> Iterator[_Bar]:
+    for timing in timings:
+        if ratio := timing.ratios.get(name):
+            here = timing.origin == "here"
+            device = re.sub(r"\(R\)|NVIDIA |Intel |AMD | Processor", "", timing.device.split(", ")[0])
+            style = (HERE, 10) if here else (RECORDED, 4)
+            yield _Bar(ratio.median, *style, f"{in_words(ratio)}, {'here: ' * here}{device}")
 
 
-def mark_guess(axes: Axes, guess: float, y: float) -> None:
-    """Draw the reader's guess, with its name at a height above the rows."""
-    axes.axvline(guess, color=GUESS, lw=2, ls=(0, (4, 2)), zorder=4)
-    axes.plot([guess], [y], marker="v", ms=9, color=GUESS, clip_on=False, zorder=5)
-    axes.annotate(f"your guess {times(guess)}", (guess, y), (8, 0), color="#9C3F74", zorder=6, **BESIDE)
-
-
-def empty(height: float) -> tuple[Figure, Axes]:
-    """A figure of this height in inches, with one pair of axes."""
-    figure = Figure(figsize=(7.5, height), dpi=110, layout="constrained")
-    return figure, figure.add_subplot()
-
-
-def finish(axes: Axes, rows: Collection[str], title: str, ratios: Collection[float]) -> None:
-    """Name the rows and the axis, which these ratios are on, and take away what says nothing."""
-    axes.axvline(1, color=INK, lw=1, zorder=4)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(ratios) / min(ratios) < 200 else (1,)))
-    axes.set_yticks(range(len(rows)), list(rows), fontsize=8.5)
-    axes.xaxis.set_major_formatter(lambda value, _: times(value))
-    axes.xaxis.set_minor_formatter("")
-    axes.set_xlabel(title, fontsize=8.5)
-    axes.grid(axis="x", color="#DDDDDD", zorder=0)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
-
-
-def _short(timing: Timing) -> str:
-    short = textwrap.shorten(timing.device.split(", ")[0].replace("(R)", ""), 34, placeholder="…")
-    return f"{timing.origin}: {short}"
+def _line(bar: _Bar, line: float, scale: float) -> str:
+    """A bar with its words; ``line`` is where bars begin, in percent."""
+    length = scale * math.log(bar.ratio)
+    inline = "display:inline-block;vertical-align:middle"
+    space = f'<span style="{inline};width:{line + min(length, 0):.1f}%"></span>'
+    border = f"border-top:{bar.height}px solid {bar.colour}"
+    drawn = f'<span style="{inline};width:{abs(length):.1f}%;{border}"></span>'
+    return f"<div>{space}{LINE + drawn if length >= 0 else drawn + LINE} {escape(bar.words)}</div>"

@@ -36,9 +36,9 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     show: a "speed" or a "memory" ratio of ``at_least`` or more, "correctness", or that something is there at
     all ("existence"). ``device`` is the one that it speaks of (None: any): cells on others do not count.
     ``cudnn``: it is about the library that NVIDIA's GPUs take for convolutions. ``cost``: what it promises
-    costs time, and a ratio says how much; so no ratio speaks against it. ``when``: what
-    parts its comparisons; those with one of ``lacks`` in their titles lack it. Their calls do not say so,
-    because these are read before somebody guesses.
+    costs time, and a ratio says how much; so no ratio speaks against it. ``instead``: what is so where cells
+    find it wrong. ``when``: what parts its comparisons; those with one of ``lacks`` in their titles lack it.
+    Their calls do not say so, because these are read before somebody guesses.
     """
 
     says: str
@@ -48,6 +48,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     at_least: float = WORTH_IT
     cudnn: bool = False
     cost: bool = False
+    instead: str = "It is not so."
     words: str | None = None
     link: str | None = None
     when: str | None = None

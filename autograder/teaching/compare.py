@@ -23,8 +23,9 @@ from ..measuring.gpus import KINDS, is_rocm, refused
 from ..measuring.limits import limit
 from ..measuring.prices import Prediction, predict
 from ..measuring.units import as_time, times
-from ..show import in_notebook, picture_html, show, table_html, table_text
+from ..show import in_notebook, show, table_html, table_text
 from . import recordings
+from .chart import draw, in_words
 from .claims import CLAIMS
 from .evidence import Evidence, decides, holds, machines
 from .guess import LATER, folded, judged, ratio_guessed
@@ -186,11 +187,13 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
         first, last = predicted.bills.values()
         most = max(first, key=lambda of: abs(first[of] - last[of]))
         said = f"You said {guess}, it is mostly {most}: {judged(title, guess, most)}"
-    remarks = [said, *remarks] if said else remarks
-    text = "\n".join([title, table_text(header, rows), *remarks])
-    html = table_html(header, rows, title) + "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
+    headline = _headline(timings[0])
+    text = "\n".join([title, headline, table_text(header, rows), *filter(None, [said]), *remarks])
+    html = f"<p><b>{escape(headline)}</b> {escape(said)}</p>"
     if in_notebook():
-        html += _chart(timings, ratio)
+        html += draw(timings, ratio)
+    html += "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
+    html += folded("All times", table_html(header, rows, title))
     summary = f"{title}: measured on {timings[0].device}. {LATER}"
     kept: dict[str, object] | None = (
         {CAUSES_MIME: list(map(_kept, comparison.shares))} if comparison.shares else None
@@ -217,17 +220,12 @@ def _rows(timing: Timing) -> Iterator[tuple[str, ...]]:
         yield where, "limit", as_time(timing.limit), times(timing.at_the_limit), ""
 
 
-def _chart(timings: Sequence[Timing], guess: float | None) -> str:
-    from .chart import draw
-
-    bars = "; ".join(
-        f"{timing.where}: {name} {times(ratio.median)}"
-        for timing in timings
-        for name, ratio in timing.ratios.items()
-    )
-    guessed = f" Your guess: {times(guess)}." if guess else ""
-    baseline = next(iter(timings[0].seconds))
-    return picture_html(draw(timings, guess), f"Chart: times faster than {baseline}. {bars}.{guessed}")
+def _headline(timing: Timing) -> str:
+    first, *_, last = timing.seconds
+    where = "" if timing.origin == "here" else f" (recorded on {timing.device.partition(',')[0]})"
+    if (found := in_words(timing.gain)).startswith("no "):
+        return f"{last} and {first}: {found}{where}."
+    return f"{last} is {found} than {first}{where}."
 
 
 def _remark(found: Evidence, ratio: Ratio) -> str:

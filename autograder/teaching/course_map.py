@@ -1,4 +1,4 @@
-"""The map of the course on its front page: what each chapter takes and needs, and how far the reader is."""
+"""The map of the course on its front page: what each chapter takes, and how far the reader is."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from ..show import show_markdown, table_markdown
 from .guess import tally
 
 SPACE = "\N{NO-BREAK SPACE}"
-HEADER = ("chapter", "reading", "needs", "exercises", "you passed")
+HEADER = ("chapter", "reading", "exercises", "you passed")
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,6 @@ class Chapter:
     name: str
     title: str
     minutes: int
-    needs: str
     levels: Sequence[str]
     exercise_minutes: int
     tests: Mapping[str, Mapping[str, str]]  # exercise → its test cells
@@ -40,7 +39,7 @@ def course_map(subjects: Mapping[str, str]) -> None:
     """Show the map. ``subjects`` are the chapters in reading order, with what each is about.
 
     Everything else is read from the chapters and exercises themselves; the page is in the chapters' folder.
-    Raises FileNotFoundError for a chapter that is not there, ValueError where its text lacks time or needs.
+    Raises FileNotFoundError for a chapter that is not there, ValueError where its text lacks the time.
     """
     passed, rows = progress.passed(), []
     chapters = [chapter(name, Path.cwd()) for name in subjects]
@@ -49,9 +48,9 @@ def course_map(subjects: Mapping[str, str]) -> None:
         name, total = found.name, len(found.tests)
         told = f"{'●' * count}{'○' * (total - count)} {count} of {total}".replace(" ", SPACE)
         title = f"[{found.title}]({name}.ipynb): {subjects[name]}"
-        rows.append((title, f"{found.minutes}{SPACE}min", found.needs, _tasks(found), told))
-    below = [_summary(chapters, counts), tally()]
-    show_markdown("\n\n".join([table_markdown(HEADER, rows), *filter(None, below)]))
+        rows.append((title, f"{found.minutes}{SPACE}min", _tasks(found), told))
+    start, kept = _summary(chapters, counts)
+    show_markdown("\n\n".join(filter(None, [start, table_markdown(HEADER, rows), kept, tally()])))
 
 
 def chapter(name: str, course: Path) -> Chapter:
@@ -60,39 +59,38 @@ def chapter(name: str, course: Path) -> Chapter:
     text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     title = re.search(r"^# (.+?)(?:: .+)?$", text, re.MULTILINE)
     minutes = re.search(r"\*\*Time:\*\* (\d+) minutes", text)
-    needs = re.search(r"\*\*Needs:\*\* ([^.]+)\.", text)
-    if not (title and minutes and needs):
-        raise ValueError(f"{name} must begin with a title, **Time:** … minutes and **Needs:** …")
+    if not (title and minutes):
+        raise ValueError(f"{name} must begin with a title and **Time:** … minutes")
     notebook = course.parent / "exercises" / name / f"{name}.ipynb"
     exercises = notebook.read_text(encoding="utf-8") if notebook.is_file() else ""
     tasks = re.findall(r"\*(\w+), (\d+) minutes\.\*", exercises)
     levels, times = [level.lower() for level, _ in tasks], [int(time) for _, time in tasks]
     tests = progress.exercises_in(notebook)
-    return Chapter(name, title[1], int(minutes[1]), " ".join(needs[1].split()), levels, sum(times), tests)
+    return Chapter(name, title[1], int(minutes[1]), levels, sum(times), tests)
 
 
 def _tasks(found: Chapter) -> str:
     """The link to the exercises; on a JupyterHub they are not there before they are fetched."""
     if not found.tests:
         return "not fetched yet"
-    counted = [(found.levels.count(level), level) for level in ("easy", "medium", "hard")]
-    levels = ", ".join(f"{number}{SPACE}{level}" for number, level in counted if number)
-    return f"[{len(found.tests)} exercises]({found.exercises}): {levels}, {found.exercise_minutes}{SPACE}min"
+    return f"[{len(found.tests)}{SPACE}exercises]({found.exercises}), {found.exercise_minutes}{SPACE}min"
 
 
-def _summary(chapters: Sequence[Chapter], counts: Sequence[int]) -> str:
+def _summary(chapters: Sequence[Chapter], counts: Sequence[int]) -> tuple[str, str]:
+    """Where to begin or to go on, and where it is kept how far the reader is."""
     total = sum(len(found.tests) for found in chapters)
     if not any(counts):
         return (
+            f"**Start here:** [{chapters[0].title}]({chapters[0].name}.ipynb)",
             f"{total} exercises, none passed yet. What you pass is kept in a small file on this machine, and "
-            "sent nowhere."
+            "sent nowhere.",
         )
     unfinished = (one for one, count in zip(chapters, counts, strict=True) if count < len(one.tests))
     first = next(unfinished, None)
-    ahead = f"Next: [exercises {first.title}]({first.exercises})." if first else "That is all of them."
+    ahead = f"Continue: [exercises {first.title}]({first.exercises})" if first else "That is all of them."
     path, home = store.path_of(progress.NAME), Path.home()
     there = f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else path
     return (
-        f"**{sum(counts)} of {total} exercises passed.** {ahead}\n\n"
-        f"This is kept in `{there}` on this machine, and sent nowhere. Delete the file to start again."
+        f"**{sum(counts)} of {total} exercises passed.** {ahead}",
+        f"This is kept in `{there}` on this machine, and sent nowhere. Delete the file to start again.",
     )

@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from ..measuring.duel import Ratio
 from ..measuring.units import times
-from .claims import CLAIMS, ScoreError, claim_called
+from .claims import CLAIMS, WORTH_IT, ScoreError, claim_called
 
 Kind = Literal["timing", "counting", "behaviour", "documentation", "code"]
 MIME = "application/vnd.fast-pytorch.evidence+json"
+NAMES: dict[str | None, str] = {None: "", "cpu": "CPU", "cuda": "GPU", "mps": "Apple GPU"}
 
 
 class Advice(str, Enum):
@@ -117,14 +118,20 @@ def holds(claim: str, ratio: Ratio) -> bool:
 
 @dataclass(frozen=True)
 class Score:
-    """``word`` on the advice; ``rule``, a sentence that begins with "When"; ``code`` on the article's own, if
-    any was run. ``rests_on`` are the kinds of evidence for the advice.
+    """``word`` on the advice; ``rules`` are sentences by where they hold, such as "On 2 GPUs", or "" where a
+    device makes no difference; ``code`` is the verdict on the article's own, if any was run.
     """
 
     word: Advice
-    rule: str
+    rules: Mapping[str, str]
     code: Code | None
-    rests_on: Sequence[Kind]
+
+    @property
+    def rule(self) -> str:
+        """All of them."""
+        return " ".join(
+            f"{on}, {rule[:1].lower()}{rule[1:]}" if on else rule for on, rule in self.rules.items()
+        )
 
 
 def judge(claim: str, found: Iterable[Evidence]) -> Score:
@@ -138,56 +145,50 @@ def judge(claim: str, found: Iterable[Evidence]) -> Score:
     code = [one for one in mine if one.kind == "code"]
     said = [one for one in mine if one.kind == "documentation" and CLAIMS[claim].measurable]
     advice = [one for one in mine if one.holds is not None and one not in code + said]
-    word, rule = _on_each_kind(claim, advice)
-    if said and not advice:
-        rule = f"When {CLAIMS[claim].use}: so the documentation; there is no figure yet."
     worst = max((Code(one.word) for one in code), key=list(Code).index, default=None)
-    return Score(word, rule, worst, tuple(dict.fromkeys(one.kind for one in advice)))
-
-
-def _on_each_kind(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
-    verdicts = {}
-    for kind in sorted({one.on for one in found if one.on}) or ["cpu"]:
-        there = [one for one in found if one.on in (None, kind)]
-        try:
-            verdicts[kind] = _advice(claim, there)
-        except ScoreError:
-            if kind == "cpu":
-                raise
-            verdicts[kind] = _not_parted(claim, there)
-    words, rules = {word for word, _ in verdicts.values()}, []
-    for kind, (_, rule) in verdicts.items():
-        processes = sorted(
-            ((str(one.device), one.processes) for one in found if one.on == kind), reverse=True
-        )
-        if (timed := dict(processes)) and rule:  # of each device the fewest
-            rule = f"O{machines(kind, timed)[1:]}, {rule[:1].lower()}{rule[1:]}"
-        rules.append(rule)
-    return words.pop() if len(words) == 1 else Advice.HOLDS_WHEN, " ".join(rules)
+    rules, words = {}, set[Advice | None]()
+    for kind in NAMES:
+        if there := [one for one in advice if one.on == kind]:
+            word, rule = _verdict(claim, kind, there)
+            words.add(word)
+            # Of each device the fewest: how little a range rests on is a part of it.
+            processes = dict(sorted(((str(one.device), one.processes) for one in there), reverse=True))
+            where = machines(kind, processes) if kind else ""
+            rules[where[:1].upper() + where[1:]] = rule
+    if said and not advice:
+        rules[""] = f"When {CLAIMS[claim].use}: so the documentation; there is no figure yet."
+    words.discard(None)
+    nothing = Advice.NEEDS_A_GPU if CLAIMS[claim].device == "cuda" else Advice.UNKNOWN
+    word = Advice.HOLDS_WHEN if len(words) > 1 else words.pop() if words else nothing
+    return Score(word or nothing, rules, worst)
 
 
 def machines(kind: str, processes: Mapping[str, int]) -> str:
     """What a range rests on, as "on 2 CPUs, in one process each"; ``processes`` by device of this kind."""
-    name = {"cpu": "CPU", "cuda": "GPU", "mps": "Apple GPU"}[kind]
     number, once = len(processes), sum(count < 2 for count in processes.values())
-    on = f"on {number} {name}s" if number > 1 else f"on one {name}"
+    on = f"on {number} {NAMES[kind]}s" if number > 1 else f"on one {NAMES[kind]}"
     how = "in one process each" if number > 1 else "in one process"
     return f"{on}, {'some ' * (once < number)}{how}" if once else on
 
 
-def _not_parted(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
-    """The verdict of cells that their conditions do not part as they should."""
+def _verdict(claim: str, kind: str | None, found: Sequence[Evidence]) -> tuple[Advice | None, str]:
+    try:
+        return _advice(claim, found)
+    except ScoreError:
+        if kind in (None, "cpu"):
+            raise
     held = {one.holds for one in found if not one.is_price}
     word = Advice.HOLDS_WHEN if len(held) > 1 else Advice.HOLDS if held == {True} else Advice.DOES_NOT_PAY
     unknown = "; on what it depends is not known" if len(held) > 1 else ""
-    return word, f"When {CLAIMS[claim].use}: {_figures(found)}{unknown}."
+    return word, f"When {CLAIMS[claim].use}: {figures(found)}{unknown}."
 
 
-def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
+def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice | None, str]:
+    """The word on cells of one kind of device, None where they only say a price, and the rule."""
     use, prices = CLAIMS[claim].use, [one for one in found if one.is_price]
     found = [one for one in found if not one.is_price]
     if not found:
-        return Advice.NEEDS_A_GPU if CLAIMS[claim].device == "cuda" else Advice.UNKNOWN, ""
+        return None, f"When {use}: {figures(prices)}."
     plain = [one for one in found if not one.side]
     conditions = dict.fromkeys(one.side for one in found if one.side)
     if not conditions:
@@ -195,10 +196,12 @@ def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
         if other := next((one for one in plain if one.holds != first.holds), None):
             both = f"{first.what!r} and {other.what!r}"
             raise ScoreError(f"{claim}: {both} say opposite things. Name the condition that parts them.")
-        figures = _figures(prices or plain)
-        no = Advice.DOES_NOT_PAY if CLAIMS[claim].measurable else Advice.WRONG
-        return Advice.HOLDS if first.holds else no, f"When {use}{figures and f': {figures}'}."
-    rules = [f"When {use}: {figures}."] if (figures := _figures(plain)) else []
+        if not (first.holds or CLAIMS[claim].measurable):
+            return Advice.WRONG, CLAIMS[claim].instead
+        reach = figures(prices or plain)
+        word = Advice.HOLDS if first.holds else Advice.DOES_NOT_PAY
+        return word, f"When {use}{reach and f': {reach}'}."
+    rules = [f"When {use}: {reach}."] if (reach := figures(plain)) else []
     for condition in conditions:
         on = [one for one in found if one.when == condition]
         off = [one for one in found if one.unless == condition]
@@ -207,23 +210,43 @@ def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice, str]:
             raise ScoreError(f"{where} has cells on one side only.")
         if not all(one.holds for one in on) or any(one.holds for one in off):
             raise ScoreError(f"{where} does not part cells that hold from those that do not.")
-        rules.append(f"When {condition}: {_figures(on) or 'it holds'}; otherwise {span(off) or 'not'}.")
+        parts = f"When {condition}: {figures(on)}; otherwise {figures(off) or 'not'}."
+        rules.append(parts if figures(on) else f"Only when {condition}.")
     if not all(one.holds for one in plain):
         raise ScoreError(f"{claim}: a cell without a condition does not hold: {plain[0].what!r}.")
     return Advice.HOLDS_WHEN, " ".join(rules)
 
 
-def _figures(found: Sequence[Evidence]) -> str:
-    """Their span, and what was counted."""
-    counted = {one.what.partition(",")[0] if one.kind == "counting" else "" for one in found if one.ratio}
-    fewer = f" fewer {counted.pop()}" if len(counted) == 1 and "" not in counted else ""
-    return span(found) + fewer
+def figures(found: Iterable[Evidence]) -> str:
+    """How far their ratios reach, as one says it; nothing where there is none."""
+    found = [one for one in found if one.ratio]
+    if not (ratios := _ends(found)):
+        return ""
+    counted = {one.what.partition(",")[0]: "" for one in found if one.kind == "counting"}
+    more, less, same = "faster", "slower", "as fast"
+    if counted:
+        more, less, same = (f"{word} {' and '.join(counted)}" for word in ("fewer", "more", "as many"))
+    low, high = min(ratios), max(ratios)
+    if low > 1 / WORTH_IT and high < WORTH_IT:
+        return f"about {same} ({_reach(low, high)})"
+    if low > 1 / WORTH_IT:
+        return f"{_reach(max(low, 1), high)} {more}"
+    if high < WORTH_IT:
+        return f"{_reach(max(1 / high, 1), 1 / low)} {less}"
+    return f"{times(1 / low)} {less} to {times(high)} {more}"
 
 
 def span(found: Iterable[Evidence]) -> str:
     """From the least of their ratios to the most, over all processes; nothing where there is none."""
+    ends = _ends(found)
+    return _reach(min(ends), max(ends)) if ends else ""
+
+
+def _ends(found: Iterable[Evidence]) -> list[float]:
+    """What a range must reach: of one process it is the median that counts."""
     ratios = [(one.ratio, one.processes) for one in found if one.ratio]
-    ends = [
-        end for one, processes in ratios for end in ((one.low, one.high) if processes > 1 else [one.median])
-    ]
-    return " to ".join(dict.fromkeys(times(end(ends)) for end in (min, max))) if ends else ""
+    return [end for one, number in ratios for end in ((one.low, one.high) if number > 1 else [one.median])]
+
+
+def _reach(low: float, high: float) -> str:
+    return " to ".join(dict.fromkeys(map(times, (low, high))))

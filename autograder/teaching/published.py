@@ -172,8 +172,8 @@ def ratios(found: Iterable[Published]) -> list[float]:
     return sorted(point.ratio for one in found for point in one.points)
 
 
-def decide(claim: str) -> tuple[str, str]:
-    """The word on a claim by what is published, and sentences with the figures behind it."""
+def decide(claim: str) -> tuple[str, str, str]:
+    """The word on a claim by what is published, the figures in a sentence, and what is behind them."""
     found = published_on(claim)
     counted = [one for one in found if not one.aside]
     need, rests_on = CLAIMS[claim].at_least, _rests_on(found, counted)
@@ -183,12 +183,12 @@ def decide(claim: str) -> tuple[str, str]:
         parted = off and _share(on, need) >= HOLDS and _share(off, need) <= 1 - HOLDS
         if parted and _enough(on):
             sides = (gains(ratios(side), need) for side in (on, off))
-            return "holds when …", f"When {condition}: {'; otherwise '.join(sides)}. {rests_on}"
+            return "holds when …", f"When {condition}: {'; otherwise '.join(sides)}.", rests_on
     if not counted:
-        return "not answered", rests_on
+        return "not answered", "", rests_on
     share, said = _share(counted, need), gains(ratios(counted), need)
     word = "holds" if share >= HOLDS else "does not pay" if share <= 1 - HOLDS else "not settled"
-    return word if _enough(counted) else "not enough", f"{said[0].upper()}{said[1:]}. {rests_on}"
+    return word if _enough(counted) else "not enough", f"{said[0].upper()}{said[1:]}.", rests_on
 
 
 def _enough(found: Sequence[Published]) -> bool:

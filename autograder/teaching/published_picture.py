@@ -6,10 +6,10 @@ from html import escape
 from statistics import median
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from ..measuring.units import times
-from ..show import INK, in_notebook, picture_html, show
-from .chart import empty, finish, mark_guess
+from ..show import GUESS, INK, in_notebook, picture_html, show
 from .claims import CLAIMS
 from .guess import LATER, folded, ratio_guessed
 from .published import Point, Published, decide, gains, published_on, ratios
@@ -24,8 +24,9 @@ def published(claim: str, guess: object = None) -> None:
 
     ``guess`` is how many times faster the reader thinks that most are; while it is ``...``, all is folded.
     """
-    found, (word, why), need = published_on(claim), decide(claim), CLAIMS[claim].at_least
-    lines = [f"What others published on {claim} ({word}): {why}", "No figure of this course is in it."]
+    found, (word, *why), need = published_on(claim), decide(claim), CLAIMS[claim].at_least
+    lines = [f"What others published on {claim} ({word}): {' '.join(why).strip()}"]
+    lines.append("No figure of this course is in it.")
     counted = ratios(one for one in found if not one.aside)
     number, said = ratio_guessed(guess)
     if number and counted:
@@ -62,7 +63,9 @@ def draw_published(rows: Rows, need: float, guess: float | None) -> Figure:
     Where there are many, the median of a row is drawn, and the extremes of what counts are named.
     """
     many = sum(map(len, rows.values())) > 2 * MANY
-    figure, axes = empty(1.4 + (0.36 if many else 0.27) * len(rows))
+    height = 1.4 + (0.36 if many else 0.27) * len(rows)
+    figure = Figure(figsize=(7.5, height), dpi=110, layout="constrained")
+    axes = figure.add_subplot()
     places: dict[tuple[bool, bool, int], list[tuple[float, float]]] = defaultdict(list)
     for y, dots in enumerate(rows.values()):
         size, spread = (42, 0.3) if len(dots) <= MANY else (12, 0.6) if len(dots) <= 100 else (5, 0.6)
@@ -91,7 +94,19 @@ def draw_published(rows: Rows, need: float, guess: float | None) -> Figure:
     reach = [guess or 1.0, 1.0, *(point.ratio for dots in rows.values() for point, _ in dots)]
     axes.set(xlim=(min(reach) / 1.3, max(reach) * 1.5), ylim=(len(rows) - 0.4, -1.4))
     if guess:
-        mark_guess(axes, guess, -1)
+        axes.axvline(guess, color=GUESS, lw=2, ls=(0, (4, 2)), zorder=4)
+        axes.plot([guess], [-1], marker="v", ms=9, color=GUESS, clip_on=False, zorder=5)
+        beside = {"xytext": (8, 0), "textcoords": "offset points", "va": "center", "weight": "bold"}
+        axes.annotate(f"your guess {times(guess)}", (guess, -1), color="#9C3F74", zorder=6, **beside)
+    axes.axvline(1, color=INK, lw=1, zorder=4)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(reach) / min(reach) < 200 else (1,)))
+    axes.xaxis.set_major_formatter(lambda value, _: times(value))
+    axes.xaxis.set_minor_formatter("")
+    axes.set_yticks(range(len(rows)), list(rows), fontsize=8.5)
     legend = f"dot: published; cross: below {need:g}×; hollow: does not count"
-    finish(axes, rows, f"times better with the advice (logarithmic)\n{legend}", reach)
+    axes.set_xlabel(f"times better with the advice (logarithmic)\n{legend}", fontsize=8.5)
+    axes.grid(axis="x", color="#DDDDDD", zorder=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
     return figure

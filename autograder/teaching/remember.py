@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-from msgspec.structs import replace
 
-from ..measuring.duel import Ratio
 from .claims import ScoreError, claim_called, made
-from .evidence import Evidence, span
+from .evidence import Evidence, figures
 
 FILE = Path(__file__).with_suffix(".toml")
 BEGIN, END = "<!-- three of them: built by make notebooks -->", "<!-- end of the three -->"
@@ -21,7 +20,6 @@ class Thing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One of them; ``remember.toml`` says what its keys mean."""
 
     claim: str
-    short: str
     says: str
     on: Literal["cpu", "cuda"]
     side: Literal["when", "unless", "both"] = "both"
@@ -37,17 +35,17 @@ class Thing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             and (self.side == "both" or getattr(one, self.side))
         ]
 
+    def bar(self, found: Sequence[Evidence]) -> str:
+        """How far its figures are from 1, the least of them and the most: a block for each factor of 2."""
+        ends = [abs(math.log2(one.ratio.median)) for one in self.behind(found) if one.ratio]
+        least, most = (max(1, round(end)) for end in (min(ends), max(ends)))
+        return "█" * least + "░" * (most - least)
+
     def sentence(self, found: Sequence[Evidence], folder: str = "") -> str:
         """What to remember, as Markdown with a link to its chapter in this folder."""
         mine = self.behind(found)
-        inverse = [replace(one, ratio=_inverse(one.ratio)) for one in mine if one.ratio]
-        chapter = mine[0].chapter
-        said = self.says.format(faster=span(mine), slower=span(inverse))
+        said, chapter = self.says.format(figures=figures(mine)), mine[0].chapter
         return f"{said} ([chapter {chapter[:2]}]({folder}{chapter}.ipynb))"
-
-
-def _inverse(ratio: Ratio) -> Ratio:
-    return Ratio(median=1 / ratio.median, low=1 / ratio.high, high=1 / ratio.low)
 
 
 def things(found: Sequence[Evidence], path: Path = FILE) -> list[Thing]:

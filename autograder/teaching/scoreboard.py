@@ -6,26 +6,32 @@ Nothing here is typed by hand. The chapters' scripts say which comparison tests 
 """
 
 import json
-import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import convert
 from msgspec.structs import replace
 
 from ..measuring.units import times
-from ..show import in_notebook, picture, show_markdown, table_markdown
+from ..show import show_markdown, table_markdown
 from . import recordings
 from .claims import CLAIMS, SOURCES, ScoreError
-from .evidence import MIME, Code, Evidence, decides, holds, judge, span
+from .evidence import MIME, Advice, Code, Evidence, decides, holds, judge, span
 from .guess import tally
 from .published import collection, decide, in_words, published_on
 from .remember import things
 from .scripts import Cell, comparisons
 
+PLURAL = {
+    Advice.HOLDS: "hold",
+    Advice.HOLDS_WHEN: "hold under a condition",
+    Advice.DOES_NOT_PAY: "do not pay",
+    Advice.WRONG: "are wrong",
+    Advice.NEEDS_A_GPU: "wait for a GPU",
+    Advice.UNKNOWN: "were not measured",
+}
 COURSE = Path(__file__).resolve().parents[2] / "course"
-MAKERS = {"articles": "article", "documentation": "documentation"}
 
 
 def findings(
@@ -83,67 +89,72 @@ def _told(notebook: Path) -> Iterator[Evidence]:
 
 
 def ten_things() -> None:
-    """Show what to remember of all of it: a chart, and a sentence each."""
+    """Show what to remember of all of it, with how far from 1 the figures are."""
     found = findings()
-    chosen = things(found)
-    if in_notebook():
-        from .chart import draw_scores
-
-        rows = {f"{number}. {thing.short}": thing.behind(found) for number, thing in enumerate(chosen, 1)}
-        picture(draw_scores(rows), "Chart: the figures of the sentences below, by their numbers")
-    show_markdown("\n".join(f"{number}. {thing.sentence(found)}" for number, thing in enumerate(chosen, 1)))
+    rows = [
+        (str(number), f'<span aria-hidden="true">{thing.bar(found)}</span>', thing.sentence(found))
+        for number, thing in enumerate(things(found), 1)
+    ]
+    show_markdown(table_markdown(("no.", "a block: twice", "what to remember"), rows))
 
 
-def scoreboard(part: str | None = None) -> None:
-    """Show the score of all claims with a chart; or of one part ("A" to "F") with every finding."""
-    found = findings(here=recordings.kept_here())
-    if part is None:
-        show_markdown(f"{summary(found)} {tally()}".rstrip())
-        if in_notebook():
-            from .chart import draw_scores
+def scoreboard(word: str | None = None) -> None:
+    """Show how many claims have which verdict; or those with one of them, and what they rest on.
 
-            timed = _timed(found)
-            ranges = "; ".join(f"{label} {span(row)}" for label, row in timed.items())
-            picture(draw_scores(timed), f"Chart: times faster with the advice, by claim. {ranges}")
-        return
-    source = SOURCES[part]
-    title = f"[{source.title}]({source.link})" if source.link else source.title
-    claims = [claim for claim in CLAIMS if claim.startswith(part)]
-    lines = [f"The {source.kind}: {title}", "", table(found, claims), ""]
-    lines += ["<details><summary>Every finding</summary>", ""]
-    for claim in claims:
-        sentences = [f"- {_sentence(one)}" for one in found if one.claim == claim]
-        lines += [f"**{claim}** {CLAIMS[claim].says}", "", *sentences, ""]
-    lines += ["</details>", "", "<details><summary>Every published figure</summary>", ""]
-    lines += [in_words(name) for name, one in collection()[1].items() if set(one.claim.split()) & set(claims)]
-    show_markdown("\n".join([*lines, "", "</details>"]))
-
-
-def table(found: Sequence[Evidence], claims: Sequence[str]) -> str:
-    """Claims of one kind of source: what it says, both verdicts with the rule, what this machine found where
-    it has run the chapters, and what others published, as a Markdown table.
+    Raises ValueError for a word that is no verdict.
     """
-    header, rows = ["claim", f"what the {SOURCES[claims[0][0]].kind} says", "what we found"], []
-    for claim in claims:
-        says, words, link = CLAIMS[claim].says, CLAIMS[claim].words, CLAIMS[claim].link
-        quoted = "" if not words else f" [“{words}”]({link})" if link else f" “{words}”"
-        verdict = judge(claim, found)
-        told = f"**{verdict.word}** {verdict.rule}".rstrip()
-        if verdict.code:
-            runs = "" if verdict.code is Code.RUNS else "is "
-            told += f" The {SOURCES[claim[0]].kind}'s own code {runs}{verdict.code}."
-        chapters = dict.fromkeys(one.chapter for one in found if one.claim == claim)
-        links = ", ".join(f"[{chapter[:2]}]({chapter}.ipynb)" for chapter in chapters)
-        rows.append([claim, f"{says}{quoted}", f"{told} ({links})"])
-    if any(one.here for one in found):
-        header.append("this machine")
-        for row in rows:
-            row.append(span(one for one in found if one.claim == row[0] and one.here))
-    if any(map(published_on, claims)):
-        header.append("what others published")
-        for row in rows:
-            row.append("**{}** {}".format(*decide(row[0])) if published_on(row[0]) else "")
-    return table_markdown(header, rows)
+    found = findings(here=recordings.kept_here())
+    told = section(found, Advice(word)) if word else f"{summary(found)} {tally()}"
+    show_markdown(told.rstrip())
+
+
+def section(found: Sequence[Evidence], word: Advice) -> str:
+    """All claims with this verdict in Markdown: a row each, every finding, every published figure."""
+    claims = [claim for claim in CLAIMS if judge(claim, found).word == word]
+    there = [claim for claim in claims if CLAIMS[claim].promises == "existence" and word is Advice.HOLDS]
+    lines = [row(claim, found) for claim in claims if claim not in there]
+    lines += _folded(f"{len(there)} more: PyTorch has what they name", [row(claim, found) for claim in there])
+    lines += _folded("Every finding", [line for claim in claims for line in _behind(claim, found)])
+    names = [name for name, one in collection()[1].items() if set(one.claim.split()) & set(claims)]
+    behind = [f"- **{claim}** {decide(claim)[-1]}" for claim in claims if published_on(claim)]
+    return "\n".join(lines + _folded("Every published figure", [*behind, *map(in_words, names)]))
+
+
+def row(claim: str, found: Sequence[Evidence]) -> str:
+    """A claim in Markdown: what it says, then what was found for each kind of device, what the source's own
+    code does, what this machine found where it has run the chapters, and what others published.
+    """
+    verdict, kind = judge(claim, found), SOURCES[claim[0]].kind
+    says = CLAIMS[claim].says.replace("*", r"\*")
+    lines = [f"- **{says}** {claim}, {_links(claim, found)}"]
+    for on, rule in verdict.rules.items():
+        if rule != f"When {CLAIMS[claim].use}.":  # which says no more than the claim
+            lines.append(f"  - *{on}*, {rule[:1].lower()}{rule[1:]}" if on else f"  - {rule}")
+    if verdict.code not in (None, Code.RUNS):
+        lines.append(f"  - *The {kind}'s own code* is {verdict.code}.")
+    if here := span(one for one in found if one.claim == claim and one.here):
+        lines.append(f"  - *This machine:* {here}")
+    if published_on(claim):
+        word, said, _ = decide(claim)
+        lines.append(f"  - *Published by others:* **{word}** {said}".rstrip())
+    return "\n".join(lines)
+
+
+def _folded(head: str, lines: Sequence[str]) -> list[str]:
+    return ["", f"<details><summary>{head}</summary>", "", *lines, "", "</details>"] if lines else []
+
+
+def _behind(claim: str, found: Sequence[Evidence]) -> list[str]:
+    """Every finding on a claim, after the words of its source."""
+    words, link = CLAIMS[claim].words, CLAIMS[claim].link
+    quoted = "" if not words else f" [“{words}”]({link})" if link else f" “{words}”"
+    mine = [f"- {_sentence(one)}" for one in found if one.claim == claim]
+    return ["", f"**{claim}** {CLAIMS[claim].says}{quoted}", "", *mine]
+
+
+def _links(claim: str, found: Sequence[Evidence]) -> str:
+    chapters = dict.fromkeys(one.chapter for one in found if one.claim == claim)
+    return ", ".join(f"[{chapter[:2]}]({chapter}.ipynb)" for chapter in chapters)
 
 
 def _sentence(one: Evidence) -> str:
@@ -159,29 +170,13 @@ def _sentence(one: Evidence) -> str:
     return f"{where} {one.what}{side}{colon} {word}{figure}"
 
 
-def _timed(found: Sequence[Evidence]) -> dict[str, list[Evidence]]:
-    """Claims that were timed, by a label, with what each comparison found."""
-    timed = {
-        f"{claim}  {textwrap.shorten(CLAIMS[claim].says, 44, placeholder='…')}": [
-            one for one in found if one.claim == claim and one.ratio and one.device
-        ]
-        for claim in CLAIMS
-    }
-    return {label: row for label, row in timed.items() if row}
-
-
 def summary(found: Sequence[Evidence]) -> str:
-    """How many claims have which verdict, and what the verdicts rest on."""
-    verdicts = {claim: judge(claim, found) for claim in CLAIMS}
-    kinds = _counted(kind for verdict in verdicts.values() for kind in verdict.rests_on)
-    lacking = not any(one.on == "cuda" and not one.here for one in found)
-    said = ["No GPU was measured yet, so what is about GPUs is not decided."] if lacking else []
-    for makers, kind in MAKERS.items():
-        claims = [claim for claim in CLAIMS if SOURCES[claim[0]].kind == kind]
-        words = _counted(verdicts[claim].word for claim in claims)
-        said.append(f"{len(claims)} claims of the {makers}: {words}.")
-    return " ".join([*said, f"They rest on {kinds} (some on more than one)."])
-
-
-def _counted(words: Iterable[str]) -> str:
-    return ", ".join(f"{word}: {number}" for word, number in Counter(words).most_common())
+    """How many claims have which verdict, and whose claims they are."""
+    counted = Counter(judge(claim, found).word for claim in CLAIMS)
+    said = [] if any(one.on == "cuda" and not one.here for one in found) else ["No GPU was measured yet."]
+    numbers = ", ".join(f"{counted[word]} {words}" for word, words in PLURAL.items() if counted[word])
+    said.append(f"Of {len(CLAIMS)} claims {numbers}.")
+    makers = (
+        f"{name}: {f'[{one.title}]({one.link})' if one.link else one.title}" for name, one in SOURCES.items()
+    )
+    return f"{' '.join(said)}\n\nTheir letters say whose they are. {'; '.join(makers)}."

@@ -99,7 +99,7 @@ def standardise(x, mask):
     return torch.where(spreads, centred / torch.where(spreads, variance, 1.0).sqrt(), 0.0)
 
 
-# %% standardise first_attempt check=1 values=1 gradients=2 hidden=1 sizes=1 race=0.1..1.9
+# %% standardise first_attempt check=1 values=1 gradients=2 hidden=1 sizes=1 race=0.1..2
 def standardise(x, mask):
     lowest = torch.where(mask, x, torch.inf).amin(dim=1, keepdim=True)
     highest = torch.where(mask, x, -torch.inf).amax(dim=1, keepdim=True)

@@ -164,6 +164,7 @@ def test_feedback_begins_with_the_points_of_each_exercise() -> None:
     for name, about in grades.items():
         data = {**TEST, "grade_id": name, "grade": "points" in about, "solution": "points" not in about}
         cells.append(new_code_cell(f"{name}(1)", metadata={"nbgrader": data}))
+    cells[-2].outputs = [card("passed", "right", 1), card("failed", "2× <b>, 4× asked for", 3)]
 
     def with_their_grades(nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         for cell in nb.cells:
@@ -174,7 +175,12 @@ def test_feedback_begins_with_the_points_of_each_exercise() -> None:
     exporter.register_preprocessor(with_their_grades)
     about = {"nbgrader": {"notebook": "n", "score": 2.5, "max_score": 8, "late_penalty": 0.25}}
     made = BeautifulSoup(exporter.from_notebook_node(new_notebook(cells=cells), about)[0], "html.parser")
-    assert made.h1.text == "n (Score: 2.5 / 8.0)"
+    assert made.h1.text == "n (Score: 2.5 / 8.0)" and made.html["lang"] == "en"
+    assert [" ".join(one.text.split()) for one in made.ol.find_all("li")] == [
+        "pad_rows_race, −2.67: 2× <b>, 4× asked for",
+        "pad_hidden_shares, −1.5: the test gave no result.",
+        "alone, −1: the test gave no result.",
+    ]
     rows = [row.find_all(["th", "td"]) for row in made.table.find_all("tr")]
     assert [[" ".join(cell.text.split()) for cell in row] for row in rows] == [
         ["Exercise", "Points", "Its tests"],

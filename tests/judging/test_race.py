@@ -116,12 +116,12 @@ def test_an_answer_that_a_check_found_wrong_is_not_timed_until_it_is_mended():
     def few(generator, device):
         return torch.rand(3, generator=generator)
 
-    check(sometimes, like=slow, on=few, points=1)
+    check(sometimes, like=slow, on=[numbers, few], points=1)
     outcome = run(sometimes)
     assert outcome.word == "failed"
     assert "the test on few found the answer wrong. Mend that first." in outcome.summary
     broken[0] = False
-    check(sometimes, like=slow, on=few, points=1)
+    check(sometimes, like=slow, on=[numbers, few], points=1)
     assert run(sometimes).word == "passed"
 
 

@@ -103,8 +103,8 @@ def test_verdicts_on_made_up_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     assert word(some(2, 2, **on), some(1, **off, **other)) == "not settled"  # one source where it holds
     assert word(some(2, **on), some(2, **on, **other), some(1, 2, **off)) == "holds"  # parted by nothing
     assert word(some(2, **on), some(2, **on, **other), some(1, **off), some(9)) == "holds when …"
-    assert "on neither side 1" in decide("A5")[1]
-    assert word(some(2, own=True), some(2, **other)) == "holds" and "their own 1" in decide("A5")[1]
+    assert "on neither side 1" in decide("A5")[2]
+    assert word(some(2, own=True), some(2, **other)) == "holds" and "their own 1" in decide("A5")[2]
 
 
 def test_verdicts_as_published() -> None:
@@ -112,9 +112,8 @@ def test_verdicts_as_published() -> None:
 
 
 def test_what_is_published_stands_apart_on_the_page_and_in_a_chapter(capsys: pytest.CaptureFixture) -> None:
-    page = scoreboard.table([], ["D2", "D6"])
-    assert "| what others published |" in page and "**holds when …** When a network is trained: " in page
-    assert "published" not in scoreboard.table([], ["C1"])
+    assert "*Published by others:* **holds when …** When a network is trained: " in scoreboard.row("D2", [])
+    assert "ublished" not in scoreboard.row("C1", [])
     published_picture.published("F24", 1.4)
     shown = capsys.readouterr().out
     assert "No figure of this course is in it" in shown and "2 of the 3 that count gain more" in shown

@@ -1,6 +1,7 @@
 """The claims page: each claim has its cells, and its verdict is what was recorded and seen."""
 
 import json
+import re
 from pathlib import Path
 from statistics import median
 
@@ -28,11 +29,9 @@ SEEN = [
 ]
 
 
-def rows(markdown: str) -> dict[str, list[str]]:
-    """The rows of a table of claims, by claim."""
-    lines = [line.strip("|").split("|") for line in markdown.splitlines() if line[:2] == "| "]
-    lines = [[cell.strip() for cell in line] for line in lines]
-    return {line[0]: line for line in lines if line[0] in CLAIMS}
+def rows(page: str) -> dict[str, str]:
+    """What it says of each claim, by claim."""
+    return {row[1]: row[0] for row in re.finditer(r"(?m)^- \*\*.+\*\* ([A-F]\d+), .*(\n  - .*)*", page)}
 
 
 @pytest.fixture
@@ -59,25 +58,28 @@ def record(folder: Path, **ratios: float) -> Path:
 
 def test_verdicts_follow_from_figures_and_from_what_notebooks_show(course: Path, tmp_path: Path) -> None:
     found = scoreboard.findings(course, record(tmp_path / "timings", small=5, large=2, add=1, cpu=9))
-    said = {claim: row[2] for claim, row in rows(scoreboard.table(found, list(CLAIMS))).items()}
-    link = " ([01](01_one.ipynb))"
-    assert said["F23"] == f"**holds** On one CPU, in one process, when {CLAIMS['F23'].use}: 2× to 5×.{link}"
-    assert said["F6"].startswith("**does not pay** On one CPU, in one process, when")
-    assert said["A4"] == said["A2"] == f"**not measured (needs a GPU)**{link}", "a CPU decides nothing there"
-    assert said["C3"] == f"**holds** When {CLAIMS['C3'].use}. The article's own code is wrong.{link}"
-    assert said["D6"].startswith("**holds**")
-    assert "[**documented**](https://pytorch.org)" in "".join(map(scoreboard._sentence, found))
-    said = scoreboard.summary(found)
-    assert said.startswith("No GPU was measured yet")
-    for rests_on in ("holds: 3", "timing: 2", "behaviour: 1", "documentation: 1"):
-        assert rests_on in said
+    holds, no, waits = (
+        rows(scoreboard.section(found, word))
+        for word in (Advice.HOLDS, Advice.DOES_NOT_PAY, Advice.NEEDS_A_GPU)
+    )
+    says, use = CLAIMS["F23"].says, CLAIMS["F23"].use
+    rule = f"\n  - *On one CPU, in one process*, when {use}: 2× to 5× faster."
+    assert holds["F23"] == f"- **{says}** F23, [01](01_one.ipynb){rule}"
+    assert no["F6"].endswith(": about as fast (1×).")
+    assert {"A2", "A4"} <= set(waits), "a CPU decides nothing there"
+    assert holds["C3"].endswith("*The article's own code* is wrong.") and "D6" in holds
+    page = scoreboard.section(found, Advice.HOLDS)
+    assert "[**documented**](https://pytorch.org)" in page and "1 more: PyTorch has what they name" in page
+    assert scoreboard.summary(found).startswith(
+        "No GPU was measured yet. Of 82 claims 3 hold, 1 do not pay, "
+    )
 
 
 def test_figures_of_this_machine_stand_beside_and_decide_nothing(course: Path, tmp_path: Path) -> None:
     recorded, here = record(tmp_path / "timings", add=2), record(tmp_path / "here", add=0.25)
     found = scoreboard.findings(course, recorded, here)
-    *_, verdict, figure = rows(scoreboard.table(found, ["F6"]))["F6"]
-    assert verdict.startswith("**holds**") and f" {CLAIMS['F6'].use}: 2×." in verdict and figure == "0.25×"
+    said = scoreboard.row("F6", found)
+    assert said.endswith(f"when {CLAIMS['F6'].use}: 2× faster.\n  - *This machine:* 0.25×")
 
 
 # Cells that can decide nothing, with the arguments that say so.
@@ -85,7 +87,7 @@ USELESS = {
     "claim=name": "a title or a claim is no plain text",
     'claim="A9"': "There is no claim 'A9'",
     'claim="A2", only="cpu"': "A2 is about cuda, and 'add' runs on cpu",
-    'claim="C3"': "C3 promises correctness, so the figure of 'add'",
+    'claim="C3"': "C3 promises existence, so the figure of 'add'",
 }
 
 
@@ -98,10 +100,11 @@ def test_a_cell_that_can_decide_nothing_is_refused(course: Path, arguments: str,
 
 def test_what_to_remember_has_figures_and_its_chapter(course: Path, tmp_path: Path) -> None:
     found = scoreboard.findings(course, record(tmp_path / "timings", small=5, large=2))
-    thing = '[[thing]]\nclaim = "{}"\non = "cpu"\nshort = "it"\nsays = "{{faster}}, {{slower}}."\n'
+    thing = '[[thing]]\nclaim = "{}"\non = "cpu"\nsays = "{{figures}}."\n'
     (tmp_path / "remember.toml").write_text(thing.format("F23") + thing.format("F6"))
     (only,) = remember.things(found, tmp_path / "remember.toml")  # nobody has measured the other one
-    assert only.sentence(found, "course/") == "2× to 5×, 0.2× to 0.5×. ([chapter 01](course/01_one.ipynb))"
+    assert only.bar(found) == "█░", "twice, and five times"
+    assert only.sentence(found, "course/") == "2× to 5× faster. ([chapter 01](course/01_one.ipynb))"
     (tmp_path / "remember.toml").write_text(thing.format("F23").replace("cpu", "abacus"))
     with pytest.raises(ScoreError, match=r"remember\.toml, F23: Invalid enum value 'abacus' - at `[$]\.on`"):
         remember.things(found, tmp_path / "remember.toml")
@@ -129,12 +132,9 @@ def test_the_readme_and_the_page_have_the_current_scores(findings) -> None:
     # Its outputs, which readers without a kernel see.
     cells = notebook(ROOT / "course/claims").cells
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
-    shown = rows("\n".join(output.get("text/markdown", "") for output in outputs))
-    # An article of which nobody has published anything has no column for it.
-    articles = sorted({one[0] for one in CLAIMS})
-    parts = [[claim for claim in CLAIMS if claim[0] == article] for article in articles]
-    assert shown == rows("\n".join(scoreboard.table(findings, part) for part in parts)), "run make notebooks"
-    assert set(shown) == set(CLAIMS)
+    shown = "\n".join(output.get("text/markdown", "") for output in outputs)
+    missing = [word for word in Advice if scoreboard.section(findings, word) not in shown]
+    assert missing == [] and set(rows(shown)) == set(CLAIMS), "run make notebooks"
 
 
 def test_no_verdict_contradicts_its_recorded_figures(findings) -> None:
