@@ -66,7 +66,7 @@ class Asked:
         """What to say of an answer; nothing of none."""
         if given is ...:
             return ""
-        why = f"{self.because} (Chapter {self.chapter[:2]}.)"
+        why = f"{self.because} ({self.chapter})"
         return f"Right. {why}" if _same(given, self.answer) else f"It is {self.answer}, not {given!r}. {why}"
 
 
