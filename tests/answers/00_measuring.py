@@ -430,8 +430,3 @@ class Stopwatch:
         low, high = ratios[k], ratios[n - 1 - k]
         faster = "A" if high < 1 else "B" if low > 1 else None
         return {"ratio": median(ratios) if ratios else None, "low": low, "high": high, "faster": faster}
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

@@ -355,8 +355,3 @@ class Rows:
 
     def all(self):
         return self.memory.narrow(0, 0, self.used)
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

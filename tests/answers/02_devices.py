@@ -381,8 +381,3 @@ def move(batch, device):
         return parcel.view(tensor.dtype).as_strided(tensor.shape, tensor.stride(), place)
 
     return walk(batch, there)
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

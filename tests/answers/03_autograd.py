@@ -452,8 +452,3 @@ def orbits(mean, eccentricity):
         angle.addcdiv_(away, 1 - eccentricity * angle.cos())
     slope = torch.reciprocal(1 - eccentricity * angle.cos())
     return angle, slope, slope * angle.sin()
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

@@ -356,8 +356,3 @@ def ahead(items, depth, load=read_far):
             thread.shutdown(wait=True, cancel_futures=True)
 
     return results()
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

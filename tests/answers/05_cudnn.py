@@ -996,8 +996,3 @@ class Run(Straight):
         self.python = state["python"]
         self.numpy = state["numpy"]
         self.torch = state["torch"]
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

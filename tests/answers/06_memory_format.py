@@ -302,8 +302,3 @@ def convert(arrays):
             tensor = tensor.reshape(n, *sizes, c).movedim(-1, 1)  # other pieces, the same order
         tensors[name] = tensor
     return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

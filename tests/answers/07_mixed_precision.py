@@ -295,8 +295,3 @@ def roll_out(state, layers, steps):
                 hidden = F.linear(F.relu(hidden) if number else hidden, weight, bias)
             states.append(states[-1] + hidden / 64)
     return torch.stack(states)[1:]
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

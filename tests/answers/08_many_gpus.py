@@ -375,8 +375,3 @@ def snapshot(state, rank):
 
 def resume(data, wrapped):
     return resume_slow(data, wrapped)
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

@@ -281,8 +281,3 @@ def kmeans(points, centres, steps):
         centres = torch.where(counts > 0, sums / counts, centres)
     distances, labels = nearest(centres)
     return centres.clone(), labels, distances.mean()
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

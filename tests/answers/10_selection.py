@@ -283,8 +283,3 @@ def top_by_group(scores, groups, count, k):
     table = torch.cat([table, table.new_full((count, k), -torch.inf)], dim=1)
     values, places = table.sort(dim=1, descending=True, stable=True)
     return torch.where(values > -torch.inf, places, -1)[:, :k]
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

@@ -553,8 +553,3 @@ class Attention(nn.Module):
         places = torch.arange(self.longest, device=x.device)
         scores = scores.masked_fill(places > places[start:end, None], float("-inf"))
         return (scores.softmax(-1) @ self.room[1]).transpose(1, 2).flatten(2)
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

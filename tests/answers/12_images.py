@@ -438,8 +438,3 @@ def crop_and_resize(batch, boxes, size):
     rows = weights_of(top, bottom, height, size[0])
     columns = weights_of(left, right, width, size[1])
     return torch.einsum("nij,ncjk,nlk->ncil", rows, batch, columns)
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

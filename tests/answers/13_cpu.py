@@ -457,8 +457,3 @@ def loss_and_entropy(states, words, offsets, targets):
     own = (states * words[targets]).sum(1) + offsets[targets]
     logarithm = (highest + total.log())[:, 0]
     return logarithm - own, logarithm - (mean / total)[:, 0]
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

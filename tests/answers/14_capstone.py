@@ -396,8 +396,3 @@ def train(pictures, labels, orders, weights, rate, decay, keep):
             for average, leaf in zip(averages, leaves, strict=True):
                 average.lerp_(leaf, 1 - keep)
     return losses, [leaf.detach() for leaf in leaves], averages
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

@@ -349,8 +349,3 @@ def log_densities(points, means, deviations):
     features = torch.cat([x.square(), x], 1)
     factors = torch.cat([w / -2, m * w], 1)
     return torch.addmm(-(m.square() * w).sum(1) / 2 - deviations.log().sum(1), features, factors.T)
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

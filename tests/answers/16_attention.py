@@ -361,8 +361,3 @@ class WindowCache:
             )
             result[:, :, step] = part.reshape(number, -1, width)
         return result
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

@@ -608,8 +608,3 @@ def long_gradients(start, weight, inputs):
         total.addmm_(state.T, inner)
         slope = slope + inner @ weight.T
     return loss, slope, total
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

@@ -444,8 +444,3 @@ def recurrence(keep, new):
     pairs = recurrence(keep[1::2] * keep[::2], keep[1::2] * new[::2] + new[1::2])
     before = torch.cat([torch.zeros_like(pairs[:1]), pairs[:-1]])
     return torch.stack([keep[::2] * before + new[::2], pairs], 1).flatten(0, 1)
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)

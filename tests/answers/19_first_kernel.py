@@ -561,8 +561,3 @@ def best_tile(rows, columns, inner, space):
         raise ValueError("no tile fits")
     a, b = min(found, key=found.get)
     return a, b, found[a, b]
-
-
-# %% foretold wrong_asks_torch check=0 hidden=0
-def foretold(n, d):
-    return counted(n, d)
