@@ -22,6 +22,7 @@ _HOMES = {
     "published": "teaching.published_picture",
     "published_figures": "teaching.published",
     "race": "judging.race",
+    "recall": "teaching.recall",
     "scoreboard": "teaching.scoreboard",
     "ten_things": "teaching.scoreboard",
     "verdicts": "teaching.verdicts",

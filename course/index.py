@@ -9,10 +9,11 @@
 #
 # ## How to use a chapter
 #
-# 1. **Guess.** Before each measurement there is a line `guess = …`. Write a number in place of the dots, or
+# 1. **Recall.** From 01 on, a chapter begins with three questions about earlier ones, new each time.
+# 2. **Guess.** Before each measurement there is a line `guess = …`. Write a number in place of the dots, or
 #    the word that is asked for, in quotes.
-# 2. **Run** the next cell (Shift + Enter). It times the variants on this machine.
-# 3. **Compare.** The chart shows your guess beside the truth, and what other machines gave. Then open
+# 3. **Run** the next cell (Shift + Enter). It times the variants on this machine.
+# 4. **Compare.** The chart shows your guess beside the truth, and what other machines gave. Then open
 #    what is folded below, and read why.
 #
 # A wrong guess that you made is worth more than a right number that you read. Take your time for it.
@@ -53,7 +54,8 @@ course_map(
 
 # %% [markdown]
 # Each chapter ends with a link to its exercises. An exercise gives you a function that is right and slow. You
-# write one that is right and fast, run the test cells below it, and see at once how you did.
+# write one that is right and fast, run the test cells below it, and see at once how you did. The last one asks
+# you to foretell what three functions cost; two of them are of earlier chapters.
 #
 # And the score: [what holds](claims.ipynb), every claim that the chapters test, with what became of it.
 #

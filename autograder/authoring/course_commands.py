@@ -69,6 +69,7 @@ def new_chapter(root: Path, name: str) -> list[Path]:
     texts = {}
     for folder, template in zip(("course", f"solutions/{name}", "tests/answers"), TEMPLATES, strict=True):
         text = (EXAMPLES / template).read_text(encoding="utf-8").replace("NN_topic", name)
+        text = text.replace('"NN"', f'"{number}"')
         texts[root / folder / f"{name}.py"] = text.replace("NN · New topic", f"{number} · {title}")
     index = root / "course" / "index.py"
     page = index.read_text(encoding="utf-8")

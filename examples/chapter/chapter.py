@@ -19,9 +19,12 @@
 # %%
 import torch
 
-from autograder import compare, costs, devices
+from autograder import compare, costs, devices, recall
 
 print("devices here:", *devices())
+
+# %%
+recall("NN", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. Row by row, or all at once?
