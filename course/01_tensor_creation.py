@@ -3,9 +3,8 @@
 #
 # Every program starts by making tensors. The same tensor can cost microseconds or many milliseconds.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021, whose claims the course measures;
-# IDs such as *A1* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
-# `guess` are explained in [chapter 00](00_measuring.ipynb).
+# IDs such as *A1* are claims of five widely read articles, listed in [the score](claims.ipynb). `compare`, `costs`
+# and `guess` are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - choose the cheapest way into a tensor from a Python list, a NumPy array or nothing at all,
@@ -29,9 +28,10 @@ from statistics import median
 import numpy as np
 import torch
 
-from autograder import article_code, behaviour, compare, costs, devices, guessed, verdicts, without
+from autograder import article_code, behaviour, compare, costs, devices, guessed, recall, verdicts, without
 
 print("devices here:", *devices())
+recall("01", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. From a Python list

@@ -5,9 +5,8 @@
 # is about the sending: how to write a program that runs on any device, what a transfer costs, and which
 # harmless-looking lines make a fast device wait.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures; the
-# IDs such as *A2* are the course's numbers for them, listed in [claims.ipynb](claims.ipynb). `compare`, `costs` and
-# `guess` are explained in [chapter 00](00_measuring.ipynb).
+# IDs such as *A2* are claims of five widely read articles, listed in [the score](claims.ipynb). `compare`, `costs`
+# and `guess` are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - write functions and modules that run on every device without a change,
@@ -28,19 +27,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder import (
-    article_code,
-    behaviour,
-    compare,
-    costs,
-    devices,
-    documented,
-    guessed,
-    verdicts,
-    without,
-)
+from autograder import article_code, behaviour, compare, costs, devices, documented, guessed, verdicts
+from autograder.measuring.causes import without
+from autograder.teaching.recall import recall
 
 print("devices here:", *devices())
+recall("02", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. One program for every device

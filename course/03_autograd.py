@@ -4,9 +4,8 @@
 # Autograd computes gradients for you. To do so, it writes down what you compute, and keeps what it will need.
 # Writing costs time, keeping costs memory. Both are well spent when you want a gradient, and wasted otherwise.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures; the
-# IDs such as *B1* are the course's numbers for them, listed in [claims](claims.ipynb). `compare`, which times, and
-# `costs`, which counts, are explained in [chapter 00](00_measuring.ipynb).
+# IDs such as *B1* are claims of five widely read articles, listed in [the score](claims.ipynb). `compare`, which
+# times, and `costs`, which counts, are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - read the graph that torch records, and say what `backward()` will do with it, and what that costs,
@@ -28,20 +27,12 @@ from torch import nn
 from torch.func import grad, jacrev, vmap
 from torch.utils.checkpoint import checkpoint_sequential
 
-from autograder import (
-    article_code,
-    behaviour,
-    compare,
-    costs,
-    devices,
-    fewer,
-    guessed,
-    picture,
-    verdicts,
-    without,
-)
+from autograder import article_code, behaviour, compare, costs, devices, fewer, guessed, picture, verdicts
+from autograder.measuring.causes import without
+from autograder.teaching.recall import recall
 
 print("devices here:", *devices())
+recall("03", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. What is it good for?

@@ -4,10 +4,6 @@
 # A GPU that waits for pictures computes nothing. Many trainings are slow here: reading, decoding, collecting
 # into batches, copying to the device.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures;
-# IDs such as *C1* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
-# `guess` are explained in [chapter 00](00_measuring.ipynb).
-#
 # **You will be able to**
 # - read a folder of files with one line, and say what that line does and what it does not do,
 # - find the slow step of a loader, and remove it: decode once, work on whole batches, skip the padding,
@@ -18,7 +14,9 @@
 # where there is one. Worker processes are shown on Linux.
 #
 # **Claims tested:** *C1* "use `DatasetFolder` and `ImageFolder` instead of a hand-written Dataset"; *A4* "use
-# `DataLoader(pin_memory=True)` for faster copies to the GPU".
+# `DataLoader(pin_memory=True)` for faster copies to the GPU". IDs such as *C1* are claims of five widely read
+# articles, listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in [chapter
+# 00](00_measuring.ipynb).
 
 # %%
 import inspect
@@ -43,11 +41,12 @@ from torchvision.datasets import DatasetFolder, ImageFolder
 from torchvision.io import decode_image, read_file
 from torchvision.transforms import v2
 
-from autograder import behaviour, compare, costs, devices, documented, picture, verdicts
+from autograder import behaviour, compare, costs, devices, documented, picture, recall, verdicts
 
 data = Path("../data")
 gpu = torch.cuda.is_available()
 print("devices here:", *devices(), "· processors:", os.cpu_count())
+recall("04", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. A folder is a data set

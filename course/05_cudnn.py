@@ -5,9 +5,8 @@
 # convolution. Two switches decide which one you get: `benchmark` and `deterministic`. One asks for speed, the
 # other for the same bits each time.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures; the
-# IDs such as *D2* are the course's numbers for them, listed in [claims](claims.ipynb). `compare`, which times, is
-# explained in [chapter 00](00_measuring.ipynb).
+# IDs such as *D2* are claims of five widely read articles, listed in [the score](claims.ipynb). `compare`, which
+# times, is explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - say what `cudnn.benchmark = True` searches, and show on a model what a search costs and when it pays,
@@ -38,12 +37,13 @@ import torch.nn.functional as F
 from parts.convolving import Convolving
 from torch.utils.data import DataLoader, TensorDataset
 
-from autograder import behaviour, compare, documented, guessed, published, verdicts
+from autograder import behaviour, compare, documented, guessed, published, recall, verdicts
 
 gpu = torch.cuda.is_available()
 REPRODUCIBILITY = "https://docs.pytorch.org/docs/stable/notes/randomness.html"
 print("cuDNN here:", torch.backends.cudnn.version() if gpu else "no NVIDIA GPU")
 print("its counterpart for CPUs, oneDNN:", "yes" if torch.backends.mkldnn.is_available() else "no")
+recall("05", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. What such a library is worth

@@ -5,9 +5,8 @@
 # next. The decision changes no result beyond rounding. It changes how long some operations take, in both
 # directions.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures; the
-# IDs such as *E1* are the course's numbers for them, listed in [claims](claims.ipynb). `compare`, which times, its
-# line *limit*, and `costs`, which counts, are explained in [chapter 00](00_measuring.ipynb).
+# IDs such as *E1* are claims of five widely read articles, listed in [the score](claims.ipynb). `compare`, which
+# times, its line *limit*, and `costs`, which counts, are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - read and predict strides, and say which calls copy and which do not,
@@ -33,9 +32,11 @@ from PIL import Image
 from torch import nn
 
 from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts, without
+from autograder.teaching.recall import recall
 
 torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits of float32 (chapter 05)
 print("devices here:", *devices())
+recall("06", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. Which number comes next?

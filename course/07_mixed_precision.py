@@ -4,9 +4,8 @@
 # A `float32` takes four bytes. Two bytes are often enough. That is half the memory, and on some hardware much more
 # speed; on other hardware it is the other way round.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021, whose claims the course measures;
-# IDs such as *B7* are the course's numbers for them, listed in [claims](claims.ipynb). `compare`, `costs`, `fewer`
-# and `guess` are explained in [chapter 00](00_measuring.ipynb).
+# IDs such as *B7* are claims of five widely read articles, listed in [the score](claims.ipynb). `compare`, `costs`,
+# `fewer` and `guess` are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - say what `float16` and `bfloat16` can and cannot hold, and find the sum or update that goes wrong,
@@ -30,12 +29,14 @@ from parts.half_types import instructions, result_types
 from torch import nn
 
 from autograder import article_code, compare, costs, devices, documented, fewer, guessed, picture, verdicts
+from autograder.teaching.recall import recall
 
 device = devices()[-1]
 half = {"cpu": torch.bfloat16, "cuda": torch.float16, "mps": torch.float16}  # section 6 says why
 if torch.cuda.is_bf16_supported(including_emulation=False):
     half["cuda"] = torch.bfloat16
 print("devices here:", *devices())
+recall("07", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. Two ways to spend 16 bits

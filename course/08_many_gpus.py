@@ -55,10 +55,12 @@ from autograder import (
     documented,
     guessed,
     picture,
+    recall,
     verdicts,
 )
 
 print("devices here:", *devices(), "· processors:", os.cpu_count(), "· GPUs:", torch.cuda.device_count())
+recall("08", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. One batch, two halves

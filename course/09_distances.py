@@ -5,9 +5,8 @@
 # this. A thousand points have a million distances. The ways to compute them differ widely, in time and in the
 # digits that are left.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures;
-# IDs such as *C5* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
-# `guess` are explained in [chapter 00](00_measuring.ipynb).
+# IDs such as *C5* are claims of five widely read articles, listed in [the score](claims.ipynb). `compare`, `costs`
+# and `guess` are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - compute all distances, or all cosine similarities, with one matrix product,
@@ -32,6 +31,7 @@ from parts.distances import chart_of_errors, draw_mistakes
 from torch.utils.checkpoint import checkpoint
 
 from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts, without
+from autograder.teaching.recall import recall
 
 print("devices here:", *devices())
 
@@ -43,6 +43,8 @@ def points(rows, columns, others=None):
         torch.randn(others or rows, columns, generator=generator).to(device),
     )
 
+
+recall("09", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. All pairs at once

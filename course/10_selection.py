@@ -4,10 +4,6 @@
 # Which numbers? Those above the mean, those that are not padding, those that belong to group 7. There are
 # many ways to write it. They differ in what they cost, and a few of them are wrong where nobody looks.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures;
-# IDs such as *C9* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
-# `guess` are explained in [chapter 00](00_measuring.ipynb).
-#
 # **You will be able to**
 # - choose between `masked_select`, a boolean index, a product with the mask, and `where`,
 # - see to it that what nobody chose does no harm, in values and in gradients,
@@ -16,8 +12,9 @@
 #
 # **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any.
 #
-# **Claims tested:** *C9* "`masked_select` and `data[mask]` select, `data * mask` fills with 0; gradients flow";
-# *C10* "`torch.where` joins two tensors; gradients flow"; *C11* "`Tensor.scatter` writes values at given positions".
+# **Claims tested:** *C9* "`masked_select` and `data[mask]` select, `data * mask` fills with 0; gradients flow"; *C10*
+# "`torch.where` joins two tensors; gradients flow"; *C11* "`Tensor.scatter` writes values at given positions". They are of
+# [five widely read articles](claims.ipynb). For `compare`, `costs` and `guess` see [chapter 00](00_measuring.ipynb).
 
 # %%
 import time
@@ -29,8 +26,10 @@ import torch.nn.functional as F
 from parts.selection import added, draw_moves, draw_shares, gathered, joined, masked, scattered
 
 from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts, without
+from autograder.teaching.recall import recall
 
 print("devices here:", *devices())
+recall("10", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. Three ways to select

@@ -4,9 +4,8 @@
 # A network is made of modules, and modules can be taken apart: cut one off, look inside one, merge several into one.
 # An optimiser, too, is a loop over parts. This chapter asks what each of these changes costs, and what it saves.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures;
-# IDs such as *C8* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
-# `guess` are explained in [chapter 00](00_measuring.ipynb).
+# IDs such as *C8* are claims of five widely read articles, listed in [the score](claims.ipynb). `compare`, `costs`
+# and `guess` are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - take features from the end or from the middle of a network, and pay only for the layers that you need,
@@ -34,9 +33,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from torchvision.models import ResNet50_Weights, resnet50
 from torchvision.models.feature_extraction import create_feature_extractor
 
-from autograder import article_code, behaviour, compare, costs, devices, guessed, verdicts, without
+from autograder import article_code, behaviour, compare, costs, devices, guessed, recall, verdicts, without
 
 print("devices here:", *devices())
+recall("11", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. Cut the last layer off

@@ -4,9 +4,8 @@
 # Pictures become tensors, change their size, lie in batches, and become pictures again. Each step has a slow way,
 # one picture at a time, and a fast way for the whole batch. And some have a fast way that is wrong.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021 whose claims the course measures; the
-# IDs such as *C12* are the course's numbers for them, listed in [claims](claims.ipynb). `compare`, which times, and
-# `costs`, which counts, are explained in [chapter 00](00_measuring.ipynb).
+# IDs such as *C12* are claims of five widely read articles, listed in [the score](claims.ipynb). `compare`, which
+# times, and `costs`, which counts, are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - resize a batch inside a model, with gradients, and choose mode and place with the cost in mind,
@@ -36,10 +35,12 @@ from torchvision.transforms.functional import to_pil_image, to_tensor
 from torchvision.utils import make_grid
 
 from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts, without
+from autograder.teaching.recall import recall
 
 data = Path("../data/images")
 torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits of float32 (chapter 05)
 print("devices here:", *devices())
+recall("12", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. A cat, twice as large

@@ -4,9 +4,8 @@
 # A CPU can be fast in several ways at once: cores that work side by side, instructions that handle many
 # numbers, caches, a compiler. Most programs use a small part of this. Which part is missing in yours?
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021, whose claims the course measures;
-# IDs such as *E7* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
-# `guess` are explained in [chapter 00](00_measuring.ipynb).
+# IDs such as *E7* are claims of five widely read articles, listed in [the score](claims.ipynb). `compare`, `costs`
+# and `guess` are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - choose the number of threads, and see when more of them do harm,
@@ -39,7 +38,7 @@ import torch.nn.functional as F
 from parts.roofline import draw_roofline
 from torch.utils.data import DataLoader, Dataset
 
-from autograder import compare, costs, devices, guessed, picture, verdicts
+from autograder import compare, costs, devices, guessed, picture, recall, verdicts
 from autograder.measuring.clocks import run_block
 from autograder.measuring.limits import rates
 
@@ -49,6 +48,7 @@ cores = torch.get_num_threads()  # before any change: restart the kernel to run 
 print("devices here:", *devices())
 print("threads that torch takes by default:", cores, "· logical cores:", os.cpu_count())
 print("vector instructions:", torch.backends.cpu.get_cpu_capability())
+recall("13", ..., ..., ...)
 
 # %% [markdown]
 # By default torch takes one thread for each physical core, at least on most machines. The system may show

@@ -5,9 +5,8 @@
 # question of this chapter is another one: **where do you start, and when do you stop?** It goes through the six steps
 # of chapter 00's routine, each by its name, from beginning to end.
 #
-# "The articles" are five widely read articles on fast PyTorch from 2017–2021, whose claims the course measures;
-# IDs such as *B3* are the course's numbers for them, listed in [the score](claims.ipynb). `compare`, `costs` and
-# `guess` are explained in [chapter 00](00_measuring.ipynb).
+# IDs such as *B3* are claims of five widely read articles, listed in [the score](claims.ipynb). `compare`, `costs`
+# and `guess` are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - find out where the time of a whole script goes,
@@ -37,11 +36,12 @@ import torch.nn.functional as F
 from parts.gains import chart_of_gains, gains
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from autograder import compare, costs, devices, guessed, picture, verdicts
+from autograder import compare, costs, devices, guessed, picture, recall, verdicts
 
 torch.set_num_threads(1)
 torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits of float32 (chapter 05)
 print("devices here:", *devices())
+recall("14", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. The script, and step 1: measure the whole

@@ -44,7 +44,7 @@ from statistics import median
 import torch
 from parts.recorded import draw_payback, draw_pieces, operations
 
-from autograder import article_code, behaviour, compare, costs, devices, fewer, guessed, verdicts
+from autograder import article_code, behaviour, compare, costs, devices, fewer, guessed, recall, verdicts
 
 # Torch would tell of some breaks and of its limit. Here we count them ourselves, and its log stays quiet.
 torch._logging.set_logs(dynamo=logging.ERROR)
@@ -53,6 +53,7 @@ torch.set_num_threads(1)
 print("devices here:", *devices(), "· torch", torch.__version__)
 compiler = os.environ.get("CXX") or {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
 print(f"C++ compiler ({compiler}):", "found" if shutil.which(compiler) else "none found")
+recall("15", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. What is recorded?

@@ -34,12 +34,13 @@ from parts.attention import draw_growth, draw_weights
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from autograder import behaviour, compare, costs, devices, guessed, picture, verdicts
+from autograder import behaviour, compare, costs, devices, guessed, picture, recall, verdicts
 
 torch.set_num_threads(1)
 torch.manual_seed(16)
 attend = F.scaled_dot_product_attention  # a long name for a short call
 print("devices here:", *devices())
+recall("16", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. By hand

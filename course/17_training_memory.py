@@ -40,10 +40,11 @@ from torch import nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 
-from autograder import behaviour, compare, costs, devices, documented, fewer, guessed, verdicts
+from autograder import behaviour, compare, costs, devices, documented, fewer, guessed, recall, verdicts
 
 torch.set_num_threads(1)
 print("devices here:", *devices())
+recall("17", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. Where are the bytes?

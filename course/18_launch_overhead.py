@@ -4,19 +4,16 @@
 # An operation on ten numbers takes about as long as one on a thousand. Nearly all of that time goes into the way to the
 # operation: Python, looking up what to run, making a tensor for the result. This chapter takes that way less often.
 #
-# The course measures the claims of five widely read articles, and here those of PyTorch's own documentation, whose
-# *F* numbers are listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in
-# [chapter 00](00_measuring.ipynb).
+# *F* numbers are claims of PyTorch's documentation, beside those of five widely read articles; all are in [the
+# score](claims.ipynb). `compare`, `costs` and `guess` are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - say from which size on the numbers cost more than the call,
-# - make many calls few: one table, a list of tensors, one buffer, `vmap`; and say when that gains nothing,
-# - foretell what `vmap` refuses, and what it does only once,
+# - make many calls few: one table, a list of tensors, one buffer, `vmap`; foretell when that gains nothing or fails,
 # - find the largest part with the profiler, read a trace, and see that a device is starved,
 # - say what a CUDA graph repeats, and what it silently does not.
 #
-# **Time:** 55 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Chapter 00 or 01; for
-# the exercises also chapter 10.
+# **Time:** 55 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any; chapters 00 and 10.
 #
 # **Claims tested:** *F28* "for-looping is usually slower than our foreach implementations"; *F29* "we default to
 # foreach over for-loop"; *F26* `vmap` "should be faster than running a function in a for-loop", *F27* "and competitive
@@ -42,10 +39,12 @@ from torch.func import grad, vmap
 from torch.profiler import ProfilerActivity, profile
 
 from autograder import article_code, behaviour, compare, costs, devices, fewer, guessed, picture, verdicts
+from autograder.teaching.recall import recall
 
 torch.set_num_threads(1)
 torch.manual_seed(18)
 print("devices here:", *devices(), "· torch", torch.__version__)
+recall("18", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. One number or a thousand

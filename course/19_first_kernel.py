@@ -4,9 +4,8 @@
 # A *kernel* is the loop that does the work of an operation. This chapter writes a few of its own: loops in C++ for the
 # CPU, and programs in Triton, a language for kernels on GPUs. When is that worth it, and what has to be right before?
 #
-# The course measures the claims of five widely read articles, and here those of the documentation of PyTorch and of
-# Triton, whose *F* numbers are listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in
-# [chapter 00](00_measuring.ipynb).
+# *F* numbers are claims of PyTorch's and of Triton's documentation, beside those of five widely read articles; all are in
+# [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - put a loop of your own in place of several operations, and say beforehand whether it pays,
@@ -48,7 +47,7 @@ except ImportError:
 
 from parts.kernels import draw_product, draw_tiles, interpreter_fits, lines_to_read, seconds_of_load_inline
 
-from autograder import behaviour, compare, costs, devices, fewer, guessed, picture, verdicts
+from autograder import behaviour, compare, costs, devices, fewer, guessed, picture, recall, verdicts
 
 torch.set_num_threads(1)
 torch.manual_seed(19)
@@ -65,6 +64,7 @@ elif triton:
     )
 else:
     print("Triton: none found, so sections 4 to 6 are skipped")
+recall("19", ..., ..., ...)
 
 # %% [markdown]
 # ## 1. One loop in place of five operations
