@@ -9,7 +9,7 @@
 # run when your notebook is graded: other shapes, other types, other random numbers.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
-# The chapter is [here](../../course/00_measuring.ipynb). 33 points, about 83 minutes.
+# The chapter is [here](../../course/00_measuring.ipynb). 35 points, about 93 minutes.
 
 # %% id="setup" role="given"
 import math
@@ -715,6 +715,81 @@ def other_moods(generator, device):
 
 
 check(who_is_faster, like=as_made, on=other_moods, tolerance=0.04, points=1)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions. Each gets `x`, a tensor of `float32` with the shape `(n, d)`, whose
+# numbers are all 2. Write `foretold(n, d)`, which says what `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def similar(x):
+    return (x @ x.T).softmax(dim=1)
+
+
+def centred(x):
+    return x - x.mean(dim=0)
+
+
+def report(x):
+    return [row.sum().item() for row in x]
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (similar, centred, report)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there?</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(report, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "similar": {"operations": 2, "bytes": 8 * n * n, "syncs": 0},
+        "centred": {"operations": 2, "bytes": 4 * d + 4 * n * d, "syncs": 0},
+        "report": {"operations": 2 * n, "bytes": 4 * n, "syncs": n},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -13,13 +13,13 @@
 # All functions get plain tensors: none of them requires a gradient. Leave them as they are: their values, and what
 # they require. `costs`, which the chapter uses, counts what a call costs: `from autograder import costs`, then
 # `print(costs(function, *inputs))`.
-# The chapter is [here](../../course/03_autograd.ipynb). 31 points, about 78 minutes.
+# The chapter is [here](../../course/03_autograd.ipynb). 33 points, about 88 minutes.
 
 # %% id="setup" role="given"
 import torch
 import torch.nn.functional as F
 
-from autograder import check, race
+from autograder import check, costs, race
 
 # %% [markdown]
 # ## 1. The last layer only
@@ -542,6 +542,85 @@ check(orbits, like=orbits_slow, on=[one_planet, circles_among_them], points=2)
 
 # %% id="orbits_race" role="test"
 race(orbits, against=orbits_slow, on=many_planets, at_least={"cpu": 7.2, "cuda": 5}, points=2)
+
+# %% [markdown]
+# ## 6. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def report(x):
+    return [row.sum().item() for row in x]
+
+
+def numbered(x):
+    return x[:, 0] + torch.arange(len(x)).float()
+
+
+def gradient(x):
+    weights = torch.ones(x.shape[1], requires_grad=True)
+    (x @ weights).sum().backward()
+    return weights.grad
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (report, numbered, gradient)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>report</code> is of chapter 00, <code>numbered</code> is of chapter 01,
+# <code>gradient</code> is of chapter 03.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(gradient, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "report": {"operations": 2 * n, "bytes": 4 * n, "syncs": n},
+        "numbered": {"operations": 3, "bytes": 8 * n + 4 * n + 4 * n, "syncs": 0},
+        "gradient": {"operations": 5, "bytes": 8 * d + 4 * n + 8, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Done

@@ -10,7 +10,7 @@
 # random numbers.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell. The
-# chapter is [here](../../course/05_cudnn.ipynb). 29 points, about 80 minutes.
+# chapter is [here](../../course/05_cudnn.ipynb). 31 points, about 90 minutes.
 
 # %% id="setup" role="given"
 import io
@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder import check, race
+from autograder import check, costs, race
 
 if not hasattr(torch.backends.cudnn, "conv"):  # torch before 2.9: play this switch, too
     torch.backends.cudnn.conv = SimpleNamespace(fp32_precision="tf32")
@@ -788,6 +788,85 @@ check(
     tolerance=0,
     points=3,
 )
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 5. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def similar(x):
+    return (x @ x.T).softmax(dim=1)
+
+
+def gradient(x):
+    weights = torch.ones(x.shape[1], requires_grad=True)
+    (x @ weights).sum().backward()
+    return weights.grad
+
+
+def edges(x):
+    return F.conv2d(x[None, None], torch.ones(4, 1, 3, 3), padding=1)
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (similar, gradient, edges)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>similar</code> is of chapter 00, <code>gradient</code> is of chapter 03,
+# <code>edges</code> is of chapter 05.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(edges, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "similar": {"operations": 2, "bytes": 8 * n * n, "syncs": 0},
+        "gradient": {"operations": 5, "bytes": 8 * d + 4 * n + 8, "syncs": 0},
+        "edges": {"operations": 2, "bytes": 4 * 36 + 16 * n * d, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
 ### END HIDDEN TESTS
 
 # %% [markdown]

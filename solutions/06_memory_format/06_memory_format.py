@@ -14,13 +14,13 @@
 # the limits, for all of them. Rounding is allowed: in `float32`, errors of 0.01 % of a typical value.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
-# The chapter is [here](../../course/06_memory_format.ipynb). 35 points, about 85 minutes.
+# The chapter is [here](../../course/06_memory_format.ipynb). 37 points, about 95 minutes.
 
 # %% id="setup" role="given"
 import torch
 import torch.nn.functional as F
 
-from autograder import check, race
+from autograder import check, costs, race
 
 # %% [markdown]
 # ## 1. Predict the strides
@@ -637,6 +637,83 @@ check(convert, like=convert_slow, on=[sizes_of_one, dtypes, tied_volumes], point
 
 # %% id="convert_race" role="test"
 race(convert, against=convert_slow, on=wide_network, at_least={"cpu": 2}, points=2)
+
+# %% [markdown]
+# ## 6. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def numbered(x):
+    return x[:, 0] + torch.arange(len(x)).float()
+
+
+def pixels(x):
+    return x.to(torch.uint8).float().div_(255)
+
+
+def turned(x):
+    return x.T.contiguous().view(-1) + x.reshape(-1)
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (numbered, pixels, turned)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>numbered</code> is of chapter 01, <code>pixels</code> is of chapter 04,
+# <code>turned</code> is of chapter 06.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(turned, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "numbered": {"operations": 3, "bytes": 8 * n + 4 * n + 4 * n, "syncs": 0},
+        "pixels": {"operations": 3, "bytes": n * d + 4 * n * d, "syncs": 0},
+        "turned": {"operations": 2, "bytes": 8 * n * d, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Done

@@ -13,7 +13,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # `costs`, which the chapter uses, counts what a call costs: `from autograder import costs`, then
 # `print(costs(function, *inputs))`.
-# The chapter is [here](../../course/07_mixed_precision.ipynb). 35 points, about 90 minutes.
+# The chapter is [here](../../course/07_mixed_precision.ipynb). 37 points, about 100 minutes.
 
 # %% id="setup" role="given"
 import math
@@ -23,7 +23,7 @@ from itertools import pairwise
 import torch
 import torch.nn.functional as F
 
-from autograder import check, race
+from autograder import check, costs, race
 
 # %% [markdown]
 # ## 1. A normalisation for every finite number
@@ -752,6 +752,85 @@ check(
     tolerance=2e-3,
     points=2,
 )
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def shortened(x):
+    largest = x.abs().max()
+    return x / largest if largest > 1 else x
+
+
+def edges(x):
+    return F.conv2d(x[None, None], torch.ones(4, 1, 3, 3), padding=1)
+
+
+def halved(x):
+    short = x.bfloat16()
+    return (short @ short.T).float()
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (shortened, edges, halved)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>shortened</code> is of chapter 02, <code>edges</code> is of chapter 05,
+# <code>halved</code> is of chapter 07.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(halved, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "shortened": {"operations": 5, "bytes": 8 * n * d + 5, "syncs": 1},
+        "edges": {"operations": 2, "bytes": 4 * 36 + 16 * n * d, "syncs": 0},
+        "halved": {"operations": 3, "bytes": 2 * n * d + 2 * n * n + 4 * n * n, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -10,13 +10,13 @@
 # cases, other random numbers.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
-# The chapter is [here](../../course/09_distances.ipynb). 36 points, about 85 minutes.
+# The chapter is [here](../../course/09_distances.ipynb). 38 points, about 95 minutes.
 
 # %% id="setup" role="given"
 import torch
 import torch.nn.functional as F
 
-from autograder import check, race
+from autograder import check, costs, race
 
 # %% [markdown]
 # ## 1. Rows of length 1
@@ -768,6 +768,84 @@ check(
 
 # %% id="kmeans_race" role="test"
 race(kmeans, against=kmeans_slow, on=far_away, at_least={"cpu": 8.1, "cuda": 15}, tolerance=1e-3, points=3)
+
+# %% [markdown]
+# ## 6. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def pixels(x):
+    return x.to(torch.uint8).float().div_(255)
+
+
+def halved(x):
+    short = x.bfloat16()
+    return (short @ short.T).float()
+
+
+def distances(x):
+    return ((x[:, None] - x) ** 2).sum(-1).sqrt_()
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (pixels, halved, distances)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>pixels</code> is of chapter 04, <code>halved</code> is of chapter 07,
+# <code>distances</code> is of chapter 09.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(distances, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "pixels": {"operations": 3, "bytes": n * d + 4 * n * d, "syncs": 0},
+        "halved": {"operations": 3, "bytes": 2 * n * d + 2 * n * n + 4 * n * n, "syncs": 0},
+        "distances": {"operations": 4, "bytes": 8 * n * n * d + 4 * n * n, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Done

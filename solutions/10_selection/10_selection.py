@@ -9,12 +9,13 @@
 # Hidden tests run when your notebook is graded: other shapes, other types, other random numbers.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
-# The chapter is [here](../../course/10_selection.ipynb). 42 points, about 77 minutes.
+# The chapter is [here](../../course/10_selection.ipynb). 44 points, about 87 minutes.
 
 # %% id="setup" role="given"
 import torch
+import torch.nn.functional as F
 
-from autograder import check, race
+from autograder import check, costs, race
 
 # %% [markdown]
 # ## 1. The entropy of each row
@@ -684,6 +685,83 @@ check(
 
 # %% id="top_by_group_race" role="test"
 race(top_by_group, against=top_by_group_slow, on=films, at_least={"cpu": 4.5, "cuda": 10}, points=3)
+
+# %% [markdown]
+# ## 6. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def edges(x):
+    return F.conv2d(x[None, None], torch.ones(4, 1, 3, 3), padding=1)
+
+
+def bucket(x):
+    return torch.cat([row.reshape(-1) for row in x]).div_(4)
+
+
+def chosen(x):
+    return x[x > 1].mean()
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (edges, bucket, chosen)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>edges</code> is of chapter 05, <code>bucket</code> is of chapter 08,
+# <code>chosen</code> is of chapter 10.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(chosen, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "edges": {"operations": 2, "bytes": 4 * 36 + 16 * n * d, "syncs": 0},
+        "bucket": {"operations": 2, "bytes": 4 * n * d, "syncs": 0},
+        "chosen": {"operations": 3, "bytes": 5 * n * d + 4, "syncs": 1},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Done

@@ -11,7 +11,7 @@
 # types, other random numbers.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
-# The chapter is [here](../../course/11_modules.ipynb). 44 points, about 95 minutes.
+# The chapter is [here](../../course/11_modules.ipynb). 46 points, about 105 minutes.
 
 # %% id="setup" role="given"
 import functools
@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder import check, race
+from autograder import check, costs, race
 
 # %% [markdown]
 # ## 1. Many heads, one layer
@@ -1026,6 +1026,84 @@ def double_positions(generator, device):
 
 
 check(run, like=run_slow, on=[one_head, all_at_once, as_many_heads_as_numbers, double_positions], points=2)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def turned(x):
+    return x.T.contiguous().view(-1) + x.reshape(-1)
+
+
+def distances(x):
+    return ((x[:, None] - x) ** 2).sum(-1).sqrt_()
+
+
+def layer(x):
+    weights, bias = torch.ones(3, x.shape[1]), torch.ones(3)
+    return F.linear(x, weights, bias).relu_()
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (turned, distances, layer)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>turned</code> is of chapter 06, <code>distances</code> is of chapter 09,
+# <code>layer</code> is of chapter 11.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(layer, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "turned": {"operations": 2, "bytes": 8 * n * d, "syncs": 0},
+        "distances": {"operations": 4, "bytes": 8 * n * n * d + 4 * n * n, "syncs": 0},
+        "layer": {"operations": 4, "bytes": 12 * d + 12 + 12 * n, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -10,13 +10,13 @@
 # Hidden tests run when your notebook is graded: other shapes, other types, other random numbers.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
-# The chapter is [here](../../course/12_images.ipynb). 36 points, about 95 minutes.
+# The chapter is [here](../../course/12_images.ipynb). 38 points, about 105 minutes.
 
 # %% id="setup" role="given"
 import torch
 import torch.nn.functional as F
 
-from autograder import check, race
+from autograder import check, costs, race
 
 torch.backends.cudnn.allow_tf32 = False  # a GPU's convolutions keep all digits of float32 (chapter 05)
 
@@ -675,6 +675,84 @@ race(
     at_least={"cpu": 3.1, "cuda": 6},
     points=3,
 )
+
+# %% [markdown]
+# ## 6. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def halved(x):
+    short = x.bfloat16()
+    return (short @ short.T).float()
+
+
+def chosen(x):
+    return x[x > 1].mean()
+
+
+def doubled(x):
+    return F.interpolate(x[None, None], scale_factor=2)[0, 0, ::2]
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (halved, chosen, doubled)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>halved</code> is of chapter 07, <code>chosen</code> is of chapter 10,
+# <code>doubled</code> is of chapter 12.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(doubled, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "halved": {"operations": 3, "bytes": 2 * n * d + 2 * n * n + 4 * n * n, "syncs": 0},
+        "chosen": {"operations": 3, "bytes": 5 * n * d + 4, "syncs": 1},
+        "doubled": {"operations": 1, "bytes": 16 * n * d, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Done

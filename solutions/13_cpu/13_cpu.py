@@ -12,14 +12,15 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell.
 # Do it without `torch.compile`: it starts processes, and a race allows none. Gradients are asked for only where a task
 # says so.
-# The chapter is [here](../../course/13_cpu.ipynb). 35 points, about 92 minutes.
+# The chapter is [here](../../course/13_cpu.ipynb). 37 points, about 102 minutes.
 
 # %% id="setup" role="given"
 from itertools import pairwise
 
 import torch
+import torch.nn.functional as F
 
-from autograder import check, race
+from autograder import check, costs, race
 
 # %% [markdown]
 # ## 1. A polynomial
@@ -742,6 +743,84 @@ race(
     tolerance=5e-4,
     points=2,
 )
+
+# %% [markdown]
+# ## 6. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def bucket(x):
+    return torch.cat([row.reshape(-1) for row in x]).div_(4)
+
+
+def layer(x):
+    weights, bias = torch.ones(3, x.shape[1]), torch.ones(3)
+    return F.linear(x, weights, bias).relu_()
+
+
+def polynomial(x):
+    return (x * 3 + 2).mul_(x).add_(1)
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (bucket, layer, polynomial)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>bucket</code> is of chapter 08, <code>layer</code> is of chapter 11,
+# <code>polynomial</code> is of chapter 13.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(polynomial, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "bucket": {"operations": 2, "bytes": 4 * n * d, "syncs": 0},
+        "layer": {"operations": 4, "bytes": 12 * d + 12 + 12 * n, "syncs": 0},
+        "polynomial": {"operations": 4, "bytes": 8 * n * d, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Done

@@ -12,12 +12,12 @@
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell. No answer
 # needs `torch.compile` itself, nor a C++ compiler. Leave the tensors that you are given as they are.
-# The chapter is [here](../../course/15_compiler.ipynb). 28 points, about 90 minutes.
+# The chapter is [here](../../course/15_compiler.ipynb). 30 points, about 100 minutes.
 
 # %% id="setup" role="given"
 import torch
 
-from autograder import check, race
+from autograder import check, costs, race
 
 
 def graphs_of(function, *inputs):
@@ -615,3 +615,80 @@ race(
     at_least={"cpu": 4},
     points=3,
 )
+
+# %% [markdown]
+# ## 5. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def chosen(x):
+    return x[x > 1].mean()
+
+
+def polynomial(x):
+    return (x * 3 + 2).mul_(x).add_(1)
+
+
+def activated(x):
+    return x * torch.sigmoid(x) + x.amax(1, keepdim=True)
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (chosen, polynomial, activated)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>chosen</code> is of chapter 10, <code>polynomial</code> is of chapter 13,
+# <code>activated</code> is of chapter 15.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(activated, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "chosen": {"operations": 3, "bytes": 5 * n * d + 4, "syncs": 1},
+        "polynomial": {"operations": 4, "bytes": 8 * n * d, "syncs": 0},
+        "activated": {"operations": 4, "bytes": 12 * n * d + 4 * n, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
+### END HIDDEN TESTS

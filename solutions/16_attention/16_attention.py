@@ -14,14 +14,14 @@
 # get as they are. Every function must work for `float32` and `float64`, and return the type that it was given.
 # `costs`, which the chapter uses, counts what a call costs: `from autograder import costs`, then
 # `print(costs(function, *inputs))`.
-# The chapter is [here](../../course/16_attention.ipynb). 33 points, about 135 minutes.
+# The chapter is [here](../../course/16_attention.ipynb). 35 points, about 145 minutes.
 # The limits of memory and time were set where attention on a CPU is one fused call, as in torch 2.6 and later.
 
 # %% id="setup" role="given"
 import torch
 import torch.nn.functional as F
 
-from autograder import check, race
+from autograder import check, costs, race
 
 # %% [markdown]
 # ## 1. Two conventions, one call
@@ -666,6 +666,86 @@ def double_stream(generator, device):
 
 
 check(run, like=run_slow, on=[only_itself, all_at_once, never_full, double_stream], points=2)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def layer(x):
+    weights, bias = torch.ones(3, x.shape[1]), torch.ones(3)
+    return F.linear(x, weights, bias).relu_()
+
+
+def some_rows(x):
+    order = torch.randperm(len(x))
+    return x[order[:2]].double()
+
+
+def masked(x):
+    later = torch.ones(len(x), len(x), dtype=torch.bool).triu_(1)
+    return (x @ x.T).masked_fill_(later, -torch.inf)
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (layer, some_rows, masked)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>layer</code> is of chapter 11, <code>some_rows</code> is of chapter 14,
+# <code>masked</code> is of chapter 16.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(masked, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "layer": {"operations": 4, "bytes": 12 * d + 12 + 12 * n, "syncs": 0},
+        "some_rows": {"operations": 3, "bytes": 8 * n + 8 * d + 16 * d, "syncs": 0},
+        "masked": {"operations": 4, "bytes": n * n + 4 * n * n, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -17,7 +17,7 @@
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell. Leave the
 # inputs as they are: their values, and what they require. `costs`, which the chapter uses, counts what a call costs:
 # `from autograder import costs`, then `print(costs(function, *inputs))`.
-# The chapter is [here](../../course/17_training_memory.ipynb). 30 points, about 93 minutes.
+# The chapter is [here](../../course/17_training_memory.ipynb). 32 points, about 103 minutes.
 
 # %% id="setup" role="given"
 from itertools import pairwise
@@ -25,7 +25,7 @@ from itertools import pairwise
 import torch
 import torch.nn.functional as F
 
-from autograder import check, race
+from autograder import check, costs, race
 
 # %% [markdown]
 # ## 1. A large vocabulary behind a body
@@ -627,6 +627,84 @@ def fifty_steps(generator, device):
 
 
 check(long_gradients, like=long_gradients_slow, on=[seven_steps, fifty_steps, one_step], points=2)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def doubled(x):
+    return F.interpolate(x[None, None], scale_factor=2)[0, 0, ::2]
+
+
+def activated(x):
+    return x * torch.sigmoid(x) + x.amax(1, keepdim=True)
+
+
+def moments(x):
+    first, second = torch.zeros_like(x), torch.zeros_like(x)
+    return first.lerp_(x, 0.1), second.addcmul_(x, x)
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (doubled, activated, moments)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>doubled</code> is of chapter 12, <code>activated</code> is of chapter 15,
+# <code>moments</code> is of chapter 17.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(moments, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "doubled": {"operations": 1, "bytes": 16 * n * d, "syncs": 0},
+        "activated": {"operations": 4, "bytes": 12 * n * d + 4 * n, "syncs": 0},
+        "moments": {"operations": 4, "bytes": 8 * n * d, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
 ### END HIDDEN TESTS
 
 # %% [markdown]

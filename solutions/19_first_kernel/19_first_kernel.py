@@ -14,7 +14,7 @@
 # 4 needs a C++ compiler. Where one is missing, these points are not counted against you. Exercise 5 needs neither.
 #
 # Keep the names of the functions. Helper functions and imports of your own are welcome, in the solution cell. Leave the
-# inputs as they are. The chapter is [here](../../course/19_first_kernel.ipynb). 28 points, about 90 minutes.
+# inputs as they are. The chapter is [here](../../course/19_first_kernel.ipynb). 30 points, about 100 minutes.
 
 # %% id="setup" role="given"
 import ctypes
@@ -737,3 +737,83 @@ check(best_tile, like=best_tile_slow, on=too_small, raises=ValueError, points=1)
 
 # %% id="best_tile_race" role="test"
 race(best_tile, against=best_tile_slow, on=some_product, at_least={"cpu": 60}, points=2)
+
+# %% [markdown]
+# ## 6. Foretell the costs
+#
+# *Easy, 10 minutes.* Three functions: two are of earlier chapters, the last is of this one. Each gets `x`, a
+# tensor of `float32` with the shape `(n, d)`, whose numbers are all 2. Write `foretold(n, d)`, which says what
+# `costs` counts then.
+#
+# - `n`, `d`: integers from 2 on.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - `foretold` asks torch for nothing.
+
+
+# %% id="foretold_given" role="given"
+def some_rows(x):
+    order = torch.randperm(len(x))
+    return x[order[:2]].double()
+
+
+def moments(x):
+    first, second = torch.zeros_like(x), torch.zeros_like(x)
+    return first.lerp_(x, 0.1), second.addcmul_(x, x)
+
+
+def normalised(x):
+    x = x - x.mean(1, keepdim=True)
+    return x * (x.square().mean(1, keepdim=True) + 1e-5).rsqrt()
+
+
+def counted(n, d):
+    x = torch.full((n, d), 2.0)
+    found = {function.__name__: costs(function, x) for function in (some_rows, moments, normalised)}
+    return {
+        name: {"operations": it.operations.total(), "bytes": it.bytes, "syncs": it.syncs}
+        for name, it in found.items()
+    }
+
+
+def any_size(generator, device):
+    return tuple(torch.randint(2, 40, (2,), generator=generator).tolist())
+
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>Go line by line: what is new, of which shape and type, and what only looks
+# at what is there? <code>some_rows</code> is of chapter 14, <code>moments</code> is of chapter 17,
+# <code>normalised</code> is of chapter 19.</details>
+# <details><summary>Hint 2</summary>Foretell one size on paper. Then look: <code>costs(normalised, torch.full((3, 4),
+# 2.0))</code>. The names in brackets are the operations. Reading a number is one, too.</details>
+# <details><summary>Hint 3</summary>Where you were wrong, let <em>n</em> grow alone, then <em>d</em>.</details>
+
+
+# %% id="foretold" role="answer"
+def foretold(n, d):
+    ### BEGIN SOLUTION
+    return {
+        "some_rows": {"operations": 3, "bytes": 8 * n + 8 * d + 16 * d, "syncs": 0},
+        "moments": {"operations": 4, "bytes": 8 * n * d, "syncs": 0},
+        "normalised": {"operations": 7, "bytes": 12 * n * d + 16 * n, "syncs": 0},
+    }
+    ### END SOLUTION
+
+
+# %% id="foretold_check" role="test"
+check(foretold, like=counted, on=[any_size, any_size], at_most={"operations": 0}, points=1)
+
+
+# %% id="foretold_hidden" role="test"
+# Hidden test: long and narrow, short and wide. 1 point, when your notebook is graded.
+### BEGIN HIDDEN TESTS
+def narrow(generator, device):
+    return 200 + any_size(generator, device)[0], 2
+
+
+def wide(generator, device):
+    return 2, 200 + any_size(generator, device)[0]
+
+
+check(foretold, like=counted, on=[narrow, wide, any_size], at_most={"operations": 0}, points=1)
+### END HIDDEN TESTS

@@ -452,3 +452,26 @@ class Stopwatch:
         low, high = ratios[k], ratios[n - 1 - k]
         faster = "A" if high < 1 else "B" if low > 1 else None
         return {"ratio": median(ratios) if ratios else None, "low": low, "high": high, "faster": faster}
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "similar": {"operations": 2, "bytes": 72, "syncs": 0},
+        "centred": {"operations": 2, "bytes": 64, "syncs": 0},
+        "report": {"operations": 6, "bytes": 12, "syncs": 3},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "similar": {"operations": 2, "bytes": 4 * n * n, "syncs": 0},
+        "centred": {"operations": 2, "bytes": 4 * n * d, "syncs": 0},
+        "report": {"operations": 2 * n, "bytes": 0, "syncs": n},
+    }

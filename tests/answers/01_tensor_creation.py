@@ -355,3 +355,26 @@ class Rows:
 
     def all(self):
         return self.memory.narrow(0, 0, self.used)
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "similar": {"operations": 2, "bytes": 72, "syncs": 0},
+        "report": {"operations": 6, "bytes": 12, "syncs": 3},
+        "numbered": {"operations": 3, "bytes": 48, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "similar": {"operations": 2, "bytes": 4 * n * n, "syncs": 0},
+        "report": {"operations": 2 * n, "bytes": 0, "syncs": n},
+        "numbered": {"operations": 3, "bytes": 4 * n, "syncs": 0},
+    }

@@ -399,3 +399,26 @@ def move(batch, device):
         return parcel.view(tensor.dtype).as_strided(tensor.shape, tensor.stride(), place)
 
     return walk(batch, there)
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "centred": {"operations": 2, "bytes": 64, "syncs": 0},
+        "numbered": {"operations": 3, "bytes": 48, "syncs": 0},
+        "shortened": {"operations": 5, "bytes": 101, "syncs": 1},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "centred": {"operations": 2, "bytes": 4 * n * d, "syncs": 0},
+        "numbered": {"operations": 3, "bytes": 4 * n, "syncs": 0},
+        "shortened": {"operations": 5, "bytes": 4 * n * d, "syncs": 1},
+    }

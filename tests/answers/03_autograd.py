@@ -452,3 +452,26 @@ def orbits(mean, eccentricity):
         angle.addcdiv_(away, 1 - eccentricity * angle.cos())
     slope = torch.reciprocal(1 - eccentricity * angle.cos())
     return angle, slope, slope * angle.sin()
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "report": {"operations": 6, "bytes": 12, "syncs": 3},
+        "numbered": {"operations": 3, "bytes": 48, "syncs": 0},
+        "gradient": {"operations": 5, "bytes": 52, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "report": {"operations": 2 * n, "bytes": 0, "syncs": n},
+        "numbered": {"operations": 3, "bytes": 4 * n, "syncs": 0},
+        "gradient": {"operations": 5, "bytes": 4 * d, "syncs": 0},
+    }

@@ -369,3 +369,26 @@ def ahead(items, depth, load=read_far):
             thread.shutdown(wait=True, cancel_futures=True)
 
     return results()
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "similar": {"operations": 2, "bytes": 72, "syncs": 0},
+        "shortened": {"operations": 5, "bytes": 101, "syncs": 1},
+        "pixels": {"operations": 3, "bytes": 60, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "similar": {"operations": 2, "bytes": 4 * n * n, "syncs": 0},
+        "shortened": {"operations": 5, "bytes": 4 * n * d, "syncs": 1},
+        "pixels": {"operations": 3, "bytes": 4 * n * d, "syncs": 0},
+    }

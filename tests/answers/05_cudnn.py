@@ -1027,3 +1027,26 @@ class Run(Straight):
         self.python = state["python"]
         self.numpy = state["numpy"]
         self.torch = state["torch"]
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "similar": {"operations": 2, "bytes": 72, "syncs": 0},
+        "gradient": {"operations": 5, "bytes": 52, "syncs": 0},
+        "edges": {"operations": 2, "bytes": 336, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "similar": {"operations": 2, "bytes": 4 * n * n, "syncs": 0},
+        "gradient": {"operations": 5, "bytes": 4 * d, "syncs": 0},
+        "edges": {"operations": 2, "bytes": 16 * n * d, "syncs": 0},
+    }

@@ -359,3 +359,26 @@ def convert(arrays):
             tensor = tensor.reshape(n, *sizes, c).movedim(-1, 1)  # other pieces, the same order
         tensors[name] = tensor
     return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "numbered": {"operations": 3, "bytes": 48, "syncs": 0},
+        "pixels": {"operations": 3, "bytes": 60, "syncs": 0},
+        "turned": {"operations": 2, "bytes": 96, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "numbered": {"operations": 3, "bytes": 4 * n, "syncs": 0},
+        "pixels": {"operations": 3, "bytes": 4 * n * d, "syncs": 0},
+        "turned": {"operations": 2, "bytes": 4 * n * d, "syncs": 0},
+    }

@@ -310,3 +310,26 @@ def roll_out(state, layers, steps):
                 hidden = F.linear(F.relu(hidden) if number else hidden, weight, bias)
             states.append(states[-1] + hidden / 64)
     return torch.stack(states)[1:]
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "shortened": {"operations": 5, "bytes": 101, "syncs": 1},
+        "edges": {"operations": 2, "bytes": 336, "syncs": 0},
+        "halved": {"operations": 3, "bytes": 78, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "shortened": {"operations": 5, "bytes": 4 * n * d, "syncs": 1},
+        "edges": {"operations": 2, "bytes": 16 * n * d, "syncs": 0},
+        "halved": {"operations": 3, "bytes": 4 * n * n, "syncs": 0},
+    }

@@ -399,3 +399,26 @@ def resume(data, wrapped):
         raise ValueError("more than weights") from error
     cut = len("module.") if all(name.startswith("module.") for name in state) else 0
     return {"module." * wrapped + name[cut:]: tensor for name, tensor in state.items()}
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "gradient": {"operations": 5, "bytes": 52, "syncs": 0},
+        "turned": {"operations": 2, "bytes": 96, "syncs": 0},
+        "bucket": {"operations": 2, "bytes": 48, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "gradient": {"operations": 5, "bytes": 4 * d, "syncs": 0},
+        "turned": {"operations": 2, "bytes": 4 * n * d, "syncs": 0},
+        "bucket": {"operations": 2, "bytes": 4 * n * d, "syncs": 0},
+    }

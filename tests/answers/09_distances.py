@@ -281,3 +281,26 @@ def kmeans(points, centres, steps):
         centres = torch.where(counts > 0, sums / counts, centres)
     distances, labels = nearest(centres)
     return centres.clone(), labels, distances.mean()
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "pixels": {"operations": 3, "bytes": 60, "syncs": 0},
+        "halved": {"operations": 3, "bytes": 78, "syncs": 0},
+        "distances": {"operations": 4, "bytes": 324, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "pixels": {"operations": 3, "bytes": 4 * n * d, "syncs": 0},
+        "halved": {"operations": 3, "bytes": 4 * n * n, "syncs": 0},
+        "distances": {"operations": 4, "bytes": 4 * n * n, "syncs": 0},
+    }

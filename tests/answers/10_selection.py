@@ -283,3 +283,26 @@ def top_by_group(scores, groups, count, k):
     table = torch.cat([table, table.new_full((count, k), -torch.inf)], dim=1)
     values, places = table.sort(dim=1, descending=True, stable=True)
     return torch.where(values > -torch.inf, places, -1)[:, :k]
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "edges": {"operations": 2, "bytes": 336, "syncs": 0},
+        "bucket": {"operations": 2, "bytes": 48, "syncs": 0},
+        "chosen": {"operations": 3, "bytes": 64, "syncs": 1},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "edges": {"operations": 2, "bytes": 16 * n * d, "syncs": 0},
+        "bucket": {"operations": 2, "bytes": 4 * n * d, "syncs": 0},
+        "chosen": {"operations": 3, "bytes": 4, "syncs": 1},
+    }

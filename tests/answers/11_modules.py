@@ -587,3 +587,26 @@ class Attention(nn.Module):
         places = torch.arange(self.longest, device=x.device)
         scores = scores.masked_fill(places > places[start:end, None], float("-inf"))
         return (scores.softmax(-1) @ self.room[1]).transpose(1, 2).flatten(2)
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "turned": {"operations": 2, "bytes": 96, "syncs": 0},
+        "distances": {"operations": 4, "bytes": 324, "syncs": 0},
+        "layer": {"operations": 4, "bytes": 96, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "turned": {"operations": 2, "bytes": 4 * n * d, "syncs": 0},
+        "distances": {"operations": 4, "bytes": 4 * n * n, "syncs": 0},
+        "layer": {"operations": 4, "bytes": 12 * n, "syncs": 0},
+    }

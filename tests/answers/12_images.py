@@ -438,3 +438,26 @@ def crop_and_resize(batch, boxes, size):
     rows = weights_of(top, bottom, height, size[0])
     columns = weights_of(left, right, width, size[1])
     return torch.einsum("nij,ncjk,nlk->ncil", rows, batch, columns)
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "halved": {"operations": 3, "bytes": 78, "syncs": 0},
+        "chosen": {"operations": 3, "bytes": 64, "syncs": 1},
+        "doubled": {"operations": 1, "bytes": 192, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "halved": {"operations": 3, "bytes": 4 * n * n, "syncs": 0},
+        "chosen": {"operations": 3, "bytes": 4, "syncs": 1},
+        "doubled": {"operations": 1, "bytes": 8 * n * d, "syncs": 0},
+    }

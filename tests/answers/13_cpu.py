@@ -502,3 +502,26 @@ def loss_and_entropy(states, words, offsets, targets):
     own = (states * words[targets]).sum(1) + offsets[targets]
     logarithm = (highest + total.log())[:, 0]
     return logarithm - own, logarithm - (mean / total)[:, 0]
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "bucket": {"operations": 2, "bytes": 48, "syncs": 0},
+        "layer": {"operations": 4, "bytes": 96, "syncs": 0},
+        "polynomial": {"operations": 4, "bytes": 96, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "bucket": {"operations": 2, "bytes": 4 * n * d, "syncs": 0},
+        "layer": {"operations": 4, "bytes": 12 * n, "syncs": 0},
+        "polynomial": {"operations": 4, "bytes": 4 * n * d, "syncs": 0},
+    }

@@ -396,3 +396,26 @@ def train(pictures, labels, orders, weights, rate, decay, keep):
             for average, leaf in zip(averages, leaves, strict=True):
                 average.lerp_(leaf, 1 - keep)
     return losses, [leaf.detach() for leaf in leaves], averages
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "distances": {"operations": 4, "bytes": 324, "syncs": 0},
+        "doubled": {"operations": 1, "bytes": 192, "syncs": 0},
+        "some_rows": {"operations": 3, "bytes": 120, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "distances": {"operations": 4, "bytes": 4 * n * n, "syncs": 0},
+        "doubled": {"operations": 1, "bytes": 8 * n * d, "syncs": 0},
+        "some_rows": {"operations": 3, "bytes": 16 * d, "syncs": 0},
+    }

@@ -361,3 +361,26 @@ def log_densities(points, means, deviations):
     features = torch.cat([x.square(), x], 1)
     factors = torch.cat([w / -2, m * w], 1)
     return torch.addmm(-(m.square() * w).sum(1) / 2 - deviations.log().sum(1), features, factors.T)
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "chosen": {"operations": 3, "bytes": 64, "syncs": 1},
+        "polynomial": {"operations": 4, "bytes": 96, "syncs": 0},
+        "activated": {"operations": 4, "bytes": 156, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "chosen": {"operations": 3, "bytes": 4, "syncs": 1},
+        "polynomial": {"operations": 4, "bytes": 4 * n * d, "syncs": 0},
+        "activated": {"operations": 4, "bytes": 4 * n * d, "syncs": 0},
+    }

@@ -383,3 +383,26 @@ class WindowCache:
             )
             result[:, :, step] = part.reshape(number, -1, width)
         return result
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "layer": {"operations": 4, "bytes": 96, "syncs": 0},
+        "some_rows": {"operations": 3, "bytes": 120, "syncs": 0},
+        "masked": {"operations": 4, "bytes": 45, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "layer": {"operations": 4, "bytes": 12 * n, "syncs": 0},
+        "some_rows": {"operations": 3, "bytes": 16 * d, "syncs": 0},
+        "masked": {"operations": 4, "bytes": 4 * n * n, "syncs": 0},
+    }

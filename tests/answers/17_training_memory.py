@@ -660,3 +660,26 @@ def long_gradients(start, weight, inputs):
         total.addmm_(state.T, inner)
         slope = slope + inner @ weight.T
     return loss, slope, total
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "doubled": {"operations": 1, "bytes": 192, "syncs": 0},
+        "activated": {"operations": 4, "bytes": 156, "syncs": 0},
+        "moments": {"operations": 4, "bytes": 96, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "doubled": {"operations": 1, "bytes": 8 * n * d, "syncs": 0},
+        "activated": {"operations": 4, "bytes": 4 * n * d, "syncs": 0},
+        "moments": {"operations": 4, "bytes": 8 * n * d, "syncs": 0},
+    }

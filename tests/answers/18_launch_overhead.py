@@ -456,3 +456,26 @@ def recurrence(keep, new):
     pairs = recurrence(keep[1::2] * keep[::2], keep[1::2] * new[::2] + new[1::2])
     before = torch.cat([torch.zeros_like(pairs[:1]), pairs[:-1]])
     return torch.stack([keep[::2] * before + new[::2], pairs], 1).flatten(0, 1)
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "polynomial": {"operations": 4, "bytes": 96, "syncs": 0},
+        "masked": {"operations": 4, "bytes": 45, "syncs": 0},
+        "lengths": {"operations": 5, "bytes": 28, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "polynomial": {"operations": 4, "bytes": 4 * n * d, "syncs": 0},
+        "masked": {"operations": 4, "bytes": 4 * n * n, "syncs": 0},
+        "lengths": {"operations": n + 2, "bytes": 4, "syncs": 0},
+    }

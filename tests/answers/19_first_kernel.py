@@ -585,3 +585,26 @@ def best_tile(rows, columns, inner, space):
         raise ValueError("no tile fits")
     a, b = min(found, key=found.get)
     return a, b, found[a, b]
+
+
+# %% foretold wrong_asks_torch check=0 hidden=0
+def foretold(n, d):
+    return counted(n, d)
+
+
+# %% foretold transcribed check=0 hidden=0
+def foretold(n, d):
+    return {  # the size that a hint looks at
+        "some_rows": {"operations": 3, "bytes": 120, "syncs": 0},
+        "moments": {"operations": 4, "bytes": 96, "syncs": 0},
+        "normalised": {"operations": 7, "bytes": 192, "syncs": 0},
+    }
+
+
+# %% foretold wrong_without_what_is_between check=0 hidden=0
+def foretold(n, d):
+    return {
+        "some_rows": {"operations": 3, "bytes": 16 * d, "syncs": 0},
+        "moments": {"operations": 4, "bytes": 8 * n * d, "syncs": 0},
+        "normalised": {"operations": 7, "bytes": 4 * n * d, "syncs": 0},
+    }
