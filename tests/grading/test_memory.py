@@ -30,9 +30,9 @@ def found(pid="self"):
     words = set()
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps.readlines():
-            place, permissions, _, _, file_number = line.split()[:5]
-            if pid != "self" and "w" not in permissions and file_number != "0":
-                continue  # what a library holds, and nobody may write to
+            place, permissions, *_ = line.split()
+            if "w" not in permissions and ".so" in line:
+                continue  # what a library holds, and nobody may write to: gigabytes on a disk
             start, end = (int(part, 16) for part in place.split("-"))
             while start < end:
                 size = min(end - start, 1 << 24)
