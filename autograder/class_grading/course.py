@@ -123,10 +123,9 @@ class Course:
                 self.grader.init_notebooks()
             except NbGraderException:
                 where = self.directory.format_path(self.directory.submitted_directory, "*", self.assignment)
-                raise GradingError(
-                    f"Nobody has handed in {self.assignment}: there is no {where}. Run `nbgrader collect "
-                    f"{self.assignment}` (or `nbgrader zip_collect`) first."
-                ) from None
+                advice = f"Run `nbgrader collect {self.assignment}` (or `nbgrader zip_collect`) first."
+                words = f"Nobody has handed in {self.assignment}: there is no {where}. {advice}"
+                raise GradingError(words) from None
         excluded = (self.directory.student_id_exclude or "").split(",")
         found = [
             Submission(owner(self.grader, folder)[1], Path(folder), tuple(map(Path, notebooks)))
@@ -229,11 +228,9 @@ class Course:
                     raise self.gradebook.trouble(cause) from None
                 cause = cause.__cause__ or cause.__context__
             if isinstance(error, OSError) and error.errno in HOPELESS:
-                raise GradingError(
-                    f"The grades of {student} cannot be written: {error}. Make room on the disk, or give "
-                    "this account the right to write there.",
-                    again=True,
-                ) from None
+                advice = "Make room on the disk, or give this account the right to write there."
+                words = f"The grades of {student} cannot be written: {error}. {advice}"
+                raise GradingError(words, again=True) from None
             raise SubmissionError(f"nbgrader failed: {error!r} (see {self.log})") from None
 
     def record(self, data: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -278,10 +275,8 @@ def require_known(assignment: str, names: Iterable[str]) -> None:
     names = sorted(names)
     if assignment not in names:
         hint = did_you_mean(assignment, names, f"It has {', '.join(names) or 'none'}.")
-        raise GradingError(
-            f"The gradebook has no assignment {assignment!r}. {hint} If it is new, run "
-            f"`nbgrader generate_assignment {assignment}` first."
-        )
+        advice = f"If it is new, run `nbgrader generate_assignment {assignment}` first."
+        raise GradingError(f"The gradebook has no assignment {assignment!r}. {hint} {advice}")
 
 
 def _load(db_url: str | None) -> AutogradeApp:

@@ -95,15 +95,12 @@ def grade(
     summary.skipped = [submission.student for submission, why in reasons.items() if not why]
     summary.again = {one.student: why for one, why in reasons.items() if why and why is not Reason.NOT_GRADED}
     if by_other_tests := [student for student, why in summary.again.items() if why is Reason.OTHER_TESTS]:
-        say(
-            f"The tests or points of {course.assignment} changed since submissions were graded "
-            f"({len(by_other_tests)}): these are graded again; points given by hand stay."
-        )
+        what = f"The tests or points of {course.assignment} changed since submissions were graded"
+        say(f"{what} ({len(by_other_tests)}): these are graded again; points given by hand stay.")
     if replaced := [student for student, why in summary.again.items() if why is Reason.OTHER_FILES]:
-        say(
-            f"Graded again, because the files in submitted/ are not those that were graded: "
-            f"{first_of(replaced)}. Beside them is no new timestamp.txt, so they count as late as before."
-        )
+        late = "Beside them is no new timestamp.txt, so they count as late as before."
+        what = "Graded again, because the files in submitted/ are not those that were graded"
+        say(f"{what}: {first_of(replaced)}. {late}")
     if force and summary.skipped:
         began = since[:16].replace("T", " ")
         say(f"--force goes on where it was stopped: begun at {began} UTC, {len(summary.skipped)} are done.")

@@ -58,17 +58,14 @@ class OpenGradebook:
             self.url = make_url(db_url)
             self.url.get_dialect()
         except (ArgumentError, NoSuchModuleError):
-            raise GradingError(
-                f"CourseDirectory.db_url is {db_url!r}, which is no address of a database. "
-                "Write it like sqlite:////course/gradebook.db or postgresql+psycopg://user:password@host/name."
-            ) from None
+            what = f"CourseDirectory.db_url is {db_url!r}, which is no address of a database"
+            how = "sqlite:////course/gradebook.db or postgresql+psycopg://user:password@host/name"
+            raise GradingError(f"{what}. Write it like {how}.") from None
         self.name = self.url.render_as_string(hide_password=True)
         kind, file = self.url.get_backend_name(), (self.url.database or "").removeprefix("file:")
         if kind == "sqlite" and not os.path.exists(file.partition("?")[0]):
-            raise GradingError(
-                f"There is no gradebook at {self.url.database}. Run `nbgrader generate_assignment` for the "
-                "assignment first, or set CourseDirectory.db_url in nbgrader_config.py."
-            )
+            advice = "Run `nbgrader generate_assignment` first, or set CourseDirectory.db_url."
+            raise GradingError(f"There is no gradebook at {self.url.database}. {advice}")
         limits = {"connect_timeout": DATABASE_SECONDS} if kind == "postgresql" else {}
         try:
             self.engine = create_engine(self.url, connect_args=limits)
@@ -92,11 +89,9 @@ class OpenGradebook:
         version = MigrationContext.configure(self.connection).get_current_revision()
         if missing or version not in (None, ScriptDirectory(str(MIGRATIONS)).get_current_head()):
             what = f" (it has no {', '.join(missing[:3])})" if missing else ""
-            raise GradingError(
-                f"The gradebook {self.name} was made by another nbgrader than {nbgrader.__version__}{what}. "
-                "If that was a newer one, install it. If not, make a copy of the gradebook, and then run "
-                "`nbgrader db upgrade`."
-            )
+            advice = "install it, if it is newer; if not, copy the gradebook, then run `nbgrader db upgrade`"
+            here = f"another nbgrader than {nbgrader.__version__}{what}"
+            raise GradingError(f"The gradebook {self.name} was made by {here}: {advice}.")
 
     @contextmanager
     def shared(self) -> Iterator[None]:

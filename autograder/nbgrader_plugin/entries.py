@@ -130,10 +130,8 @@ def utc(date: datetime | str | None) -> datetime | None:
         if OFFSET.fullmatch(zone):
             date = text + zone
         elif not zone[0].isalpha() or gettz(zone) is None:
-            raise ValueError(
-                f"{date!r} has no time zone that is known, but {zone!r}. Write it like 2027-03-05 23:59 and "
-                "one of Europe/Berlin, UTC and +0100."
-            )
+            how = "2027-03-05 23:59 and one of Europe/Berlin, UTC and +0100"
+            raise ValueError(f"{date!r} has no time zone that is known, but {zone!r}. Write it like {how}.")
     return parse_utc(date)
 
 

@@ -80,10 +80,8 @@ def check_nbgrader() -> None:
     if not MIGRATIONS.is_dir():
         missing.append(f"folder {MIGRATIONS.name} with the gradebook's versions")
     if missing:
-        raise NbgraderChanged(
-            f"nbgrader {nbgrader.__version__} has no {', no '.join(missing)}. The course was tried with "
-            f"nbgrader {' and '.join(TRIED)}: install one of these."
-        )
+        what, tried = f"nbgrader {nbgrader.__version__} has no {', no '.join(missing)}", " and ".join(TRIED)
+        raise NbgraderChanged(f"{what}. The course was tried with nbgrader {tried}: install one of these.")
 
 
 def replace(

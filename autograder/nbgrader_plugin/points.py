@@ -169,10 +169,8 @@ def error_message(error: NotebookNode, answer: NotebookNode | None) -> str:
     errors = [output for output in outputs if output.output_type == "error"]
     name = re.search(r"name '(\w+)' is not defined", error.evalue)
     if error.ename == "NameError" and name:
-        message = (
-            f"The test uses `{name[1]}`, but nothing of this name was defined before it. Keep the name that "
-            "the task gives, and keep the given cells above the test."
-        )
+        advice = "Keep the name that the task gives, and keep the given cells above the test."
+        message = f"The test uses `{name[1]}`, but nothing of this name was defined before it. {advice}"
     else:
         message = f"The test stopped with {short(error)}. Call your answer with your own inputs to see why."
     if errors:

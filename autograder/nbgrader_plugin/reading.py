@@ -135,19 +135,16 @@ def notebook_of(text: str, name: str) -> NotebookNode:
     except RecursionError:
         raise UnreadableNotebook(f"The file {quoted(name)} is nested too deeply to be a notebook.") from None
     except msgspec.ValidationError as error:
-        raise UnreadableNotebook(
-            f"The file {quoted(name)} is valid JSON, but it is not a Jupyter notebook that can be graded: "
-            f"{quoted(str(error).replace('$.', ''))}."
-        ) from None
+        what = f"The file {quoted(name)} is valid JSON, but it is not a Jupyter notebook that can be graded"
+        raise UnreadableNotebook(f"{what}: {quoted(str(error).replace('$.', ''))}.") from None
     fresh = new_notebook()  # without cells, which it would check against the schema
     fresh.cells = list(map(_fresh, found.cells))
     sizes = [len(cell.source) for cell in fresh.cells]
     texts = [len(cell.source) for cell in fresh.cells if cell.cell_type != "code"]
     if sum(sizes) > MOST_SOURCE or sum(texts) > MOST_TEXT or max(sizes, default=0) > MOST_CELL:
-        raise UnreadableNotebook(
-            f"The cells of {quoted(name)} hold more than {MOST_SOURCE:,} characters, one of them more than "
-            f"{MOST_CELL:,}, or those without code more than {MOST_TEXT:,}. Data belongs into files."
-        )
+        what = f"one of them more than {MOST_CELL:,}, or those without code more than {MOST_TEXT:,}"
+        much = f"The cells of {quoted(name)} hold more than {MOST_SOURCE:,} characters, {what}"
+        raise UnreadableNotebook(f"{much}. Data belongs into files.")
     return fresh
 
 

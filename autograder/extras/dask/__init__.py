@@ -86,10 +86,9 @@ class DaskPool(Pool):
         try:
             self._client = self._connect()
         except UNREACHABLE as error:
-            raise PoolError(
-                f"No Dask scheduler answers at {scheduler} ({first_line(error)}). Start one with `dask "
-                "scheduler`, or leave --scheduler out to use this machine alone."
-            ) from None
+            advice = "Start one with `dask scheduler`, or leave --scheduler out to use this machine alone."
+            words = f"No Dask scheduler answers at {scheduler} ({first_line(error)}). {advice}"
+            raise PoolError(words) from None
         try:
             self.workers = self._count()
             self.warnings = self._prepare()

@@ -148,8 +148,6 @@ def remarks(results: ClassResults) -> list[str]:
     """Sentences for the instructor, which students do not see."""
     said = machine(results)
     if undecided := ", ".join(name for _, name, _ in results.rows("undecided")):
-        said.append(
-            f"Undecided: {undecided}. The points are those shown so far, or none. Have this submission "
-            "graded again, or enter the points."
-        )
+        advice = "Have this submission graded again, or enter the points."
+        said.append(f"Undecided: {undecided}. The points are those shown so far, or none. {advice}")
     return said + [f"Suspicious: {where}: {what}" for _, where, what in results.rows("suspicious")]

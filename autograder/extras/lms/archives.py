@@ -137,10 +137,8 @@ class MoodleArchive(Archive):
         if len(found) == 1:
             why = f"{len(numbers)} people on Moodle have"
         place = f"submitted/ID/{self.parent.coursedir.assignment_id}/"
-        self.log.error(
-            f"{why} the name {who!r}, so what this name handed in is left out. Put it into {place} yourself, "
-            "or mend the names with `nbgrader db student import`."
-        )
+        advice = f"Put it into {place} yourself, or mend the names with `nbgrader db student import`."
+        self.log.error(f"{why} the name {who!r}, so what this name handed in is left out. {advice}")
         return None
 
 
@@ -162,10 +160,9 @@ class CanvasArchive(Archive):
 
     def student(self, who: str) -> str | None:
         if who not in self._by_number:
-            self.log.error(
-                f"Canvas's user {who} has no login or SIS id in {self.file} that a student in the gradebook "
-                "has, and is left out. Enter the student, or export the file from Canvas again."
-            )
+            what = f"has no login or SIS id in {self.file} that a student in the gradebook has"
+            advice = "Enter the student, or export the file from Canvas again."
+            self.log.error(f"Canvas's user {who} {what}, and is left out. {advice}")
         return self._by_number.get(who)
 
 

@@ -49,10 +49,8 @@ class CanvasUpload(Exporter):
         """
         token = os.environ.get(TOKEN, "")
         if not (token and self.url and self.course):
-            raise CommandError(
-                f"An access token in the variable {TOKEN}, --CanvasUpload.url=https://… and "
-                "--CanvasUpload.course=NUMBER are needed."
-            )
+            options = "--CanvasUpload.url=https://… and --CanvasUpload.course=NUMBER"
+            raise CommandError(f"An access token in the variable {TOKEN}, {options} are needed.")
         try:
             course = Canvas(self.url, token).get_course(self.course)
             changes, same, unknown = differences(course, columns, points)

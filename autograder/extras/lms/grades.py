@@ -142,10 +142,9 @@ def read_canvas(path: Path) -> list[dict[str, str]]:
     try:
         rows = list(read_csv(path))
     except FileNotFoundError:
-        raise CommandError(
-            f"There is no {path}. Canvas makes it: choose Grades → Export there, and give the file's name "
-            "with --Canvas.file=… (for an archive: --CanvasArchive.file=…)"
-        ) from None
+        how = "with --Canvas.file=… (for an archive: --CanvasArchive.file=…)"
+        advice = f"Canvas makes it: choose Grades → Export there, and give the file's name {how}"
+        raise CommandError(f"There is no {path}. {advice}") from None
     except UnicodeDecodeError:
         raise CommandError(f"{path} is not in UTF-8. Export it from Canvas again.") from None
     if not rows or not {"Student", "ID"} <= rows[0].keys():

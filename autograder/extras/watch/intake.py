@@ -140,10 +140,9 @@ class Intake:
 
     def _say_who_is_missing(self) -> None:
         if self._strangers:
-            self._say(
-                f"Handed in, but not in the gradebook: {first_of(sorted(map(ascii, self._strangers)))}. As "
-                "c.Autograde.create_student is False, that waits for `nbgrader db student add ID`."
-            )
+            why = "As c.Autograde.create_student is False, that waits for `nbgrader db student add ID`."
+            who = first_of(sorted(map(ascii, self._strangers)))
+            self._say(f"Handed in, but not in the gradebook: {who}. {why}")
         self._strangers.clear()
 
     def _folders(self) -> Iterator[tuple[Place, int]]:
