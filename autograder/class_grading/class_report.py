@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean
 
 import numpy as np
 
@@ -33,24 +33,16 @@ class Spread:
 
 def page(results: ClassResults) -> str:
     """The whole page about an assignment, as HTML."""
-    points, most = [graded.points for graded in results.graded], sum(results.most.values())
+    points = [graded.points for graded in results.graded]
     tests: dict[str, list[Verdict]] = {name: [] for names in results.tests.values() for name in names}
     for test in (test for graded in results.graded for test in graded.tests):
         tests[test.name].append(test)
     return render(
         Path(__file__).with_suffix(".html.j2"),
         results=results,
-        facts=[
-            (f"{len(points)} of {len(points) + len(results.missing)}", "submissions graded"),
-            (f"{mean(points):.1f} of {most:g}", "points, mean"),
-            (f"{median(points):.1f}", "points, median"),
-            (f"{min(points):g} to {max(points):g}", "points, lowest and highest"),
-        ],
-        points=points_bars(points, most),
+        points=points_bars(points, sum(results.most.values())),
         spreads=exercise_spreads(results),
         races={name: found for name, found in tests.items() if any(test.laps for test in found)},
-        median=median,
-        times=times,
         race_bars=race_bars,
         sentences=machine(results),
     )
@@ -75,8 +67,6 @@ def machine(results: ClassResults) -> list[str]:
         noise=noise,
         checks=len(checks),
         worst=max(checks, key=lambda found: found["spread"] + abs(found["bias"]), default=None),
-        exp=math.exp,
-        times=times,
         far=FAR,
     ).splitlines()
 

@@ -4,11 +4,14 @@ A page's template lies beside the module that works out what it shows, and exten
 """
 
 from collections.abc import Callable
+from math import exp
 from pathlib import Path
+from statistics import mean, median
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..files import write_whole
+from ..measuring.units import times
 from .course import Course
 from .status import length
 
@@ -21,7 +24,7 @@ def render(template: Path, **values: object) -> str:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals |= {"as_length": length}
+    environment.globals |= {"as_length": length, "exp": exp, "mean": mean, "median": median, "times": times}
     return environment.get_template(template.name).render(**values)
 
 

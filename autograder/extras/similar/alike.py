@@ -198,15 +198,10 @@ def page(course: Course) -> str:
     return render(
         Path(__file__).with_name("similar.html.j2"),
         assignment=course.assignment,
-        facts=[
-            (str(len(answers)), "submissions"),
-            (str(compared), "pairs with enough to compare"),
-            (str(len(pairs)), "pairs look alike"),
-        ],
-        alike=ALIKE,
-        common=COMMON,
-        few=FEW,
-        pairs=pairs[:MOST_PAIRS],
-        more=len(pairs[MOST_PAIRS:]),
+        submissions=len(answers),
+        compared=compared,
+        pairs=pairs,
+        most=MOST_PAIRS,
         left_out=left_out,
+        limits={"alike": ALIKE, "common": COMMON, "few": FEW},
     )
