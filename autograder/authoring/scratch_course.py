@@ -82,13 +82,10 @@ class ScratchCourse:
         from nbgrader.api import Gradebook
 
         with Gradebook(db_url or self.db_url) as gradebook:
+            score = lambda grade: None if grade.auto_score is None else grade.score
             return {
-                submission.student_id: {
-                    grade.name: grade.score if grade.auto_score is not None else None
-                    for notebook in submission.notebooks
-                    for grade in notebook.grades
-                }
-                for submission in gradebook.assignment_submissions(assignment)
+                one.student_id: {grade.name: score(grade) for book in one.notebooks for grade in book.grades}
+                for one in gradebook.assignment_submissions(assignment)
             }
 
     def page(self, student: str, assignment: str) -> Path:

@@ -39,14 +39,9 @@ BUSY = "Wait until the other program that writes to it is done."
 AWAY = "See that the database runs and that CourseDirectory.db_url is right."
 # What SQLite says (its errors have no names in Python 3.10), and PostgreSQL's numbers.
 TROUBLES = {
-    "disk is full": FULL,
-    "disk I/O error": FULL,
-    "53100": FULL,
-    "readonly database": RIGHTS,
-    "permission denied": RIGHTS,
-    "42501": RIGHTS,
-    "25006": RIGHTS,
-    "is locked": BUSY,
+    FULL: ("disk is full", "disk I/O error", "53100"),
+    RIGHTS: ("readonly database", "permission denied", "42501", "25006"),
+    BUSY: ("is locked",),
 }
 
 
@@ -115,7 +110,8 @@ class OpenGradebook:
         """What a database's error means for the instructor: a GradebookAway where to wait may help."""
         reason = (str(error.orig or error).strip().splitlines() or [type(error).__name__])[0]
         code = getattr(error.orig, "sqlstate", None)
-        what = next((what for sign, what in TROUBLES.items() if sign == code or sign in reason), AWAY)
+        signs = ((sign, what) for what, signs in TROUBLES.items() for sign in signs)
+        what = next((what for sign, what in signs if sign == code or sign in reason), AWAY)
         passes = isinstance(error, (OperationalError, InterfaceError)) and what in (BUSY, AWAY)
         return (GradebookAway if passes else GradingError)(
             f"The gradebook {self.name} cannot be used: {reason.rstrip('.')}. {what}", again=True

@@ -58,13 +58,17 @@ class Collect(ExchangeCollect):
     only: Collection[str] | None = None
     earlier: Sequence[dict[str, Any]] = ()
 
+    @property
+    def inbound(self) -> Path:
+        return Path(self.root, self.coursedir.course_id, "inbound")
+
     def init_src(self) -> None:
         """Find the newest submission of each student; the newest that is not late, if that is asked for."""
         self.unready: set[str] = set()
         self.refused: dict[str, str] = {}
         if not self.coursedir.course_id:
             self.fail("No course id specified. Re-run with --course flag.")
-        self.inbound_path = str(inbound(self))
+        self.inbound_path = str(self.inbound)
         if not check_mode(self.inbound_path, read=True, execute=True):
             self.fail(f"The exchange has no folder {self.inbound_path} that this account can read.")
         names = os.listdir(self.inbound_path) if self.only is None else self.only
@@ -214,10 +218,6 @@ def changed_settings(directory: CourseDirectory, **values: Any) -> Iterator[None
     finally:
         for name, value in before.items():
             setattr(directory, name, value)
-
-
-def inbound(exchange: ExchangeCollect) -> Path:
-    return Path(exchange.root, exchange.coursedir.course_id, "inbound")
 
 
 def copy_plain_files(source: Path, target: Path, most: int) -> None:

@@ -190,11 +190,7 @@ def _that_count(cells: Sequence[NotebookNode], order: Sequence[str]) -> tuple[di
         if isinstance(name := nbgrader_data(cell).get("grade_id"), str) and name in order
     ]
     matcher = SequenceMatcher(None, [name for _, name in found], order, autojunk=False)
-    in_order = dict(
-        found[place]
-        for block in matcher.get_matching_blocks()
-        for place in range(block.a, block.a + block.size)
-    )
+    in_order = dict(pair for a, _, size in matcher.get_matching_blocks() for pair in found[a : a + size])
     others = {name: index for index, name in found if name not in in_order.values()}
     return in_order, {index: name for name, index in others.items()}
 

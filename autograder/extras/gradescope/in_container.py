@@ -124,9 +124,7 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
         "execution_time": round(seconds),
         **FOR_STUDENTS,
         "extra_data": {
-            "events": graded.events,
-            "noise": graded.noise,
-            "sandboxed": graded.sandboxed,
+            **{kind: getattr(graded, kind) for kind in ("events", "noise", "sandboxed")},
             "undecided": [name for name, _ in graded.undecided],
         },
     }

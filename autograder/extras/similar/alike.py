@@ -149,12 +149,8 @@ def fingerprints(answers: Answers, given: Mapping[str, str]) -> Mapping[str, Fin
         }
         for student, own in answers.items()
     }
-    known = {
-        one
-        for code in given.values()
-        for as_python in (True, False)
-        for one in fingerprint(code, as_python=as_python).hashes
-    }
+    of_given = (fingerprint(code, as_python=either) for code in given.values() for either in (True, False))
+    known = {one for prints in of_given for one in prints.hashes}
     most = max(FEW, COMMON * len(answers))
     for name in {name for own in found.values() for name in own}:
         answered = [own[name] for own in found.values() if name in own]

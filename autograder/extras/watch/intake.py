@@ -20,14 +20,7 @@ from nbgrader.exchange import ExchangeFactory
 from nbgrader.exchange.default import ExchangeCollect
 
 from ...class_grading.course import Course
-from ...nbgrader_plugin.collect import (
-    OWN_FOLDER,
-    Collect,
-    addressed,
-    changed_settings,
-    copy_plain_files,
-    inbound,
-)
+from ...nbgrader_plugin.collect import OWN_FOLDER, Collect, addressed, changed_settings, copy_plain_files
 from ...nbgrader_plugin.patches import autograded_folder, owner
 from ...nbgrader_plugin.submissions import TIMESTAMP, refusal, unfinished
 from ...show import first_of
@@ -61,7 +54,7 @@ class Intake:
         shutil.rmtree(course.root / NEW, ignore_errors=True)
         factory = ExchangeFactory(parent=course.grader.parent)
         own = issubclass(factory.collect, ExchangeCollect)
-        self.inbound = inbound(self._collector()) if own else None  # of nbgrader's own exchange
+        self.inbound = self._collector().inbound if own else None  # of nbgrader's own exchange
 
     def look(self) -> bool:
         """Whether there is anything to take in; no file is read. Raises OSError for a lost exchange."""
