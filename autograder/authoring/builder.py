@@ -213,10 +213,7 @@ def release(sources: Iterable[Path], root: Path) -> tuple[dict[str, dict[Path, b
 
 
 def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = False) -> int:
-    """Build what changed, or everything, or the chapters named; one line each. Returns the exit status.
-
-    Headers with nbgrader's own metadata, which Jupytext writes into a script, are made light again.
-    """
+    """Build what changed, or everything, or the chapters named; one line each. Returns the exit status."""
     chapters, solutions = _selected(root, list(names))
     fresh: dict[Path, NotebookNode] = {}
     failed: list[object] = []
@@ -227,7 +224,7 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
             print(f"error: {error}", file=sys.stderr)
             failed.append(source)
             continue
-        script = source.read_text(encoding="utf-8")
+        script = source.read_text(encoding="utf-8")  # Jupytext may have written metadata into it
         if (light := lighter(script)) != script:
             source.write_text(light, encoding="utf-8")
             print(f"{source.relative_to(root)}: nbgrader's metadata in headers became id= and role=")

@@ -194,27 +194,21 @@ class Course:
             }
 
     def read(self, submission: Submission) -> list[Prepared]:
-        """The assignment's notebooks in a submission, with their cells in order.
-
-        Raises SubmissionError if that fails for this submission, GradingError if it would for all, and
-        GradebookAway if that may pass.
-        """
+        """The assignment's notebooks in a submission, with their cells in order. Raises as ``explained``."""
         known = self.versions
         with self.explained(submission.student):
             return [self.grader.read(path) for path in submission.notebooks if path.stem in known]
 
     def save(self, student: str, ran: Ran) -> None:
-        """Let nbgrader grade one student's submission, whose cells were run before.
-
-        Raises SubmissionError if this submission cannot be graded, GradingError if none can, and
-        GradebookAway if that may pass.
-        """
+        """Let nbgrader grade one student's submission, whose cells were run. Raises as ``explained``."""
         with self.explained(student):
             self.grader.grade(student, ran, self.gradebook.commit)
 
     @contextmanager
     def explained(self, student: str) -> Iterator[None]:
-        """Share the gradebook; raise what goes wrong with a submission in words for the instructor."""
+        """Share the gradebook; raise what goes wrong with a submission in words for the instructor:
+        SubmissionError if it fails for this one, GradingError if for all, GradebookAway if that may pass.
+        """
         try:
             with self.gradebook.shared():
                 yield

@@ -200,11 +200,9 @@ def _not_json(name: str, text: str, error: json.JSONDecodeError) -> str:
         return f"The file {quoted(name)} is empty."
     start = text.rfind("\n", 0, error.pos) + 1
     found = text[start : start + 200].split("\n")[0].strip()[:60] or "the end of the file"
-    message = (
-        f"The file {quoted(name)} is not a Jupyter notebook: it is not valid JSON. "
-        f"The first mistake is in line {error.lineno}, column {error.colno}: {error.msg}. "
-        f"There stands: {quoted(found)}. "
-    )
+    what = f"The file {quoted(name)} is not a Jupyter notebook: it is not valid JSON."
+    where = f"The first mistake is in line {error.lineno}, column {error.colno}: {error.msg}."
+    message = f"{what} {where} There stands: {quoted(found)}. "
     if text.lstrip().startswith("<"):
         return message + "It looks like a web page. Download the notebook file itself."
     if any(mark in text for mark in ("<<<<<<<", ">>>>>>>")):
