@@ -7,6 +7,7 @@ import re
 import shutil
 import unicodedata
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -114,23 +115,18 @@ class MoodleArchive(Archive):
     named = re.compile(r"(?P<who>.+?)_(?P<number>\d+)_assignsubmission_file_?(?P<file>.*)")
 
     @cached_property
-    def _by_name(self) -> Mapping[tuple[str, ...], list[str]]:
-        found: dict[tuple[str, ...], list[str]] = {}
+    def _called(self) -> Mapping[tuple[str, ...], tuple[list[str], set[str]]]:
+        """By a name its students, and Moodle's numbers of them: on some sites people choose their names."""
+        found: dict[tuple[str, ...], tuple[list[str], set[str]]] = defaultdict(lambda: ([], set()))
         for student, name in self._students().items():
-            found.setdefault(words_of(name), []).append(student)
-        return found
-
-    @cached_property
-    def _numbers(self) -> Mapping[tuple[str, ...], set[str]]:
-        """By a name Moodle's numbers of those who have it: on some sites people choose their names."""
-        found: dict[tuple[str, ...], set[str]] = {}
+            found[words_of(name)][0].append(student)
         files = _files(self.parent.extractor_plugin_inst.unpacked)
         for match in filter(None, map(self._of_the_platform, files)):
-            found.setdefault(words_of(match["who"]), set()).add(match["number"])
+            found[words_of(match["who"])][1].add(match["number"])
         return found
 
     def student(self, who: str) -> str | None:
-        found, numbers = self._by_name.get(words_of(who), []), self._numbers.get(words_of(who), ())
+        found, numbers = self._called[words_of(who)]
         if len(found) == 1 and len(numbers) < 2:
             return found[0]
         why = f"{len(found)} students in the gradebook have" if found else "No student in the gradebook has"
