@@ -37,10 +37,11 @@ class Job:
 
     submission: Submission
     prepared: Prepared | None
-    others: int = 0  # how many more notebooks the submission has
+    together: list["Job"] = field(default_factory=list)  # all of the submission, this one, too
     only: list[int] | None = None  # of the tests; all, if it is None
     executed: Executed | None = None
     failure: str | None = None
+    ended: bool = False
 
     @property
     def cells(self) -> list[PlannedCell]:
@@ -112,10 +113,12 @@ def grade(
             status = Status(len(todo))
             with shown(status, pool):
                 jobs = (job for submission in todo for job in jobs_of(course, submission, status))
-                for done in by_submission(run_all(pool, jobs, course, status)):
-                    finish(course, done, summary, status)
-                    status.graded += 1
-                    between()
+                for job in run_all(pool, jobs, course, status):
+                    job.ended = True
+                    if all(one.ended for one in job.together):
+                        finish(course, job.together, summary, status)
+                        status.graded += 1
+                        between()
         if force:
             course.forced_to_the_end()
     except BaseException as error:
@@ -142,10 +145,11 @@ def jobs_of(course: Course, submission: Submission, status: Status) -> list[Job]
     """The notebooks of a submission, with the cells that are to be run: none in one that cannot be read."""
     try:
         read = through_outages(course, status, partial(course.read, submission))
-        jobs = [Job(submission, prepared, len(read) - 1) for prepared in read]
+        jobs = [Job(submission, prepared) for prepared in read]
     except SubmissionError as error:
         jobs = [Job(submission, None, failure=str(error))]
     for job in jobs:
+        job.together = jobs
         status.opened(job, submission.student, job.cells)
     return jobs
 
@@ -212,16 +216,6 @@ def run_all(pool: Pool, jobs: Iterable[Job], course: Course, status: Status) -> 
         if isinstance(result, Executed):  # else what is undecided is for the instructor to decide
             job.executed = job.executed.merged(result)
         yield job
-
-
-def by_submission(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    """Collect the jobs of each submission until all its notebooks are there."""
-    incomplete: dict[Path, list[Job]] = {}
-    for job in jobs:
-        together = incomplete.setdefault(job.submission.folder, [])
-        together.append(job)
-        if len(together) > job.others:
-            yield incomplete.pop(job.submission.folder)
 
 
 def finish(course: Course, jobs: list[Job], summary: Summary, status: Status) -> None:
