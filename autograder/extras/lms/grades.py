@@ -1,6 +1,4 @@
-"""An assignment's grades, read from the gradebook; files of them that Moodle and Canvas import; and grades sent to
-Canvas through its own interface, with a list of what would change first.
-"""
+"""An assignment's grades: read from the gradebook, written for Moodle and Canvas, or sent to Canvas."""
 
 import csv
 import io
