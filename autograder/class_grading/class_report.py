@@ -36,7 +36,7 @@ def page(results: ClassResults) -> str:
     points = [graded.points for graded in results.graded]
     tests: dict[str, list[Verdict]] = {name: [] for names in results.tests.values() for name in names}
     for test in (test for graded in results.graded for test in graded.tests):
-        tests[test.name].append(test)
+        tests.setdefault(test.name, []).append(test)
     return render(
         Path(__file__).with_suffix(".html.j2"),
         results=results,
