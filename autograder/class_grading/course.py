@@ -53,11 +53,10 @@ class Reason(str, Enum):
 
 @dataclass(frozen=True)
 class Submission:
-    """What one student handed in for an assignment: the folder and the notebooks in it."""
+    """What one student handed in for an assignment."""
 
     student: str
     folder: Path
-    notebooks: tuple[Path, ...]
 
 
 class Course:
@@ -127,10 +126,8 @@ class Course:
                 words = f"Nobody has handed in {self.assignment}: there is no {where}. {advice}"
                 raise GradingError(words) from None
         excluded = (self.directory.student_id_exclude or "").split(",")
-        found = [
-            Submission(owner(self.grader, folder)[1], Path(folder), tuple(map(Path, notebooks)))
-            for folder, notebooks in sorted(self.grader.assignments.items())
-        ]
+        folders = sorted(self.grader.assignments)
+        found = [Submission(owner(self.grader, folder)[1], Path(folder)) for folder in folders]
         return [submission for submission in found if submission.student not in excluded]
 
     def reason(self, submission: Submission, since: str = "") -> Reason | None:
@@ -195,9 +192,9 @@ class Course:
 
     def read(self, submission: Submission) -> list[Prepared]:
         """The assignment's notebooks in a submission, with their cells in order. Raises as ``explained``."""
-        known = self.versions
+        paths = [submission.folder / f"{name}.ipynb" for name in self.versions]
         with self.explained(submission.student):
-            return [self.grader.read(path) for path in submission.notebooks if path.stem in known]
+            return list(map(self.grader.read, paths))
 
     def save(self, student: str, ran: Ran) -> None:
         """Let nbgrader grade one student's submission, whose cells were run. Raises as ``explained``."""
