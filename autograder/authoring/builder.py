@@ -298,10 +298,8 @@ def record(root: Path, names: Iterable[str] = ()) -> int:
             print(f"  {problem}")
     if written:
         records.write_page(root)
-        print(
-            "Such a file holds the device's name, versions, the date and seconds, and nothing about you.\n"
-            f"To share it, drag it into the form at {address(root)}/issues/new?template=claim.yml"
-        )
+        print("Such a file holds the device's name, versions, the date and seconds, and nothing about you.")
+        print(f"To share it, drag it into the form at {address(root)}/issues/new?template=claim.yml")
     else:
         print("no timings were written")
     return int(bool(failed))

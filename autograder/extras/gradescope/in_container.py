@@ -10,7 +10,6 @@ in November 2026:
   format "text" nothing is taken for HTML.
 - One hidden test keeps students from seeing their sum. So what is for instructors alone is printed: they see
   it, and students do not where ``stdout_visibility`` is "hidden".
-- A container has half a core, 768 MB and ten minutes, unless the assignment's settings say more.
 - A student's code should run with as few rights as possible, and not as root.
 """
 

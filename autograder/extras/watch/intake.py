@@ -48,7 +48,7 @@ class Intake:
         self._say = say
         # Names in the exchange that need nothing any more, with the records of those that are submissions.
         self._known: dict[str, dict[str, Any] | None] = {}
-        self._strangers: set[str] = set()  # who is missing in the gradebook, and it was not said yet
+        self._strangers: set[str] = set()  # who handed in and is missing in the gradebook
         self._done: dict[Key, int] = {}  # the folders in submitted/ that need nothing: when they changed
         # Of a watcher that was stopped; all of it is still where it came from.
         shutil.rmtree(course.root / NEW, ignore_errors=True)
@@ -58,7 +58,13 @@ class Intake:
 
     def look(self) -> bool:
         """Whether there is anything to take in; no file is read. Raises OSError for a lost exchange."""
-        return bool(self._names()) or any(True for _ in self._folders())
+        self._strangers.clear()
+        found = bool(self._names()) or any(True for _ in self._folders())
+        if self._strangers:
+            why = "As c.Autograde.create_student is False, that waits for `nbgrader db student add ID`."
+            who = first_of(sorted(map(ascii, self._strangers)))
+            self._say(f"Handed in, but not in the gradebook: {who}. {why}")
+        return found
 
     def take_in(self) -> None:
         """Take in what is new. Raises OSError where that is not possible; it is then found once more."""
@@ -120,7 +126,6 @@ class Intake:
             student, assignment, _ = addressed(name)
             if assignment in self.assignments and self._may_hand_in(student):
                 found[assignment].add(name)
-        self._say_who_is_missing()
         return found
 
     def _may_hand_in(self, student: str) -> bool:
@@ -130,13 +135,6 @@ class Intake:
             return True
         self._strangers.add(student)
         return False
-
-    def _say_who_is_missing(self) -> None:
-        if self._strangers:
-            why = "As c.Autograde.create_student is False, that waits for `nbgrader db student add ID`."
-            who = first_of(sorted(map(ascii, self._strangers)))
-            self._say(f"Handed in, but not in the gradebook: {who}. {why}")
-        self._strangers.clear()
 
     def _folders(self) -> Iterator[tuple[Place, int]]:
         for assignment, notebooks in self.assignments.items():
@@ -154,7 +152,6 @@ class Intake:
                         yield _place(*key, arrived, sent=False), changed
                     continue
                 self._done[key] = changed
-        self._say_who_is_missing()
 
     def _new(self, folder: Path, key: Key, *, changed: bool) -> bool:
         """Whether what is in submitted/ has to be graded; where it has no time, because it ``changed``."""
