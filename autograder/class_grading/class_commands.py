@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from ..command_line import ASSIGNMENT, DB, Misuse, command, extra, option
@@ -57,23 +58,20 @@ def interrupts(*more: signal.Signals) -> Iterator[Callable[[], None]]:
 
     It has raised it where it came, too; but where Python runs callbacks of a library, that is ignored.
     """
-    asked = False
+    asked = Event()
 
     def ask(*_: object) -> None:
-        nonlocal asked
-        asked = True
+        asked.set()
         raise KeyboardInterrupt
 
     def stop_if_asked() -> None:
-        if asked:
+        if asked.is_set():
             raise KeyboardInterrupt
 
-    before = {one: signal.signal(one, ask) for one in (signal.SIGINT, *more)}
-    try:
+    with ExitStack() as ending:
+        for one in (signal.SIGINT, *more):
+            ending.callback(signal.signal, one, signal.signal(one, ask))
         yield stop_if_asked
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 @command(
