@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from ..command_line import ASSIGNMENT, DB, Misuse, command, extra, option
@@ -58,14 +57,14 @@ def interrupts(*more: signal.Signals) -> Iterator[Callable[[], None]]:
 
     It has raised it where it came, too; but where Python runs callbacks of a library, that is ignored.
     """
-    asked = Event()
+    asked = []
 
-    def ask(*_: object) -> None:
-        asked.set()
+    def ask(number: int, _: object) -> None:
+        asked.append(number)
         raise KeyboardInterrupt
 
     def stop_if_asked() -> None:
-        if asked.is_set():
+        if asked:
             raise KeyboardInterrupt
 
     with ExitStack() as ending:
