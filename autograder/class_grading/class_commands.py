@@ -57,7 +57,7 @@ def interrupts(*more: signal.Signals) -> Iterator[Callable[[], None]]:
 
     It has raised it where it came, too; but where Python runs callbacks of a library, that is ignored.
     """
-    asked = []
+    asked: list[int] = []
 
     def ask(number: int, _: object) -> None:
         asked.append(number)

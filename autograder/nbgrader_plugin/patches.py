@@ -64,12 +64,8 @@ Method = Callable[..., Any]
 MARK = secrets.token_hex(16)  # stands in the formgrader's scripts for the nonce of an answer
 
 
-class NbgraderChanged(Exception):
-    """The installed nbgrader lacks something that the course relies on; the message says what."""
-
-
 def check_nbgrader() -> None:
-    """Raises NbgraderChanged where the installed nbgrader lacks what this module uses."""
+    """Raises RuntimeError where the installed nbgrader lacks what this module uses; the message says what."""
     used = ((owner, name) for owner, names in PRIVATE.items() for name in names)
     missing = [f"{owner.__name__}.{name}" for owner, name in used if name not in vars(owner)]
     if list(inspect.signature(Gradebook.__init__).parameters) != ARGUMENTS:
@@ -78,7 +74,7 @@ def check_nbgrader() -> None:
         missing.append(f"folder {MIGRATIONS.name} with the gradebook's versions")
     if missing:
         what, tried = f"nbgrader {nbgrader.__version__} has no {', no '.join(missing)}", " and ".join(TRIED)
-        raise NbgraderChanged(f"{what}. The course was tried with nbgrader {tried}: install one of these.")
+        raise RuntimeError(f"{what}. The course was tried with nbgrader {tried}: install one of these.")
 
 
 def replace(
