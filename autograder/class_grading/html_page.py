@@ -29,14 +29,10 @@ def render(template: Path, **values: object) -> str:
 
 
 def publish(
-    page: Callable[[Course], str],
-    assignment: str,
-    db_url: str | None,
-    ending: str = "",
-    to: Path | None = None,
+    page: Callable[[Course], str], assignment: str, db: str | None, ending: str = "", to: Path | None = None
 ) -> None:
     """Make a page about an assignment, by default in the course's folder, and print where it is."""
-    with Course(assignment, db_url, write=False) as course:
+    with Course(assignment, db, write=False) as course:
         path = to or course.root / "reports" / f"{assignment}{ending}.html"
         write_whole(path, page(course))
     print(path)

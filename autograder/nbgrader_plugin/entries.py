@@ -109,14 +109,12 @@ def _figure(text: str, where: str) -> float:
 class TableOfLateWork(LateSubmissionPlugin):
     """nbgrader's plug-in for late work: as the table says; without one, as ``penalty_method`` says."""
 
-    def late_submission_penalty(
-        self, student_id: str, score: float, total_seconds_late: float
-    ) -> float | None:
+    def late_submission_penalty(self, student_id: str, score: float, seconds_late: float) -> float | None:
         """The points taken off a notebook. Raises CommandError."""
         found = read_table(Path(TABLE))
         if not found.lines:
-            return super().late_submission_penalty(student_id, score, total_seconds_late)
-        return found.rule(self.parent.assignment_id, student_id).penalty(score, total_seconds_late)
+            return super().late_submission_penalty(student_id, score, seconds_late)
+        return found.rule(self.parent.assignment_id, student_id).penalty(score, seconds_late)
 
 
 def utc(date: datetime | str | None) -> datetime | None:

@@ -119,9 +119,7 @@ def save_grade(cell: NotebookNode, grade: Grade, log: logging.Logger) -> None:
     grade.needs_manual_grade = by_hand or undecided
 
 
-def by_cell(
-    gradebook: Gradebook, kind: type[Grade] | type[Comment], notebook: SubmittedNotebook
-) -> dict[str, Any]:
+def by_cell(gradebook: Gradebook, kind: type[Any], notebook: SubmittedNotebook) -> dict[str, Any]:
     """The grades or comments of a submitted notebook, by the name of their cell."""
     query = gradebook.db.query(BaseCell.name, kind).join(kind.cell).filter(kind.notebook_id == notebook.id)
     return {name: entry for name, entry in query}
