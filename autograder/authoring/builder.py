@@ -207,8 +207,15 @@ def release(sources: Iterable[Path], root: Path) -> tuple[dict[str, dict[Path, b
             shutil.copytree(source.parent, folder, ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
             nbformat.write(build(source), folder / f"{source.stem}.ipynb")
         shutil.copy(root / "nbgrader_config.py", course)
-        log = _generate_assignments(course)
+        # nbgrader's start costs seconds and its name argument is a glob: one start makes all assignments.
+        command = [sys.executable, "-m", "nbgrader", "generate_assignment", "*", "--no-db", "--force"]
+        command += [f"--CourseDirectory.root={course}"]
+        env = {**os.environ, "JUPYTER_CONFIG_DIR": str(course / ".jupyter"), "JUPYTER_NO_CONFIG": "1"}
+        nothing = subprocess.DEVNULL
+        done = subprocess.run(command, cwd=course, env=env, stdin=nothing, capture_output=True, text=True)
+        log = (done.stdout + done.stderr).replace(f"{course}{os.sep}", "")
         made = {source.stem: _files(course / "exercises" / source.stem) for source in sources}
+    log = re.sub(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)*?(?=[ \t]*[\w.]+: )", "", log)
     return {name: files if Path(f"{name}.ipynb") in files else {} for name, files in made.items()}, log
 
 
@@ -353,19 +360,6 @@ def texts(cell: NotebookNode) -> Iterator[tuple[dict, str]]:
         for kind, value in output.get("data", {}).items():
             if isinstance(value, str) and (kind.startswith("text/") or kind == "image/svg+xml"):
                 yield output.data, kind
-
-
-def _generate_assignments(course: Path) -> str:
-    """Run nbgrader in a course's folder; gives what it said, without tracebacks."""
-    # nbgrader's start costs seconds and its name argument is a glob: one start makes all assignments.
-    command = [sys.executable, "-m", "nbgrader", "generate_assignment", "*", "--no-db", "--force"]
-    command += [f"--CourseDirectory.root={course}"]
-    env = {**os.environ, "JUPYTER_CONFIG_DIR": str(course / ".jupyter"), "JUPYTER_NO_CONFIG": "1"}
-    done = subprocess.run(
-        command, cwd=course, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    log = (done.stdout + done.stderr).replace(f"{course}{os.sep}", "")
-    return re.sub(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)*?(?=[ \t]*[\w.]+: )", "", log)
 
 
 def _files(folder: Path) -> dict[Path, bytes]:
