@@ -33,14 +33,17 @@ class Spread:
 
 def page(results: ClassResults) -> str:
     """The whole page about an assignment, as HTML."""
-    points = [graded.points for graded in results.graded]
+    points, most = [graded.points for graded in results.graded], sum(results.most.values())
+    edges = np.linspace(0, most or 1, min(10, max(5, math.ceil(most))) + 1)
+    counts, _ = np.histogram(np.clip(points, 0, edges[-1]), edges)
+    steps = zip(edges, edges[1:], counts, strict=False)
     tests: dict[str, list[Verdict]] = {name: [] for names in results.tests.values() for name in names}
     for test in (test for graded in results.graded for test in graded.tests):
         tests.setdefault(test.name, []).append(test)
     return render(
         Path(__file__).with_suffix(".html.j2"),
         results=results,
-        points=points_bars(points, sum(results.most.values())),
+        points=[(f"{low:g} to {high:g}", int(count), True) for low, high, count in steps],
         spreads=exercise_spreads(results),
         races={name: found for name, found in tests.items() if any(test.laps for test in found)},
         race_bars=race_bars,
@@ -69,13 +72,6 @@ def machine(results: ClassResults) -> list[str]:
         worst=max(checks, key=lambda found: found["spread"] + abs(found["bias"]), default=None),
         far=FAR,
     ).splitlines()
-
-
-def points_bars(points: Sequence[float], most: float) -> list[Bar]:
-    edges = np.linspace(0, most or 1, min(10, max(5, math.ceil(most))) + 1)
-    counts, _ = np.histogram(np.clip(points, 0, edges[-1]), edges)
-    found = zip(edges, edges[1:], counts, strict=False)
-    return [(f"{low:g} to {high:g}", int(count), True) for low, high, count in found]
 
 
 def race_bars(laps: Sequence[Lap]) -> list[Bar]:

@@ -65,17 +65,7 @@ def read_term(db_url: str | None = None) -> tuple[Term, Path]:
 
 def write_pages(term: Term, folder: Path) -> list[Path]:
     """Write the instructor's page and the students' pages below a folder."""
-    pages = {folder / "term.html": term_page(term)}
-    for student in term.students:
-        html = render(HERE / "student.html.j2", term=term, student=student)
-        pages[folder / "students" / f"{quote(student, safe='')}.html"] = html
-    for path, html in pages.items():
-        write_whole(path, html)
-    return list(pages)
-
-
-def term_page(term: Term) -> str:
-    return render(
+    page = render(
         HERE / "term.html.j2",
         term=term,
         points=[term.sum_of(student) for student in term.students],
@@ -83,6 +73,13 @@ def term_page(term: Term) -> str:
         odd=[row for results in term.assignments for row in too_hard_or_easy(results)],
         to_grade=[(one.assignment, *row) for one in term.assignments for row in one.to_grade()],
     )
+    pages = {folder / "term.html": page}
+    for student in term.students:
+        html = render(HERE / "student.html.j2", term=term, student=student)
+        pages[folder / "students" / f"{quote(student, safe='')}.html"] = html
+    for path, html in pages.items():
+        write_whole(path, html)
+    return list(pages)
 
 
 def too_hard_or_easy(results: ClassResults) -> Iterator[list[str]]:
