@@ -175,20 +175,15 @@ class Intake:
             for sentence in collect.told:
                 self._say(sentence)
             for record in collect.src_records:
-                if self._newer(assignment, record):
-                    place = _place(assignment, record["username"], record["arrived"], sent=True)
+                place = _place(assignment, record["username"], record["arrived"], sent=True)
+                taken = [str(self.folder(place.key, step)) for step in (self._submitted, PASSED_OVER, NEW)]
+                times = map(self._directory.get_existing_timestamp, taken)
+                if not any(known and known >= record["timestamp"] for known in times):
                     before = self.waiting.pop(place.key, None)  # until all of the new one is there
                     collect.src_records = [record]
                     collect.copy_files()
                     self.waiting[place.key] = replace(place, since=before.since) if before else place
             self._known |= {name: collect.records.get(name) for name in names - collect.unready}
-
-    def _newer(self, assignment: str, record: dict[str, Any]) -> bool:
-        """Whether nothing as new was taken before."""
-        key = assignment, record["username"]
-        folders = [str(self.folder(key, step)) for step in (self._submitted, PASSED_OVER, NEW)]
-        times = map(self._directory.get_existing_timestamp, folders)
-        return not any(known and known >= record["timestamp"] for known in times)
 
 
 def _place(assignment: str, student: str, arrived: datetime, *, sent: bool) -> Place:
