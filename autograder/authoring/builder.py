@@ -28,7 +28,6 @@ from ..files import write_whole
 from ..roles import is_test
 from . import records, whys
 from .colab import colab_cell, is_colab_cell
-from .fold import fold_answers
 from .headers import apply_header, lighter
 from .sources import BuildError, address, chapter_sources, find_root, solution_sources, write_address
 
@@ -78,7 +77,7 @@ def build(source: Path) -> NotebookNode:
         if not why.kind:
             needed = "It needs because=… in its comparison, an assert in a cell beside it, or a link."
             raise BuildError(f"{source.name}: nothing shows why: {why.sentence!r} {needed}")
-    fold_answers(notebook.cells)
+    whys.fold_answers(notebook.cells)
     if place:
         notebook.cells.insert(0, colab_cell(address(find_root(source.parent)), place))
     ids = [cell.id for cell in notebook.cells]

@@ -25,10 +25,7 @@ class Spread:
     most: float
     mean: float
     counts: tuple[int, int, int]
-
-    @property
-    def shares(self) -> list[float]:
-        return [count / max(1, sum(self.counts)) for count in self.counts]
+    shares: list[float]  # of the class
 
 
 def page(results: ClassResults) -> str:
@@ -56,7 +53,8 @@ def exercise_spreads(results: ClassResults) -> list[Spread]:
     for exercise, names in results.tests.items():
         most, got = results.most_of(names), [graded.sum_of(names) for graded in results.graded]
         full, none = sum(points >= most - 1e-9 for points in got), sum(points <= 0 for points in got)
-        found.append(Spread(exercise, most, mean(got), (full, len(got) - full - none, none)))
+        counts = (full, len(got) - full - none, none)
+        found.append(Spread(exercise, most, mean(got), counts, [count / len(got) for count in counts]))
     return found
 
 

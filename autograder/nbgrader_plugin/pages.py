@@ -181,7 +181,7 @@ class HideTests(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         hidden: set[str] = set()
         for cell in filter(is_test, nb.cells):
-            hidden.update(lines(cell.source))
+            hidden.update(map(str.strip, cell.source.splitlines()))
             if patches.remove_hidden_tests(cell, self):
                 cell.source = f"{cell.source.rstrip()}\n{REMARK}".lstrip()
                 cell.outputs = [output for output in cell.outputs if output.output_type != "stream"]
@@ -189,7 +189,7 @@ class HideTests(NbGraderPreprocessor):
                     data.update({kind: WARNING.sub("", as_text(data[kind])) for kind in CARD if kind in data})
             cell.outputs = [output for output in cell.outputs if output.output_type != "error"]
         # What students can see anyway is no secret, and short lines such as ")" give nothing away.
-        hidden -= {line for cell in nb.cells for line in lines(cell.source)}
+        hidden -= {line.strip() for cell in nb.cells for line in cell.source.splitlines()}
         secrets = sorted((line for line in hidden if len(line) > 5), key=len, reverse=True)
         for cell in nb.cells:
             if cell.cell_type == "code":
@@ -216,10 +216,6 @@ class Highlight(NbConvertBase):
             return self._highlight(source, language=language, metadata=metadata)
         finally:
             self._spent += perf_counter() - start
-
-
-def lines(source: str) -> set[str]:
-    return {line.strip() for line in source.splitlines()}
 
 
 def without(secrets: list[str], value: Any) -> Any:
