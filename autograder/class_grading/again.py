@@ -133,7 +133,7 @@ def recount(course: Course, *, apply: bool) -> list[tuple[str, str, str, str]]:
     Gives whose penalties change: the student, the hours late, and the points taken off so far and by the
     table. Raises GradingError for an unknown assignment, and where there is no table.
     """
-    if not read_table(course.root / TABLE).lines:
+    if not read_table(course.root / TABLE):
         raise GradingError(f"There is no {TABLE} here, or it is empty.")
     course.submissions()  # it knows what is wrong with the name of an assignment
     lateness = AssignLatePenalties(parent=course.grader)
