@@ -34,13 +34,11 @@ _FOLDED = re.compile(rf"(?s){re.escape(_MARK)}[^\n]*\n\n(.*?)\n\n</details>")
 
 
 class Why(NamedTuple):
-    """A paragraph that says why; ``kind`` is empty where nothing shows that it is so. ``shares`` of the
-    difference went with each cause, or were predicted.
-    """
+    """A paragraph that says why."""
 
     sentence: str
-    kind: str
-    shares: str = ""
+    kind: str  # empty where nothing shows that it is so
+    shares: str = ""  # of the difference that went with each cause, or were predicted
 
 
 def whys(cells: Sequence[NotebookNode]) -> Iterator[Why]:

@@ -56,12 +56,10 @@ def write_results(root: Path, assignment: str, without_sandbox: bool) -> None:
     write_whole(target, json.dumps(not_graded(UNFINISHED), indent=1))
     try:
         found = grade_submission(root, assignment, without_sandbox)
-    except PoolError as error:
-        print(f"error: {error}\n{HOW_TO_ALLOW}")
-        found = not_graded(REFUSED)
-    except GradingError as error:
-        print(f"error: {error}")
-        found = not_graded(FAILED)
+    except (GradingError, PoolError) as error:
+        refused = isinstance(error, PoolError)
+        print(f"error: {error}\n{HOW_TO_ALLOW if refused else ''}")
+        found = not_graded(REFUSED if refused else FAILED)
     except Exception:  # whatever it is, its author must read a sentence
         traceback.print_exc(file=sys.stdout)
         found = not_graded(FAILED)

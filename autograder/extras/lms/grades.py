@@ -22,11 +22,9 @@ from ...files import read_csv, write_whole
 from ...nbgrader_plugin.points import exercise_of_each
 from ...show import first_of
 
-REMARKS = {
-    "absent": "handed in nothing, and have no points here",
-    "ungraded": "are not graded yet, and have no points here",
-    "unsure": "have a test that waits for your decision; their points are those so far",
-}
+ABSENT = "handed in nothing, and have no points here"
+UNGRADED = "are not graded yet, and have no points here"
+UNSURE = "have a test that waits for your decision; their points are those so far"
 FORMULAS = "have ids that a spreadsheet takes for a formula, and are left out: enter their points yourself"
 # What Canvas's own file has before the columns of the assignments; it takes a row back by these.
 CANVAS_STUDENT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
@@ -79,7 +77,7 @@ class Exporter(ExportPlugin):
             raise CommandError(f"There is no assignment {assignment!r}, but {known}.") from None
         course, chosen = self.parent.coursedir, set(map(str, self.student))
         points: Points = {}
-        standing_out: dict[str, list[str]] = {kind: [] for kind in REMARKS}
+        standing_out: dict[str, list[str]] = {ABSENT: [], UNGRADED: [], UNSURE: []}
         for student in gradebook.students:
             if chosen and student.id not in chosen:
                 continue
@@ -87,7 +85,7 @@ class Exporter(ExportPlugin):
                 submission = gradebook.find_submission(assignment, student.id)
             except MissingEntry:
                 folder = course.format_path(course.submitted_directory, student.id, assignment)
-                standing_out["ungraded" if Path(folder).exists() else "absent"].append(student.id)
+                standing_out[UNGRADED if Path(folder).exists() else ABSENT].append(student.id)
                 continue
             of_exercise = dict.fromkeys(exercises.values(), 0.0)
             for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
@@ -95,9 +93,9 @@ class Exporter(ExportPlugin):
             whole = max(0.0, submission.score - (submission.late_submission_penalty or 0.0))
             points[student] = [whole, *(of_exercise.values() if self.by_exercise else ())]
             if submission.needs_manual_grade:
-                standing_out["unsure"].append(student.id)
-        for kind, names in standing_out.items():
-            self.warn(names, REMARKS[kind])
+                standing_out[UNSURE].append(student.id)
+        for words, names in standing_out.items():
+            self.warn(names, words)
         more = dict.fromkeys(exercises.values()) if self.by_exercise else ()
         return [assignment, *(f"{assignment}: {name}" for name in more)], points
 
