@@ -139,7 +139,7 @@ class Course:
         notes = {name: notes_of(folder / f"{name}.ipynb") for name in self.versions}
         if not all(note.get("finished") for note in notes.values()):
             return Reason.NOT_GRADED
-        new, old = self.time_of(submission.folder), self.time_of(folder)
+        new, old = map(self.directory.get_existing_timestamp, (submission.folder, folder))
         if new and old and new > old:
             return Reason.NEWER
         for name, note in notes.items():
@@ -150,10 +150,6 @@ class Course:
         if any(note.get("tests") != self.versions[name] for name, note in notes.items()):
             return Reason.OTHER_TESTS
         return Reason.FORCED if any(str(note["finished"]) < since for note in notes.values()) else None
-
-    def time_of(self, folder: Path) -> datetime | None:
-        """The time (UTC) in a folder's timestamp.txt, if it can be read."""
-        return self.directory.get_existing_timestamp(str(folder))
 
     @cached_property
     def due(self) -> datetime | None:

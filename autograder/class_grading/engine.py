@@ -230,7 +230,7 @@ def finish(course: Course, jobs: list[Job], summary: Summary, status: Status) ->
         summary.failed[student] = str(error)
         return
     summary.graded.append(student)
-    if course.due and not course.time_of(jobs[0].submission.folder):
+    if course.due and not course.directory.get_existing_timestamp(jobs[0].submission.folder):
         summary.timeless.append(student)
 
 

@@ -33,17 +33,13 @@ class GradebookAway(GradingError):
 
 
 # What to do about what may be wrong with a database.
+RIGHTS = "Give this account the right to write to it."
 BUSY = "Wait until the other program that writes to it is done."
 AWAY = "See that the database runs and that CourseDirectory.db_url is right."
 # What SQLite says (its errors have no names in Python 3.10), and PostgreSQL's numbers.
 TROUBLES = {
     "Make room on its disk.": ("disk is full", "disk I/O error", "53100"),
-    "Give this account the right to write to it.": (
-        "readonly database",
-        "permission denied",
-        "42501",
-        "25006",
-    ),
+    RIGHTS: ("readonly database", "permission denied", "42501", "25006"),
     BUSY: ("is locked",),
 }
 

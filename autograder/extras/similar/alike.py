@@ -103,9 +103,8 @@ def look_alikes(answers: Answers, given: Mapping[str, str]) -> tuple[list[AlikeP
     ``given``: cell -> code, as all students got it.
     """
     prints = fingerprints(answers, given)
-    found = (
-        _pair((one, other), prints[one], prints[other]) for one, other in combinations(sorted(prints), 2)
-    )
+    all_pairs = combinations(sorted(prints), 2)
+    found = (_pair((one, other), prints[one], prints[other]) for one, other in all_pairs)
     compared = [pair for pair in found if pair]
     alike = [pair for pair in compared if pair.share >= ALIKE]
     return sorted(alike, key=lambda pair: -pair.share), len(compared)

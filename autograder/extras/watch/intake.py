@@ -52,8 +52,7 @@ class Intake:
         self._done: dict[Key, int] = {}  # the folders in submitted/ that need nothing: when they changed
         # Of a watcher that was stopped; all of it is still where it came from.
         shutil.rmtree(course.root / NEW, ignore_errors=True)
-        factory = ExchangeFactory(parent=course.grader.parent)
-        own = issubclass(factory.collect, ExchangeCollect)
+        own = issubclass(ExchangeFactory(parent=course.grader.parent).collect, ExchangeCollect)
         self.inbound = self._collector().inbound if own else None  # of nbgrader's own exchange
 
     def look(self) -> bool:
