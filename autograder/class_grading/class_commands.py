@@ -160,10 +160,10 @@ def late(assignment: str, apply: bool, db: str | None) -> None:
         found = recount(course, apply=apply)
     if found:
         print(table_text(("student", "hours late", "penalty so far", "by the table"), found))
-    if apply:
-        print(f"{len(found)} penalties changed. Feedback pages are to be made and released anew.")
-    else:
-        print(f"{len(found)} penalties would change. To change them: the same with --apply")
+    then = "changed. Feedback pages are to be made and released anew."
+    print(
+        f"{len(found)} penalties {then if apply else 'would change. To change them: the same with --apply'}"
+    )
 
 
 @command(

@@ -37,10 +37,9 @@ class Extractor(ExtractorPlugin):
     """
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
-        given, unpacked = Path(archive_path), Path(extracted_path)
-        self.unpacked = unpacked
+        given, self.unpacked = Path(archive_path), Path(extracted_path)
         for path in _files(given):
-            place = unpacked / path.relative_to(given).parent
+            place = self.unpacked / path.relative_to(given).parent
             place.mkdir(parents=True, exist_ok=True)
             if path.suffix not in self.zip_ext:
                 shutil.copy(path, place)
@@ -51,13 +50,13 @@ class Extractor(ExtractorPlugin):
                 unzip(str(path), str(place), zip_ext=self.zip_ext, create_own_folder=True)
             except Exception as error:
                 self.parent.fail("%s cannot be unpacked. Download it once more. (%s)", path, error)
-        for path in [path for path in _files(unpacked) if path.suffix in self.zip_ext]:
+        for path in [path for path in _files(self.unpacked) if path.suffix in self.zip_ext]:
             try:
                 unpack(path, path.parent / path.name.removesuffix(path.suffix).removesuffix(".tar"))
             except Exception as error:  # a student wrote it, so it can be anything
                 self.log.error("%r cannot be unpacked and is left out: %s", str(path), error)
-        for path in _files(unpacked):  # nbgrader logs their names as they are
-            if not str(path.relative_to(unpacked)).isprintable():
+        for path in _files(self.unpacked):  # nbgrader logs their names as they are
+            if not str(path.relative_to(self.unpacked)).isprintable():
                 self.log.error("A file with a name that does not show was left out: %r", str(path))
                 path.unlink()
 
