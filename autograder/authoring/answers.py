@@ -98,12 +98,11 @@ def answers_to(assignment: str, root: Path = Path()) -> Answers:
         if answer.exercise not in answers:
             raise ValueError(f"{path}: no exercise is called {answer.exercise!r}, only {list(answers)}.")
         most = answers[answer.exercise]["solution"].points
+        what = f"{path}: {answer.exercise} {answer.kind}"
         if answer.points.keys() != most.keys():
-            raise ValueError(
-                f"{path}: {answer.exercise} {answer.kind} has {[*answer.points]}, not {[*most]}."
-            )
+            raise ValueError(f"{what} gives points for {[*answer.points]}, not for {[*most]}.")
         if answer.kind in answers[answer.exercise]:
-            raise ValueError(f"{path}: there are two answers {answer.exercise} {answer.kind}.")
+            raise ValueError(f"{what} is there twice.")
         answers[answer.exercise][answer.kind] = answer
     return answers
 

@@ -28,7 +28,6 @@ from ..files import write_whole
 from ..roles import is_test
 from . import records, whys
 from .colab import colab_cell, is_colab_cell
-from .fold import fold_answers
 from .headers import apply_header, lighter
 from .sources import BuildError, address, chapter_sources, find_root, solution_sources, write_address
 
@@ -79,7 +78,7 @@ def build(source: Path) -> NotebookNode:
         if not why.kind:
             needed = "It needs because=… in its comparison, an assert in a cell beside it, or a link."
             raise BuildError(f"{source.name}: nothing shows why: {why.sentence!r} {needed}")
-    fold_answers(notebook.cells)
+    whys.fold_answers(notebook.cells)
     if place:
         notebook.cells.insert(0, colab_cell(address(find_root(source.parent)), place))
     ids = [cell.id for cell in notebook.cells]
@@ -208,16 +207,20 @@ def release(sources: Iterable[Path], root: Path) -> tuple[dict[str, dict[Path, b
             shutil.copytree(source.parent, folder, ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
             nbformat.write(build(source), folder / f"{source.stem}.ipynb")
         shutil.copy(root / "nbgrader_config.py", course)
-        log = _generate_assignments(course)
+        # nbgrader's start costs seconds and its name argument is a glob: one start makes all assignments.
+        command = [sys.executable, "-m", "nbgrader", "generate_assignment", "*", "--no-db", "--force"]
+        command += [f"--CourseDirectory.root={course}"]
+        env = {**os.environ, "JUPYTER_CONFIG_DIR": str(course / ".jupyter"), "JUPYTER_NO_CONFIG": "1"}
+        nothing = subprocess.DEVNULL
+        done = subprocess.run(command, cwd=course, env=env, stdin=nothing, capture_output=True, text=True)
+        log = (done.stdout + done.stderr).replace(f"{course}{os.sep}", "")
         made = {source.stem: _files(course / "exercises" / source.stem) for source in sources}
+    log = re.sub(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)*?(?=[ \t]*[\w.]+: )", "", log)
     return {name: files if Path(f"{name}.ipynb") in files else {} for name, files in made.items()}, log
 
 
 def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = False) -> int:
-    """Build what changed, or everything, or the chapters named; one line each. Returns the exit status.
-
-    Headers with nbgrader's own metadata, which Jupytext writes into a script, are made light again.
-    """
+    """Build what changed, or everything, or the chapters named; one line each. Returns the exit status."""
     chapters, solutions = _selected(root, list(names))
     fresh: dict[Path, NotebookNode] = {}
     failed: list[object] = []
@@ -228,7 +231,7 @@ def make_notebooks(root: Path, names: Iterable[str] = (), everything: bool = Fal
             print(f"error: {error}", file=sys.stderr)
             failed.append(source)
             continue
-        script = source.read_text(encoding="utf-8")
+        script = source.read_text(encoding="utf-8")  # Jupytext may have written metadata into it
         if (light := lighter(script)) != script:
             source.write_text(light, encoding="utf-8")
             print(f"{source.relative_to(root)}: nbgrader's metadata in headers became id= and role=")
@@ -306,10 +309,8 @@ def record(root: Path, names: Iterable[str] = (), processes: int = PROCESSES) ->
             print(f"  {problem}")
     if written:
         records.write_page(root)
-        print(
-            "Such a file holds the device's name, versions, the date and seconds, and nothing about you.\n"
-            f"To share it, drag it into the form at {address(root)}/issues/new?template=claim.yml"
-        )
+        print("Such a file holds the device's name, versions, the date and seconds, and nothing about you.")
+        print(f"To share it, drag it into the form at {address(root)}/issues/new?template=claim.yml")
     else:
         print("no timings were written")
     return int(bool(failed))
@@ -363,19 +364,6 @@ def texts(cell: NotebookNode) -> Iterator[tuple[dict, str]]:
         for kind, value in output.get("data", {}).items():
             if isinstance(value, str) and (kind.startswith("text/") or kind == "image/svg+xml"):
                 yield output.data, kind
-
-
-def _generate_assignments(course: Path) -> str:
-    """Run nbgrader in a course's folder; gives what it said, without tracebacks."""
-    # nbgrader's start costs seconds and its name argument is a glob: one start makes all assignments.
-    command = [sys.executable, "-m", "nbgrader", "generate_assignment", "*", "--no-db", "--force"]
-    command += [f"--CourseDirectory.root={course}"]
-    env = {**os.environ, "JUPYTER_CONFIG_DIR": str(course / ".jupyter"), "JUPYTER_NO_CONFIG": "1"}
-    done = subprocess.run(
-        command, cwd=course, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    log = (done.stdout + done.stderr).replace(f"{course}{os.sep}", "")
-    return re.sub(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)*?(?=[ \t]*[\w.]+: )", "", log)
 
 
 def _files(folder: Path) -> dict[Path, bytes]:

@@ -41,9 +41,7 @@ def record(names: list[str], check: Path | None) -> int:
     return 0
 
 
-@command(
-    "new-chapter", option("name", metavar="NAME", help="two digits and lower-case words, as in 20_topic")
-)
+@command("new-chapter", option("name", metavar="NAME", help="digits and lower-case words, as in 20_topic"))
 def chapter(name: str) -> None:
     root = find_root()
     for path in new_chapter(root, name):

@@ -48,9 +48,7 @@ def apply_header(cell: NotebookNode) -> None:
         raise ValueError("it is text, and only code has a role")
     metadata.nbgrader = NotebookNode(grade_id=name, schema_version=3, **ROLES[role])
     if role == "test":
-        if calls and points is not None:
-            raise ValueError("both its code and its header have points=")
-        metadata.nbgrader.points = _number(_points(calls, code.body[-1]) if calls else points)
+        metadata.nbgrader.points = _points(calls, code, points)
     elif calls or points is not None:
         raise ValueError(f"only a test gives points, and its role is {role}")
 
@@ -88,18 +86,18 @@ def _giving_points(code: ast.Module | None) -> dict[ast.Call, ast.expr]:
     return {call: word.value for call in calls for word in call.keywords if word.arg == "points"}
 
 
-def _points(calls: dict[ast.Call, ast.expr], last: ast.stmt) -> object:
-    """The points= of the check or race with which a test cell ends."""
-    # nbgrader reads what a cell is worth from the value of its last line.
-    if not (isinstance(last, ast.Expr) and [last.value] == list(calls)):
-        raise ValueError("it must have one check or race with points=, as its last line")
-    (points,) = calls.values()
-    return points.value if isinstance(points, ast.Constant) else ast.unparse(points)
-
-
-def _number(points: object) -> int | float:
-    if points is None:
+def _points(calls: dict[ast.Call, ast.expr], code: ast.Module, said: object) -> int | float:
+    """The points= of the check or race with which a test ends; else those that its header ``said``."""
+    if calls:
+        if said is not None:
+            raise ValueError("both its code and its header have points=")
+        # nbgrader reads what a cell is worth from the value of its last line.
+        if not (isinstance(last := code.body[-1], ast.Expr) and [last.value] == list(calls)):
+            raise ValueError("it must have one check or race with points=, as its last line")
+        (value,) = calls.values()
+        said = value.value if isinstance(value, ast.Constant) else ast.unparse(value)
+    if said is None:
         raise ValueError("its code, read as Python, has no check or race with points=")
-    if isinstance(points, bool) or not isinstance(points, (int, float)) or not 0 < points < math.inf:
-        raise ValueError(f"its points must be a number above 0, not {points!r}")
-    return int(points) if points == int(points) else points
+    if isinstance(said, bool) or not isinstance(said, (int, float)) or not 0 < said < math.inf:
+        raise ValueError(f"its points must be a number above 0, not {said!r}")
+    return int(said) if said == int(said) else said

@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 
 from ..command_line import CommandError, Misuse, command, option
 from ..show import table_text
-from .answers import Answers, answers_to, expected_points, submission
+from .answers import Answers, answers_to, submission
 from .builder import build, find_root, told
 
 
@@ -82,13 +82,10 @@ class ScratchCourse:
         from nbgrader.api import Gradebook
 
         with Gradebook(db_url or self.db_url) as gradebook:
+            score = lambda grade: None if grade.auto_score is None else grade.score
             return {
-                submission.student_id: {
-                    grade.name: grade.score if grade.auto_score is not None else None
-                    for notebook in submission.notebooks
-                    for grade in notebook.grades
-                }
-                for submission in gradebook.assignment_submissions(assignment)
+                one.student_id: {grade.name: score(grade) for book in one.notebooks for grade in book.grades}
+                for one in gradebook.assignment_submissions(assignment)
             }
 
     def page(self, student: str, assignment: str) -> Path:
@@ -170,8 +167,7 @@ def points_table(
         points = got.get(student, {})
         row = [student]
         for exercise, kind in kinds.items():
-            expected = expected_points(answers, {exercise: kind})
-            most = answers[exercise]["solution"].points
+            expected, most = (answers[exercise][one].points for one in (kind, "solution"))
             found = {test: points.get(test) for test in expected}
             row.append(f"{sum(value or 0 for value in found.values()):g} {kind}")
             for test, value in found.items():

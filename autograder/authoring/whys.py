@@ -1,14 +1,19 @@
-"""Every "Why" of the chapters and what shows that it is so: the list, its page, and what has nothing.
+"""Every "Why" of the chapters and what shows that it is so, and how it is folded until readers have guessed.
 
 A Why is a paragraph that begins with "**Why". Its kind is read from what stands beside it: a cause that the
 nearest comparison of its section, or the next cell, takes away (``because=``) or predicts (``"prices"``); a
 link in the paragraph; an assertion in the cell before or after it.
+
+The text after a cell that takes a guess, and after what further cells show, is folded up to the next heading:
+it opens by a click, without any script. What leads on stays in view: paragraphs at its end that ask or end
+with a colon, and the question before the next guess.
 """
 
 import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import dropwhile
 from pathlib import Path
 from textwrap import shorten
 from typing import NamedTuple
@@ -23,16 +28,18 @@ from .sources import chapter_sources
 
 _WHY = re.compile(r"^\*\*Why[^*]*\*\*,?\s*")
 _LINK = re.compile(r"\[([^]]*)\]\((https?:)?[^)]*\)")
+_ASKED, _TAKES = re.compile(r"guess\w* = \.\.\."), re.compile(r"\bguess\b")
+_LAST_SENTENCE = re.compile(r"(?s)(.*[.!)])\s+(\S.*[?:])")
+_MARK = '<details class="after-the-guess"><summary>'
+_FOLDED = re.compile(rf"(?s){re.escape(_MARK)}[^\n]*\n\n(.*?)\n\n</details>")
 
 
 class Why(NamedTuple):
-    """A paragraph that says why; ``kind`` is empty where nothing shows that it is so. ``shares`` of the
-    difference went with each cause, or were predicted.
-    """
+    """A paragraph that says why."""
 
     sentence: str
-    kind: str
-    shares: str = ""
+    kind: str  # empty where nothing shows that it is so
+    shares: str = ""  # of the difference that went with each cause, or were predicted
 
 
 def whys(cells: Sequence[NotebookNode]) -> Iterator[Why]:
@@ -83,3 +90,39 @@ def page(root: Path) -> str:
     table = table_markdown(("chapter", "why", "kind", "share explained"), rows)
     form = Path(__file__).with_name("whys_page.txt").read_text("utf-8")
     return form.format(number=len(rows), kinds=kinds, table=table)
+
+
+def fold_answers(cells: Sequence[NotebookNode]) -> None:
+    """Fold the text after each guess, in place. What is folded already is folded as if it were not."""
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            cell.source = _FOLDED.sub(r"\1", cell.source)
+    for place, cell in enumerate(cells):
+        if cell.cell_type == "code" and _TAKES.search(cell.source) and not _ASKED.match(cell.source):
+            shows_more = lambda one: one.cell_type == "code" and not _TAKES.search(one.source)
+            text, *more = [*dropwhile(shows_more, cells[place + 1 :]), cell]
+            if text.cell_type == "markdown":
+                asks = _ASKED.match(more[0].source) is not None
+                answer, rest = _parted(text.source.split("\n\n"), asks)
+                if answer:
+                    word = "Why" if answer[0].startswith("**Why.**") else "What it says"
+                    opened = f"{_MARK}{word}: guess first, then open</summary>"
+                    text.source = "\n\n".join([opened, *answer, "</details>", *rest])
+
+
+def _parted(paragraphs: list[str], asks: bool) -> tuple[list[str], list[str]]:
+    """What is folded, and what stays in view; ``asks``: a guess follows."""
+    end, within = len(paragraphs), False
+    for place, paragraph in enumerate(paragraphs):
+        if paragraph.startswith("#") and not within:
+            end = place
+            break
+        within ^= paragraph.count("```") % 2 == 1
+    if end < len(paragraphs):
+        return paragraphs[:end], paragraphs[end:]
+    while end and (paragraphs[end - 1].endswith(("?", ":")) or (asks and end == len(paragraphs))):
+        end -= 1
+    answer, rest = paragraphs[:end], paragraphs[end:]
+    if rest and not answer and (found := _LAST_SENTENCE.fullmatch(rest[0])):
+        answer, rest[0] = [found[1]], found[2]
+    return answer, rest

@@ -65,15 +65,11 @@ def judge_again(
         old = {nbgrader_data(cell).get("grade_id"): cell for cell in notebook.cells}
         of_student = gradebook.find_submission_notebook(prepared.path.stem, course.assignment, student)
         grades = by_cell(gradebook, Grade, of_student)
-        both = [
-            JudgedTwice(
-                name,
-                verdict_of(old[name], grades[name].auto_score),
-                verdict_of(cell, determine_grade(cell)[0]),
-                grades[name].manual_score,
-            )
-            for name, cell in cells.items()
-        ]
+        both = []
+        for name, cell in cells.items():
+            before = verdict_of(old[name], grades[name].auto_score)
+            now = verdict_of(cell, determine_grade(cell)[0])
+            both.append(JudgedTwice(name, before, now, grades[name].manual_score))
         better = sum(one.now.points - one.before.points for one in both if one.by_hand is None) > 0
         for one in both:
             if one.by_hand is not None:
@@ -137,7 +133,7 @@ def recount(course: Course, *, apply: bool) -> list[tuple[str, str, str, str]]:
     Gives whose penalties change: the student, the hours late, and the points taken off so far and by the
     table. Raises GradingError for an unknown assignment, and where there is no table.
     """
-    if not read_table(course.root / TABLE).lines:
+    if not read_table(course.root / TABLE):
         raise GradingError(f"There is no {TABLE} here, or it is empty.")
     course.submissions()  # it knows what is wrong with the name of an assignment
     lateness = AssignLatePenalties(parent=course.grader)

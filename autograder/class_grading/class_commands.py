@@ -57,23 +57,20 @@ def interrupts(*more: signal.Signals) -> Iterator[Callable[[], None]]:
 
     It has raised it where it came, too; but where Python runs callbacks of a library, that is ignored.
     """
-    asked = False
+    asked: list[int] = []
 
-    def ask(*_: object) -> None:
-        nonlocal asked
-        asked = True
+    def ask(number: int, _: object) -> None:
+        asked.append(number)
         raise KeyboardInterrupt
 
     def stop_if_asked() -> None:
         if asked:
             raise KeyboardInterrupt
 
-    before = {one: signal.signal(one, ask) for one in (signal.SIGINT, *more)}
-    try:
+    with ExitStack() as ending:
+        for one in (signal.SIGINT, *more):
+            ending.callback(signal.signal, one, signal.signal(one, ask))
         yield stop_if_asked
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 @command(
@@ -163,10 +160,10 @@ def late(assignment: str, apply: bool, db: str | None) -> None:
         found = recount(course, apply=apply)
     if found:
         print(table_text(("student", "hours late", "penalty so far", "by the table"), found))
-    if apply:
-        print(f"{len(found)} penalties changed. Feedback pages are to be made and released anew.")
-    else:
-        print(f"{len(found)} penalties would change. To change them: the same with --apply")
+    then = "changed. Feedback pages are to be made and released anew."
+    print(
+        f"{len(found)} penalties {then if apply else 'would change. To change them: the same with --apply'}"
+    )
 
 
 @command(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, median, mode
+from statistics import mean, mode
 
 import numpy as np
 
@@ -27,33 +27,25 @@ class Spread:
     most: float
     mean: float
     counts: tuple[int, int, int]
-
-    @property
-    def shares(self) -> list[float]:
-        return [count / max(1, sum(self.counts)) for count in self.counts]
+    shares: list[float]  # of the class
 
 
 def page(results: ClassResults) -> str:
     """The whole page about an assignment, as HTML."""
     points, most = [graded.points for graded in results.graded], sum(results.most.values())
+    edges = np.linspace(0, most or 1, min(10, max(5, math.ceil(most))) + 1)
+    counts, _ = np.histogram(np.clip(points, 0, edges[-1]), edges)
+    steps = zip(edges, edges[1:], counts, strict=False)
     tests: dict[str, list[Verdict]] = {name: [] for names in results.tests.values() for name in names}
     for test in (test for graded in results.graded for test in graded.tests):
-        tests[test.name].append(test)
+        tests.setdefault(test.name, []).append(test)
     return render(
         Path(__file__).with_suffix(".html.j2"),
         results=results,
-        facts=[
-            (f"{len(points)} of {len(points) + len(results.missing)}", "submissions graded"),
-            (f"{mean(points):.1f} of {most:g}", "points, mean"),
-            (f"{median(points):.1f}", "points, median"),
-            (f"{min(points):g} to {max(points):g}", "points, lowest and highest"),
-        ],
-        points=points_bars(points, most),
+        points=[(f"{low:g} to {high:g}", int(count), True) for low, high, count in steps],
         spreads=exercise_spreads(results),
         losses=losses(results),
         races={name: found for name, found in tests.items() if any(test.laps for test in found)},
-        median=median,
-        times=times,
         race_bars=race_bars,
         sentences=machine(results),
     )
@@ -64,7 +56,8 @@ def exercise_spreads(results: ClassResults) -> list[Spread]:
     for exercise, names in results.tests.items():
         most, got = results.most_of(names), [graded.sum_of(names) for graded in results.graded]
         full, none = sum(points >= most - 1e-9 for points in got), sum(points <= 0 for points in got)
-        found.append(Spread(exercise, most, mean(got), (full, len(got) - full - none, none)))
+        counts = (full, len(got) - full - none, none)
+        found.append(Spread(exercise, most, mean(got), counts, [count / len(got) for count in counts]))
     return found
 
 
@@ -92,17 +85,8 @@ def machine(results: ClassResults) -> list[str]:
         noise=noise,
         checks=len(checks),
         worst=max(checks, key=lambda found: found["spread"] + abs(found["bias"]), default=None),
-        exp=math.exp,
-        times=times,
         far=FAR,
     ).splitlines()
-
-
-def points_bars(points: Sequence[float], most: float) -> list[Bar]:
-    edges = np.linspace(0, most or 1, min(10, max(5, math.ceil(most))) + 1)
-    counts, _ = np.histogram(np.clip(points, 0, edges[-1]), edges)
-    found = zip(edges, edges[1:], counts, strict=False)
-    return [(f"{low:g} to {high:g}", int(count), True) for low, high, count in found]
 
 
 def race_bars(laps: Sequence[Lap]) -> list[Bar]:

@@ -53,11 +53,10 @@ class Reason(str, Enum):
 
 @dataclass(frozen=True)
 class Submission:
-    """What one student handed in for an assignment: the folder and the notebooks in it."""
+    """What one student handed in for an assignment."""
 
     student: str
     folder: Path
-    notebooks: tuple[Path, ...]
 
 
 class Course:
@@ -123,15 +122,12 @@ class Course:
                 self.grader.init_notebooks()
             except NbGraderException:
                 where = self.directory.format_path(self.directory.submitted_directory, "*", self.assignment)
-                raise GradingError(
-                    f"Nobody has handed in {self.assignment}: there is no {where}. Run `nbgrader collect "
-                    f"{self.assignment}` (or `nbgrader zip_collect`) first."
-                ) from None
+                advice = f"Run `nbgrader collect {self.assignment}` (or `nbgrader zip_collect`) first."
+                words = f"Nobody has handed in {self.assignment}: there is no {where}. {advice}"
+                raise GradingError(words) from None
         excluded = (self.directory.student_id_exclude or "").split(",")
-        found = [
-            Submission(owner(self.grader, folder)[1], Path(folder), tuple(map(Path, notebooks)))
-            for folder, notebooks in sorted(self.grader.assignments.items())
-        ]
+        folders = sorted(self.grader.assignments)
+        found = [Submission(owner(self.grader, folder)[1], Path(folder)) for folder in folders]
         return [submission for submission in found if submission.student not in excluded]
 
     def reason(self, submission: Submission, since: str = "") -> Reason | None:
@@ -143,7 +139,7 @@ class Course:
         notes = {name: notes_of(folder / f"{name}.ipynb") for name in self.versions}
         if not all(note.get("finished") for note in notes.values()):
             return Reason.NOT_GRADED
-        new, old = self.time_of(submission.folder), self.time_of(folder)
+        new, old = map(self.directory.get_existing_timestamp, (submission.folder, folder))
         if new and old and new > old:
             return Reason.NEWER
         for name, note in notes.items():
@@ -154,10 +150,6 @@ class Course:
         if any(note.get("tests") != self.versions[name] for name, note in notes.items()):
             return Reason.OTHER_TESTS
         return Reason.FORCED if any(str(note["finished"]) < since for note in notes.values()) else None
-
-    def time_of(self, folder: Path) -> datetime | None:
-        """The time (UTC) in a folder's timestamp.txt, if it can be read."""
-        return self.directory.get_existing_timestamp(str(folder))
 
     @cached_property
     def due(self) -> datetime | None:
@@ -195,27 +187,21 @@ class Course:
             }
 
     def read(self, submission: Submission) -> list[Prepared]:
-        """The assignment's notebooks in a submission, with their cells in order.
-
-        Raises SubmissionError if that fails for this submission, GradingError if it would for all, and
-        GradebookAway if that may pass.
-        """
-        known = self.versions
+        """The assignment's notebooks in a submission, with their cells in order. Raises as ``explained``."""
+        paths = [submission.folder / f"{name}.ipynb" for name in self.versions]
         with self.explained(submission.student):
-            return [self.grader.read(path) for path in submission.notebooks if path.stem in known]
+            return list(map(self.grader.read, paths))
 
     def save(self, student: str, ran: Ran) -> None:
-        """Let nbgrader grade one student's submission, whose cells were run before.
-
-        Raises SubmissionError if this submission cannot be graded, GradingError if none can, and
-        GradebookAway if that may pass.
-        """
+        """Let nbgrader grade one student's submission, whose cells were run. Raises as ``explained``."""
         with self.explained(student):
             self.grader.grade(student, ran, self.gradebook.commit)
 
     @contextmanager
     def explained(self, student: str) -> Iterator[None]:
-        """Share the gradebook; raise what goes wrong with a submission in words for the instructor."""
+        """Share the gradebook; raise what goes wrong with a submission in words for the instructor:
+        SubmissionError if it fails for this one, GradingError if for all, GradebookAway if that may pass.
+        """
         try:
             with self.gradebook.shared():
                 yield
@@ -229,11 +215,9 @@ class Course:
                     raise self.gradebook.trouble(cause) from None
                 cause = cause.__cause__ or cause.__context__
             if isinstance(error, OSError) and error.errno in HOPELESS:
-                raise GradingError(
-                    f"The grades of {student} cannot be written: {error}. Make room on the disk, or give "
-                    "this account the right to write there.",
-                    again=True,
-                ) from None
+                advice = "Make room on the disk, or give this account the right to write there."
+                words = f"The grades of {student} cannot be written: {error}. {advice}"
+                raise GradingError(words, again=True) from None
             raise SubmissionError(f"nbgrader failed: {error!r} (see {self.log})") from None
 
     def record(self, data: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -278,10 +262,8 @@ def require_known(assignment: str, names: Iterable[str]) -> None:
     names = sorted(names)
     if assignment not in names:
         hint = did_you_mean(assignment, names, f"It has {', '.join(names) or 'none'}.")
-        raise GradingError(
-            f"The gradebook has no assignment {assignment!r}. {hint} If it is new, run "
-            f"`nbgrader generate_assignment {assignment}` first."
-        )
+        advice = f"If it is new, run `nbgrader generate_assignment {assignment}` first."
+        raise GradingError(f"The gradebook has no assignment {assignment!r}. {hint} {advice}")
 
 
 def _load(db_url: str | None) -> AutogradeApp:

@@ -37,10 +37,11 @@ class Job:
 
     submission: Submission
     prepared: Prepared | None
-    others: int = 0  # how many more notebooks the submission has
+    together: list["Job"] = field(default_factory=list)  # all of the submission, this one, too
     only: list[int] | None = None  # of the tests; all, if it is None
     executed: Executed | None = None
     failure: str | None = None
+    ended: bool = False
 
     @property
     def cells(self) -> list[PlannedCell]:
@@ -95,15 +96,12 @@ def grade(
     summary.skipped = [submission.student for submission, why in reasons.items() if not why]
     summary.again = {one.student: why for one, why in reasons.items() if why and why is not Reason.NOT_GRADED}
     if by_other_tests := [student for student, why in summary.again.items() if why is Reason.OTHER_TESTS]:
-        say(
-            f"The tests or points of {course.assignment} changed since submissions were graded "
-            f"({len(by_other_tests)}): these are graded again; points given by hand stay."
-        )
+        what = f"The tests or points of {course.assignment} changed since submissions were graded"
+        say(f"{what} ({len(by_other_tests)}): these are graded again; points given by hand stay.")
     if replaced := [student for student, why in summary.again.items() if why is Reason.OTHER_FILES]:
-        say(
-            f"Graded again, because the files in submitted/ are not those that were graded: "
-            f"{first_of(replaced)}. Beside them is no new timestamp.txt, so they count as late as before."
-        )
+        late = "Beside them is no new timestamp.txt, so they count as late as before."
+        what = "Graded again, because the files in submitted/ are not those that were graded"
+        say(f"{what}: {first_of(replaced)}. {late}")
     if force and summary.skipped:
         began = since[:16].replace("T", " ")
         say(f"--force goes on where it was stopped: begun at {began} UTC, {len(summary.skipped)} are done.")
@@ -115,10 +113,12 @@ def grade(
             status = Status(len(todo))
             with shown(status, pool):
                 jobs = (job for submission in todo for job in jobs_of(course, submission, status))
-                for done in by_submission(run_all(pool, jobs, course, status)):
-                    finish(course, done, summary, status)
-                    status.graded += 1
-                    between()
+                for job in run_all(pool, jobs, course, status):
+                    job.ended = True
+                    if all(one.ended for one in job.together):
+                        finish(course, job.together, summary, status)
+                        status.graded += 1
+                        between()
         if force:
             course.forced_to_the_end()
     except BaseException as error:
@@ -145,10 +145,11 @@ def jobs_of(course: Course, submission: Submission, status: Status) -> list[Job]
     """The notebooks of a submission, with the cells that are to be run: none in one that cannot be read."""
     try:
         read = through_outages(course, status, partial(course.read, submission))
-        jobs = [Job(submission, prepared, len(read) - 1) for prepared in read]
+        jobs = [Job(submission, prepared) for prepared in read]
     except SubmissionError as error:
         jobs = [Job(submission, None, failure=str(error))]
     for job in jobs:
+        job.together = jobs
         status.opened(job, submission.student, job.cells)
     return jobs
 
@@ -217,16 +218,6 @@ def run_all(pool: Pool, jobs: Iterable[Job], course: Course, status: Status) -> 
         yield job
 
 
-def by_submission(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    """Collect the jobs of each submission until all its notebooks are there."""
-    incomplete: dict[Path, list[Job]] = {}
-    for job in jobs:
-        together = incomplete.setdefault(job.submission.folder, [])
-        together.append(job)
-        if len(together) > job.others:
-            yield incomplete.pop(job.submission.folder)
-
-
 def finish(course: Course, jobs: list[Job], summary: Summary, status: Status) -> None:
     student = jobs[0].submission.student
     for failure in (job.failure for job in jobs if job.failure):
@@ -239,7 +230,7 @@ def finish(course: Course, jobs: list[Job], summary: Summary, status: Status) ->
         summary.failed[student] = str(error)
         return
     summary.graded.append(student)
-    if course.due and not course.time_of(jobs[0].submission.folder):
+    if course.due and not course.directory.get_existing_timestamp(jobs[0].submission.folder):
         summary.timeless.append(student)
 
 

@@ -33,20 +33,14 @@ class GradebookAway(GradingError):
 
 
 # What to do about what may be wrong with a database.
-FULL = "Make room on its disk."
 RIGHTS = "Give this account the right to write to it."
 BUSY = "Wait until the other program that writes to it is done."
 AWAY = "See that the database runs and that CourseDirectory.db_url is right."
 # What SQLite says (its errors have no names in Python 3.10), and PostgreSQL's numbers.
 TROUBLES = {
-    "disk is full": FULL,
-    "disk I/O error": FULL,
-    "53100": FULL,
-    "readonly database": RIGHTS,
-    "permission denied": RIGHTS,
-    "42501": RIGHTS,
-    "25006": RIGHTS,
-    "is locked": BUSY,
+    "Make room on its disk.": ("disk is full", "disk I/O error", "53100"),
+    RIGHTS: ("readonly database", "permission denied", "42501", "25006"),
+    BUSY: ("is locked",),
 }
 
 
@@ -58,17 +52,14 @@ class OpenGradebook:
             self.url = make_url(db_url)
             self.url.get_dialect()
         except (ArgumentError, NoSuchModuleError):
-            raise GradingError(
-                f"CourseDirectory.db_url is {db_url!r}, which is no address of a database. "
-                "Write it like sqlite:////course/gradebook.db or postgresql+psycopg://user:password@host/name."
-            ) from None
+            what = f"CourseDirectory.db_url is {db_url!r}, which is no address of a database"
+            how = "sqlite:////course/gradebook.db or postgresql+psycopg://user:password@host/name"
+            raise GradingError(f"{what}. Write it like {how}.") from None
         self.name = self.url.render_as_string(hide_password=True)
         kind, file = self.url.get_backend_name(), (self.url.database or "").removeprefix("file:")
         if kind == "sqlite" and not os.path.exists(file.partition("?")[0]):
-            raise GradingError(
-                f"There is no gradebook at {self.url.database}. Run `nbgrader generate_assignment` for the "
-                "assignment first, or set CourseDirectory.db_url in nbgrader_config.py."
-            )
+            advice = "Run `nbgrader generate_assignment` first, or set CourseDirectory.db_url."
+            raise GradingError(f"There is no gradebook at {self.url.database}. {advice}")
         limits = {"connect_timeout": DATABASE_SECONDS} if kind == "postgresql" else {}
         try:
             self.engine = create_engine(self.url, connect_args=limits)
@@ -92,11 +83,9 @@ class OpenGradebook:
         version = MigrationContext.configure(self.connection).get_current_revision()
         if missing or version not in (None, ScriptDirectory(str(MIGRATIONS)).get_current_head()):
             what = f" (it has no {', '.join(missing[:3])})" if missing else ""
-            raise GradingError(
-                f"The gradebook {self.name} was made by another nbgrader than {nbgrader.__version__}{what}. "
-                "If that was a newer one, install it. If not, make a copy of the gradebook, and then run "
-                "`nbgrader db upgrade`."
-            )
+            advice = "install it, if it is newer; if not, copy the gradebook, then run `nbgrader db upgrade`"
+            here = f"another nbgrader than {nbgrader.__version__}{what}"
+            raise GradingError(f"The gradebook {self.name} was made by {here}: {advice}.")
 
     @contextmanager
     def shared(self) -> Iterator[None]:
@@ -120,7 +109,8 @@ class OpenGradebook:
         """What a database's error means for the instructor: a GradebookAway where to wait may help."""
         reason = (str(error.orig or error).strip().splitlines() or [type(error).__name__])[0]
         code = getattr(error.orig, "sqlstate", None)
-        what = next((what for sign, what in TROUBLES.items() if sign == code or sign in reason), AWAY)
+        signs = ((sign, what) for what, signs in TROUBLES.items() for sign in signs)
+        what = next((what for sign, what in signs if sign == code or sign in reason), AWAY)
         passes = isinstance(error, (OperationalError, InterfaceError)) and what in (BUSY, AWAY)
         return (GradebookAway if passes else GradingError)(
             f"The gradebook {self.name} cannot be used: {reason.rstrip('.')}. {what}", again=True

@@ -32,14 +32,12 @@ class SubmissionError(Exception):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A submitted notebook with its cells put in order, what nbgrader notes about whose it is, and what is to
-    be run of it: nothing where it cannot be read.
-    """
+    """A submitted notebook with its cells put in order, and what nbgrader notes about whose it is."""
 
     path: Path
     notebook: NotebookNode
     resources: dict[str, Any]
-    cells: list[PlannedCell]
+    cells: list[PlannedCell]  # that are to be run: none where it cannot be read
 
 
 Ran = Iterable[tuple[Prepared, Executed | None]]  # with what running it gave; None: there was nothing to run

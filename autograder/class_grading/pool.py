@@ -81,8 +81,7 @@ class LocalPool(Pool):
         if refusals := [sandbox.refusal for sandbox in sandboxes if sandbox.refusal]:
             raise PoolError(f"This machine cannot run submissions: {refusals[0]}")
         self.workers = len(sandboxes)
-        self.warnings = sorted({sandbox.warning for sandbox in sandboxes if sandbox.warning})
-        self.warnings += sorted({sandbox.notice for sandbox in sandboxes if sandbox.notice})
+        self.warnings = sorted({said for one in sandboxes for said in (one.warning, one.notice) if said})
         self._sandboxes = sandboxes
         super().__init__([sandbox.run for sandbox in sandboxes])
 

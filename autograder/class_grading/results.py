@@ -24,14 +24,12 @@ Ratio = Annotated[float, Meta(gt=0, lt=1e300)]  # no infinity
 
 @dataclass(frozen=True)
 class Lap:
-    """A race of one student on one device: the ratio measured, the one asked for, and the share of the
-    machine's limit, where one is known.
-    """
+    """A race of one student on one device: the ratio measured, and the one asked for."""
 
     device: str
     ratio: Ratio
     required: Ratio
-    of_limit: Ratio | None = None
+    of_limit: Ratio | None = None  # the share of the machine's limit, where one is known
 
 
 @dataclass(frozen=True)

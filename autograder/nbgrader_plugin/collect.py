@@ -58,13 +58,17 @@ class Collect(ExchangeCollect):
     only: Collection[str] | None = None
     earlier: Sequence[dict[str, Any]] = ()
 
+    @property
+    def inbound(self) -> Path:
+        return Path(self.root, self.coursedir.course_id, "inbound")
+
     def init_src(self) -> None:
         """Find the newest submission of each student; the newest that is not late, if that is asked for."""
         self.unready: set[str] = set()
         self.refused: dict[str, str] = {}
         if not self.coursedir.course_id:
             self.fail("No course id specified. Re-run with --course flag.")
-        self.inbound_path = str(inbound(self))
+        self.inbound_path = str(self.inbound)
         if not check_mode(self.inbound_path, read=True, execute=True):
             self.fail(f"The exchange has no folder {self.inbound_path} that this account can read.")
         names = os.listdir(self.inbound_path) if self.only is None else self.only
@@ -97,16 +101,12 @@ class Collect(ExchangeCollect):
         for one in late:
             if one["timestamp"] != one["said"]:
                 said, arrived = time_text(one["said"]), time_text(one["arrived"])
-                yield (
-                    f"{one['username']}: {what} says {said}, but arrived {arrived}, and most others came "
-                    "when they say. So it counts from its arrival. Where that is wrong, give the student "
-                    f"days in {TABLE}."
-                )
+                advice = f"Where that is wrong, give the student days in {TABLE}."
+                why = f"{what} says {said}, but arrived {arrived}, and most others came when they say"
+                yield f"{one['username']}: {why}. So it counts from its arrival. {advice}"
         if doubtful := sorted(one["username"] for one in late if one["timestamp"] == one["said"]):
-            yield (
-                f"{first_of(doubtful)}: {what} arrived later than it says, and so did most others, or there "
-                "are too few: an exchange that was copied or restored looks so. Their own times count."
-            )
+            so = "so did most others, or there are too few: an exchange that was copied or restored looks so"
+            yield f"{first_of(doubtful)}: {what} arrived later than it says, and {so}. Their own times count."
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         """Copy what was handed in, without links; ``dest`` is there when all of it is."""
@@ -170,11 +170,9 @@ class Collect(ExchangeCollect):
             with suppress(KeyError):  # nbgrader warns where there is no such account
                 account = pwd.getpwuid(about.st_uid).pw_name
                 if account != student:
-                    return (
-                        f"It says that it is of {student}, but the account {account} put it there, so it was "
-                        "not taken. If accounts have other names than students, set "
-                        "c.ExchangeCollect.check_owner = False."
-                    )
+                    why = f"It says that it is of {student}, but the account {account} put it there"
+                    advice = "If accounts have other names: c.ExchangeCollect.check_owner = False."
+                    return f"{why}, so it was not taken. {advice}"
         return None
 
 
@@ -220,10 +218,6 @@ def changed_settings(directory: CourseDirectory, **values: Any) -> Iterator[None
     finally:
         for name, value in before.items():
             setattr(directory, name, value)
-
-
-def inbound(exchange: ExchangeCollect) -> Path:
-    return Path(exchange.root, exchange.coursedir.course_id, "inbound")
 
 
 def copy_plain_files(source: Path, target: Path, most: int) -> None:

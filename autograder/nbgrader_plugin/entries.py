@@ -10,7 +10,7 @@ import csv
 import io
 import math
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 
@@ -51,21 +51,16 @@ COLUMNS = ["assignment", "student", *FIGURES]
 REMARK = re.compile(r"\s*#|[\s,;]*$")  # or an empty line
 
 
-@dataclass(frozen=True)
-class LateTable:
+class LateTable(dict[tuple[str, str], dict[str, float]]):
     """The lines of the table: (assignment, student) -> figure -> value."""
 
-    lines: dict[tuple[str, str], dict[str, float]]
-
     def rule(self, assignment: str, student: str) -> Rule:
-        rule = Rule()
-        for key in ((ALL, ALL), (assignment, ALL), (ALL, student), (assignment, student)):
-            rule = replace(rule, **self.lines.get(key, {}))
-        return rule
+        keys = ((ALL, ALL), (assignment, ALL), (ALL, student), (assignment, student))
+        return Rule(**{name: value for key in keys for name, value in self.get(key, {}).items()})
 
     def longest_extension(self, assignment: str) -> float:
         """The most days that anybody has after the due date of an assignment."""
-        students = {student for _, student in self.lines} | {ALL}
+        students = {student for _, student in self} | {ALL}
         return max(self.rule(assignment, student).extension_days for student in students)
 
 
@@ -74,7 +69,7 @@ def read_table(path: Path) -> LateTable:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        return LateTable({})
+        return LateTable()
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} cannot be read: {error}") from None
     kept = [(number, line) for number, line in enumerate(text.splitlines(), 1) if not REMARK.match(line)]
@@ -85,7 +80,7 @@ def read_table(path: Path) -> LateTable:
     if unknown or header[:2] != COLUMNS[:2]:
         what = [*unknown, "begins otherwise"][0]
         raise CommandError(f"{path} {what}; its columns are {', '.join(COLUMNS)}.")
-    lines: dict[tuple[str, str], dict[str, float]] = {}
+    lines = LateTable()
     for (number, _), row in zip(kept[1:], rows[1:], strict=True):
         given = dict(zip(header, row, strict=False))
         key = given.get("assignment") or ALL, given.get("student") or ALL
@@ -93,7 +88,7 @@ def read_table(path: Path) -> LateTable:
         if key in lines:
             raise CommandError(f"{where}: there is a line for {' and '.join(key)} already.")
         lines[key] = {name: _figure(given[name], f"{where}: {name}") for name in FIGURES if given.get(name)}
-    return LateTable(lines)
+    return lines
 
 
 def _figure(text: str, where: str) -> float:
@@ -109,14 +104,12 @@ def _figure(text: str, where: str) -> float:
 class TableOfLateWork(LateSubmissionPlugin):
     """nbgrader's plug-in for late work: as the table says; without one, as ``penalty_method`` says."""
 
-    def late_submission_penalty(
-        self, student_id: str, score: float, total_seconds_late: float
-    ) -> float | None:
+    def late_submission_penalty(self, student_id: str, score: float, seconds_late: float) -> float | None:
         """The points taken off a notebook. Raises CommandError."""
         found = read_table(Path(TABLE))
-        if not found.lines:
-            return super().late_submission_penalty(student_id, score, total_seconds_late)
-        return found.rule(self.parent.assignment_id, student_id).penalty(score, total_seconds_late)
+        if not found:
+            return super().late_submission_penalty(student_id, score, seconds_late)
+        return found.rule(self.parent.assignment_id, student_id).penalty(score, seconds_late)
 
 
 def utc(date: datetime | str | None) -> datetime | None:
@@ -130,10 +123,8 @@ def utc(date: datetime | str | None) -> datetime | None:
         if OFFSET.fullmatch(zone):
             date = text + zone
         elif not zone[0].isalpha() or gettz(zone) is None:
-            raise ValueError(
-                f"{date!r} has no time zone that is known, but {zone!r}. Write it like 2027-03-05 23:59 and "
-                "one of Europe/Berlin, UTC and +0100."
-            )
+            how = "2027-03-05 23:59 and one of Europe/Berlin, UTC and +0100"
+            raise ValueError(f"{date!r} has no time zone that is known, but {zone!r}. Write it like {how}.")
     return parse_utc(date)
 
 

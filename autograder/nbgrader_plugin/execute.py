@@ -1,9 +1,8 @@
 """Puts the outputs of its cells into a submission: it has them run where a student's code can do no harm."""
 
 import atexit
-import functools
 import logging
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import nbformat
@@ -83,7 +82,7 @@ def put_outputs(nb: NotebookNode, executed: Executed, log: logging.Logger) -> No
     )
 
 
-@functools.cache
+@cache
 def shared_sandbox(unconfined: bool) -> Sandbox:
     """This process's sandbox; it ends with the process."""
     box = Sandbox(unconfined=unconfined)

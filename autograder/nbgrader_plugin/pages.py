@@ -36,7 +36,6 @@ NAMES = ("assignment_id", "notebook_id", "student", "first_name", "last_name", "
 REMARK = "# The hidden tests are not shown, nor what your code wrote while they ran."
 # Such a line in a card, as HTML and as text.
 WARNING = re.compile(rf"<div[^<>]*>{re.escape(WARNED)}[^<]*</div>|\n  {re.escape(WARNED)}.*")
-CARD = ("text/html", "text/plain")
 MOST_COLOURED = 5000  # characters of a cell; longer ones stay without colours
 MOST_SECONDS = 2.0  # after so long, all other cells of a page do
 
@@ -194,15 +193,16 @@ class HideTests(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         hidden: set[str] = set()
         for cell in filter(is_test, nb.cells):
-            hidden.update(lines(cell.source))
+            hidden.update(map(str.strip, cell.source.splitlines()))
             if patches.remove_hidden_tests(cell, self):
                 cell.source = f"{cell.source.rstrip()}\n{REMARK}".lstrip()
                 cell.outputs = [output for output in cell.outputs if output.output_type != "stream"]
                 for data in (output.data for output in cell.outputs if "data" in output):
-                    data.update({kind: WARNING.sub("", as_text(data[kind])) for kind in CARD if kind in data})
+                    for kind in data.keys() & {"text/html", "text/plain"}:
+                        data[kind] = WARNING.sub("", as_text(data[kind]))
             cell.outputs = [output for output in cell.outputs if output.output_type != "error"]
         # What students can see anyway is no secret, and short lines such as ")" give nothing away.
-        hidden -= {line for cell in nb.cells for line in lines(cell.source)}
+        hidden -= {line.strip() for cell in nb.cells for line in cell.source.splitlines()}
         secrets = sorted((line for line in hidden if len(line) > 5), key=len, reverse=True)
         for cell in nb.cells:
             if cell.cell_type == "code":
@@ -229,10 +229,6 @@ class Highlight(NbConvertBase):
             return self._highlight(source, language=language, metadata=metadata)
         finally:
             self._spent += perf_counter() - start
-
-
-def lines(source: str) -> set[str]:
-    return {line.strip() for line in source.splitlines()}
 
 
 def without(secrets: list[str], value: Any) -> Any:

@@ -57,22 +57,15 @@ PRIVATE: dict[type, tuple[str, ...]] = {
 ARGUMENTS = ["self", "db_url", "course_id", "authenticator"]  # of Gradebook
 # What the formgrader's own pages have in attributes such as onclick.
 CLICKS = (
-    "createAssignmentModal();",
-    "createStudentModal();",
-    "toggleAllNames()",
-    "toggle_name(false);",
-    "toggle_name(true);",
-)
+    "createAssignmentModal();", "createStudentModal();",
+    "toggleAllNames()", "toggle_name(false);", "toggle_name(true);",
+)  # fmt: skip
 Method = Callable[..., Any]
 MARK = secrets.token_hex(16)  # stands in the formgrader's scripts for the nonce of an answer
 
 
-class NbgraderChanged(Exception):
-    """The installed nbgrader lacks something that the course relies on; the message says what."""
-
-
 def check_nbgrader() -> None:
-    """Raises NbgraderChanged where the installed nbgrader lacks what this module uses."""
+    """Raises RuntimeError where the installed nbgrader lacks what this module uses; the message says what."""
     used = ((owner, name) for owner, names in PRIVATE.items() for name in names)
     missing = [f"{owner.__name__}.{name}" for owner, name in used if name not in vars(owner)]
     if list(inspect.signature(Gradebook.__init__).parameters) != ARGUMENTS:
@@ -80,10 +73,8 @@ def check_nbgrader() -> None:
     if not MIGRATIONS.is_dir():
         missing.append(f"folder {MIGRATIONS.name} with the gradebook's versions")
     if missing:
-        raise NbgraderChanged(
-            f"nbgrader {nbgrader.__version__} has no {', no '.join(missing)}. The course was tried with "
-            f"nbgrader {' and '.join(TRIED)}: install one of these."
-        )
+        what, tried = f"nbgrader {nbgrader.__version__} has no {', no '.join(missing)}", " and ".join(TRIED)
+        raise RuntimeError(f"{what}. The course was tried with nbgrader {tried}: install one of these.")
 
 
 def replace(
@@ -163,7 +154,9 @@ def _nonce(handler: BaseHandler) -> str:
 
 
 def _policy(self: BaseHandler) -> str:
-    clicks = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in CLICKS)
+    clicks = " ".join(
+        f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in CLICKS.split()
+    )
     return (
         f"{super(BaseHandler, self).content_security_policy}; default-src 'none'; "
         f"script-src 'nonce-{_nonce(self)}' 'unsafe-hashes' {clicks}; style-src 'self' 'unsafe-inline'; "

@@ -119,9 +119,7 @@ def save_grade(cell: NotebookNode, grade: Grade, log: logging.Logger) -> None:
     grade.needs_manual_grade = by_hand or undecided
 
 
-def by_cell(
-    gradebook: Gradebook, kind: type[Grade] | type[Comment], notebook: SubmittedNotebook
-) -> dict[str, Any]:
+def by_cell(gradebook: Gradebook, kind: type[Any], notebook: SubmittedNotebook) -> dict[str, Any]:
     """The grades or comments of a submitted notebook, by the name of their cell."""
     query = gradebook.db.query(BaseCell.name, kind).join(kind.cell).filter(kind.notebook_id == notebook.id)
     return {name: entry for name, entry in query}
@@ -169,10 +167,8 @@ def error_message(error: NotebookNode, answer: NotebookNode | None) -> str:
     errors = [output for output in outputs if output.output_type == "error"]
     name = re.search(r"name '(\w+)' is not defined", error.evalue)
     if error.ename == "NameError" and name:
-        message = (
-            f"The test uses `{name[1]}`, but nothing of this name was defined before it. Keep the name that "
-            "the task gives, and keep the given cells above the test."
-        )
+        advice = "Keep the name that the task gives, and keep the given cells above the test."
+        message = f"The test uses `{name[1]}`, but nothing of this name was defined before it. {advice}"
     else:
         message = f"The test stopped with {short(error)}. Call your answer with your own inputs to see why."
     if errors:

@@ -135,19 +135,16 @@ def notebook_of(text: str, name: str) -> NotebookNode:
     except RecursionError:
         raise UnreadableNotebook(f"The file {quoted(name)} is nested too deeply to be a notebook.") from None
     except msgspec.ValidationError as error:
-        raise UnreadableNotebook(
-            f"The file {quoted(name)} is valid JSON, but it is not a Jupyter notebook that can be graded: "
-            f"{quoted(str(error).replace('$.', ''))}."
-        ) from None
+        what = f"The file {quoted(name)} is valid JSON, but it is not a Jupyter notebook that can be graded"
+        raise UnreadableNotebook(f"{what}: {quoted(str(error).replace('$.', ''))}.") from None
     fresh = new_notebook()  # without cells, which it would check against the schema
     fresh.cells = list(map(_fresh, found.cells))
     sizes = [len(cell.source) for cell in fresh.cells]
     texts = [len(cell.source) for cell in fresh.cells if cell.cell_type != "code"]
     if sum(sizes) > MOST_SOURCE or sum(texts) > MOST_TEXT or max(sizes, default=0) > MOST_CELL:
-        raise UnreadableNotebook(
-            f"The cells of {quoted(name)} hold more than {MOST_SOURCE:,} characters, one of them more than "
-            f"{MOST_CELL:,}, or those without code more than {MOST_TEXT:,}. Data belongs into files."
-        )
+        what = f"one of them more than {MOST_CELL:,}, or those without code more than {MOST_TEXT:,}"
+        much = f"The cells of {quoted(name)} hold more than {MOST_SOURCE:,} characters, {what}"
+        raise UnreadableNotebook(f"{much}. Data belongs into files.")
     return fresh
 
 
@@ -203,11 +200,9 @@ def _not_json(name: str, text: str, error: json.JSONDecodeError) -> str:
         return f"The file {quoted(name)} is empty."
     start = text.rfind("\n", 0, error.pos) + 1
     found = text[start : start + 200].split("\n")[0].strip()[:60] or "the end of the file"
-    message = (
-        f"The file {quoted(name)} is not a Jupyter notebook: it is not valid JSON. "
-        f"The first mistake is in line {error.lineno}, column {error.colno}: {error.msg}. "
-        f"There stands: {quoted(found)}. "
-    )
+    what = f"The file {quoted(name)} is not a Jupyter notebook: it is not valid JSON."
+    where = f"The first mistake is in line {error.lineno}, column {error.colno}: {error.msg}."
+    message = f"{what} {where} There stands: {quoted(found)}. "
     if text.lstrip().startswith("<"):
         return message + "It looks like a web page. Download the notebook file itself."
     if any(mark in text for mark in ("<<<<<<<", ">>>>>>>")):

@@ -70,22 +70,18 @@ def what_changes(nb: NotebookNode, assignment: str, notebook: str, db_url: str, 
         return ""
     if came_or_went := sorted(old.keys() ^ new.keys()):
         cells = ", ".join(f"{name} ({'new' if name in new else 'gone'})" for name in came_or_went)
-        return (
-            f"There are submissions of {assignment}, so nbgrader refuses to add or remove cells: {cells}. "
-            "The gradebook stays as it is."
-        )
+        what = f"There are submissions of {assignment}, so nbgrader refuses to add or remove cells"
+        return f"{what}: {cells}. The gradebook stays as it is."
     changed = []
     for name, (code, points) in new.items():
         old_code, old_points = old[name]
         how = [f"{old_points or 0:g} points → {points or 0:g} points"] if points != old_points else []
         how += ["other code"] if code != old_code else []
         changed += [f"{name} ({', '.join(how)})"] if how else []
-    return (
-        f"Submissions of {assignment} that are graded already: {graded}. What they were graded by changes: "
-        f"{', '.join(changed) or 'the order of the cells'}. They keep their grades until the next `python -m "
-        f"autograder grade {assignment}`, which grades them all again, and says so first. Points given by "
-        "hand stay."
-    )
+    changes = f"What they were graded by changes: {', '.join(changed) or 'the order of the cells'}."
+    then = f"They keep their grades until the next `python -m autograder grade {assignment}`"
+    again = "which grades them all again, and says so first. Points given by hand stay."
+    return f"Submissions of {assignment} that are graded already: {graded}. {changes} {then}, {again}"
 
 
 def version_of_tests(cells: Iterable[NotebookNode]) -> str:
@@ -194,11 +190,7 @@ def _that_count(cells: Sequence[NotebookNode], order: Sequence[str]) -> tuple[di
         if isinstance(name := nbgrader_data(cell).get("grade_id"), str) and name in order
     ]
     matcher = SequenceMatcher(None, [name for _, name in found], order, autojunk=False)
-    in_order = dict(
-        found[place]
-        for block in matcher.get_matching_blocks()
-        for place in range(block.a, block.a + block.size)
-    )
+    in_order = dict(pair for a, _, size in matcher.get_matching_blocks() for pair in found[a : a + size])
     others = {name: index for index, name in found if name not in in_order.values()}
     return in_order, {index: name for name, index in others.items()}
 

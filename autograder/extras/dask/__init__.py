@@ -5,7 +5,6 @@ lost is waited for, and gets all again that it had not given back.
 """
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Callable
 from contextlib import suppress
@@ -72,12 +71,9 @@ def attempt(
 class DaskPool(Pool):
     """The workers of a Dask scheduler, which call ``run``. Raises PoolError where none can be used."""
 
-    def __init__(
-        self, scheduler: str, unconfined: bool = False, *, run: Callable[..., dict] = run_cells
-    ) -> None:
+    def __init__(self, scheduler: str, unconfined: bool = False, *, run: Callable = run_cells) -> None:
         self.name, self._run, self._unconfined = scheduler, run, unconfined
         self._topic = f"grading-{uuid4()}"
-        self._numbers = itertools.count()
         self._tells: dict[int, Callable[[Step], None]] = {}
         self._lock = RLock()
         self._known, self._looked, self._seen = set[str](), 0.0, monotonic()
@@ -86,12 +82,17 @@ class DaskPool(Pool):
         try:
             self._client = self._connect()
         except UNREACHABLE as error:
-            raise PoolError(
-                f"No Dask scheduler answers at {scheduler} ({first_line(error)}). Start one with `dask "
-                "scheduler`, or leave --scheduler out to use this machine alone."
-            ) from None
+            advice = "Start one with `dask scheduler`, or leave --scheduler out to use this machine alone."
+            words = f"No Dask scheduler answers at {scheduler} ({first_line(error)}). {advice}"
+            raise PoolError(words) from None
         try:
-            self.workers = self._count()
+            with suppress(*UNREACHABLE):
+                self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
+            if not (found := self._info()):
+                raise PoolError(
+                    f"{scheduler} has no workers. Start some: dask worker {scheduler} --nthreads 1"
+                )
+            self.workers = sum(worker["nthreads"] for worker in found.values())
             self.warnings = self._prepare()
         except BaseException:
             self.stop()
@@ -108,7 +109,7 @@ class DaskPool(Pool):
 
         Raises PoolError when the cluster is lost, and does not come back.
         """
-        number = next(self._numbers)
+        number = id(tell)  # while it runs, no other has it
         done: dict[str, Any] = {"worker": None}
         self._tells[number] = tell
         try:
@@ -199,13 +200,6 @@ class DaskPool(Pool):
             raise PoolError(f"All workers of {self.name} are gone. Start them.", again=True)
         if gone > SAID_SECONDS:
             self.trouble = f"waiting: all workers of {self.name} are gone. Start some, and grading goes on."
-
-    def _count(self) -> int:
-        with suppress(*UNREACHABLE):
-            self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
-        if not (found := self._info()):
-            raise PoolError(f"{self.name} has no workers. Start some: dask worker {self.name} --nthreads 1")
-        return sum(worker["nthreads"] for worker in found.values())
 
     def _prepare(self) -> list[str]:
         """Make every worker's Sandbox; the warnings they have."""

@@ -13,7 +13,6 @@ from ...class_grading.course import Course
 from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render
 from ...class_grading.results import ClassResults, Lap, read_graded
-from ...measuring.units import times
 from ...nbgrader_plugin.entries import TABLE, read_table
 from ...roles import solution_cells
 
@@ -37,11 +36,9 @@ def page(course: Course) -> str:
         raise GradingError(f"No race of {course.assignment} was timed.")
     return render(
         Path(__file__).with_name("fastest.html.j2"),
-        assignment=course.assignment,
-        facts=[(str(len(results.graded)), "submissions"), (str(len(races)), "races")],
+        results=results,
         races=races,
         most=BEST,
-        times=times,
         race_bars=race_bars,
         made_of=made_of,
     )

@@ -40,8 +40,12 @@ def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) 
         "setup.sh": (here / "setup.sh").read_bytes(),
         "run_autograder": (here / "run_autograder.sh").read_bytes().replace(b"ARGUMENTS", arguments.encode()),
         SETTINGS: _settings(root).encode(),
-        GRADEBOOK: _gradebook(root, source),
     }
+    with tempfile.TemporaryDirectory(prefix="gradescope-") as folder:
+        course = ScratchCourse(Path(folder), root)
+        file = course.folder / GRADEBOOK
+        course.nbgrader("generate_assignment", course.add_assignment(source), f"--db=sqlite:///{file}")
+        inside[GRADEBOOK] = file.read_bytes()
     archive = root / "build" / f"gradescope-{assignment}.zip"
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as packed:
@@ -70,11 +74,3 @@ def _settings(root: Path) -> str:
     lines = [f"c.RunEveryCell.{name} = {value!r}" for name, value in limits.items()]
     form = Path(__file__).with_name("nbgrader_config.txt").read_text(encoding="utf-8")
     return form.format(limits="\n".join(lines))
-
-
-def _gradebook(root: Path, source: Path) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="gradescope-") as folder:
-        course = ScratchCourse(Path(folder), root)
-        file = course.folder / GRADEBOOK
-        course.nbgrader("generate_assignment", course.add_assignment(source), f"--db=sqlite:///{file}")
-        return file.read_bytes()

@@ -10,7 +10,6 @@ in November 2026:
   format "text" nothing is taken for HTML.
 - One hidden test keeps students from seeing their sum. So what is for instructors alone is printed: they see
   it, and students do not where ``stdout_visibility`` is "hidden".
-- A container has half a core, 768 MB and ten minutes, unless the assignment's settings say more.
 - A student's code should run with as few rights as possible, and not as root.
 """
 
@@ -57,12 +56,10 @@ def write_results(root: Path, assignment: str, without_sandbox: bool) -> None:
     write_whole(target, json.dumps(not_graded(UNFINISHED), indent=1))
     try:
         found = grade_submission(root, assignment, without_sandbox)
-    except PoolError as error:
-        print(f"error: {error}\n{HOW_TO_ALLOW}")
-        found = not_graded(REFUSED)
-    except GradingError as error:
-        print(f"error: {error}")
-        found = not_graded(FAILED)
+    except (GradingError, PoolError) as error:
+        refused = isinstance(error, PoolError)
+        print(f"error: {error}\n{HOW_TO_ALLOW if refused else ''}")
+        found = not_graded(REFUSED if refused else FAILED)
     except Exception:  # whatever it is, its author must read a sentence
         traceback.print_exc(file=sys.stdout)
         found = not_graded(FAILED)
@@ -124,9 +121,7 @@ def in_their_format(course: Course, results: ClassResults, seconds: float) -> di
         "execution_time": round(seconds),
         **FOR_STUDENTS,
         "extra_data": {
-            "events": graded.events,
-            "noise": graded.noise,
-            "sandboxed": graded.sandboxed,
+            **{kind: getattr(graded, kind) for kind in ("events", "noise", "sandboxed")},
             "undecided": [name for name, _ in graded.undecided],
         },
     }
@@ -148,8 +143,6 @@ def remarks(results: ClassResults) -> list[str]:
     """Sentences for the instructor, which students do not see."""
     said = machine(results)
     if undecided := ", ".join(name for _, name, _ in results.rows("undecided")):
-        said.append(
-            f"Undecided: {undecided}. The points are those shown so far, or none. Have this submission "
-            "graded again, or enter the points."
-        )
+        advice = "Have this submission graded again, or enter the points."
+        said.append(f"Undecided: {undecided}. The points are those shown so far, or none. {advice}")
     return said + [f"Suspicious: {where}: {what}" for _, where, what in results.rows("suspicious")]

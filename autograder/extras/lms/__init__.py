@@ -4,7 +4,6 @@ Exporters for ``nbgrader export --exporter=…``, and collectors for ``nbgrader 
 """
 
 from .archives import CanvasArchive, MoodleArchive
-from .canvas import CanvasUpload
-from .grades import Canvas, Moodle
+from .grades import Canvas, CanvasUpload, Moodle
 
 __all__ = ["Canvas", "CanvasArchive", "CanvasUpload", "Moodle", "MoodleArchive"]

@@ -7,6 +7,7 @@ import re
 import shutil
 import unicodedata
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -40,10 +41,9 @@ class Extractor(ExtractorPlugin):
         return path.suffix in self.zip_ext and (path.suffix != ".gz" or path.stem.endswith(".tar"))
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
-        given, unpacked = Path(archive_path), Path(extracted_path)
-        self.unpacked = unpacked
+        given, self.unpacked = Path(archive_path), Path(extracted_path)
         for path in _files(given):
-            place = unpacked / path.relative_to(given).parent
+            place = self.unpacked / path.relative_to(given).parent
             place.mkdir(parents=True, exist_ok=True)
             if path.suffix not in self.zip_ext:
                 shutil.copy(path, place)
@@ -54,13 +54,13 @@ class Extractor(ExtractorPlugin):
                 unzip(str(path), str(place), zip_ext=self.zip_ext, create_own_folder=True)
             except Exception as error:
                 self.parent.fail("%s cannot be unpacked. Download it once more. (%s)", path, error)
-        for path in filter(self.unpacks, list(_files(unpacked))):
+        for path in filter(self.unpacks, list(_files(self.unpacked))):
             try:
                 unpack(path, path.parent / path.name.removesuffix(path.suffix).removesuffix(".tar"))
             except Exception as error:  # a student wrote it, so it can be anything
                 self.log.error("%r cannot be unpacked and is left out: %s", str(path), error)
-        for path in _files(unpacked):  # nbgrader logs their names as they are
-            if not str(path.relative_to(unpacked)).isprintable():
+        for path in _files(self.unpacked):  # nbgrader logs their names as they are
+            if not str(path.relative_to(self.unpacked)).isprintable():
                 self.log.error("A file with a name that does not show was left out: %r", str(path))
                 path.unlink()
 
@@ -121,33 +121,26 @@ class MoodleArchive(Archive):
     named = re.compile(r"(?P<who>.+?)_(?P<number>\d+)_assignsubmission_file_?(?P<file>.*)")
 
     @cached_property
-    def _by_name(self) -> Mapping[tuple[str, ...], list[str]]:
-        found: dict[tuple[str, ...], list[str]] = {}
+    def _called(self) -> Mapping[tuple[str, ...], tuple[list[str], set[str]]]:
+        """By a name its students, and Moodle's numbers of them: on some sites people choose their names."""
+        found: dict[tuple[str, ...], tuple[list[str], set[str]]] = defaultdict(lambda: ([], set()))
         for student, name in self._students().items():
-            found.setdefault(words_of(name), []).append(student)
-        return found
-
-    @cached_property
-    def _numbers(self) -> Mapping[tuple[str, ...], set[str]]:
-        """By a name Moodle's numbers of those who have it: on some sites people choose their names."""
-        found: dict[tuple[str, ...], set[str]] = {}
+            found[words_of(name)][0].append(student)
         files = _files(self.parent.extractor_plugin_inst.unpacked)
         for match in filter(None, map(self._of_the_platform, files)):
-            found.setdefault(words_of(match["who"]), set()).add(match["number"])
+            found[words_of(match["who"])][1].add(match["number"])
         return found
 
     def student(self, who: str) -> str | None:
-        found, numbers = self._by_name.get(words_of(who), []), self._numbers.get(words_of(who), ())
+        found, numbers = self._called[words_of(who)]
         if len(found) == 1 and len(numbers) < 2:
             return found[0]
         why = f"{len(found)} students in the gradebook have" if found else "No student in the gradebook has"
         if len(found) == 1:
             why = f"{len(numbers)} people on Moodle have"
         place = f"submitted/ID/{self.parent.coursedir.assignment_id}/"
-        self.log.error(
-            f"{why} the name {who!r}, so what this name handed in is left out. Put it into {place} yourself, "
-            "or mend the names with `nbgrader db student import`."
-        )
+        advice = f"Put it into {place} yourself, or mend the names with `nbgrader db student import`."
+        self.log.error(f"{why} the name {who!r}, so what this name handed in is left out. {advice}")
         return None
 
 
@@ -186,10 +179,9 @@ class CanvasArchive(Archive):
         names = names_in(self._rows.get(who, {}))
         if student := next((self._ids[name] for name in names if name in self._ids), None):
             return student
-        self.log.error(
-            f"Canvas's user {who} has no login or SIS id in {self.file} that a student in the gradebook has, "
-            "and is left out. Enter the student, or export the file from Canvas again."
-        )
+        what = f"has no login or SIS id in {self.file} that a student in the gradebook has"
+        advice = "Enter the student, or export the file from Canvas again."
+        self.log.error(f"Canvas's user {who} {what}, and is left out. {advice}")
         return None
 
 

@@ -1,30 +1,35 @@
-"""An assignment's grades, read from the gradebook, and files of them that Moodle and Canvas import."""
+"""An assignment's grades: read from the gradebook, written for Moodle and Canvas, or sent to Canvas."""
 
 import csv
 import io
+import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import canvasapi
+from canvasapi.exceptions import CanvasException
 from nbgrader.api import Gradebook, MissingEntry, Student
 from nbgrader.plugins import ExportPlugin
-from traitlets import Bool, Unicode
+from tqdm import tqdm
+from traitlets import Bool, Integer, Unicode
 
 from ...command_line import CommandError
 from ...files import read_csv, write_whole
 from ...nbgrader_plugin.points import exercise_of_each
 from ...show import first_of, visible
 
-REMARKS = {
-    "absent": "handed in nothing, and have no points here",
-    "ungraded": "are not graded yet, and have no points here",
-    "unsure": "have a test that waits for your decision; their points are those so far",
-}
+ABSENT = "handed in nothing, and have no points here"
+UNGRADED = "are not graded yet, and have no points here"
+UNSURE = "have a test that waits for your decision; their points are those so far"
 FORMULAS = "have ids that a spreadsheet takes for a formula, and are left out: enter their points yourself"
 # What Canvas's own file has before the columns of the assignments; it takes a row back by these.
 CANVAS_STUDENT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
-
+TOKEN = "CANVAS_TOKEN"
+EXACT = 0.005  # points
 
 # Who has points, and how many in each column: in the assignment, less what lateness cost, and in exercises.
 Points = dict[Student, list[float]]
@@ -72,7 +77,7 @@ class Exporter(ExportPlugin):
             raise CommandError(f"There is no assignment {assignment!r}, but {known}.") from None
         course, chosen = self.parent.coursedir, set(map(str, self.student))
         points: Points = {}
-        standing_out: dict[str, list[str]] = {kind: [] for kind in REMARKS}
+        standing_out: dict[str, list[str]] = {ABSENT: [], UNGRADED: [], UNSURE: []}
         for student in gradebook.students:
             if chosen and student.id not in chosen:
                 continue
@@ -80,7 +85,7 @@ class Exporter(ExportPlugin):
                 submission = gradebook.find_submission(assignment, student.id)
             except MissingEntry:
                 folder = course.format_path(course.submitted_directory, student.id, assignment)
-                standing_out["ungraded" if Path(folder).exists() else "absent"].append(student.id)
+                standing_out[UNGRADED if Path(folder).exists() else ABSENT].append(student.id)
                 continue
             of_exercise = dict.fromkeys(exercises.values(), 0.0)
             for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
@@ -88,9 +93,9 @@ class Exporter(ExportPlugin):
             whole = max(0.0, submission.score - (submission.late_submission_penalty or 0.0))
             points[student] = [whole, *(of_exercise.values() if self.by_exercise else ())]
             if submission.needs_manual_grade:
-                standing_out["unsure"].append(student.id)
-        for kind, names in standing_out.items():
-            self.warn(names, REMARKS[kind])
+                standing_out[UNSURE].append(student.id)
+        for words, names in standing_out.items():
+            self.warn(names, words)
         more = dict.fromkeys(exercises.values()) if self.by_exercise else ()
         return [assignment, *(f"{assignment}: {name}" for name in more)], points
 
@@ -137,15 +142,115 @@ class Canvas(Exporter):
         self.warn(missing, f"in {self.file} have no points and are left out")
 
 
+@dataclass(frozen=True)
+class Change:
+    """One grade that Canvas does not have yet: whose, in which column, what is there, and what will be."""
+
+    student: str
+    column: str
+    submission: Any
+    before: float | None
+    after: float
+
+    def __str__(self) -> str:
+        before = "—" if self.before is None else number(self.before)
+        return f"{self.student:20} {self.column:30} {before:>8} → {number(self.after)}"
+
+
+class CanvasUpload(Exporter):
+    """Sends grades to Canvas. Without ``--CanvasUpload.really=True`` it only says what would change.
+
+    An access token (*Account → Settings → New access token*) is taken from the variable CANVAS_TOKEN.
+    """
+
+    url = Unicode(help="where Canvas is, as in https://canvas.example.edu").tag(config=True)
+    course = Integer(help="the number in the address of the course").tag(config=True)
+    really = Bool(False, help="change the grades; otherwise only list the changes").tag(config=True)
+
+    def write(self, columns: list[str], points: Points) -> None:
+        """Compare, list, and send what differs. A grade that Canvas refuses does not stop the others.
+
+        Raises CommandError at the end where some were refused.
+        """
+        token = os.environ.get(TOKEN, "")
+        if not (token and self.url and self.course):
+            options = "--CanvasUpload.url=https://… and --CanvasUpload.course=NUMBER"
+            raise CommandError(f"An access token in the variable {TOKEN}, {options} are needed.")
+        try:
+            course = canvasapi.Canvas(self.url, token).get_course(self.course)
+            changes, same, unknown = differences(course, columns, points)
+        except (CanvasException, OSError, ValueError) as error:
+            raise CommandError(f"Canvas at {self.url} does not show course {self.course}: {error}") from None
+        for change in changes:
+            print(change)
+        self.warn(unknown, "have points and are not on Canvas")
+        self.log.info("%d grades differ, %d are the same", len(changes), same)
+        if not self.really:
+            self.log.info("Nothing was changed. To send them: the same with --CanvasUpload.really=True")
+            return
+        refused = send(changes)
+        self.log.info("%d grades were sent", len(changes) - len(refused))
+        if refused:
+            first = f"Canvas refused {len(refused)} grades; the same command tries these again."
+            raise CommandError("\n  ".join([first, *refused]))
+
+
+def differences(course: Any, columns: list[str], points: Points) -> tuple[list[Change], int, list[str]]:
+    """What is to be changed on Canvas, how many grades are there as they should be, and who is not there.
+
+    A student is found by login, then by SIS id, in any letters. Raises CommandError where Canvas lacks
+    an assignment, and CanvasException or OSError where it cannot be read.
+    """
+    there = {one.name: one for one in course.get_assignments()}
+    users: dict[str, int] = {}
+    for user in course.get_users(enrollment_type=["student"]):
+        for key in ("sis_user_id", "login_id"):  # the login counts more
+            if name := getattr(user, key, None):
+                users[str(name).casefold()] = user.id
+    if lacking := [name for name in columns if name not in there]:
+        known = first_of(sorted(there)) or "none"
+        raise CommandError(f"Canvas has no assignment {lacking[0]!r}. Make it there; it has: {known}.")
+    found = {name: {one.user_id: one for one in there[name].get_submissions()} for name in columns}
+    changes, same, unknown = [], 0, []
+    for student, own in points.items():
+        user = users.get(student.id.casefold())
+        if user is None:
+            unknown.append(student.id)
+            continue
+        for column, value in zip(columns, own, strict=True):
+            if submission := found[column].get(user):
+                before, after = getattr(submission, "score", None), round(value, 2)
+                if before is not None and abs(before - after) < EXACT:
+                    same += 1
+                else:
+                    changes.append(Change(student.id, column, submission, before, after))
+    return changes, same, unknown
+
+
+def send(changes: list[Change]) -> list[str]:
+    """Send grades one at a time; those that Canvas refused or does not show afterwards, with the reason."""
+    refused = []
+    for change in tqdm(changes, unit="grade", desc="sending", disable=None):
+        why = None
+        try:
+            shown = change.submission.edit(submission={"posted_grade": number(change.after)})
+            score = getattr(shown, "score", None)
+            if score is None or abs(score - change.after) >= EXACT:
+                why = f"Canvas shows {'no grade' if score is None else number(score)} afterwards"
+        except (CanvasException, OSError) as error:
+            why = str(error) or repr(error)
+        refused += [f"{change.student}, {change.column}: {why}"] if why else []
+    return refused
+
+
 def read_canvas(path: Path) -> list[dict[str, str]]:
     """The rows of Canvas's own file, with or without a byte order mark, with commas or semicolons."""
     try:
         rows = list(read_csv(path))
     except FileNotFoundError:
-        raise CommandError(
-            f"There is no {path}. Canvas makes it: choose Grades → Export there, and give the file's name "
-            "with --Canvas.file=… (for an archive: --CanvasArchive.file=…)"
-        ) from None
+        how = "with --Canvas.file=… (for an archive: --CanvasArchive.file=…)"
+        advice = f"Canvas makes it: choose Grades → Export there, and give the file's name {how}"
+        raise CommandError(f"There is no {path}. {advice}") from None
     except UnicodeDecodeError:
         raise CommandError(f"{path} is not in UTF-8. Export it from Canvas again.") from None
     if not rows or not {"Student", "ID"} <= rows[0].keys():

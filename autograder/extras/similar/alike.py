@@ -4,8 +4,6 @@ copydetect compares them, by runs of characters that two answers share once name
 taken out (winnowing: Schleimer, Wilkerson and Aiken, 2003).
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections import Counter
@@ -13,10 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from copydetect import CodeFingerprint, compare_files
+from copydetect.utils import get_token_coverage
 
 from ...class_grading.course import Course, SubmissionError
-from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render
 from ...nbgrader_plugin.patches import remove_hidden_tests
 from ...nbgrader_plugin.reading import extra_files
@@ -25,9 +25,6 @@ from ...nbgrader_plugin.submissions import problem_of
 from ...roles import parsed, solution_cells
 from ...sandbox.submissions.plan import modules
 from ...show import visible
-
-if TYPE_CHECKING:
-    from copydetect import CodeFingerprint
 
 MODULES = "modules of their own"
 RUN = 30  # characters that must be the same, with one for each name
@@ -41,7 +38,7 @@ COMMON, FEW = 0.25, 5
 IMPORT = re.compile(r"(?m)^[ \t]*(?:import|from)\b.*$")
 
 Answers = Mapping[str, Mapping[str, str]]  # student -> exercise -> code
-Fingerprints = Mapping[str, "CodeFingerprint"]  # exercise -> those of an answer
+Fingerprints = Mapping[str, CodeFingerprint]  # exercise -> those of an answer
 
 
 @dataclass(frozen=True)
@@ -103,12 +100,11 @@ def read_handed_in(course: Course) -> tuple[Answers, dict[str, str], list[list[s
 def look_alikes(answers: Answers, given: Mapping[str, str]) -> tuple[list[AlikePair], int]:
     """The pairs of students whose answers look alike, the most first, and how many were compared.
 
-    ``given``: cell -> code, as all students got it. Raises ModuleNotFoundError without copydetect.
+    ``given``: cell -> code, as all students got it.
     """
     prints = fingerprints(answers, given)
-    found = (
-        _pair((one, other), prints[one], prints[other]) for one, other in combinations(sorted(prints), 2)
-    )
+    all_pairs = combinations(sorted(prints), 2)
+    found = (_pair((one, other), prints[one], prints[other]) for one, other in all_pairs)
     compared = [pair for pair in found if pair]
     alike = [pair for pair in compared if pair.share >= ALIKE]
     return sorted(alike, key=lambda pair: -pair.share), len(compared)
@@ -116,8 +112,6 @@ def look_alikes(answers: Answers, given: Mapping[str, str]) -> tuple[list[AlikeP
 
 def _pair(students: tuple[str, str], one: Fingerprints, other: Fingerprints) -> AlikePair | None:
     """What two students have in common; nothing where that is too little to say anything."""
-    from copydetect import compare_files
-
     both = [name for name in one if name in other]
     # The smaller of the two: little is in common by chance.
     if sum(min(one[name].token_coverage, other[name].token_coverage) for name in both) < LEAST:
@@ -139,8 +133,6 @@ def fingerprints(answers: Answers, given: Mapping[str, str]) -> Mapping[str, Fin
     """Student -> exercise -> the fingerprints of an answer, without those of what was given to all, and of
     what many have in common. An answer that is still the one that was given has none.
     """
-    from copydetect.utils import get_token_coverage
-
     found = {
         student: {
             name: fingerprint(code, as_python=parsed(code) is not None)
@@ -149,12 +141,8 @@ def fingerprints(answers: Answers, given: Mapping[str, str]) -> Mapping[str, Fin
         }
         for student, own in answers.items()
     }
-    known = {
-        one
-        for code in given.values()
-        for as_python in (True, False)
-        for one in fingerprint(code, as_python=as_python).hashes
-    }
+    of_given = (fingerprint(code, as_python=either) for code in given.values() for either in (True, False))
+    known = {one for prints in of_given for one in prints.hashes}
     most = max(FEW, COMMON * len(answers))
     for name in {name for own in found.values() for name in own}:
         answered = [own[name] for own in found.values() if name in own]
@@ -170,8 +158,6 @@ def fingerprints(answers: Answers, given: Mapping[str, str]) -> Mapping[str, Fin
 
 def fingerprint(code: str, *, as_python: bool) -> CodeFingerprint:
     """The fingerprints of a text: of what is no Python, letter by letter, or all words would be alike."""
-    from copydetect import CodeFingerprint
-
     # As the colouring sees it, or marks would be in other places.
     code = code.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff").strip("\n") + "\n"
     without_imports = IMPORT.sub(lambda line: " " * len(line[0]), code)
@@ -189,24 +175,16 @@ def pieces(code: str, slices: Iterable[tuple[int, int]]) -> list[tuple[str, bool
 
 
 def page(course: Course) -> str:
-    """The page as HTML. Raises GradingError as ``Course.submissions`` does, and without copydetect."""
+    """The page as HTML. Raises GradingError as ``Course.submissions`` does."""
     answers, given, left_out = read_handed_in(course)
-    try:
-        pairs, compared = look_alikes(answers, given)
-    except ModuleNotFoundError:
-        raise GradingError('copydetect is not installed: pip install "autograder[similar]"') from None
+    pairs, compared = look_alikes(answers, given)
     return render(
         Path(__file__).with_name("similar.html.j2"),
         assignment=course.assignment,
-        facts=[
-            (str(len(answers)), "submissions"),
-            (str(compared), "pairs with enough to compare"),
-            (str(len(pairs)), "pairs look alike"),
-        ],
-        alike=ALIKE,
-        common=COMMON,
-        few=FEW,
-        pairs=pairs[:MOST_PAIRS],
-        more=len(pairs[MOST_PAIRS:]),
+        submissions=len(answers),
+        compared=compared,
+        pairs=pairs,
+        most=MOST_PAIRS,
         left_out=left_out,
+        limits={"alike": ALIKE, "common": COMMON, "few": FEW},
     )

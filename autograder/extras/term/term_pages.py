@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from statistics import mean
 from urllib.parse import quote
 
 from ...class_grading.class_report import exercise_spreads
@@ -66,30 +65,21 @@ def read_term(db_url: str | None = None) -> tuple[Term, Path]:
 
 def write_pages(term: Term, folder: Path) -> list[Path]:
     """Write the instructor's page and the students' pages below a folder."""
-    pages = {folder / "term.html": term_page(term)}
-    for student in term.students:
-        facts = [(f"{term.sum_of(student):g} of {term.most:g}", "points so far")]
-        html = render(HERE / "student.html.j2", term=term, student=student, facts=facts)
-        pages[folder / "students" / f"{quote(student, safe='')}.html"] = html
-    for path, html in pages.items():
-        write_whole(path, html)
-    return list(pages)
-
-
-def term_page(term: Term) -> str:
-    points = [term.sum_of(student) for student in term.students]
-    return render(
+    page = render(
         HERE / "term.html.j2",
         term=term,
-        facts=[
-            (str(len(term.students)), "students"),
-            (str(len(term.assignments)), "assignments graded"),
-            (f"{mean(points):.1f} of {term.most:g}" if points else "none", "points, mean"),
-        ],
+        points=[term.sum_of(student) for student in term.students],
         spreads=[(results, spread) for results in term.assignments for spread in exercise_spreads(results)],
         odd=[row for results in term.assignments for row in too_hard_or_easy(results)],
         to_grade=[(one.assignment, *row) for one in term.assignments for row in one.to_grade()],
     )
+    pages = {folder / "term.html": page}
+    for student in term.students:
+        html = render(HERE / "student.html.j2", term=term, student=student)
+        pages[folder / "students" / f"{quote(student, safe='')}.html"] = html
+    for path, html in pages.items():
+        write_whole(path, html)
+    return list(pages)
 
 
 def too_hard_or_easy(results: ClassResults) -> Iterator[list[str]]:

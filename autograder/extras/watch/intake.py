@@ -20,14 +20,7 @@ from nbgrader.exchange import ExchangeFactory
 from nbgrader.exchange.default import ExchangeCollect
 
 from ...class_grading.course import Course
-from ...nbgrader_plugin.collect import (
-    OWN_FOLDER,
-    Collect,
-    addressed,
-    changed_settings,
-    copy_plain_files,
-    inbound,
-)
+from ...nbgrader_plugin.collect import OWN_FOLDER, Collect, addressed, changed_settings, copy_plain_files
 from ...nbgrader_plugin.patches import autograded_folder, owner
 from ...nbgrader_plugin.submissions import TIMESTAMP, refusal, unfinished
 from ...show import first_of
@@ -55,17 +48,22 @@ class Intake:
         self._say = say
         # Names in the exchange that need nothing any more, with the records of those that are submissions.
         self._known: dict[str, dict[str, Any] | None] = {}
-        self._strangers: set[str] = set()  # who is missing in the gradebook, and it was not said yet
+        self._strangers: set[str] = set()  # who handed in and is missing in the gradebook
         self._done: dict[Key, int] = {}  # the folders in submitted/ that need nothing: when they changed
         # Of a watcher that was stopped; all of it is still where it came from.
         shutil.rmtree(course.root / NEW, ignore_errors=True)
-        factory = ExchangeFactory(parent=course.grader.parent)
-        own = issubclass(factory.collect, ExchangeCollect)
-        self.inbound = inbound(self._collector()) if own else None  # of nbgrader's own exchange
+        own = issubclass(ExchangeFactory(parent=course.grader.parent).collect, ExchangeCollect)
+        self.inbound = self._collector().inbound if own else None  # of nbgrader's own exchange
 
     def look(self) -> bool:
         """Whether there is anything to take in; no file is read. Raises OSError for a lost exchange."""
-        return bool(self._names()) or any(True for _ in self._folders())
+        self._strangers.clear()
+        found = bool(self._names()) or any(True for _ in self._folders())
+        if self._strangers:
+            why = "As c.Autograde.create_student is False, that waits for `nbgrader db student add ID`."
+            who = first_of(sorted(map(ascii, self._strangers)))
+            self._say(f"Handed in, but not in the gradebook: {who}. {why}")
+        return found
 
     def take_in(self) -> None:
         """Take in what is new. Raises OSError where that is not possible; it is then found once more."""
@@ -127,7 +125,6 @@ class Intake:
             student, assignment, _ = addressed(name)
             if assignment in self.assignments and self._may_hand_in(student):
                 found[assignment].add(name)
-        self._say_who_is_missing()
         return found
 
     def _may_hand_in(self, student: str) -> bool:
@@ -137,14 +134,6 @@ class Intake:
             return True
         self._strangers.add(student)
         return False
-
-    def _say_who_is_missing(self) -> None:
-        if self._strangers:
-            self._say(
-                f"Handed in, but not in the gradebook: {first_of(sorted(map(ascii, self._strangers)))}. As "
-                "c.Autograde.create_student is False, that waits for `nbgrader db student add ID`."
-            )
-        self._strangers.clear()
 
     def _folders(self) -> Iterator[tuple[Place, int]]:
         for assignment, notebooks in self.assignments.items():
@@ -162,7 +151,6 @@ class Intake:
                         yield _place(*key, arrived, sent=False), changed
                     continue
                 self._done[key] = changed
-        self._say_who_is_missing()
 
     def _new(self, folder: Path, key: Key, *, changed: bool) -> bool:
         """Whether what is in submitted/ has to be graded; where it has no time, because it ``changed``."""
@@ -186,20 +174,15 @@ class Intake:
             for sentence in collect.told:
                 self._say(sentence)
             for record in collect.src_records:
-                if self._newer(assignment, record):
-                    place = _place(assignment, record["username"], record["arrived"], sent=True)
+                place = _place(assignment, record["username"], record["arrived"], sent=True)
+                taken = [str(self.folder(place.key, step)) for step in (self._submitted, PASSED_OVER, NEW)]
+                times = map(self._directory.get_existing_timestamp, taken)
+                if not any(known and known >= record["timestamp"] for known in times):
                     before = self.waiting.pop(place.key, None)  # until all of the new one is there
                     collect.src_records = [record]
                     collect.copy_files()
                     self.waiting[place.key] = replace(place, since=before.since) if before else place
             self._known |= {name: collect.records.get(name) for name in names - collect.unready}
-
-    def _newer(self, assignment: str, record: dict[str, Any]) -> bool:
-        """Whether nothing as new was taken before."""
-        key = assignment, record["username"]
-        folders = [str(self.folder(key, step)) for step in (self._submitted, PASSED_OVER, NEW)]
-        times = map(self._directory.get_existing_timestamp, folders)
-        return not any(known and known >= record["timestamp"] for known in times)
 
 
 def _place(assignment: str, student: str, arrived: datetime, *, sent: bool) -> Place:

@@ -77,8 +77,9 @@ class Watcher:
         self._lasting_pool(self.course.without_sandbox)
         where = "submitted/"
         if self.intake.inbound is None:
-            where += " (not the exchange, as it is not nbgrader's own: let `nbgrader collect --update` bring"
-            where += " here, every minute, what is there)"
+            where += (
+                " (the exchange is not nbgrader's own: let `nbgrader collect --update` bring what is there)"
+            )
         elif self.intake.inbound.is_dir():
             where += f" and {self.intake.inbound}"
         self._say(f"Watching {where}, for {', '.join(self.intake.assignments) or 'no assignment so far'}.")
@@ -223,11 +224,8 @@ class Watcher:
             return
         self.intake.settle(one, counts=True)
         self._end(one, stage="failed")
-        self._tell(
-            one,
-            f"not graded: {sentence} It is in submitted/, for you to try: python -m autograder grade "
-            f"{one.assignment} --student {one.student}",
-        )
+        again = f"python -m autograder grade {one.assignment} --student {one.student}"
+        self._tell(one, f"not graded: {sentence} It is in submitted/, for you to try: {again}")
 
     def _hand_back(self, one: Place) -> None:
         exchange = self.intake.inbound is None or self.intake.inbound.parent.is_dir()
@@ -235,10 +233,8 @@ class Watcher:
             hand_back(self.course, one.assignment, one.student, exchange=exchange)
         except TROUBLE as error:
             self._owe_again = monotonic() + TRY_AGAIN_SECONDS
-            self._warn_once(
-                f"The page of {one.student} for {one.assignment} could not be handed back: "
-                f"{self._sentence(error)} It is tried again every minute."
-            )
+            what = f"The page of {one.student} for {one.assignment} could not be handed back"
+            self._warn_once(f"{what}: {self._sentence(error)} It is tried again every minute.")
         else:
             self._file.ended[one.key] = replace(one, handed_back=True)
 
@@ -284,7 +280,5 @@ def hand_back(course: Course, assignment: str, student: str, *, exchange: bool) 
     with changed_settings(directory, assignment_id=assignment, student_id=glob.escape(student)):
         GenerateFeedback(coursedir=directory, parent=app, force=True).start()
         if exchange:
-            release = ExchangeFactory(parent=app).ReleaseFeedback(
-                coursedir=directory, authenticator=Authenticator(parent=app), parent=app
-            )
-            release.start()
+            release, who = ExchangeFactory(parent=app).ReleaseFeedback, Authenticator(parent=app)
+            release(coursedir=directory, authenticator=who, parent=app).start()
