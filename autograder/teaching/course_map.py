@@ -31,10 +31,6 @@ class Chapter:
     def exercises(self) -> str:
         return f"../exercises/{self.name}/{self.name}.ipynb"
 
-    def passed(self, cells: Mapping[str, str]) -> int:
-        """How many exercises have passed, when these test cells have."""
-        return sum(all(cell in cells for cell in tests) for tests in self.tests.values())
-
 
 def course_map(subjects: Mapping[str, str]) -> None:
     """Show the map. ``subjects`` are the chapters in reading order, with what each is about.
@@ -42,11 +38,12 @@ def course_map(subjects: Mapping[str, str]) -> None:
     Everything else is read from the chapters and exercises themselves; the page is in the chapters' folder.
     Raises FileNotFoundError for a chapter that is not there, ValueError where its text lacks time or needs.
     """
-    passed, rows = progress.passed(), []
+    kept, counts, rows = progress.passed(), [], []
     chapters = [chapter(name, Path.cwd()) for name in subjects]
-    counts = [found.passed(passed.get(found.name, {})) for found in chapters]
-    for found, count in zip(chapters, counts, strict=True):
+    for found in chapters:
         name, total = found.name, len(found.tests)
+        count = sum(kept.get(name, {}).keys() >= tests.keys() for tests in found.tests.values())
+        counts.append(count)
         told = f"{'●' * count}{'○' * (total - count)} {count} of {total}".replace(" ", SPACE)
         title = f"[{found.title}]({name}.ipynb): {subjects[name]}"
         rows.append((title, f"{found.minutes}{SPACE}min", found.needs, _tasks(found), told))

@@ -69,11 +69,12 @@ def add_recording(
     """Put one comparison into the file of this device, beside what is there; give the file's path."""
     facts = provenance(device)
     path = directory / f"{file_name(facts['name'])}.json"
+    short = lambda seconds: float(f"{seconds:.4g}")
     taken = {
         "claim": claim,
         "clock": clock,
-        "limit": timing.limit and _short(timing.limit),
-        "seconds": {name: list(map(_short, values)) for name, values in timing.seconds.items()},
+        "limit": timing.limit and short(timing.limit),
+        "seconds": {name: list(map(short, values)) for name, values in timing.seconds.items()},
     }
     with alone():
         kept = json.loads(path.read_text(encoding="utf-8"))["timings"] if path.exists() else {}
@@ -82,10 +83,6 @@ def add_recording(
         text = re.sub(r"\[[^][{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
         write_whole(path, f"{text}\n")
     return path
-
-
-def _short(seconds: float) -> float:
-    return float(f"{seconds:.4g}")
 
 
 def recordings(directory: Path | None = None) -> dict[str, list[Timing]]:
