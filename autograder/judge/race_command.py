@@ -7,6 +7,8 @@ from json import dumps
 from pathlib import Path
 
 from ..command_line import CommandError, command, option
+from .api import judge
+from .function_files import Source, SourceError
 
 STATUS = {"faster": 0, "as fast": 0, "slower": 1, "undecided": 2, "wrong": 3, "not run": 4}
 
@@ -35,9 +37,6 @@ def main(
     trusted: bool,
     json: bool,
 ) -> int:
-    from .api import judge
-    from .function_files import SourceError
-
     try:
         name = function or _in_both(new, old, inputs)
         verdict = judge(
@@ -72,8 +71,6 @@ def _in_both(new: str, old: str, inputs: str) -> str:
 
 
 def _functions(path: str) -> set[str]:
-    from .function_files import Source
-
     try:
         body = ast.parse(Source(Path(path), "").text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
