@@ -39,6 +39,11 @@ def channels_last(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor
 
 
+def differentiable(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, which a gradient is asked for, where they are floating point."""
+    return tensor.detach().requires_grad_() if tensor.is_floating_point() else tensor
+
+
 def precise(tensor: torch.Tensor) -> torch.Tensor:
     """The same values in float64, where they are floating point."""
     return tensor.double() if tensor.is_floating_point() else tensor
