@@ -153,9 +153,6 @@ class _Launches(Launches):
     def _counting(self, launch: Launch) -> Iterator[Launch]:
         return iter([launch])
 
-    def _settled(self, pairs: Sequence[Mapping[str, float]]) -> bool:
-        return False
-
 
 @dataclass
 class _Side:

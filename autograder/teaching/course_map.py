@@ -25,11 +25,8 @@ class Chapter:
     needs: str
     levels: Sequence[str]
     exercise_minutes: int
+    exercises: str  # their address
     tests: Mapping[str, Mapping[str, str]]  # exercise → its test cells
-
-    @property
-    def exercises(self) -> str:
-        return f"../exercises/{self.name}/{self.name}.ipynb"
 
 
 def course_map(subjects: Mapping[str, str]) -> None:
@@ -60,12 +57,13 @@ def chapter(name: str, course: Path) -> Chapter:
     needs = re.search(r"\*\*Needs:\*\* ([^.]+)\.", text)
     if not (title and minutes and needs):
         raise ValueError(f"{name} must begin with a title, **Time:** … minutes and **Needs:** …")
-    notebook = course.parent / "exercises" / name / f"{name}.ipynb"
+    address = f"../exercises/{name}/{name}.ipynb"
+    notebook = course / address
     exercises = notebook.read_text(encoding="utf-8") if notebook.is_file() else ""
     tasks = re.findall(r"\*(\w+), (\d+) minutes\.\*", exercises)
-    levels, times = [level.lower() for level, _ in tasks], [int(time) for _, time in tasks]
-    tests = progress.exercises_in(notebook)
-    return Chapter(name, title[1], int(minutes[1]), " ".join(needs[1].split()), levels, sum(times), tests)
+    levels, time = [level.lower() for level, _ in tasks], sum(int(minutes) for _, minutes in tasks)
+    about = name, title[1], int(minutes[1]), " ".join(needs[1].split())
+    return Chapter(*about, levels, time, address, progress.exercises_in(notebook))
 
 
 def _tasks(found: Chapter) -> str:
