@@ -64,7 +64,7 @@ def race(cell: str, device: str, name: str = "work"):
 def test_a_fast_answer_is_faster_and_the_given_version_itself_is_not(device: str) -> None:
     verdict = race(QUICK, device, "quick")
     assert verdict.word == "faster" and verdict.clock == "wall" and verdict.ratio.median > 1.5
-    assert len(verdict.logs) >= 11 and all(len(taken) >= 33 for taken in verdict.seconds.values())
+    assert len(verdict.logs) >= 11 and all(len(taken) >= 22 for taken in verdict.seconds.values())
     verdict = race(GIVEN, device, "slow")
     assert verdict.word == "slower" and 0.6 < verdict.ratio.median < 1.5
 

@@ -319,7 +319,7 @@ def test_what_passes_is_kept_but_not_in_the_instructors_version(tmp_path, monkey
     history = SimpleNamespace(input_hist_raw=[tests["scores_costs_check"]])
     for number, word in enumerate(("failed", "passed")):
         assert progress.passed() == {}
-        shell = SimpleNamespace(kernel=True, execution_count=number, history_manager=history)
+        shell = SimpleNamespace(kernel=True, execution_count=(place, number), history_manager=history)
         monkeypatch.setattr("IPython.get_ipython", lambda shell=shell: shell)
         progress.note_outcome(word)
     kept = {chapter: list(names) for chapter, names in progress.passed().items()}

@@ -19,7 +19,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from statistics import median
-from typing import NoReturn, TypeVar, Union
+from typing import Any, NoReturn
 
 import torch
 
@@ -55,8 +55,6 @@ FEWEST_TIMES = 10
 SHORTEST = 1e-6  # seconds that count for a call at least
 SLOWER, LOOKS, FEW = 1.5, 5, 3  # what shows work beside the calls; looks at it; launches that may show it
 
-M = TypeVar("M")
-
 
 @dataclass(frozen=True)
 class Work:
@@ -88,7 +86,7 @@ def judge_on_device(
         # Most of a short call is to launch kernels: a core of their own, the same for both sides.
         core = stack.enter_context(linux.first_kept_free(cores()))
         sides = {name: stack.enter_context(_Side(name, works[name], device, apart, core)) for name in SIDES}
-        launches = _Launches(sides, on, threshold, tolerance, device)
+        launches = _Launches(sides, device, on, threshold, tolerance)
         launches.plan()
         return launches.verdict(decide(launches.ratios(), ERROR), "wall", signs_only=True)
 
@@ -115,17 +113,8 @@ class _Launches(Launches):
 
     few_restless = FEW
 
-    def __init__(
-        self,
-        sides: Mapping[str, "_Side"],
-        on: MakesInputs,
-        threshold: float,
-        tolerance: float | None,
-        device: str,
-    ) -> None:
-        super().__init__(
-            {name: side.begin for name, side in sides.items()}, on, threshold, tolerance, TimeLeft(math.inf)
-        )
+    def __init__(self, sides: Mapping[str, "_Side"], device: str, *asked: Any) -> None:
+        super().__init__({name: side.begin for name, side in sides.items()}, *asked, TimeLeft(math.inf))
         self._both, self._device, self.most_launches = sides.values(), device, MOST_LAUNCHES
         self._first_calls = dict.fromkeys(SIDES, FIRST_CALLS)
 
@@ -164,9 +153,6 @@ class _Launches(Launches):
     def _counting(self, launch: Launch) -> Iterator[Launch]:
         return iter([launch])
 
-    def _settled(self, pairs: Sequence[Mapping[str, float]]) -> bool:
-        return False
-
 
 @dataclass
 class _Side:
@@ -178,7 +164,7 @@ class _Side:
     walls: Sequence[str]
     core: int | None = None  # that its processes run on
     alone: float = field(default=math.inf, init=False)  # seconds for the device's cache, with nobody there
-    _channel: Channel | None = field(default=None, init=False)
+    _channel: Channel = field(default_factory=lambda: pair()[0], init=False)  # to the launch
     _used: int = field(default=0, init=False)  # bytes of the memory for results, at most so far
 
     def __enter__(self) -> "_Side":
@@ -249,7 +235,8 @@ class _Side:
         self._signal(signal.SIGCONT)
         with told(self.name, LATE):
             for given in block:
-                self._send(messages.RaceInputs(given.tensors, given.inputs.places(), keep=False))
+                inputs = messages.RaceInputs(given.tensors, given.inputs.places(), keep=False)
+                self._channel.send(inputs, seconds=CALL_SECONDS)
                 self._reply(messages.Hello, CALL_SECONDS)
                 results.append(self._call(given))
                 if self.name == "slow":
@@ -270,8 +257,8 @@ class _Side:
         start = time.perf_counter()
         room.copy_(given.bytes)
         wait(self.device)
-        self._send(messages.RaceCall(given.nodes, work))
-        self._open.spin(SPIN_SECONDS)
+        self._channel.send(messages.RaceCall(given.nodes, work), seconds=CALL_SECONDS)
+        self._channel.spin(SPIN_SECONDS)
         reply = self._reply(messages.Found, CALL_SECONDS)
         end = _end(reply.value)
         if end > MOST_BYTES:
@@ -290,28 +277,18 @@ class _Side:
         changed = not torch.equal(room, given.bytes)
         return Result(reply.value, value, end, False, changed, seconds)
 
-    @property
-    def _open(self) -> Channel:
-        assert self._channel is not None  # it has begun
-        return self._channel
-
-    def _send(self, message: messages.RaceInputs | messages.RaceCall) -> None:
-        self._open.send(message, seconds=CALL_SECONDS)
-
-    def _reply(self, kind: type[M], seconds: float) -> M:
-        frame = self._open.receive(seconds)
+    def _reply(self, kind: type[messages.Message], seconds: float) -> Any:
+        frame = self._channel.receive(seconds)
         for file in frame.files:  # nobody here wants any
             os.close(file)
-        reply: M | messages.Raised = messages.parse(frame, Union[kind, messages.Raised])  # type: ignore[arg-type]  # noqa: UP007
+        reply = messages.parse(frame, kind | messages.Raised)  # type: ignore[arg-type]
         if isinstance(reply, messages.Raised):
             raise DuelError(f"{self.name!r} raised {reply.told}")
         return reply
 
     def kill(self) -> None:
         """End the launch, with all that it started."""
-        if self._channel:
-            self._channel.close()
-            self._channel = None
+        self._channel.close()
         for pid in linux.with_descendants(self._first)[1:]:
             linux.kill(pid)
 

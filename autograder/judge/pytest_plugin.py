@@ -1,12 +1,12 @@
 """The fixture ``race`` for anybody's tests: ``race(new, against=old, on=inputs, at_least=1.5)``."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from .verdict import Verdict
+from .api import judge
+from .verdict import Verdict
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -17,16 +17,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def race(pytestconfig: pytest.Config) -> Callable[..., "Verdict"]:
+def race(pytestconfig: pytest.Config) -> Callable[..., Verdict]:
     """Fails the test unless a function is right and ``at_least`` times as fast as the one it is ``against``.
 
     ``on`` makes the inputs. Further options are those of ``autograder.judge.judge``. Gives the Verdict.
     """
 
-    def race(answer: Any, *, against: Any, on: Any, at_least: float, **options: Any) -> "Verdict":
+    def race(answer: Any, *, against: Any, on: Any, at_least: float, **options: Any) -> Verdict:
         __tracebackhide__ = True
-        from .api import judge
-
         options.setdefault("trusted", pytestconfig.getini("race_trusted"))
         verdict = judge(answer, against, on, at_least=at_least, **options)
         if verdict.word == "undecided" and pytestconfig.getoption("--race-undecided") == "skip":

@@ -8,6 +8,7 @@ from json import dumps
 from pathlib import Path
 
 from ..command_line import CommandError, command, option
+from .function_files import Source, SourceError
 
 STATUS = {"faster": 0, "as fast": 0, "slower": 1, "undecided": 2, "wrong": 3, "not run": 4}
 
@@ -38,7 +39,6 @@ def main(
     if not trusted:  # an answer may lie here, and beside it what Python would take for a package
         sys.path[:] = [folder for folder in sys.path if folder not in ("", os.getcwd())]
     from .api import judge
-    from .function_files import SourceError
 
     try:
         name = function or _in_both(new, old, inputs)
@@ -74,8 +74,6 @@ def _in_both(new: str, old: str, inputs: str) -> str:
 
 
 def _functions(path: str) -> set[str]:
-    from .function_files import Source
-
     try:
         body = ast.parse(Source(Path(path), "").text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

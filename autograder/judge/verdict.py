@@ -67,7 +67,8 @@ class Verdict:
 
     def said(self, word: Word, why: str) -> "Verdict":
         """The same with this word, and why; the sentence may be another process's, or a duel's."""
-        why = why.replace("'fast'", "the answer").replace("'slow'", "the given version")
+        if word != "wrong":
+            why = why.replace("'fast'", "the answer").replace("'slow'", "the given version")
         return replace(self, word=word, why=" ".join(visible(why).split())[:MOST_SAID])
 
     def timed(self, found: "duel.Verdict") -> "Verdict":

@@ -201,7 +201,7 @@ def _expect_same(
 ) -> _Peak | None:
     like, mine, theirs = trial.like, trial.inputs(), trial.inputs()
     if gradients:
-        mine, theirs = _with_gradients(mine), _with_gradients(theirs)
+        mine, theirs = (values.change_tensors(one, values.differentiable) for one in (mine, theirs))
     # One call: an answer that can tell which call is counted could be right in one and cheap in another.
     counted_call = at_most or shares is not None or peak is not None
     limits = [] if peak is None else [peak]
@@ -278,13 +278,6 @@ def _short(value: Any) -> str:
     if isinstance(value, (list, tuple, dict)):
         return f"{type(value).__name__} of {len(value)}"
     return reprlib.repr(value)
-
-
-def _with_gradients(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    def asked(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.detach().requires_grad_() if tensor.is_floating_point() else tensor
-
-    return tuple(values.change_tensors(value, asked) for value in given)
 
 
 def _gradients(result: object, given: tuple[Any, ...]) -> list[torch.Tensor]:

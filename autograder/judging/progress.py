@@ -4,6 +4,7 @@ It is one small file on this machine, which its owner may read and delete. Nothi
 """
 
 import json
+from collections import defaultdict
 from datetime import date
 from pathlib import Path
 
@@ -13,8 +14,7 @@ from ..roles import calls_of, exercise_of, parsed
 NAME = "progress"
 DONE = {"passed", "not available"}
 
-_execution: object = None
-_words: list[str] = []
+_words: defaultdict[int, list[str]] = defaultdict(list)  # what the tests of a cell said, by its execution
 
 
 def note_outcome(word: str) -> None:
@@ -22,18 +22,14 @@ def note_outcome(word: str) -> None:
 
     Only cells of an exercise's notebook count, run in its folder by a Jupyter kernel.
     """
-    global _execution
     from IPython import get_ipython
 
     shell = get_ipython()
     if getattr(shell, "kernel", None) is None:
         return
-    if _execution != shell.execution_count:
-        _execution = shell.execution_count
-        _words.clear()
-    _words.append(word)
-    source = shell.history_manager.input_hist_raw[-1]
-    if DONE.issuperset(_words) and len(_words) == tests_in(source):
+    words, source = _words[shell.execution_count], shell.history_manager.input_hist_raw[-1]
+    words.append(word)
+    if DONE.issuperset(words) and len(words) == tests_in(source):
         _keep(Path.cwd(), source)
 
 

@@ -87,11 +87,10 @@ def race(
     except AnswerError as problem:
         summary, *details = str(problem).split("\n")
         return Outcome(problem.word, 0, points, summary, [*details, *notes(said)]).show()
-    except TooNoisy as problem:
-        return Outcome("undecided", 0, points, str(problem), notes(said)).show()
     except DuelError as problem:
+        word = "undecided" if isinstance(problem, TooNoisy) else "failed"
         summary = str(problem).replace("'fast'", "your function").replace("'slow'", "the given version")
-        return Outcome("failed", 0, points, summary, notes(said)).show()
+        return Outcome(word, 0, points, summary, notes(said)).show()
     except RuntimeError as error:
         if not (stopped := stopped_gpu(error)):
             raise

@@ -41,6 +41,11 @@ def channels_last(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor
 
 
+def differentiable(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, which a gradient is asked for, where they are floating point."""
+    return tensor.detach().requires_grad_() if tensor.is_floating_point() else tensor
+
+
 def precise(tensor: torch.Tensor) -> torch.Tensor:
     """The same values in float64, where they are floating point."""
     return tensor.double() if tensor.is_floating_point() else tensor
@@ -153,10 +158,9 @@ def difference(
 def _tensor_difference(
     got: object, expected: torch.Tensor, exact: torch.Tensor, tolerance: float | None, where: str
 ) -> str | None:
-    if got is None:
-        return f"{where} is None, expected {_describe(expected)}. Does your function end with a return?"
     if not isinstance(got, torch.Tensor):
-        return _wrong_type(got, _describe(expected), where)
+        asked = f"a tensor of shape {tuple(expected.shape)} and dtype {expected.dtype}"
+        return _wrong_type(got, asked, where)
     for name in ("shape", "dtype", "device"):
         mine, theirs = getattr(got, name), getattr(expected, name)
         if mine != theirs:
@@ -168,8 +172,6 @@ def _tensor_difference(
     if got.numel() == 0 or got.device.type == "meta":
         return None
     if got.is_floating_point() or got.is_complex():
-        if got.dtype == exact.dtype and torch.equal(got, exact):
-            return None
         if tolerance is None:
             tolerance = TOLERANCE.get(got.dtype, 1e-4)
         if _surely_near(got, exact, tolerance):
@@ -185,14 +187,13 @@ def _tensor_difference(
         wrong = got != exact
     if not wrong.any():
         return None
-    index = tuple(wrong.nonzero()[0].tolist())
-    share = wrong.sum().item() / wrong.numel()
+    index, number = tuple(wrong.nonzero()[0].tolist()), int(wrong.sum())
     mine, theirs = (_figure(value[index]) for value in (got, exact))
     if mine == theirs:
         mine, theirs = (repr(value[index].item()) for value in (got, exact))
     return (
         f"{where}{list(index) if index else ''} is {mine}, expected {theirs}.\n"
-        f"{wrong.sum().item():,} of {wrong.numel():,} values differ ({share:.0%})."
+        f"{number:,} of {wrong.numel():,} values differ ({number / wrong.numel():.0%})."
     )
 
 
@@ -233,10 +234,6 @@ def _wrong_type(got: object, expected: str, where: str) -> str:
     name = type(got).__name__
     hint = " Does your function end with a return?" if got is None else ""
     return f"{where} is {'None' if got is None else f'of type {name}'}, expected {expected}.{hint}"
-
-
-def _describe(tensor: torch.Tensor) -> str:
-    return f"a tensor of shape {tuple(tensor.shape)} and dtype {tensor.dtype}"
 
 
 def _told(value: object) -> str:

@@ -5,6 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from platformdirs import user_cache_path
+
 from ..files import file_name, write_whole
 
 
@@ -24,9 +26,7 @@ def write(name: str, content: dict[str, Any]) -> None:
 
 
 def folder() -> Path:
-    import platformdirs  # here, because much that imports this module keeps nothing
-
-    return platformdirs.user_cache_path("autograder", appauthor=False)
+    return user_cache_path("autograder", appauthor=False)
 
 
 def path_of(name: str) -> Path:

@@ -24,15 +24,8 @@ class Chapter:
     minutes: int
     levels: Sequence[str]
     exercise_minutes: int
+    exercises: str  # their address
     tests: Mapping[str, Mapping[str, str]]  # exercise → its test cells
-
-    @property
-    def exercises(self) -> str:
-        return f"../exercises/{self.name}/{self.name}.ipynb"
-
-    def passed(self, cells: Mapping[str, str]) -> int:
-        """How many exercises have passed, when these test cells have."""
-        return sum(all(cell in cells for cell in tests) for tests in self.tests.values())
 
 
 def course_map(subjects: Mapping[str, str]) -> None:
@@ -41,11 +34,12 @@ def course_map(subjects: Mapping[str, str]) -> None:
     Everything else is read from the chapters and exercises themselves; the page is in the chapters' folder.
     Raises FileNotFoundError for a chapter that is not there, ValueError where its text lacks the time.
     """
-    passed, rows = progress.passed(), []
+    kept, counts, rows = progress.passed(), [], []
     chapters = [chapter(name, Path.cwd()) for name in subjects]
-    counts = [found.passed(passed.get(found.name, {})) for found in chapters]
-    for found, count in zip(chapters, counts, strict=True):
+    for found in chapters:
         name, total = found.name, len(found.tests)
+        count = sum(kept.get(name, {}).keys() >= tests.keys() for tests in found.tests.values())
+        counts.append(count)
         told = f"{'●' * count}{'○' * (total - count)} {count} of {total}".replace(" ", SPACE)
         title = f"[{found.title}]({name}.ipynb): {subjects[name]}"
         rows.append((title, f"{found.minutes}{SPACE}min", _tasks(found), told))
@@ -61,12 +55,12 @@ def chapter(name: str, course: Path) -> Chapter:
     minutes = re.search(r"\*\*Time:\*\* (\d+) minutes", text)
     if not (title and minutes):
         raise ValueError(f"{name} must begin with a title and **Time:** … minutes")
-    notebook = course.parent / "exercises" / name / f"{name}.ipynb"
+    address = f"../exercises/{name}/{name}.ipynb"
+    notebook = course / address
     exercises = notebook.read_text(encoding="utf-8") if notebook.is_file() else ""
     tasks = re.findall(r"\*(\w+), (\d+) minutes\.\*", exercises)
-    levels, times = [level.lower() for level, _ in tasks], [int(time) for _, time in tasks]
-    tests = progress.exercises_in(notebook)
-    return Chapter(name, title[1], int(minutes[1]), levels, sum(times), tests)
+    levels, time = [level.lower() for level, _ in tasks], sum(int(minutes) for _, minutes in tasks)
+    return Chapter(name, title[1], int(minutes[1]), levels, time, address, progress.exercises_in(notebook))
 
 
 def _tasks(found: Chapter) -> str:

@@ -71,11 +71,12 @@ def add_recording(
 ) -> Path:
     """Put one comparison into the file of this device, beside what is there; give the file's path."""
     facts = provenance(device)
+    short = lambda seconds: float(f"{seconds:.4g}")
     taken = {
         "claim": claim,
         "clock": clock,
-        "limit": timing.limit and _short(timing.limit),
-        "seconds": {name: list(map(_short, values)) for name, values in timing.seconds.items()},
+        "limit": timing.limit and short(timing.limit),
+        "seconds": {name: list(map(short, values)) for name, values in timing.seconds.items()},
     }
     path = directory / f"{file_name(facts['name'])}.json"
     _add(path, facts, {title: taken})
@@ -107,10 +108,6 @@ def _add(path: Path, facts: Mapping[str, Any], timings: Mapping[str, Any]) -> No
         # A list of samples on one line, so that a changed figure is a changed line.
         text = re.sub(r"\[[^][{}]*\]", lambda found: re.sub(r"\s+", " ", found.group()), text)
         write_whole(path, f"{text}\n")
-
-
-def _short(seconds: float) -> float:
-    return float(f"{seconds:.4g}")
 
 
 def recordings(directory: Path | None = None) -> dict[str, list[Timing]]:
