@@ -100,8 +100,8 @@ def tally() -> str:
     lean = median([guess / truth for guess, truth in numbers if guess * truth > 0] or [1])
     most = WITHIN[RIGHT]
     side = "too high" if lean > most else "too low" if lean < 1 / most else "neither too high nor too low"
-    near = f"{words[RIGHT]} were right and {words[CLOSE]} near, within {WITHIN[CLOSE]:g}×"
-    return f"Of your {len(kept)} guesses so far {near}; mostly they are {side}."
+    near = f"{words[RIGHT]} right and {words[CLOSE]} near (within {WITHIN[CLOSE]:g}×) of {len(kept)}"
+    return f"Your guesses so far: {near}, mostly {side}."
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

@@ -80,11 +80,11 @@ def test_first_guesses_are_kept_and_told_how_near_they_come(tmp_path, monkeypatc
     monkeypatch.setattr("autograder.teaching.guess.in_notebook", lambda: True)
     for question, guess, truth in ("a", 3, 1.2), ("b", 5, 4.0), ("c", 9, 2), ("d", "x", "x"), ("a", 1, 1.2):
         guessed(question, guess, truth)
-    told = "Of your 4 guesses so far 1 were right and 1 near, within 2×; mostly they are too high."
+    told = "Your guesses so far: 1 right and 1 near (within 2×) of 4, mostly too high."
     assert told in capsys.readouterr().out, "the second guess on a question does not count"
     compare("sines", VARIANTS, inputs=hundred, guess=0.001, seconds=0.01)
     verdicts("F6")
-    assert capsys.readouterr().out.count("Of your 5 guesses") == 2
+    assert capsys.readouterr().out.count("(within 2×) of 5, mostly") == 2
 
 
 def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):
