@@ -32,7 +32,7 @@ from autograder.measuring.units import times
 from autograder.show import table_markdown
 from autograder.teaching import recordings, remember, scoreboard
 from autograder.teaching.claims import CLAIMS
-from autograder.teaching.evidence import Evidence, holds, judge
+from autograder.teaching.evidence import Advice, Evidence, holds, judge
 from autograder.teaching.scripts import comparisons
 
 
@@ -119,6 +119,7 @@ def test_whatever_gpus_give_the_score_page_is_built(ratios: list[float], tmp_pat
     found = scoreboard.findings(timings=tmp_path / "timings")
     said = "\n".join([scoreboard.summary(found), *(judge(claim, found).rule for claim in CLAIMS)])
     assert "On one CPU, " in said and "On 2 GPUs, " in said and "No GPU was measured yet" not in said
+    assert all(scoreboard.section(found, word) for word in (Advice.HOLDS, Advice.HOLDS_WHEN))
     remember.with_three(f"{remember.BEGIN}\n{remember.END}", found)
 
 

@@ -51,8 +51,8 @@ class Text:
         self.addresses = [tag.get("src") or tag.get("href") for tag in page.select("[src], [href]")]
 
 
-def test_the_page_says_what_was_seen(results: ClassResults) -> None:
-    shown = Text(page(results))
+def test_the_page_says_what_was_seen_and_needs_nothing_from_elsewhere(results: ClassResults) -> None:
+    shown = Text(html := page(results))
     for sentence in (
         "5 of 6 submissions graded",
         "15.7 of 16 points, mean",
@@ -66,15 +66,12 @@ def test_the_page_says_what_was_seen(results: ClassResults) -> None:
         "came out between 0.90× and 1.11× at worst (today)",
         "1 of 5 notebooks ran without the sandbox",
         "square 2.70 of 3 4 1 0",
+        "square_hidden 1.5 1 1 undecided: as told All 5 submissions",
         "12.8 to 14.4 0 14.4 to 16 5",  # of the points, the last two bars
         "Times as fast Students 2× to 2.3× 0",
         "3.5× to 4.02× 5",
     ):
         assert sentence in shown.text, sentence
-
-
-def test_the_page_needs_nothing_from_elsewhere(results: ClassResults) -> None:
-    shown = Text(html := page(results))
     assert not shown.tags & {"script", "link", "iframe", "object", "b-this"}
     for foreign in ("<b>this</b>", "@import", "url("):
         assert foreign not in html
@@ -88,12 +85,12 @@ def test_nothing_in_the_page_is_taken_for_html_and_odd_figures_can_be_drawn() ->
     tests = [Verdict(1, "undecided", odd, odd, laps)]
     events = [{"cell": odd, "what": odd}]
     one = Graded(odd, 1, tests, events, noise=noise, unreadable=[(odd,)], put_back=[(odd,)])
-    one.decided = [(odd, "1", "none", "")]
+    one.decided, one.feedback = [(odd, "1", "none", "")], "feedback/a b"
     verdict = {"points": 1.0, "outcome": odd, "message": odd}
     test = {"test": odd, "before": verdict, "now": verdict, "by_hand": None, "counts": odd}
     dispute = {"student": odd, "exercise": odd, "when": odd, "tests": [test]}
     shown = Text(page(ClassResults(odd, {odd: 1}, [odd], [one], {odd: odd}, {}, {odd: odd * 2}, [dispute])))
-    assert "b-this" not in shown.tags
+    assert "b-this" not in shown.tags and shown.addresses == ["../feedback/a%20b"]
     for sentence in (
         f"Grades of {odd}",
         f"Student Test Why {odd} {odd} {odd} Suspicious",
@@ -218,7 +215,8 @@ def test_the_page_about_a_term_and_each_students(tmp_path: Path, monkeypatch, sa
     decide("chen", "double_check", 0.25)
     reports = Path.cwd() / "reports"
     assert says(term.main).startswith(f"{reports / 'term.html'}, and a page for each of 4 students")
-    shown = Text((reports / "term.html").read_text())
+    shown = Text(html := (reports / "term.html").read_text())
+    assert html.count("--part: 0.50") == 1 and html.count("--part: 1.00") == 1
     for words in (
         "4 students",
         "1 assignments graded",

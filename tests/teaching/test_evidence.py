@@ -1,7 +1,6 @@
 """Verdicts follow from evidence: made-up cells about real claims."""
 
 import warnings
-from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -57,14 +56,13 @@ def test_documentation_decides_nothing_about_speed_but_gives_a_rule_where_nothin
 
 
 def test_a_count_says_what_was_counted() -> None:
-    ratio = Ratio(10, 10, 10)
-    bytes_kept = Evidence("B3", "bytes kept, 20 layers", "counting", True, ratio=ratio)
-    assert judge("B3", [bytes_kept]).rule == f"When {CLAIMS['B3'].use}: 10× fewer bytes kept."
-    more = Evidence(
-        "B3", "bytes kept, one layer", "counting", False, unless="wide", ratio=Ratio(0.1, 0.1, 0.1)
-    )
-    rule = judge("B3", [replace(bytes_kept, when="wide"), more]).rule
-    assert rule == "When wide: 10× fewer bytes kept; otherwise 10× more bytes kept."
+    def kept(times: float, **sides: str) -> Evidence:
+        ratio = Ratio(times, times, times)
+        return Evidence("B3", "bytes kept, 20 layers", "counting", times > 1, ratio=ratio, **sides)
+
+    assert judge("B3", [kept(10)]).rule == f"When {CLAIMS['B3'].use}: 10× fewer bytes kept."
+    rule = "When it is wide: 10× fewer bytes kept; otherwise 10× more bytes kept."
+    assert judge("B3", [kept(10, when="it is wide"), kept(0.1, unless="it is wide")]).rule == rule
 
 
 def test_a_cost_speaks_neither_for_nor_against() -> None:
