@@ -227,8 +227,10 @@ def _expect_same(
     ]
     with counting(mine) if counted_call else nullcontext(Costs()) as cost:
         cost.memory_matters, cost.sharing_matters = bool(limits), shares is False
+        cost.copies_matter = "copies" in at_most
         got = call(function, mine, said)
     with counting(theirs) if peak is not None else nullcontext(Costs()) as given_cost:
+        given_cost.copies_matter = False
         expected = like(*theirs)
     if not identical(got, expected):
         has_floats = any(tensor.is_floating_point() for tensor in tensors(theirs))
@@ -244,8 +246,8 @@ def _expect_same(
         pair = _gradients(got, mine), _gradients(expected, theirs)
         if found := difference(*pair, None, demands.tolerance, "gradient"):
             raise AnswerError("failed", found)
-    if shares is not None and cost.sharing_doubt:
-        raise cost.sharing_doubt
+    if shares is not None and cost.doubt:
+        raise cost.doubt
     if shares is True and not shares_memory(got, mine):
         raise AnswerError("failed", "the result should share memory with the input, but is a copy.")
     if shares is False and (cost.shares or shares_memory(got, mine)):
