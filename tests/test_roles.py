@@ -1,6 +1,4 @@
-"""What in a student's code an instructor looks at: words, also beside IPython's own commands, and signs that
-counted costs, or what it shares, may be made up.
-"""
+"""What in a student's code an instructor looks at: words, also beside IPython's own commands."""
 
 import ast
 import time
@@ -8,24 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from autograder.sandbox.submissions.suspicious_words import unusual_words, ways_inside, words_of_sharing
+from autograder.sandbox.submissions.suspicious_words import unusual_words
 
-# Code, and the names in it by which one could change what is counted.
-WAYS = {
-    "torch.Tensor.clone = f": {"torch.Tensor.clone"},
-    "from collections import Counter as C\nC.__setitem__ = f": {"C.__setitem__"},
-    "import torch.nn.functional as F\nF.relu += 1": {"F.relu"},
-    "def f(x): return vars(x), x.__dict__, eval('1')": {"vars", "__dict__", "eval"},
-    "%%writefile a.py\nimport importlib": {"importlib"},
-    "getattr(f, '__globals__'), f(globals=eval(globals()))": {"__globals__", "eval", "globals"},
-    "%timeit -n1 exec(x)\n!python -m inspect": {"exec", "inspect"},
-    "this is no Python: exec(x), sys.modules": {"exec", "sys.modules"},
-    "import sys\nif 'google.colab' in sys.modules: pass": set(),
-    "torch.backends.cudnn.benchmark = True\nmodel.eval()\ngetattr(torch, kind)": set(),
-    "self.x = layer.weight.data = 1\nN_CLASSES = 3\n%timeit f(N_CLASSES)": set(),
-    "'vars(x)'  # eval(x)": set(),
-    "Timer('f()', globals=globals()).timeit()": set(),
-}
 # Code, and the word in it that is nobody's business; None where there is no such word.
 WORDS = {
     "import ctypes\n%matplotlib inline": "ctypes",
@@ -45,16 +27,8 @@ WORDS = {
     "(" * 100_000: None,
     "\0": None,
     "open('/proc/meminfo')": None,
+    "sandbox = vars(x), x.__dict__, eval('1'), globals(), sys.modules, inspect, types": None,
 }
-
-
-def test_ways_to_change_what_is_counted_or_said_of_shared_memory_are_found() -> None:
-    assert {source: ways_inside(source) for source in WAYS} == WAYS
-    harmless = [source for source, signs in WAYS.items() if not signs]
-    assert not any(map(words_of_sharing, harmless))
-    imports = "from autograder.sandbox.wire import encode as e\nimport mmap"
-    assert words_of_sharing(imports) == {"autograder.sandbox.wire.encode", "mmap"}
-    assert words_of_sharing("student.Results._alias = f") == {"Results", "_alias"}
 
 
 def test_words_that_are_nobodys_business_are_found_and_no_others() -> None:
@@ -67,8 +41,7 @@ def test_words_that_are_nobodys_business_are_found_and_no_others() -> None:
 def test_long_chains_of_names_take_no_longer_than_their_length(code: str) -> None:
     def seconds(parts: int) -> float:
         source, start = code.format(".a" * parts), time.process_time()
-        for look in (unusual_words, ways_inside, words_of_sharing):
-            look(source)
+        unusual_words(source)
         return time.process_time() - start
 
     short = min(seconds(1500) for _ in range(3))

@@ -210,8 +210,10 @@ def _expect_same(
     ]
     with counting(mine) if counted_call else nullcontext(Costs()) as cost:
         cost.memory_matters, cost.sharing_matters = bool(limits), shares is False
+        cost.copies_matter = "copies" in at_most
         got = call(function, mine, said)
     with counting(theirs) if peak is not None else nullcontext(Costs()) as given_cost:
+        given_cost.copies_matter = False
         expected = like(*theirs)
     if not values.identical(got, expected):
         has_floats = any(tensor.is_floating_point() for tensor in values.tensors(theirs))
@@ -224,8 +226,8 @@ def _expect_same(
         pair = _gradients(got, mine), _gradients(expected, theirs)
         if found := values.difference(*pair, None, tolerance, "gradient"):
             raise AnswerError("failed", found)
-    if shares is not None and cost.sharing_doubt:
-        raise cost.sharing_doubt
+    if shares is not None and cost.doubt:
+        raise cost.doubt
     if shares is True and not values.shares_memory(got, mine):
         raise AnswerError("failed", "the result should share memory with the input, but is a copy.")
     if shares is False and (cost.shares or values.shares_memory(got, mine)):

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import sys
 import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import torch
+from torch._C import DispatchKey
 from torch.overrides import TorchFunctionMode
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from .units import counted, size
 
@@ -33,6 +38,10 @@ WAITS = {
     "aten.unique_consecutive",
     "aten.unique_dim",
 }
+COMPOSITE = DispatchKey.CompositeImplicitAutograd
+INDICES = (torch.int32, torch.int64)
+# What hands out the values of a CPU tensor without any operation below.
+READS = {torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__}
 
 
 @dataclass
@@ -43,12 +52,14 @@ class Costs:
     the memory of all new tensors that operations handed back, ``peak_bytes`` the most of it alive at once
     (scratch memory inside an operation is not seen). ``used_bytes``: what an answer's processes were seen
     from outside to use at once, where ``memory_matters`` and the count does not explain it. ``copies`` counts
-    operations that only copy, and ``transfers`` those that copy from one device to another. ``syncs`` counts
-    points where the host would wait for a GPU. ``shares``: whether a result was seen to change with an input,
-    where ``sharing_matters``. ``doubt``: why a count that was taken elsewhere is not to be believed;
-    ``sharing_doubt``: why not what was said there about shared memory.
+    operations that only copy: by their name, or (where ``copies_matter``) because all that they made was a
+    tensor once more, as ``x * 1`` does, though not in place. ``transfers`` counts copies from one device to
+    another, ``syncs`` points where the host would wait for a GPU. ``shares``: whether a result was seen to
+    change with an input, where ``sharing_matters``. ``doubt``: why what was said elsewhere of costs and
+    sharing is not to be believed.
     """
 
+    copies_matter: bool = True
     memory_matters: bool = False
     sharing_matters: bool = False
     shares: bool = False
@@ -63,7 +74,6 @@ class Costs:
     transfers: int = 0
     syncs: int = 0
     doubt: Exception | None = None
-    sharing_doubt: Exception | None = None
 
     def figure(self, name: str) -> int:
         """One cost as a number; for ``operations`` and ``views`` their total. Raises the ``doubt``."""
@@ -80,7 +90,6 @@ class Costs:
         self.shares = self.shares or other.shares
         self.used_bytes = max(self.used_bytes, other.used_bytes)
         self.doubt = self.doubt or other.doubt
-        self.sharing_doubt = self.sharing_doubt or other.sharing_doubt
         for name in ("operations", "views", "bytes", "copies", "transfers", "syncs"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -102,7 +111,8 @@ def costs(function: Callable[..., object], *args: object, **kwargs: object) -> C
 
     Built on ``TorchDispatchMode``: it sees every operation below autograd, on any device, ``meta`` included.
     Memory that a tensor shares with a NumPy array is not counted as allocated. Work outside torch (NumPy,
-    Python lists) is not seen.
+    Python lists) is not seen, but a sync is counted where it is handed values. Of processes, forks that begin
+    in the call are counted, without their memory.
     """
     with counting(args, kwargs) as counted:
         function(*args, **kwargs)
@@ -119,10 +129,15 @@ def counting(*given: object) -> Iterator[Costs]:
     counter = _Counter(given)
     _counters.append(counter)
     try:
-        with counter, _ToLists(counter.costs):
+        with counter, _Reads(counter):
             yield counter.costs
     finally:
         _counters.pop()
+        operations, copies, syncs = counter.shared
+        if operations:
+            counter.costs.operations["in forks"] = operations
+        counter.costs.copies += copies
+        counter.costs.syncs += syncs
         counter.seen.clear()  # what lives on is none of its business any more
 
 
@@ -143,19 +158,21 @@ def _watch_this_thread(*_: object) -> None:
     """A thread calls it once, before anything else."""
     sys.setprofile(None)
     _InThread().__enter__()  # type: ignore[no-untyped-call]
+    if _counters:
+        _Reads(_counters[-1]).__enter__()
 
 
-class _ToLists(TorchFunctionMode):
-    """Counts ``tolist`` of a CPU tensor as a sync: it reads memory without any operation below."""
+class _Reads(TorchFunctionMode):
+    """Counts what reads the memory of a CPU tensor as a sync."""
 
-    def __init__(self, costs: Costs) -> None:
+    def __init__(self, counter: _Counter) -> None:
         super().__init__()
-        self._costs = costs
+        self._counter = counter
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        self._costs.syncs += func is torch.Tensor.tolist and args[0].device.type == "cpu"
+        self._counter.shared[2] += func in READS and args[0].device.type == "cpu"
         return func(*args, **(kwargs or {}))
 
 
@@ -170,6 +187,9 @@ class _Counter(_Mode):
     def __init__(self, given: Iterable[object]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.costs = Costs()
+        # Operations in forks; copies and syncs also here. Forks have this memory in common, and nothing else.
+        self.shared = memoryview(mmap.mmap(-1, 3 * 8)).cast("q")
+        self._process = os.getpid()
         self._alive = 0
         self.seen: dict[int, _Storage] = {}
         for leaf in tree_leaves(given):
@@ -182,6 +202,17 @@ class _Counter(_Mode):
         kwargs = kwargs or {}
         kind = _kind(func)
         given = _direct((*args, *kwargs.values()))
+        by_themselves = any(not one.__module__.startswith("torch.") for one in types)
+        if not by_themselves and (key := _inside(kind, given)) is not None:
+            with self:
+                return func._op_dk(key, *args, **kwargs)
+        if kind.counts:
+            counts = self.costs.views if kind.views else self.costs.operations
+            # By what nobody can put something else in the place of.
+            dict.__setitem__(counts, kind.name, dict.get(counts, kind.name, 0) + 1)
+            self.shared[0] += not kind.views and os.getpid() != self._process
+        if by_themselves:  # tensors of a kind that does the work, which is counted there
+            return NotImplemented
         for tensor in given:
             # Tensors made outside the dispatcher (torch.tensor of a list) first show up in lift_fresh;
             # a storage that cannot be resized wraps somebody else's memory (from_numpy, frombuffer).
@@ -193,17 +224,17 @@ class _Counter(_Mode):
         for tensor in made:
             storage = tensor.untyped_storage()
             self._remember(storage, storage.nbytes())
-        if kind.counts:
-            (self.costs.views if kind.views else self.costs.operations)[kind.name] += 1
         if kind.copies:
-            self.costs.copies += 1
+            self.shared[1] += 1
             crosses = len({tensor.device for tensor in (*given, *made)}) > 1
             self.costs.transfers += crosses
             # ``copy_`` takes it as its third argument.
             third = kind.name == "aten.copy_" and len(args) > 2 and args[2]
-            self.costs.syncs += crosses and not kwargs.get("non_blocking", third)
-        elif kind.may_wait:
-            self.costs.syncs += _waits(kind.name, args, kwargs)
+            self.shared[2] += crosses and not kwargs.get("non_blocking", third)
+        elif self.costs.copies_matter and not kind.views:
+            self.shared[1] += _gives_back(func, args, kwargs, given, made)
+        if kind.may_wait:
+            self.shared[2] += _waits(kind.name, args, kwargs)
         return result
 
     def _remember(self, storage: torch.UntypedStorage, size: int = 0) -> None:
@@ -243,6 +274,8 @@ class _Kind(NamedTuple):
     views: bool
     copies: bool
     may_wait: bool
+    is_composite: bool
+    is_pythons: bool
 
 
 @cache
@@ -250,7 +283,23 @@ def _kind(func: Any) -> _Kind:
     name = str(func.overloadpacket)
     counts = not name.startswith("profiler.")  # marks that optimisers leave for the profiler
     may_wait = name in WAITS or name.startswith("aten.index") or name == "aten.repeat_interleave"
-    return _Kind(name, counts, func.is_view, name in COPIES, may_wait)
+    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
+    return _Kind(name, counts, func.is_view, name in COPIES, may_wait, is_composite, func._defined_in_python)
+
+
+def _inside(kind: _Kind, given: list[torch.Tensor]) -> DispatchKey | None:
+    """By which kernel an operation that is made of others does these; None for one that is not.
+
+    Most composite operations are split before they come here, but none under ``inference_mode``. What Python
+    defines (``custom_op``) is whatever it does.
+    """
+    if kind.is_composite:
+        return COMPOSITE
+    if not kind.is_pythons:
+        return None
+    name = torch._C._dispatch_key_for_device(given[0].device.type if given else "cpu")
+    found: DispatchKey = getattr(DispatchKey, name)
+    return found
 
 
 class _InThread(_Mode):
@@ -293,3 +342,47 @@ def _fills(name: str, args: tuple[Any, ...]) -> bool:
     if not name.startswith("aten.index_put") or len(_direct(args[1:2])) != 1:
         return False
     return bool(args[2].numel() == 1 and args[2].device.type == "cpu")
+
+
+def _gives_back(
+    func: Any, args: Any, kwargs: Any, given: list[torch.Tensor], made: list[torch.Tensor]
+) -> bool:
+    """Whether an operation made a tensor that it was given once more, and not by chance.
+
+    ``relu`` gives positive numbers back, and a product with a mask of ones gives all. So it is done again,
+    with other numbers in that tensor and in those beside it: a copy gives these back, too. Where all numbers
+    are equal, nothing is known.
+    """
+    in_place = func._schema.is_mutable and "out" not in kwargs
+    if in_place or torch.Tag.nondeterministic_seeded in func.tags:
+        return False
+    with no_dispatch(), torch._C.DisableTorchFunction(), torch.no_grad(), suppress(Exception):
+        for (place, new), old in zip(cycle(enumerate(made)), given, strict=False):  # lists go side by side
+            if not _same(new, old):
+                continue
+            changed = {id(one): _others(one) for one in given if one.numel() > 1 and one.dtype not in INDICES}
+            changed[id(old)] = _others(old)
+            again = tree_map(lambda one, changed=changed: changed.get(id(one), one), (args, kwargs))
+            if "out" in kwargs:
+                again[1]["out"] = torch.empty_like(new)
+            result = func(*again[0], **again[1])
+            if _same((result if isinstance(result, (tuple, list)) else (result,))[place], changed[id(old)]):
+                return True
+    return False
+
+
+def _others(tensor: torch.Tensor) -> torch.Tensor:
+    """Other numbers in the place of these: larger ones, and every second with the other sign."""
+    if not tensor.is_floating_point() and not tensor.is_complex():
+        return ~tensor
+    signs = 1 - 2 * (torch.arange(tensor.numel(), device=tensor.device) % 2)
+    return (1 + 3.7 * tensor) * signs.view(tensor.shape)
+
+
+def _same(new: torch.Tensor, old: torch.Tensor) -> bool:
+    """Whether a tensor has the numbers of another, in other memory, perhaps of another type or shape."""
+    kinds = {tensor.dtype == torch.bool for tensor in (new, old)}
+    if new.numel() != old.numel() or new.numel() < 2 or len(kinds) > 1 or new.data_ptr() == old.data_ptr():
+        return False
+    numbers = new.flatten()
+    return torch.equal(numbers, old.flatten().to(new.dtype)) and bool((numbers != numbers[0]).any())

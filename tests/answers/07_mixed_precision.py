@@ -127,6 +127,17 @@ def class_means(x, labels, classes):
     return (sums / counts.clamp(min=1)[:, None]).to(x.dtype)
 
 
+# %% class_means counts_with_numpy check=0 large=0 memory=0 hidden=0 race=0..2
+def class_means(x, labels, classes):
+    import numpy as np
+
+    sums = torch.zeros(classes, x.shape[1], device=x.device)
+    for some, of_some in zip(x.split(1000), labels.split(1000), strict=True):
+        sums.scatter_add_(0, of_some[:, None].expand_as(some), some.float())
+    counts = torch.from_numpy(np.bincount(labels.numpy(), minlength=classes))
+    return (sums / counts.clamp(min=1)[:, None]).to(x.dtype)
+
+
 # %% class_means sums_in_16_bits large=0 check=0..1 memory=0..2 hidden=0 race=0
 def class_means(x, labels, classes):
     sums = torch.zeros(classes, x.shape[1], dtype=x.dtype, device=x.device)
@@ -183,6 +194,12 @@ def scaled_step(weights, gradients, state, rate, interval):
     if good_steps == interval:
         return moved, {"scale": (scale * 2).clamp(max=2**24), "good_steps": torch.zeros_like(good_steps)}
     return moved, {"scale": scale, "good_steps": good_steps}
+
+
+# %% scaled_step waits_in_inference_mode check=1 waits=0 hidden=0 race=0
+@torch.inference_mode()
+def scaled_step(weights, gradients, state, rate, interval):
+    return scaled_step_slow(weights, gradients, state, rate, interval)
 
 
 # %% scaled_step wrong_fast check=0 waits=0 hidden=0 race=0
@@ -309,6 +326,20 @@ def roll_out(state, layers, steps):
             for number, (weight, bias) in enumerate(layers):
                 hidden = F.linear(F.relu(hidden) if number else hidden, weight, bias)
             states.append(states[-1] + hidden / 64)
+    return torch.stack(states)[1:]
+
+
+# %% roll_out converts_by_another_name check=2 conversions=0 hidden=0
+def roll_out(state, layers, steps):
+    def short(tensor):
+        return torch.add(tensor, 0, out=torch.empty_like(tensor, dtype=torch.bfloat16))
+
+    states = [state]
+    for _ in range(steps):
+        hidden = short(states[-1])
+        for number, (weight, bias) in enumerate(layers):
+            hidden = F.linear(F.relu(hidden) if number else hidden, short(weight), short(bias))
+        states.append(states[-1] + hidden / 64)
     return torch.stack(states)[1:]
 
 

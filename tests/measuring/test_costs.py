@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 from programs import python
+from torch.nn.functional import one_hot
 
 from autograder import costs
 
 NUMBERS = torch.rand(100, 100)
-ARRAY = np.ones(1000, dtype=np.float32)
+ARRAY, ORDER = np.ones(1000, dtype=np.float32), torch.arange(100)
 
 
 # Function -> operations, bytes and copies.
@@ -21,6 +22,14 @@ COUNTS = {
     lambda: NUMBERS.to(torch.float64): (1, 80_000, 1),
     lambda: NUMBERS.to(torch.float32): (0, 0, 0),
     lambda: NUMBERS + 1 + 1: (2, 80_000, 0),
+    # Copies by other names, and what is equal by chance.
+    lambda: NUMBERS * 1 + torch.zeros(()): (3, 80_004, 2),
+    lambda: torch.cat([NUMBERS])[ORDER]: (2, 80_000, 2),
+    lambda: torch.add(NUMBERS, 0, out=torch.empty(100, 100, dtype=torch.float64)): (2, 80_000, 1),
+    lambda: torch._foreach_mul([NUMBERS, NUMBERS[:50]], 1): (1, 60_000, 1),
+    lambda: NUMBERS.relu().clamp(-1, 1) * torch.ones(100, 100): (4, 160_000, 0),
+    lambda: (NUMBERS + torch.zeros(100, 1)).masked_fill(NUMBERS > 2, 0): (4, 90_400, 0),
+    lambda: torch.ones(100) * torch.ones(100): (3, 1200, 0),
 }
 
 
@@ -50,6 +59,9 @@ WAIT = [
     lambda: NUMBERS.nonzero(),
     lambda: torch.allclose(NUMBERS, NUMBERS),
     lambda: NUMBERS[0, 0].tolist(),
+    lambda: memoryview(NUMBERS.numpy()),
+    lambda: np.asarray(NUMBERS),
+    lambda: np.from_dlpack(NUMBERS),
     lambda values=NUMBERS[MASK]: operator.setitem(OWN, MASK, values),
     lambda: operator.setitem(OWN, MASK, torch.zeros(1, device="meta")),
     lambda: THREE.repeat_interleave(REPEATS),  # for the number of all repeats
@@ -69,9 +81,20 @@ DO_NOT_WAIT = [
 def test_waiting_for_a_value_counts_as_a_sync_and_a_copy_to_another_device_as_a_transfer():
     assert [costs(function).syncs for function in WAIT] == [1] * len(WAIT)
     assert [costs(function).syncs for function in DO_NOT_WAIT] == [0] * len(DO_NOT_WAIT)
+    assert costs(lambda: str(NUMBERS)).syncs
     found = costs(lambda: NUMBERS.to("meta"))
     assert (found.transfers, found.copies) == (1, 1)
     assert costs(lambda: NUMBERS.clone()).transfers == 0
+
+
+def test_inference_mode_hides_nothing():
+    more = [
+        NUMBERS.bfloat16,
+        lambda: one_hot(ORDER, 100),
+        lambda: torch.einsum("ij,kj->ik", NUMBERS, NUMBERS),
+    ]
+    ways = [*COUNTS, *WAIT, *DO_NOT_WAIT, *more]
+    assert [str(costs(torch.inference_mode()(way))) for way in ways] == [str(costs(way)) for way in ways]
 
 
 def test_the_text_names_what_was_done_most():

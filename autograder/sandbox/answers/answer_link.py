@@ -127,14 +127,11 @@ class MemoryOfACall:
 class AnswerLink:
     """Asks the answer's process, within the time of a cell, and reads what it answers.
 
-    ``unusual`` are the words in the student's code for which an instructor looks at counted costs, and
-    ``sharing`` those for which at what memory a result shares.
+    ``unusual`` are the words in the student's code for which an instructor looks at what its process says.
     """
 
-    def __init__(
-        self, process: AnswerHandle, time_left: TimeLeft, unusual: Sequence[str], sharing: Sequence[str]
-    ) -> None:
-        self.process, self.time_left, self._unusual, self._sharing = process, time_left, unusual, sharing
+    def __init__(self, process: AnswerHandle, time_left: TimeLeft, unusual: Sequence[str]) -> None:
+        self.process, self.time_left, self._unusual = process, time_left, unusual
         self.random = random.SystemRandom()
         self._received = 0
 
@@ -207,10 +204,9 @@ class AnswerLink:
             )
             cost = Costs(doubt=problem)
         elif self._unusual:
-            # The count is taken in the answer's process, by means that such code can switch off.
-            cost.doubt = _look(self._unusual, "its costs")
-        if self._sharing:
-            cost.sharing_doubt = _look(self._sharing, "what memory its result shares")
+            # It is taken in the answer's process, by means that such code can switch off.
+            why = f"your code mentions `{self._unusual[0]}`, so your instructor looks at what it counted."
+            cost.doubt = AnswerError("undecided", why, right=True)
         return cost
 
     def watch_memory(self, cost: Costs) -> MemoryOfACall | None:
@@ -244,11 +240,6 @@ class AnswerLink:
             print(line, file=sys.stderr)
         for item in decode.outputs(said.printed).items:
             print(item["text"], end="", file=sys.stderr if item["name"] == "stderr" else sys.stdout)
-
-
-def _look(words: Sequence[str], at: str) -> AnswerError:
-    why = f"your code mentions `{min(words)}`, so your instructor looks at {at}."
-    return AnswerError("undecided", why, right=True)
 
 
 def _how(error: Ended | Gone) -> FailedElsewhere:

@@ -165,15 +165,17 @@ class AnswerProcess:
                 named = {name: arguments.value(node) for name, node in request.kwargs.items()}
                 watched = Watched([*given, *named.values()])
                 function = self.target(request.target)
+                results = Results(arguments.storages, self.keep)
                 if request.probe is None:
-                    result = function(*given, **named)
+                    node = results.node(result := function(*given, **named))
                 else:
                     with counting(given, named) as cost:
+                        cost.copies_matter = request.copies
                         probe(request.probe)
-                        result = function(*given, **named)
+                        node = results.node(
+                            result := function(*given, **named)
+                        )  # some work when they are read
                     counted = counted_costs(cost)
-                results = Results(arguments.storages, self.keep)
-                node = results.node(result)
                 if request.probe is not None:
                     self.held[:] = arguments, given, named, result
                 changed = watched.changed(results)
@@ -320,7 +322,7 @@ def counted_costs(cost: Costs) -> messages.CountedCosts:
     """What a call cost, as a message; the names in it are cut to the length that it takes."""
     found = {name: getattr(cost, name) for name in messages.CountedCosts.__struct_fields__}
     for kind in ("operations", "views"):
-        found[kind] = {name[:100]: number for name, number in found[kind].items()}
+        found[kind] = {name[:100]: number for name, number in dict.items(found[kind])}
     return messages.CountedCosts(**found)
 
 

@@ -85,7 +85,7 @@ class TimedRace:
         inputs = Inputs()
         nodes = [inputs.node(value) for value in fresh_inputs(on, secrets.randbits(63), "cpu")]
         call = Call(Target(given), nodes, {}, inputs.places(), None)
-        link = AnswerLink(self._given(), self._time, [], [])
+        link = AnswerLink(self._given(), self._time, [])
         try:
             with inputs.shared() as shared:
                 reply, _ = link.ask(call, Returned | Raised, files=[shared.file])

@@ -29,7 +29,7 @@ from ..wire.messages import CellDone, Finished, Go, PlannedCell, RunNotebook, Ti
 from ..wire.outputs import Outputs
 from .plan import modules
 from .proxies import Names
-from .suspicious_words import unusual_words, ways_inside, words_of_sharing
+from .suspicious_words import unusual_words
 
 MOST_SHOWN = 20_000_000  # characters that all cells of a student may show together
 NO_COMPILER = (
@@ -52,9 +52,8 @@ class JudgeProcess:
         self._looks = looks(work)
         sources = [cell.source for cell in work.cells if cell.role == "student"]
         sources += modules(work.files).values()
-        unusual = set(chain(*map(unusual_words, sources), *map(ways_inside, sources)))
-        sharing = set(chain(*map(words_of_sharing, sources)))
-        self._link = AnswerLink(self._answer, self._time, sorted(unusual), sorted(sharing))
+        unusual = sorted(set(chain(*map(unusual_words, sources))))
+        self._link = AnswerLink(self._answer, self._time, unusual)
         self._remarks = _left_out(work.files)
         self._call_limit = CallLimit(core_time=self._time.core_time)
         if any("torch.compile" in source for source in sources):

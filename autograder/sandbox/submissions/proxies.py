@@ -38,7 +38,8 @@ class Proxy:
         with no_dispatch(), torch._C.DisableTorchFunction():
             nodes = [inputs.node(value) for value in args]
             named = {name: inputs.node(value) for name, value in kwargs.items()}
-            request = messages.Call(self._target, nodes, named, inputs.places(), probe)
+            copies = cost is not None and cost.copies_matter
+            request = messages.Call(self._target, nodes, named, inputs.places(), probe, copies)
             with inputs.shared() as shared:
                 files = [shared.file] if inputs.storages else []
                 memory = link.watch_memory(cost) if cost is not None and cost.memory_matters else None

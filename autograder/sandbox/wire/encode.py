@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.lib import array_utils
+from torch.utils._mode_utils import no_dispatch
 
 from . import messages
 from .plain import to_node, torch_name
@@ -219,9 +220,10 @@ class Results:
             grad = len(self.differentiable)
             self.differentiable.append(tensor)
         if tensor.device.type != "meta":
-            data = tensor.detach() if tensor.requires_grad else tensor
+            data = tensor
             if data.is_conj() or data.is_neg():
-                data = data.resolve_conj().resolve_neg()
+                with no_dispatch():
+                    data = data.resolve_conj().resolve_neg()
             if not data.numel():
                 buffer = self._buffer(memoryview(b""))
             elif found := self._alias(data.data_ptr()):
@@ -231,10 +233,11 @@ class Results:
         return messages.TensorNode(*_about(tensor), grad, storage, offset, buffer)
 
     def _values(self, data: torch.Tensor) -> tuple[int, int]:
-        """Where the values of a tensor are."""
-        if data.is_contiguous() and data.is_cpu:
-            return self._buffer(memory_at(data.data_ptr(), data.nbytes, data).data)
-        return self._buffer(flat_bytes(data).cpu().numpy().data)
+        """Where the values of a tensor are. What is done for that is none of the answer's work."""
+        if not (data.is_contiguous() and data.is_cpu):
+            with no_dispatch():
+                data = flat_bytes(data.detach()).cpu()
+        return self._buffer(memory_at(data.data_ptr(), data.nbytes, data).data)
 
     def _alias(self, start: int) -> tuple[int, int] | None:
         """The storage of an input that an address lies in, and how far."""

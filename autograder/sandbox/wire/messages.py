@@ -163,6 +163,7 @@ class Call(Message, frozen=True):
     kwargs: dict[str, Value]
     places: list[Place]
     probe: int | None  # count what the call costs, and beside it the operation of this number in `PROBES`
+    copies: bool = False  # count those that have other names, too, which takes memory
 
 
 class SendAgain(Message, frozen=True):
