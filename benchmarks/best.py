@@ -38,13 +38,15 @@ def races_in(chapter: str) -> dict[str, str]:
 
 def best(chapter: str, folder: Path) -> dict[str, float]:
     """Race -> the highest ratio that an answer reached on the CPU."""
-    races, handed_in = races_in(chapter), defaultdict(dict)
+    races = races_in(chapter)
+    handed_in: dict[str, dict[str, str]] = defaultdict(dict)
     for exercise, kinds in answers_to(chapter, ROOT).items():
         full = kinds["solution"].points
         right = [
             answer.code
             for answer in kinds.values()
-            if all(answer.points[test].low == full[test].high for test in full if test in races)
+            if answer.code is not None
+            and all(answer.points[test].low == full[test].high for test in full if test in races)
         ]
         for number, code in enumerate(right):
             handed_in[f"student{number}"][exercise] = code

@@ -292,7 +292,7 @@ def record(root: Path, names: Iterable[str] = (), processes: int = PROCESSES) ->
     from ..teaching import recordings  # loads torch
 
     timings, written = root / "data" / "timings", set[Path]()
-    failed: list[Path] = []
+    failed: list[object] = []
     for source in _selected(root, list(names))[0]:
         if source.stem in PAGES:
             continue

@@ -175,7 +175,7 @@ class Course:
     def autograded_notebooks(self, student: str) -> list[NotebookNode]:
         """A student's autograded notebooks, which are not looked over."""
         paths = sorted(self.autograded(student).glob("*.ipynb"))
-        return [nbformat.from_dict(json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+        return [nbformat.v4.reads(path.read_text(encoding="utf-8")) for path in paths]
 
     @cached_property
     def versions(self) -> dict[str, str]:

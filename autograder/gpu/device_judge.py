@@ -113,8 +113,16 @@ class _Launches(Launches):
 
     few_restless = FEW
 
-    def __init__(self, sides: Mapping[str, "_Side"], device: str, *asked: Any) -> None:
-        super().__init__({name: side.begin for name, side in sides.items()}, *asked, TimeLeft(math.inf))
+    def __init__(
+        self,
+        sides: Mapping[str, "_Side"],
+        device: str,
+        on: MakesInputs,
+        threshold: float,
+        tolerance: float | None,
+    ) -> None:
+        starts = {name: side.begin for name, side in sides.items()}
+        super().__init__(starts, on, threshold, tolerance, TimeLeft(math.inf))
         self._both, self._device, self.most_launches = sides.values(), device, MOST_LAUNCHES
         self._first_calls = dict.fromkeys(SIDES, FIRST_CALLS)
 

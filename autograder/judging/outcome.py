@@ -71,7 +71,7 @@ class Outcome:
         """The card as HTML: word, points, details, and for a race one bar for each time."""
         sign, ink, paper = STYLES[self.head]
         longest = max(self.bars.values(), default=1)
-        return CARD.render(card=self, sign=sign, ink=ink, paper=paper, longest=longest, as_time=as_time)
+        return str(CARD.render(card=self, sign=sign, ink=ink, paper=paper, longest=longest, as_time=as_time))
 
     @property
     def data(self) -> dict[str, object]:

@@ -159,7 +159,7 @@ def _watch_this_thread(*_: object) -> None:
     sys.setprofile(None)
     _InThread().__enter__()  # type: ignore[no-untyped-call]
     if _counters:
-        _Reads(_counters[-1]).__enter__()
+        _Reads(_counters[-1]).__enter__()  # type: ignore[no-untyped-call]
 
 
 class _Reads(TorchFunctionMode):

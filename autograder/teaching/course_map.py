@@ -43,8 +43,8 @@ def course_map(subjects: Mapping[str, str]) -> None:
         told = f"{'●' * count}{'○' * (total - count)} {count} of {total}".replace(" ", SPACE)
         title = f"[{found.title}]({name}.ipynb): {subjects[name]}"
         rows.append((title, f"{found.minutes}{SPACE}min", _tasks(found), told))
-    start, kept = _summary(chapters, counts)
-    show_markdown("\n\n".join(filter(None, [start, table_markdown(HEADER, rows), kept, tally()])))
+    start, below = _summary(chapters, counts)
+    show_markdown("\n\n".join(filter(None, [start, table_markdown(HEADER, rows), below, tally()])))
 
 
 def chapter(name: str, course: Path) -> Chapter:

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from ..measuring.duel import Ratio
 from ..measuring.units import times
@@ -67,7 +68,7 @@ class Evidence(Struct, frozen=True, omit_defaults=True):
         claim = claim_called(self.claim)
         if self.kind == "timing" and claim.when:
             lacks = any(part in self.what for part in claim.lacks)
-            object.__setattr__(self, "unless" if lacks else "when", claim.when)
+            force_setattr(self, "unless" if lacks else "when", claim.when)
         if self.when and self.unless:
             raise ScoreError(f"{self.claim}, {self.what!r}: a cell stands on one side of one condition.")
         if self.kind in ("timing", "counting") and not (claim.measurable or claim.cost):

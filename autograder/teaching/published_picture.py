@@ -4,15 +4,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from html import escape
 from statistics import median
-
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
+from typing import TYPE_CHECKING
 
 from ..measuring.units import times
 from ..show import GUESS, INK, in_notebook, picture_html, show
 from .claims import CLAIMS
 from .guess import LATER, folded, ratio_guessed
 from .published import Point, Published, decide, gains, published_on, ratios
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FOR, AGAINST = "#56B4E9", "#D55E00"
 MANY = 12
@@ -57,11 +58,14 @@ def rows_of(found: Sequence[Published]) -> Rows:
     return rows
 
 
-def draw_published(rows: Rows, need: float, guess: float | None) -> Figure:
+def draw_published(rows: Rows, need: float, guess: float | None) -> "Figure":
     """Draw a dot for each ratio, a cross where it is below ``need``, hollow where it does not count.
 
     Where there are many, the median of a row is drawn, and the extremes of what counts are named.
     """
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
+
     many = sum(map(len, rows.values())) > 2 * MANY
     height = 1.4 + (0.36 if many else 0.27) * len(rows)
     figure = Figure(figsize=(7.5, height), dpi=110, layout="constrained")
@@ -96,8 +100,8 @@ def draw_published(rows: Rows, need: float, guess: float | None) -> Figure:
     if guess:
         axes.axvline(guess, color=GUESS, lw=2, ls=(0, (4, 2)), zorder=4)
         axes.plot([guess], [-1], marker="v", ms=9, color=GUESS, clip_on=False, zorder=5)
-        beside = {"xytext": (8, 0), "textcoords": "offset points", "va": "center", "weight": "bold"}
-        axes.annotate(f"your guess {times(guess)}", (guess, -1), color="#9C3F74", zorder=6, **beside)
+        said, ink = f"your guess {times(guess)}", "#9C3F74"
+        axes.annotate(said, (guess, -1), (8, 0), textcoords="offset points", va="center", color=ink, zorder=6)
     axes.axvline(1, color=INK, lw=1, zorder=4)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(reach) / min(reach) < 200 else (1,)))
