@@ -14,9 +14,9 @@
 # where there is one. Worker processes are shown on Linux.
 #
 # **Claims tested:** *C1* "use `DatasetFolder` and `ImageFolder` instead of a hand-written Dataset"; *A4* "use
-# `DataLoader(pin_memory=True)` for faster copies to the GPU". IDs such as *C1* are claims of five widely read
-# articles, listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in [chapter
-# 00](00_measuring.ipynb).
+# `DataLoader(pin_memory=True)` for faster copies to the GPU". IDs such as *C1* are claims of
+# five widely read articles, listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in
+# [chapter 00](00_measuring.ipynb).
 
 # %%
 import inspect

@@ -14,7 +14,7 @@
 # - keep less for the backward pass: compute it again, keep half of its bits, or never make the table,
 # - tell where a famous remedy saves nothing, or makes it worse.
 #
-# **Time:** 45 minutes to read and run; 10 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU if
+# **Time:** 50 minutes to read and run; 10 more for the part *Further*, which can be skipped. **Needs:** CPU, GPU if
 # any. Chapter 03, sections 2 to 6 and 8: the graph, what it keeps, parts of a batch, `checkpoint_sequential`.
 #
 # **Claims tested:** *F17* "checkpoint activation functions"; *F19* "most memory is needed in the optimiser's step; stepping
