@@ -172,7 +172,8 @@ class _Reads(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        self._counter.shared[2] += func in READS and args[0].device.type == "cpu"
+        if (func in READS and args[0].device.type == "cpu") or func is torch.Tensor.__repr__:
+            self._counter.shared[2] += 1
         return func(*args, **(kwargs or {}))
 
 
@@ -202,7 +203,7 @@ class _Counter(_Mode):
         kwargs = kwargs or {}
         kind = _kind(func)
         given = _direct((*args, *kwargs.values()))
-        by_themselves = any(not one.__module__.startswith("torch.") for one in types)
+        by_themselves = any(one.__module__.partition(".")[0] != "torch" for one in types)
         if not by_themselves and (key := _inside(kind, given)) is not None:
             with self:
                 return func._op_dk(key, *args, **kwargs)
@@ -281,9 +282,11 @@ class _Kind(NamedTuple):
 @cache
 def _kind(func: Any) -> _Kind:
     name = str(func.overloadpacket)
-    counts = not name.startswith("profiler.")  # marks that optimisers leave for the profiler
+    # Marks that optimisers leave for the profiler, and what only inference mode shows of torch.tensor.
+    counts = not name.startswith("profiler.") and name != "aten.detach_"
     may_wait = name in WAITS or name.startswith("aten.index") or name == "aten.repeat_interleave"
-    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
+    known = not name.startswith("prim.")  # to the dispatcher
+    is_composite = known and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
     return _Kind(name, counts, func.is_view, name in COPIES, may_wait, is_composite, func._defined_in_python)
 
 
