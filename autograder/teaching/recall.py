@@ -20,6 +20,7 @@ from .guess import folded
 FILE = Path(__file__).with_suffix(".toml")
 QUESTIONS, LINES = 3, 4
 HEAD = "What do you still know? Write your answers in place of the dots, and run the cell again."
+PRE = "font-family:monospace;white-space:pre-wrap"
 AGAIN = "With dots in their place again, the cell asks new ones."
 
 
@@ -89,7 +90,9 @@ def recall(chapter: str, *answers: object) -> None:
     text, html = [head], []
     for number, (one, said) in enumerate(zip(asked, told, strict=True), 1):
         text.append(f"{number}. {one.ask}\n{one.code}\n{said}".rstrip())
-        html.append(f"<li>{escape(one.ask)}<pre>{escape(one.code)}</pre><p>{escape(said)}</p></li>")
+        html.append(
+            f"<li>{escape(one.ask)}<pre style='{PRE}'>{escape(one.code)}</pre><p>{escape(said)}</p></li>"
+        )
     right = "".join(f"<li>{escape(one.told(one.answer))}</li>" for one in asked)
     below = "" if all(told) else folded("What is right", f"<ol>{right}</ol>")
     show("\n\n".join(text), f"<p>{head}</p><ol>{''.join(html)}</ol>{below}")
