@@ -154,9 +154,7 @@ def _nonce(handler: BaseHandler) -> str:
 
 
 def _policy(self: BaseHandler) -> str:
-    clicks = " ".join(
-        f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in CLICKS.split()
-    )
+    clicks = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in CLICKS)
     return (
         f"{super(BaseHandler, self).content_security_policy}; default-src 'none'; "
         f"script-src 'nonce-{_nonce(self)}' 'unsafe-hashes' {clicks}; style-src 'self' 'unsafe-inline'; "
