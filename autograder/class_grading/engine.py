@@ -124,7 +124,8 @@ def grade(
     except BaseException as error:
         summary.stopped = "Stopped by hand." if isinstance(error, KeyboardInterrupt) else str(error)
         summary.left = len(todo) - len(summary.graded)
-        say(f"{len(summary.graded)} were graded in this run, {summary.left} are left.")
+        if summary.graded:
+            say(f"{len(summary.graded)} were graded in this run, {summary.left} are left.")
         raise
     finally:
         summary.seconds = monotonic() - start
