@@ -86,7 +86,7 @@ def judge_on_device(
         # Most of a short call is to launch kernels: a core of their own, the same for both sides.
         core = stack.enter_context(linux.first_kept_free(cores()))
         sides = {name: stack.enter_context(_Side(name, works[name], device, apart, core)) for name in SIDES}
-        launches = _Launches(sides, device, on, threshold, tolerance)
+        launches = _Launches(sides, on, threshold, tolerance)
         launches.plan()
         return launches.verdict(decide(launches.ratios(), ERROR), "wall", signs_only=True)
 
@@ -114,16 +114,11 @@ class _Launches(Launches):
     few_restless = FEW
 
     def __init__(
-        self,
-        sides: Mapping[str, "_Side"],
-        device: str,
-        on: MakesInputs,
-        threshold: float,
-        tolerance: float | None,
+        self, sides: Mapping[str, "_Side"], on: MakesInputs, threshold: float, tolerance: float | None
     ) -> None:
         starts = {name: side.begin for name, side in sides.items()}
         super().__init__(starts, on, threshold, tolerance, TimeLeft(math.inf))
-        self._both, self._device, self.most_launches = sides.values(), device, MOST_LAUNCHES
+        self._both, self._device, self.most_launches = sides.values(), sides["slow"].device, MOST_LAUNCHES
         self._first_calls = dict.fromkeys(SIDES, FIRST_CALLS)
 
     def plan(self) -> None:

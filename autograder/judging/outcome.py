@@ -15,7 +15,7 @@ MIME = "application/vnd.autograder.outcome+json"
 WARNED = "Your code warned (no points lost): "
 
 _SOURCE = Path(__file__).with_name("card.html.j2").read_text(encoding="utf-8")
-CARD = Template(_SOURCE, autoescape=True, trim_blocks=True)
+CARD: Template = Template(_SOURCE, autoescape=True, trim_blocks=True)
 # How a card looks: sign and colours (text, background) by its head; every pair has a contrast above 7:1.
 STYLES = {
     "passed": ("✓", "#0b4a2b", "#e3f4ea"),
