@@ -545,7 +545,7 @@ check(pad, like=pad_slow, on=[measurements, single_row, only_empty_rows], points
 ### END HIDDEN TESTS
 
 # %% id="pad_race" role="test"
-race(pad, against=pad_slow, on=sentences, at_least={"cpu": 3, "cuda": 3}, points=3)
+race(pad, against=pad_slow, on=sentences, at_least={"cpu": 6, "cuda": 6}, points=3)
 
 # %% [markdown]
 # ## 6. A table that grows

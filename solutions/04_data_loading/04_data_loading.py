@@ -139,7 +139,7 @@ check(
 ### END HIDDEN TESTS
 
 # %% id="collate_race" role="test"
-race(collate, against=collate_slow, on=one_batch, at_least={"cpu": 3.6}, points=2)
+race(collate, against=collate_slow, on=one_batch, at_least={"cpu": 8}, points=2)
 
 # %% [markdown]
 # ## 2. A cache that does not help
@@ -408,7 +408,7 @@ check(encode, like=encode_slow, on=cases, points=2)
 ### END HIDDEN TESTS
 
 # %% id="encode_race" role="test"
-race(encode, against=encode_slow, on=as_in_text, at_least={"cpu": 3}, points=3)
+race(encode, against=encode_slow, on=as_in_text, at_least={"cpu": 5.5}, points=3)
 
 # %% [markdown]
 # ## 4. One transfer

@@ -191,7 +191,7 @@ def stack_images(images):
     return torch.from_numpy(batch).permute(0, 3, 1, 2) / 255
 
 
-# %% pad transcribed check=1 empty=1 hidden=2 race=1.5..2.8
+# %% pad transcribed check=1 empty=1 hidden=2 race=0.9..2
 def pad(rows, value):
     if not rows:
         raise ValueError("no rows")

@@ -37,7 +37,7 @@ def collate(samples):
     return batch.permute(0, 3, 1, 2), sizes, torch.tensor([label for _, label in samples])
 
 
-# %% collate transcribed check=1 empty=1 hidden=2 race=0..1.9
+# %% collate transcribed check=1 empty=1 hidden=2 race=0..1.5
 def collate(samples):
     if not samples:
         raise ValueError("no samples")
@@ -158,7 +158,7 @@ def encode(rows, table, weight):
     return torch.stack([vectors[part].mean(0) for part in which.split([len(row) for row in rows])])
 
 
-# %% encode transcribed check=1 hidden=2 race=0..2.4
+# %% encode transcribed check=1 hidden=2 race=0..1.6
 def encode(rows, table, weight):
     result = table.new_zeros(len(rows), weight.shape[1])
     order = sorted((i for i in range(len(rows)) if len(rows[i])), key=lambda i: len(rows[i]))
@@ -172,7 +172,7 @@ def encode(rows, table, weight):
     return result
 
 
-# %% encode right_no_padding check=1 hidden=2 race=0.9..2.8
+# %% encode right_no_padding check=1 hidden=2 race=0.9..2.2
 def encode(rows, table, weight):
     sums = table.new_zeros(len(rows), weight.shape[1])
     if not rows:

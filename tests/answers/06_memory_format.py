@@ -135,7 +135,7 @@ def collate(pictures, mean, std):
     return batch, batch.stride()
 
 
-# %% collate stacked_by_numpy check=1 channels=1 memory=0..0.6 hidden=2 race=0..2
+# %% collate stacked_by_numpy check=1 channels=1 memory=0..1 hidden=2 race=0..2
 import numpy as np
 
 
@@ -151,7 +151,7 @@ def collate(pictures, mean, std):
     return batch, batch.stride()
 
 
-# %% collate right_fast check=1 channels=1 memory=2 hidden=2 race=2
+# %% collate right_fast check=1 channels=1 memory=2 hidden=2 race=0.8..2
 def collate(pictures, mean, std):
     if any(picture.shape[2] != len(mean) for picture in pictures):
         raise ValueError("channels")
@@ -198,7 +198,7 @@ def enlarge(images, channels):
     return large, large.stride()
 
 
-# %% enlarge transcribed check=1 copies=0 hidden=0 race=0.2..1.8
+# %% enlarge transcribed check=1 copies=0 hidden=0 race=0.2..1.5
 def enlarge(images, channels):  # converts again right behind each line that loses the format
     images = images.to(memory_format=torch.channels_last)
     picked = images[:, channels].to(memory_format=torch.channels_last)
@@ -209,13 +209,24 @@ def enlarge(images, channels):  # converts again right behind each line that los
     return large, large.stride()
 
 
-# %% enlarge first_attempt check=1 copies=2 hidden=2 race=0.2..1.8
+# %% enlarge first_attempt check=1 copies=2 hidden=2 race=0.2..1.5
 def enlarge(images, channels):
     picked = images[:, channels].to(memory_format=torch.channels_last)
     peaks = F.max_pool2d(picked, 21, stride=1, padding=10)
     kept = torch.where(picked < peaks, -9, picked)
     shares = kept.permute(0, 2, 3, 1).softmax(-1).permute(0, 3, 1, 2)
     large = F.interpolate(shares, scale_factor=2, mode="bilinear")
+    return large, large.stride()
+
+
+# %% enlarge only_the_squares check=1 copies=0 hidden=0 race=0.2..1.5
+def enlarge(images, channels):
+    images = images.to(memory_format=torch.channels_last)
+    picked = images[:, channels]
+    peaks = F.max_pool2d(F.max_pool2d(picked, (21, 1), 1, (10, 0)), (1, 21), 1, (0, 10))
+    kept = picked.masked_fill(picked < peaks, -9)
+    large = F.interpolate(kept.softmax(1), scale_factor=2, mode="bilinear")
+    large = large.to(memory_format=torch.channels_last)
     return large, large.stride()
 
 
@@ -296,7 +307,7 @@ def convert(arrays):
     return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
 
 
-# %% convert tied_but_all_moved check=1 memory=1.21 hidden=2 race=0
+# %% convert tied_but_all_moved check=1 memory=1.1..1.3 hidden=2 race=0
 def convert(arrays):
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     tensors, done = {}, {}
@@ -310,7 +321,7 @@ def convert(arrays):
     return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
 
 
-# %% convert moved_but_not_tied check=1 memory=1.2 hidden=2 race=0..2
+# %% convert moved_but_not_tied check=1 memory=1.1..1.3 hidden=2 race=0..2
 def convert(arrays):
     tensors = {}
     for name, array in arrays.items():

@@ -26,7 +26,7 @@ def polynomial(coefficients, x):
     return total
 
 
-# %% polynomial right_in_new_tensors check=1 empty=1 memory=0 hidden=1 race=2
+# %% polynomial right_in_new_tensors check=1 empty=1 memory=0 hidden=1 race=1.5..2
 def polynomial(coefficients, x):
     if not coefficients:
         raise ValueError("no coefficients")
