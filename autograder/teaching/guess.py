@@ -79,8 +79,9 @@ def how_near(guess: object, truth: object) -> str:
     Any other number was measured, and counts by its factor (``WITHIN``). Of a tuple, the worst counts.
     """
     if isinstance(truth, tuple):
-        several = isinstance(guess, (tuple, list)) and len(guess) == len(truth)
-        return max(map(how_near, guess, truth), key=WORDS.index) if several else FAR
+        if not isinstance(guess, (tuple, list)) or len(guess) != len(truth):
+            return FAR
+        return max(map(how_near, guess, truth), key=WORDS.index)
     if not (_is_number(guess) and _is_number(truth)):
         return RIGHT if _in_words(guess).strip().lower() == _in_words(truth).lower() else FAR
     if isinstance(truth, int):
