@@ -1,7 +1,5 @@
 """Counted costs of a piece of torch code: the same on every machine, busy or not, with a GPU or without."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import sys
@@ -84,7 +82,7 @@ class Costs:
             value = max(value, self.used_bytes)
         return value.total() if isinstance(value, Counter) else value
 
-    def add(self, other: Costs) -> None:
+    def add(self, other: "Costs") -> None:
         """Take the costs of work done elsewhere into account."""
         self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
         self.shares = self.shares or other.shares
@@ -120,7 +118,7 @@ def costs(function: Callable[..., object], *args: object, **kwargs: object) -> C
 
 
 # What counts now, outermost first.
-_counters: list[_Counter] = []
+_counters: "list[_Counter]" = []
 
 
 @contextmanager
@@ -165,7 +163,7 @@ def _watch_this_thread(*_: object) -> None:
 class _Reads(TorchFunctionMode):
     """Counts what reads the memory of a CPU tensor as a sync."""
 
-    def __init__(self, counter: _Counter) -> None:
+    def __init__(self, counter: "_Counter") -> None:
         super().__init__()
         self._counter = counter
 
@@ -253,7 +251,7 @@ class _Counter(_Mode):
             self._alive += size
             self.costs.peak_bytes = max(self.costs.peak_bytes, self._alive)
 
-    def _freed(self, seen: _Storage) -> None:
+    def _freed(self, seen: "_Storage") -> None:
         self.seen.pop(seen.key, None)
         self._alive -= seen.size
 

@@ -7,11 +7,13 @@ import re
 import pytest
 import torch
 from known_work import busy_for
+from repository import CHAPTERS
 
-from autograder import compare, guessed, verdicts, without
+from autograder import compare, guessed, recall, verdicts, without
 from autograder.measuring.device import device_name
 from autograder.teaching import recordings
 from autograder.teaching.chart import draw
+from autograder.teaching.recall import questions
 from autograder.teaching.scripts import CAUSES_MIME
 
 VARIANTS = {"loop": lambda numbers: torch.stack([number.sin() for number in numbers]), "one call": torch.sin}
@@ -239,3 +241,22 @@ def test_two_processors_that_share_a_name_have_a_record_each(tmp_path, monkeypat
         recordings.add_recording(tmp_path, "cpu", "sines", TAKEN, clock="cpu")
     names = [one.facts["name"] for one in recordings.recordings(tmp_path)["sines"]]
     assert len(names) == 2 and all(device_name("cpu") in name for name in names)
+
+
+# Questions at a chapter's head about earlier chapters.
+
+
+def test_each_question_has_one_right_answer():
+    for asked in [question.drawn() for question in questions() for _ in range(20)]:
+        assert asked.chapter in CHAPTERS and asked.told(asked.answer).startswith("Right. ")
+        assert asked.told("no") == f"It is {asked.answer}, not 'no'. {asked.because} ({asked.chapter})"
+
+
+def test_questions_are_new_until_they_are_answered(capsys):
+    asked = [(recall("19", ..., ..., ...), capsys.readouterr().out)[1] for _ in range(4)]
+    recall("19", "no", ..., ...)
+    told = capsys.readouterr().out
+    assert len({*asked}) > 1 and told.startswith("Right: 0 of 3.") and told.count("not 'no'") == 1
+    assert asked[-1].rpartition("\n\n")[2].strip() in told, "the same questions"
+    with pytest.raises(TypeError, match="takes 3 answers"):
+        recall("19", 1)
