@@ -90,7 +90,6 @@ def cards(aftermath: Aftermath, student: str) -> str:
 
 @each_class
 def test_the_command_succeeds_and_leaves_nothing_behind(aftermath: Aftermath) -> None:
-    """No process that lives on, and no file that was changed."""
     assert (aftermath.failure, aftermath.processes, aftermath.changed) == (None, [], [])
 
 

@@ -55,7 +55,6 @@ def spoil(path: Path, damage: str) -> None:
 
 @pytest.mark.needs("bubblewrap")
 def test_plain_nbgrader_also_grades_again_what_was_not_finished(course: ScratchCourse) -> None:
-    """And notes the same versions."""
     graded()
     before = notes("chen")
     spoil(autograded("chen"), "no mark")

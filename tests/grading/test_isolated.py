@@ -249,7 +249,6 @@ def test_costs_are_counted_where_the_work_is_done(box: Sandbox) -> None:
 
 
 def test_costs_and_sharing_need_a_look_where_code_could_forge_them(box: Sandbox) -> None:
-    """Which code could, test_roles.py shows."""
     asked = ["at_most={'copies': 0}", "shares=False", "gradients=True"]
     tests = [f"check(twice, like=double, on=numbers, {more}, points=1)" for more in asked]
     for forge, sharing in [
@@ -486,13 +485,12 @@ def test_without_namespaces_inside_it_nothing_of_this_machine_is_seen(monkeypatc
     look = """
 import os
 def others(): return {int(name) for name in os.listdir('/proc') if name.isdigit()} - {os.getpid()}
-def reached(): return [pid for pid in others() if ended(pid)]
 def ended(pid):
     try: return os.kill(pid, 0) is None
     except OSError: return False
 """
     with Sandbox() as own:
-        executed = run(own, look, "import os; os.path.exists('/host-proc')", "reached()")
+        executed = run(own, look, "import os; os.path.exists('/host-proc')", "[*filter(ended, others())]")
     assert own.warning == supervisor.NO_NAMESPACES and results(executed)[0] == "False"
     assert results(executed)[1] == "[]" or [*map(int, os.uname().release.split(".")[:2])] < [6, 12]
 

@@ -134,7 +134,6 @@ def test_who_cannot_be_compared_is_named(shown: str) -> None:
 
 
 def test_a_class_with_nothing_to_compare(tmp_path: Path, monkeypatch, says: Says) -> None:
-    """Two whose answers are all too short."""
     monkeypatch.chdir(a_class(tmp_path, students=("ada", "bo")).folder)
     text = Text(Path(says(main, "traps").strip()).read_text(encoding="utf-8")).text
     assert "No two submissions look alike." in text and "0 pairs with enough to compare" in text

@@ -108,7 +108,6 @@ def test_another_pair_takes_a_cause_away():
 
 
 def test_what_cannot_be_taken_away_here_says_why_in_a_sentence(monkeypatch):
-    """What else cannot be, tests/teaching/test_compare.py has."""
     pair = {"slow": briefly, "fast": lambda x: None}
     with pytest.raises(ValueError, match=r"It is a matter of the CPU, not of cuda\."):
         away("denormals", pair, device="cuda")

@@ -54,7 +54,6 @@ def test_blocks_are_long_enough_in_a_thousand_of_a_thousand_calibrations():
 
 
 def test_calibration_asks_the_clock_that_judges():
-    """A function that sleeps takes wall time and hardly any CPU time."""
     assert calibrate(time.sleep, (2 * BLOCK_SECONDS,), clock="wall") == 1
     assert calibrate(time.sleep, (1e-4,), clock="cpu") > 1.5 * calibrate(time.sleep, (1e-4,), clock="wall")
     assert calibrate(time.sleep, (clocks.LONGEST_BLOCK,), clock="cpu") == 1

@@ -50,7 +50,6 @@ def test_evidence_is_the_mixture_that_the_docstring_says():
 
 
 def test_without_a_difference_wrong_verdicts_stay_below_the_bound_wherever_one_stops():
-    """Also where strays are just as rare as assumed."""
     source = random.Random(7)
 
     equal = lambda: (source.choice((0.5, 2)) for _ in range(200))

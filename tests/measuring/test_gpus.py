@@ -162,7 +162,6 @@ def test_a_gpu_that_keeps_one_waiting_ends_no_race_with_a_traceback(monkeypatch,
     ],
 )
 def test_what_a_driver_does_not_know_is_left_out(said: str, facts, mode, tmp_path, monkeypatch) -> None:
-    """And it is asked once."""
     (tmp_path / "nvidia-smi").write_text(f'#!/bin/sh\necho asked >>"$0.log"\necho "{said}"\n')
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

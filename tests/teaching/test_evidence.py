@@ -31,7 +31,6 @@ def test_each_claim_has_its_own_threshold_and_device_and_the_whole_interval_coun
 
 
 def test_cells_that_disagree_need_a_condition_that_parts_them() -> None:
-    """What those say that agree, test_scoreboard.py has."""
     assert judge(BEHAVIOUR, [seen(BEHAVIOUR, False)]) == Score(Advice.WRONG, {"": "It is not so."}, None)
     with pytest.raises(ScoreError, match="F6: 'small' and 'large' say opposite things"):
         judge(SPEED, [timed(SPEED, 2, "small"), timed(SPEED, 0.5, "large")])

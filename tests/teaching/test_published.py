@@ -24,7 +24,6 @@ WORDS = {
 
 
 def test_every_figure_has_two_sides_a_unit_and_a_source() -> None:
-    """And whoever reads it compares its ratio with its sides, as below."""
     figures = {name: one for name, one in PUBLISHED.items() if not one.table}
     assert len(figures) == 203
     for name, one in figures.items():
