@@ -493,27 +493,6 @@ def long_gradients(start, weight, inputs):
     return loss.detach(), *torch.autograd.grad(loss, (start, weight))
 
 
-# %% long_gradients keeps_states_in_numpy check=1 lean=0.3..1 hidden=2
-def long_gradients(start, weight, inputs):
-    weight = weight.detach().requires_grad_()
-    states, state = [], start.detach()
-    with torch.no_grad():
-        for x in inputs:
-            states.append(state.numpy().copy())
-            state = state + 0.01 * torch.tanh(state @ weight + x)
-    loss, slopes, total = (
-        state.square().mean(),
-        state * (2 / state.numel()),
-        torch.zeros_like(weight).detach(),
-    )
-    for x in inputs.flip(0):
-        state = torch.from_numpy(states.pop()).requires_grad_()
-        state_after = state + 0.01 * torch.tanh(state @ weight + x)
-        slopes, more = torch.autograd.grad(state_after, (state, weight), slopes)
-        total += more
-    return loss, slopes, total
-
-
 # %% long_gradients one_layer_of_checkpoints check=1 lean=1.6..2.9 hidden=2
 def long_gradients(start, weight, inputs):
     weight = weight.detach().requires_grad_()
