@@ -53,8 +53,8 @@ class Costs:
     operations that only copy: by their name, or (where ``copies_matter``) because all that they made was a
     tensor once more, as ``x * 1`` does, though not in place. ``transfers`` counts copies from one device to
     another, ``syncs`` points where the host would wait for a GPU. ``shares``: whether a result was seen to
-    change with an input, where ``sharing_matters``. ``doubt``: why what was said elsewhere of costs and
-    sharing is not to be believed.
+    change with an input, where ``sharing_matters``. ``doubt``: why a count that was
+    taken elsewhere is not to be believed.
     """
 
     copies_matter: bool = True
@@ -202,9 +202,9 @@ class _Counter(_Mode):
         kind = _kind(func)
         given = _direct((*args, *kwargs.values()))
         by_themselves = any(one.__module__.partition(".")[0] != "torch" for one in types)
-        if not by_themselves and (key := _inside(kind, given)) is not None:
+        if kind.is_composite and not by_themselves:
             with self:
-                return func._op_dk(key, *args, **kwargs)
+                return func._op_dk(COMPOSITE, *args, **kwargs)
         if kind.counts:
             counts = self.costs.views if kind.views else self.costs.operations
             # By what nobody can put something else in the place of.
@@ -273,34 +273,18 @@ class _Kind(NamedTuple):
     views: bool
     copies: bool
     may_wait: bool
-    is_composite: bool
-    is_pythons: bool
+    is_composite: bool  # made of others; autograd splits it before it comes here, ``inference_mode`` does not
 
 
 @cache
 def _kind(func: Any) -> _Kind:
     name = str(func.overloadpacket)
-    # Marks that optimisers leave for the profiler, and what only inference mode shows of torch.tensor.
+    # Marks that optimisers leave for the profiler, and what comes here under ``inference_mode`` only.
     counts = not name.startswith("profiler.") and name != "aten.detach_"
     may_wait = name in WAITS or name.startswith("aten.index") or name == "aten.repeat_interleave"
-    known = not name.startswith("prim.")  # to the dispatcher
-    is_composite = known and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
-    return _Kind(name, counts, func.is_view, name in COPIES, may_wait, is_composite, func._defined_in_python)
-
-
-def _inside(kind: _Kind, given: list[torch.Tensor]) -> DispatchKey | None:
-    """By which kernel an operation that is made of others does these; None for one that is not.
-
-    Most composite operations are split before they come here, but none under ``inference_mode``. What Python
-    defines (``custom_op``) is whatever it does.
-    """
-    if kind.is_composite:
-        return COMPOSITE
-    if not kind.is_pythons:
-        return None
-    name = torch._C._dispatch_key_for_device(given[0].device.type if given else "cpu")
-    found: DispatchKey = getattr(DispatchKey, name)
-    return found
+    made_of = not (func._defined_in_python or name.startswith("prim."))  # torch crashes there
+    is_composite = made_of and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
+    return _Kind(name, counts, func.is_view, name in COPIES, may_wait, is_composite)
 
 
 class _InThread(_Mode):

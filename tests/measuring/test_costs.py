@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from programs import python
-from torch.nn.functional import one_hot
 
 from autograder import costs
 
