@@ -1,5 +1,7 @@
 """Tables as spreadsheet programs save them, texts and names of files, and writing a file in one piece."""
 
+from __future__ import annotations
+
 import csv
 import io
 import os

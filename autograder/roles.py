@@ -1,5 +1,7 @@
 """Small questions about the cells of an exercise notebook."""
 
+from __future__ import annotations
+
 import ast
 import re
 import symtable
@@ -83,24 +85,24 @@ def calls_of(code: ast.AST | None, *names: str) -> list[ast.Call]:
     return [call for call in calls if getattr(call.func, "id", None) in names]
 
 
-def nbgrader_data(cell: "NotebookNode") -> dict:
+def nbgrader_data(cell: NotebookNode) -> dict:
     """The cell's nbgrader metadata; empty where it has none."""
     data = cell.metadata.get("nbgrader")
     return data if isinstance(data, dict) else {}
 
 
-def is_test(cell: "NotebookNode") -> bool:
+def is_test(cell: NotebookNode) -> bool:
     """Whether the cell runs a test that gives points."""
     data = nbgrader_data(cell)
     return cell.cell_type == "code" and bool(data.get("grade")) and not data.get("solution")
 
 
-def fetches_course(cell: "NotebookNode") -> bool:
+def fetches_course(cell: NotebookNode) -> bool:
     """Whether the cell is there for Google Colab and Kaggle alone, by its first line."""
     return cell.cell_type == "code" and cell.source.startswith(FETCHES_COURSE) and not nbgrader_data(cell)
 
 
-def solution_cells(notebook: "NotebookNode") -> "dict[str, NotebookNode]":
+def solution_cells(notebook: NotebookNode) -> dict[str, NotebookNode]:
     """The cells that students write in, by the name of the exercise, which is the cell's grade_id."""
     return {
         data["grade_id"]: cell for cell in notebook.cells if (data := nbgrader_data(cell)).get("solution")

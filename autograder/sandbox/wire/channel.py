@@ -3,6 +3,8 @@
 What the bytes mean is not looked at here (see ``decode``).
 """
 
+from __future__ import annotations
+
 import array
 import math
 import os
