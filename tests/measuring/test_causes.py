@@ -40,7 +40,6 @@ def test_a_setting_takes_a_cause_away_and_is_put_back(cause):
 
 
 def test_half_of_a_difference_is_called_part_of_it():
-    """In logarithms: four times as long, and twice without."""
     pair = {"slow": lambda x: busy_for(0.012 if torch.is_grad_enabled() else 0.006), "fast": briefly}
     share = away("recording", pair)
     assert 0.3 < share.share < 0.7 and share.word in ("part", "most")
