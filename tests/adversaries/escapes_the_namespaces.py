@@ -1,6 +1,6 @@
 """Tries to leave its namespaces, to mount, to trace others and to raise its limits.
 
-# points: shift_cost=0 shift_copies=0
+# points: shift_cost=0
 """
 
 # %% extra first

@@ -64,7 +64,7 @@ def test_the_keyboard_is_enough(lab: str, page: Page) -> None:
     press("ArrowDown")
     expect(active).to_contain_text("Exercises 01 · Creating tensors")
     press("ArrowDown")
-    expect(active).to_contain_text("from autograder import check, race")
+    expect(active).to_contain_text("from autograder import check, costs, race")
     for _ in range(3):
         press("Shift+Enter")
     expect(active).to_contain_text("Hint 1")

@@ -68,7 +68,7 @@ def test_an_undecided_race_is_marked_for_the_instructor(traps: Graded) -> None:
 def test_an_endless_loop_costs_one_exercise(traps: Graded) -> None:
     assert grades(traps.course)["loops"] == only("negate")
     page = traps.page("loops")
-    assert page.count(f"This cell ran longer than {TIME_LIMIT} seconds, the time limit") == 2
+    assert page.count(f"This cell ran longer than {TIME_LIMIT} seconds, the time limit") == 3
     assert "Not run, because the test `double_check` above did not end by itself." in page
 
 
@@ -76,7 +76,7 @@ def test_a_missing_name_is_explained(traps: Graded) -> None:
     assert grades(traps.course)["mistakes"] == only()
     page = traps.page("mistakes")
     for name in ("double", "square", "negate"):
-        assert page.count(f"The test uses `{name}`, but nothing of this name was defined before it.") == 2
+        assert page.count(f"The test uses `{name}`, but nothing of this name was defined before it.") == 3
     assert "First mend the cell with your solution: SyntaxError: expected ':' (line 1)" in page
     assert "NameError" not in page
 

@@ -248,17 +248,16 @@ def test_costs_are_counted_where_the_work_is_done(box: Sandbox) -> None:
     assert results(run(box, student, *tests)) == ["'4'", "0", "9"]
 
 
-def test_costs_and_sharing_need_a_look_where_code_could_forge_them(box: Sandbox) -> None:
+def test_costs_need_a_look_where_code_could_forge_them_and_sharing_is_seen(box: Sandbox) -> None:
     asked = ["at_most={'copies': 0}", "shares=False", "gradients=True"]
     tests = [f"check(twice, like=double, on=numbers, {more}, points=1)" for more in asked]
-    for forge, sharing in [
+    for forge, counted in [
         ("import collections\ncollections.Counter.__setitem__ = lambda *_: None", "passed"),
-        ("import sys\nloaded = sys.modules['autograder.' + 'sandbox.wire.encode']", "undecided"),
+        ("import autograder.sandbox.wire.encode", "undecided"),
     ]:
         executed = run(box, f"import torch\ndef twice(x): return 2 * x\n{forge}", *tests)
         found = [(card(executed, index)["outcome"], card(executed, index)["right"]) for index in (2, 3, 4)]
-        assert found[0] in [("undecided", True), ("error", False)]
-        assert found[1:] == [(sharing, True), ("passed", True)]
+        assert found == [(counted, True), ("passed", True), ("passed", True)]
 
 
 def test_tests_look_up_the_names_of_the_release_and_no_others(box: Sandbox) -> None:

@@ -131,7 +131,7 @@ SUMS = ("--function", "sums", "--trusted")
         ("new", "fixed", 4, "inputs gives the same values each time"),
         ("raises", "inputs", 3, "wrong: the answer: KeyError: 'no'"),
         ("dies", "inputs", 4, "dies.py:sums ended its process."),
-        ("sneaks", "inputs", 3, "wrong: the call changed its input: inputs[0]"),
+        ("sneaks", "inputs", 3, "wrong: the call changed its input: inputs[0, "),
         ("new", "inputs", 2, "the machine is too busy, or the ratio too near."),
     ],
 )

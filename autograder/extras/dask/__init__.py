@@ -131,12 +131,16 @@ class DaskPool(Pool):
             if client.status == "running":
                 future = client.submit(
                     attempt, self._run, cells, settings, self._topic, number,
-                    pure=False, workers=others or None, allow_other_workers=bool(others),
+                    pure=False, workers=others or None,
                 )  # fmt: skip
                 future.add_done_callback(lambda _, ended=ended: ended.set())
                 try:
-                    while client.status == "running" and not ended.wait(LOOK_SECONDS):
+                    left = True
+                    while left and client.status == "running" and not ended.wait(LOOK_SECONDS):
                         self._require_workers()
+                        left = not others or not self._workers().isdisjoint(others)
+                    if not left:
+                        continue
                     if client.status == "running" and not future.cancelled():  # as when the scheduler is gone
                         return future.result(timeout=SCHEDULER_SECONDS)
                 except PoolError:
