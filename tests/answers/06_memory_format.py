@@ -333,21 +333,6 @@ def convert(arrays):
     return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
 
 
-# %% convert all_copied_by_numpy check=1 memory=0..0.8 hidden=2 race=0
-import numpy as np
-
-
-def convert(arrays):
-    tensors = {}
-    for name, array in arrays.items():
-        if array.ndim >= 4:
-            pixels = np.array(np.moveaxis(array, 1, -1), order="C")
-            tensors[name] = torch.from_numpy(pixels).movedim(-1, 1)
-        else:
-            tensors[name] = torch.from_numpy(array)
-    return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
-
-
 # %% convert wrong_fast check=0 memory=0 hidden=0 race=0
 def convert(arrays):
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
