@@ -127,7 +127,7 @@ def class_means(x, labels, classes):
     return (sums / counts.clamp(min=1)[:, None]).to(x.dtype)
 
 
-# %% class_means counts_with_numpy check=0 large=0 memory=0 hidden=0 race=0..2
+# %% class_means counts_with_numpy check=1 large=1 memory=0 hidden=0 race=0
 def class_means(x, labels, classes):
     import numpy as np
 
