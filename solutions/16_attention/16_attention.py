@@ -521,8 +521,7 @@ race(attend_texts, against=attend_texts_slow, on=many_short_texts, at_least={"cp
 #   `costs`. The pieces that `feed` cuts below count as well: about a quarter of it.) The keys and values of the whole
 #   window have 16 kB; to copy them in each call takes more than 8 MB. You may take all places of the window at once, but
 #   what is in those that are not filled yet must not count.
-# - Inference only: no gradients are asked for.
-#   Nothing in them waits for a value (`syncs` in `costs`).
+# - Inference only: no gradients are asked for. No call waits for a value (`syncs` in `costs`).
 
 
 # %% id="window_cache_given" role="given"

@@ -135,7 +135,7 @@ def collate(pictures, mean, std):
     return batch, batch.stride()
 
 
-# %% collate stacked_by_numpy check=1 channels=1 memory=0..1 hidden=2 race=0..2
+# %% collate stacked_by_numpy check=1 channels=1 memory=0..1.1 hidden=2 race=0..2
 import numpy as np
 
 
