@@ -53,8 +53,8 @@ class Costs:
     operations that only copy: by their name, or (where ``copies_matter``) because all that they made was a
     tensor once more, as ``x * 1`` does, though not in place. ``transfers`` counts copies from one device to
     another, ``syncs`` points where the host would wait for a GPU. ``shares``: whether a result was seen to
-    change with an input, where ``sharing_matters``. ``doubt``: why a count that was
-    taken elsewhere is not to be believed.
+    change with an input, where ``sharing_matters``. ``doubt``: why a count that was taken elsewhere is not to
+    be believed.
     """
 
     copies_matter: bool = True

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
+from ..measuring.decide import SAME
 from ..measuring.duel import Ratio
 from ..measuring.units import times
 from .recordings import Timing
@@ -15,7 +16,6 @@ from .recordings import Timing
 # Each has a contrast above 3:1 on white and on a dark page. Bars are borders: these are printed, and seen
 # where colours are forced.
 HERE, RECORDED, GUESS, LIMIT = "#2E86C1", "#C27A00", "#C0609A", "#009E73"
-SAME = 1.03  # nobody sees less
 WIDEST = 60  # percent of the width for bars; their words have the rest
 LINE = '<span style="display:inline-block;height:16px;border-left:2px solid;vertical-align:middle"></span>'
 
