@@ -1,7 +1,5 @@
 """The chart of a comparison, in HTML that has the colours of the page around it: bars and words."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

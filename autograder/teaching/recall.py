@@ -1,7 +1,5 @@
 """Three questions at a chapter's head, about earlier chapters; what is right is worked out there and then."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence
@@ -38,7 +36,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     others: list[str] = []
     test: str = ""
 
-    def drawn(self) -> Asked:
+    def drawn(self) -> "Asked":
         """The question with numbers, texts and lines drawn, and its answer."""
         chosen = {name: random.choice(values) for name, values in (self.numbers | self.texts).items()}
         ask, code, answer, because = (

@@ -3,8 +3,6 @@
 The proxies (``proxies``) know nothing but this link.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sys
@@ -149,7 +147,7 @@ class AnswerLink:
         except Ended as error:
             raise AnswerEnded("the answer ended the process that it ran in") from _how(error)
 
-    def ask(self, request: Message, kind: TypeForm[M], files: Sequence[int] = ()) -> tuple[M, Frame]:
+    def ask(self, request: Message, kind: "TypeForm[M]", files: Sequence[int] = ()) -> tuple[M, Frame]:
         """Send a request; gives its reply, and the frame with its payload.
 
         Raises TimeUp, or AnswerEnded where there is no sound reply.
@@ -224,7 +222,7 @@ class AnswerLink:
             cost.doubt = cost.doubt or AnswerError("undecided", NOT_SEEN, right=True)
             return None
 
-    def result_follows(self, inputs: np.ndarray, frame: Frame) -> bool:
+    def result_follows(self, inputs: "np.ndarray", frame: Frame) -> bool:
         """Whether the last call's result, which came with a frame, changes with the inputs.
 
         Then it lies in their memory, wherever its process says that it does.

@@ -4,8 +4,6 @@ Nothing that this process says is trusted: whoever owns the code in it owns the 
 values itself, takes times from the kernel, and reads every answer as data.
 """
 
-from __future__ import annotations
-
 import functools
 import gc
 import mmap

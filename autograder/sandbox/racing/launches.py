@@ -1,7 +1,5 @@
 """Launches of a race: fresh processes of both sides take turns, and give one ratio."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

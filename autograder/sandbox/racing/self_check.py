@@ -1,7 +1,5 @@
 """Before a machine judges, it judges itself: the grading judge times a function against itself."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

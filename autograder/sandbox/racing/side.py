@@ -3,8 +3,6 @@
 ``gpu.device_judge`` has the other kind of side, processes on a device.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import signal

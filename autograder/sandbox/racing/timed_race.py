@@ -9,8 +9,6 @@ CPU time of everything that lives in the side's namespaces. So nothing is gained
 once, early or late.
 """
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Callable

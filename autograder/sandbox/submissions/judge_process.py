@@ -4,8 +4,6 @@ The student's cells run in the answer's process (``answer_process``); tests reac
 proxies (``proxies``). Where a test costs that process its life, a fresh one runs the cells so far again.
 """
 
-from __future__ import annotations
-
 import ast
 import shutil
 import time

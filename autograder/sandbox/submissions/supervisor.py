@@ -1,7 +1,5 @@
 """The grader's side: start the fork server inside bubblewrap, hand it submissions, take what comes back."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil
@@ -83,7 +81,7 @@ class Executed:
     sandboxed: bool = False
     sources: dict[int, str] = field(default_factory=dict)
 
-    def merged(self, later: Executed) -> Executed:
+    def merged(self, later: "Executed") -> "Executed":
         """This pass with the tests that a later pass ran."""
         ran = [cell for cell in self.undecided if cell in later.outputs]
         return Executed(
@@ -161,7 +159,7 @@ class Sandbox:
         self._control: Channel | None = None
         self._to_close = ExitStack()  # what ``begin`` opened
 
-    def __enter__(self) -> Sandbox:
+    def __enter__(self) -> "Sandbox":
         return self
 
     def __exit__(self, *_: object) -> None:

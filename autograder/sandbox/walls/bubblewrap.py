@@ -1,7 +1,5 @@
 """bubblewrap's command line: what the processes inside can see, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ numbers (so that it sees and reaches no other process), its own /tmp, /dev/shm a
 process is killed, the kernel kills all the others.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import os

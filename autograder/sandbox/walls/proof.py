@@ -1,7 +1,5 @@
 """Whether bubblewrap keeps what runs inside apart from this machine. It is shown anew, not believed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

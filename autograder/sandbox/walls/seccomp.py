@@ -6,8 +6,6 @@ something behind in it (keys, message queues, System V memory). ``memfd_create``
 behind a file without a name can be queued in a socket, where nobody sees it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import functools

@@ -3,8 +3,6 @@
 What comes from the judge is trusted here, because the judge sent it.
 """
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Values on their way to another process: ``messages`` nodes and raw bytes. Never pickled."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ judge's with the fork server (``Spawn``, ``Spawned``), and the judge's with a pr
 (requests, which that process trusts, and replies, which nobody trusts).
 """
 
-from __future__ import annotations
-
 import functools
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -93,7 +91,7 @@ class CollectionNode(Node, frozen=True, tag="collection"):
     """Values in a list, a torch.Size or another tuple, a set or frozenset; in a dict, each after its key."""
 
     kind: Literal["list", "size", "tuple", "set", "frozenset", "dict"]
-    items: Annotated[list[Value], Meta(max_length=MOST_NODES)]
+    items: Annotated[list["Value"], Meta(max_length=MOST_NODES)]
 
 
 class ObjectNode(Node, frozen=True, tag="object"):
@@ -453,7 +451,7 @@ class Spawned(Message, frozen=True):
     namespaces: bool
 
 
-def parse(frame: Frame, kind: TypeForm[M]) -> M:
+def parse(frame: Frame, kind: "TypeForm[M]") -> M:
     """The message of a type, or one of a union of types, in a frame. Raises Malformed."""
     try:
         found: M = _decoder(kind).decode(frame.text)  # type: ignore[arg-type]  # (a type can be hashed)
