@@ -19,23 +19,7 @@ CONTAINER = "User namespaces must be allowed; in a container, by the one who sta
 UBUNTUS_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 NAMESPACES = ("user", "pid", "net", "ipc")
 # What a student's code would try first. It says what it could do.
-PROBE = """
-import os, sys
-secret, *namespaces = sys.argv[1:]
-could = []
-if os.path.exists(secret):
-    could.append("sees this account's files")
-for folder in (sys.prefix, os.path.dirname(secret), "/usr", "/etc", "/"):
-    if os.access(folder, os.W_OK) and folder != os.environ.get("TMPDIR"):
-        could.append(f"can write to {folder}")
-for outside in namespaces:
-    kind = outside.partition(":")[0]
-    if os.readlink(f"/proc/self/ns/{kind}") == outside:
-        could.append(f"shares the {kind} namespace")
-if os.getuid() == 0:
-    could.append("is root")
-print("; ".join(could), end="")
-"""
+PROBE = Path(__file__).with_name("probe.txt").read_text(encoding="utf-8")
 
 
 def why_not() -> str | None:
