@@ -44,32 +44,23 @@ class AnswerEnded(RuntimeError):
 
 
 class TimeLeft:
-    """The time of a submission, and of the cell that runs now, in seconds.
+    """The time of a ``submission``, and of the ``cell`` that runs now, in seconds.
 
     Waiting for the machine, or for one of its cores while others keep it busy, is not part of it.
     """
 
     def __init__(self, seconds: float) -> None:
         self.core_time = CoreTime(_processes_of_the_submission)
-        self._submission = Countdown(seconds, self.core_time)
-        self._cell = Countdown(seconds, self.core_time)
-
-    @property
-    def whole_cell(self) -> float:
-        """What the cell had at its beginning."""
-        return self._cell.seconds
+        self.submission = Countdown(seconds, self.core_time)
+        self.cell = Countdown(seconds, self.core_time)
 
     def begin_cell(self, seconds: float) -> None:
         """A cell begins that may take so long, within the submission's time."""
-        self._cell = Countdown(seconds, self.core_time)
-
-    def of_submission(self) -> float:
-        """What is left of the submission's time; 0 when it is used up."""
-        return self._submission.left()
+        self.cell = Countdown(seconds, self.core_time)
 
     def of_cell(self) -> float:
         """What is left of the cell's time; 0 when it is used up."""
-        return min(self._cell.left(), self._submission.left())
+        return min(self.cell.left(), self.submission.left())
 
     def of_step(self, seconds: float) -> Callable[[], float]:
         """A function that says what is left of so many seconds, which begin now."""
@@ -77,17 +68,13 @@ class TimeLeft:
 
     def allow(self, seconds: float) -> None:
         """Let the cell take so long from now on."""
-        if seconds > self._cell.left():
-            self._cell = Countdown(seconds, self.core_time)
+        if seconds > self.cell.left():
+            self.begin_cell(seconds)
 
     def put_off(self, seconds: float) -> None:
         """So long was spent waiting for the machine."""
-        self._submission.put_off(seconds)
-        self._cell.put_off(seconds)
-
-    def put_off_cell(self, seconds: float) -> None:
-        """So long was spent on what is not the cell's own work, but the submission's."""
-        self._cell.put_off(seconds)
+        self.submission.put_off(seconds)
+        self.cell.put_off(seconds)
 
 
 def _processes_of_the_submission() -> list[int]:

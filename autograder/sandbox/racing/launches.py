@@ -127,7 +127,8 @@ class Launches:
                     for name, wait in waiting:
                         with told(name):
                             sides.append(wait())
-                    self._time.put_off_cell(time.monotonic() - start)  # some copies run all cells again
+                    # Some copies run all cells again: the submission's work, but not this cell's.
+                    self._time.cell.put_off(time.monotonic() - start)
                     calls, before = self._first_calls, self._inputs()
                     for warm_up in (True,) + (False,) * PAIRS:
                         new = range(1, 1 + calls["fast"])

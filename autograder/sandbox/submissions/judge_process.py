@@ -92,7 +92,7 @@ class JudgeProcess:
 
     def _run(self, cell: PlannedCell) -> list[dict[str, Any]]:
         """The outputs of one cell."""
-        left = self._time.of_submission()
+        left = self._time.submission.left()
         self._link.begin_cell()
         self._time.begin_cell(self._work.cell_seconds)
         if cell.role == "test" and cell.exercise in self._given_up:
