@@ -17,6 +17,7 @@ from ...judging.calls import CallLimit, call_limit
 from ...judging.outcome import MIME
 from ...measuring.duel import TooNoisy
 from ...roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, defined_names
+from ...show import first_of
 from ..answers.answer_handle import AnswerHandle, Ended
 from ..answers.answer_link import AnswerLink, TimeLeft, TimeUp
 from ..answers.cells import CellShell
@@ -68,6 +69,7 @@ class JudgeProcess:
         self._given_up: dict[str | None, str | None] = {}
         self._restarts = 0
         self._waited = 0.0
+        self._raced = 0.0  # core-seconds of races in this cell
         self._seconds = {"cells": 0.0, "tests": 0.0, "races": 0.0}
 
     def run(self) -> None:
@@ -76,15 +78,17 @@ class JudgeProcess:
         for cell in self._work.cells:
             if cell.role == "test" and self._work.only is not None and cell.index not in self._work.only:
                 continue
-            start, apart = time.monotonic(), self._seconds["races"] + self._waited
+            start, apart, self._raced = time.monotonic(), self._seconds["races"] + self._waited, 0.0
             self._suspicious[:] = self._looks.pop(cell.index, [])
             outputs = self._run(cell)
             if cell.role != "test":
                 outputs, self._remarks = self._remarks + outputs, []
             kind = "tests" if cell.role == "test" else "cells"
             apart = self._seconds["races"] + self._waited - apart
-            self._seconds[kind] += time.monotonic() - start - apart
-            self._control.send(CellDone(cell.index, outputs, list(dict.fromkeys(self._suspicious))))
+            took = time.monotonic() - start - apart
+            self._seconds[kind] += took
+            events = list(dict.fromkeys(self._suspicious))
+            self._control.send(CellDone(cell.index, outputs, events, took + self._raced))
         self._answer.end()
         if self._given:
             self._given.end()
@@ -192,7 +196,9 @@ class JudgeProcess:
             self._time.allow(self._work.cell_seconds)
             yield go, logs
         finally:
-            self._seconds["races"] += time.monotonic() - start
+            took = time.monotonic() - start
+            self._seconds["races"] += took
+            self._raced += len(go.cores) * took
             self._wait_for(TimingDone(logs))
 
     def _wait_for(self, what: WantTiming | TimingDone) -> Go:
@@ -240,9 +246,8 @@ def _left_out(files: Mapping[str, bytes | None]) -> list[dict[str, Any]]:
     names = sorted(name for name, content in files.items() if content is None)
     if not names:
         return []
-    some = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if names[10:] else "")
     return _remark(
-        f"Not there when this was graded: {some}. Grading takes files beside the notebook, not too many "
+        f"Not there when this was graded: {first_of(names, 10)}. Grading takes files beside the notebook, not too many "
         "and not too large ones: hand in only what the notebook needs."
     )
 

@@ -106,25 +106,6 @@ class Step:
     work: float = 0.0
 
 
-class _Meter:
-    """Counts core-seconds of work, on so many ``cores``."""
-
-    def __init__(self, cores: int) -> None:
-        self._cores, self._work, self._since = cores, 0.0, time.monotonic()
-
-    def hold(self, cores: int) -> None:
-        """From now on so many; 0 while it waits."""
-        now = time.monotonic()
-        self._work += self._cores * (now - self._since)
-        self._cores, self._since = cores, now
-
-    def read(self) -> float:
-        """The work since the last time."""
-        self.hold(self._cores)
-        work, self._work = self._work, 0.0
-        return work
-
-
 class Sandbox:
     """A fork server that runs one notebook after another, each in fresh processes of its own.
 
@@ -236,7 +217,6 @@ class Sandbox:
         names = {cell.index: cell.grade_id for cell in work.cells}
         control.send(work, seconds=self._soon())
         countdown = Countdown(work.notebook_seconds + GRACE_SECONDS, self._core_time)
-        meter = _Meter(CHECKING)
         tell(Step("running"))
         finished = False
         kinds = (
@@ -248,10 +228,9 @@ class Sandbox:
             match said:
                 case messages.CellDone():
                     _take(executed, said, names[said.index])
-                    tell(Step("running", said.index, meter.read()))
+                    tell(Step("running", said.index, said.work))
                 case messages.WantTiming() | messages.TimingDone():
                     before = time.monotonic()
-                    meter.hold(0)
                     tell(Step("waiting for cores"))
                     if isinstance(said, messages.TimingDone):
                         self.strays.add(said.logs)
@@ -259,7 +238,6 @@ class Sandbox:
                     else:
                         cores = self._machine.take(racing)
                     countdown.put_off(time.monotonic() - before)
-                    meter.hold(len(cores))
                     tell(Step("racing" if isinstance(said, messages.WantTiming) else "running"))
                     go = messages.Go(cores, self._noisy, self.strays.are_rare)
                     control.send(go, seconds=self._soon())

@@ -421,11 +421,12 @@ class TimingDone(Message, frozen=True):
 
 
 class CellDone(Message, frozen=True):
-    """A cell has run: its outputs in nbformat's form, and what was suspicious."""
+    """A cell has run: its outputs in nbformat's form, what was suspicious, and core-seconds of ``work``."""
 
     index: int
     outputs: list[dict[str, Any]]
     events: list[str]
+    work: float
 
 
 class Finished(Message, frozen=True):
