@@ -247,8 +247,8 @@ def _left_out(files: Mapping[str, bytes | None]) -> list[dict[str, Any]]:
     if not names:
         return []
     return _remark(
-        f"Not there when this was graded: {first_of(names, 10)}. Grading takes files beside the notebook, not too many "
-        "and not too large ones: hand in only what the notebook needs."
+        f"Not there when this was graded: {first_of(names, 10)}. Grading takes files beside the "
+        "notebook, not too many and not too large ones: hand in only what the notebook needs."
     )
 
 
