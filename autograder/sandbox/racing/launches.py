@@ -146,7 +146,8 @@ class Launches:
                             calls = self._warmed_up(done)
                             continue
                         pairs.append(self._per_call(done, calls))
-                        if len(pairs) == 2 and self._settled(pairs):
+                        shown = [pair["slow"] / pair["fast"] / self._threshold for pair in pairs]
+                        if len(shown) == 2 and count_alike(*shown):
                             break  # a third could not change what the median of three says
                 except Restless as found:
                     self._restless += 1
@@ -233,10 +234,6 @@ class Launches:
     def _counting(self, launch: Launch) -> Iterator[Launch]:
         """Those launches that count now that this one is there. Raises TooNoisy."""
         return self._undisturbed.take(launch)
-
-    def _settled(self, pairs: Sequence[Mapping[str, float]]) -> bool:
-        one, other = (pair["slow"] / pair["fast"] / self._threshold for pair in pairs)
-        return count_alike(one, other)
 
     def _ratio(self, launch: Launch) -> float:
         """The median over pairs of given / answer, over the threshold; keeps the seconds per call of both."""

@@ -140,7 +140,8 @@ class JudgeProcess:
         """A test cell, here."""
         try:
             outputs = self._execute(cell.source)
-            if any(map(_is_too_fast, outputs)):
+            cards = (output.get("data", {}).get(MIME, {}) for output in outputs)
+            if any(lap["too_fast"] for card in cards for lap in card.get("laps", [])):
                 self._suspicious.append("The answer was faster than this machine can be.")
             return outputs
         except TimeUp:
@@ -250,12 +251,6 @@ def _left_out(files: Mapping[str, bytes | None]) -> list[dict[str, Any]]:
         f"Not there when this was graded: {first_of(names, 10)}. Grading takes files beside the "
         "notebook, not too many and not too large ones: hand in only what the notebook needs."
     )
-
-
-def _is_too_fast(output: Mapping[str, Any]) -> bool:
-    """Whether an output is the card of a race whose answer was beyond the machine's limit."""
-    laps = output.get("data", {}).get(MIME, {}).get("laps", [])
-    return any(lap["too_fast"] for lap in laps)
 
 
 def _remark(sentence: str) -> list[dict[str, Any]]:

@@ -36,9 +36,6 @@ def why_not() -> str | None:
         )
     if trial.returncode:
         why = (trial.stderr.strip().splitlines() or ["no reason given"])[-1]
-        return NOT_ALLOWED.format(why, UBUNTU if _ubuntu_forbids() else CONTAINER)
+        forbidden = UBUNTUS_SWITCH.exists() and UBUNTUS_SWITCH.read_text().strip() == "1"
+        return NOT_ALLOWED.format(why, UBUNTU if forbidden else CONTAINER)
     return NO_WALLS.format(trial.stdout) if trial.stdout else None
-
-
-def _ubuntu_forbids() -> bool:
-    return UBUNTUS_SWITCH.exists() and UBUNTUS_SWITCH.read_text().strip() == "1"

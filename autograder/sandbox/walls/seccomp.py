@@ -16,7 +16,8 @@ import struct
 from pathlib import Path
 
 # Names with their numbers on x86-64 and, where there is one, on ARM64.
-_ALLOWED = Path(__file__).with_name("system_calls.txt").read_text(encoding="utf-8")
+_TABLE = Path(__file__).with_name("system_calls.txt").read_text(encoding="utf-8")
+_ALLOWED = [entry.partition("=")[2].split("/") for entry in _TABLE.split()]
 
 # Calls that are allowed with some arguments only.
 _CLONE, _SOCKET, _SOCKETPAIR, _IOCTL, _PRCTL = (56, 220), (41, 198), (53, 199), (16, 29), (157, 167)
@@ -86,16 +87,11 @@ def program(architecture: str) -> bytes:
         *((numbers, [_refuse(errno.EOPNOTSUPP)]) for numbers in _SET_ATTRIBUTE),
     ):
         code += [(_EQUAL, 0, len(block), numbers[place]), *block]
-    for first, last in _runs(sorted(_allowed(place))):
+    allowed = sorted(int(numbers[place]) for numbers in _ALLOWED if len(numbers) > place)
+    for first, last in _runs(allowed):
         code += [(_AT_LEAST, 0, 2, first), (_GREATER, 1, 0, last), _give(_ALLOW)]
     code.append(_refuse(errno.ENOSYS))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
-
-
-def _allowed(place: int) -> list[int]:
-    """The numbers of the calls that are allowed with any arguments."""
-    numbers = [entry.partition("=")[2].split("/") for entry in _ALLOWED.split()]
-    return [int(known[place]) for known in numbers if len(known) > place]
 
 
 def _runs(numbers: list[int]) -> list[tuple[int, int]]:
