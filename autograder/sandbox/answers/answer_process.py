@@ -82,7 +82,7 @@ class AnswerProcess:
             try:
                 frame = self.channel.receive()
                 request = messages.parse(frame, messages.Request)
-                getattr(self, _METHODS[type(request)])(request, frame)
+                getattr(self, str(request.__struct_config__.tag))(request, frame)
             except KeyboardInterrupt:  # it came too late for the cell that it was meant for
                 continue
             except Gone:
@@ -284,21 +284,6 @@ class AnswerProcess:
                 yield
             finally:
                 said += [words(f"{item.category.__name__}: {item.message}") for item in caught]
-
-
-_METHODS = {
-    messages.TakeFiles: "on_files",
-    messages.RunCell: "on_cell",
-    messages.Fork: "on_fork",
-    messages.Look: "on_look",
-    messages.Settle: "on_settle",
-    messages.Call: "on_call",
-    messages.SendAgain: "on_again",
-    messages.Backward: "on_backward",
-    messages.PrepareRace: "on_race",
-    messages.RaceInputs: "on_race_inputs",
-    messages.RaceCall: "on_race_call",
-}
 
 
 def seed_anew() -> None:

@@ -121,22 +121,22 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="messag
     """What goes over a connection in one piece, beside a payload of raw bytes and open files."""
 
 
-# From the judge to a process that runs an answer.
+# From the judge to a process that runs an answer; the tag is the method there that answers.
 
 
-class TakeFiles(Message, frozen=True):
+class TakeFiles(Message, frozen=True, tag="on_files"):
     """Put these files into your folder, by their paths in it; nothing of the student's runs yet."""
 
     files: dict[str, bytes]
 
 
-class RunCell(Message, frozen=True):
+class RunCell(Message, frozen=True, tag="on_cell"):
     """Run a cell of the notebook."""
 
     source: str
 
 
-class Fork(Message, frozen=True):
+class Fork(Message, frozen=True, tag="on_fork"):
     """Copy yourself; the copy serves the connection whose end comes with the message."""
 
 
@@ -147,13 +147,13 @@ class Target(Struct, frozen=True, forbid_unknown_fields=True):
     of: int | None = None
 
 
-class Look(Message, frozen=True):
+class Look(Message, frozen=True, tag="on_look"):
     """What does a name stand for, or an attribute?"""
 
     target: Target
 
 
-class Call(Message, frozen=True):
+class Call(Message, frozen=True, tag="on_call"):
     """Call something; the memory of the inputs comes with the message, and has its storages at ``places``."""
 
     target: Target
@@ -164,15 +164,15 @@ class Call(Message, frozen=True):
     copies: bool = False  # count those that have other names, too, which takes memory
 
 
-class SendAgain(Message, frozen=True):
+class SendAgain(Message, frozen=True, tag="on_again"):
     """The values of the last call's result once more: the judge has changed those of the inputs."""
 
 
-class Settle(Message, frozen=True):
+class Settle(Message, frozen=True, tag="on_settle"):
     """Before a call whose memory matters: let go of what the last one left, and give free memory back."""
 
 
-class Backward(Message, frozen=True):
+class Backward(Message, frozen=True, tag="on_backward"):
     """The gradients of an earlier call's inputs, for given gradients of its results."""
 
     graph: int
@@ -180,13 +180,13 @@ class Backward(Message, frozen=True):
     places: list[Place]
 
 
-class PrepareRace(Message, frozen=True):
+class PrepareRace(Message, frozen=True, tag="on_race"):
     """A race of the function ``name`` begins; the memory of all its inputs comes with the message."""
 
     name: str
 
 
-class RaceInputs(Message, frozen=True):
+class RaceInputs(Message, frozen=True, tag="on_race_inputs"):
     """What the inputs of a race's next call look like. Their values come when it begins.
 
     ``keep``: the results so far are still wanted.
@@ -197,7 +197,7 @@ class RaceInputs(Message, frozen=True):
     keep: bool
 
 
-class RaceCall(Message, frozen=True):
+class RaceCall(Message, frozen=True, tag="on_race_call"):
     """The next call of a race, now; ``work`` False: all that a call takes but its work."""
 
     args: list[Value]
