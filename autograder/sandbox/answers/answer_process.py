@@ -72,7 +72,7 @@ class AnswerProcess:
         # In a race:
         self.memory: mmap.mmap | None = None
         self.arguments = Arguments(b"", [], self.objects)
-        self.function: Callable[..., object] = no_function
+        self.function: Callable[..., object] | None = None
         self.made: list[tuple[object, Results]] = []
         self.moving: list[torch.Tensor] = []
 
@@ -236,7 +236,7 @@ class AnswerProcess:
         (file,) = frame.files
         self.memory = mmap.mmap(file, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
         os.close(file)
-        if self.function is no_function:
+        if self.function is None:
             linux.keep_free_memory()
             linux.let_others_read()  # the judge reads results where they are
             sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for the rest of its life)
@@ -264,6 +264,7 @@ class AnswerProcess:
         try:
             given = [self.arguments.value(node) for node in request.args]
             if request.work:
+                assert self.function is not None  # on_race came first
                 result = self.function(*given)
             else:
                 result, _ = self.made[-1]
@@ -307,11 +308,6 @@ def counted_costs(cost: Costs) -> messages.CountedCosts:
     for kind in ("operations", "views"):
         found[kind] = {name[:100]: number for name, number in dict.items(found[kind])}
     return messages.CountedCosts(**found)
-
-
-def no_function(*_: object) -> None:
-    """What stands for the function of a race until there is one."""
-    raise RuntimeError("no race was prepared")
 
 
 @contextmanager
