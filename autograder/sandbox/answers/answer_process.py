@@ -170,11 +170,8 @@ class AnswerProcess:
                     with counting(given, named) as cost:
                         cost.copies_matter = request.copies
                         probe(request.probe)
-                        node = results.node(
-                            result := function(*given, **named)
-                        )  # some work when they are read
+                        node = results.node(result := function(*given, **named))  # some work when read
                     counted = counted_costs(cost)
-                if request.probe is not None:
                     self.held[:] = arguments, given, named, result
                 changed = watched.changed(results)
                 if results.differentiable and arguments.leaves:
