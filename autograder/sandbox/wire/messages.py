@@ -101,20 +101,8 @@ class ObjectNode(Node, frozen=True, tag="object"):
     type: Name
 
 
-Value: TypeAlias = (
-    bool
-    | int
-    | float
-    | str
-    | TensorNode
-    | TensorsNode
-    | ReadyNode
-    | ArrayNode
-    | PlainNode
-    | CollectionNode
-    | ObjectNode
-    | None
-)
+Nodes: TypeAlias = TensorNode | TensorsNode | ReadyNode | ArrayNode | PlainNode | CollectionNode | ObjectNode
+Value: TypeAlias = bool | int | float | str | Nodes | None
 
 
 class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="message", tag=True):
@@ -204,19 +192,8 @@ class RaceCall(Message, frozen=True, tag="on_race_call"):
     work: bool
 
 
-Request: TypeAlias = (
-    TakeFiles
-    | RunCell
-    | Fork
-    | Look
-    | Settle
-    | Call
-    | SendAgain
-    | Backward
-    | PrepareRace
-    | RaceInputs
-    | RaceCall
-)
+OfARace: TypeAlias = PrepareRace | RaceInputs | RaceCall
+Request: TypeAlias = TakeFiles | RunCell | Fork | Look | Settle | Call | SendAgain | Backward | OfARace
 
 # From a process that runs an answer to the judge: not to be trusted.
 
