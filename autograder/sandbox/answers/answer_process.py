@@ -47,7 +47,6 @@ PROTOCOLS: dict[str, Callable[..., Any]] = {
     "__setitem__": operator.setitem,
 }
 
-_NOTHING = object()
 _HEARD = [
     ("ignore", None, ResourceWarning, None, 0),  # files of ours, closed when this process began
     ("default", None, Warning, None, 0),
@@ -122,18 +121,17 @@ class AnswerProcess:
 
     def on_look(self, request: messages.Look, frame: Frame) -> None:
         """Say what a name or an attribute stands for."""
-        target = request.target
-        if target.of is not None:
-            found = getattr(self.objects[target.of], str(target.name), _NOTHING)
-        else:
-            found = self.shell.user_ns.get(target.name, _NOTHING)
-        if found is _NOTHING:
-            self.channel.send(messages.Missing())
-        elif callable(found):
-            self.channel.send(messages.Function())
-        else:
-            results = Results([], self.keep)
-            self.channel.send(messages.Found(results.node(found)), results.buffers)
+        target, results = request.target, Results([], self.keep)
+        try:
+            if target.of is None:
+                found = self.shell.user_ns[target.name]
+            else:
+                found = getattr(self.objects[target.of], str(target.name))
+        except (KeyError, AttributeError) as error:
+            self.channel.send(raised(error))
+            return
+        node = messages.ObjectNode(None, "function") if callable(found) else results.node(found)
+        self.channel.send(messages.Found(node), results.buffers)
 
     def keep(self, value: object) -> int:
         """Hold an object that cannot travel; its number stands for it."""

@@ -124,11 +124,11 @@ def number_of(value: object) -> int | None:
 
 def look_up(link: AnswerLink, timed_race: TimedRace, target: messages.Target) -> Any:
     """What a name or an attribute stands for in the answer's process. Raises AttributeError."""
-    reply, frame = link.ask(messages.Look(target), messages.Missing | messages.Function | messages.Found)
-    if isinstance(reply, messages.Missing):
+    reply, frame = link.ask(messages.Look(target), messages.Found | messages.Raised)
+    if isinstance(reply, messages.Raised):
         raise AttributeError(f"there is no {target.name!r}")
     proxy = Proxy(link, timed_race, target)
-    if isinstance(reply, messages.Function):
+    if isinstance(reply.value, messages.ObjectNode) and reply.value.number is None:
         return proxy
     return link.read(reply.value, frame, proxy._object)[0]
 

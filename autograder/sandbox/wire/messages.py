@@ -95,7 +95,7 @@ class CollectionNode(Node, frozen=True, tag="collection"):
 
 
 class ObjectNode(Node, frozen=True, tag="object"):
-    """Something that stays where it is. ``number`` stands for it; None: nothing can be done with it."""
+    """Something that stays where it is. ``number`` stands for it; None: a function, known by its name."""
 
     number: Size | None
     type: Name
@@ -233,16 +233,8 @@ class CellShown(Message, frozen=True):
     outputs: Annotated[list[Shown], Meta(max_length=MOST_SHOWN)]
 
 
-class Missing(Message, frozen=True):
-    """There is no such name or attribute."""
-
-
-class Function(Message, frozen=True):
-    """The name stands for something that can be called."""
-
-
 class Found(Message, frozen=True):
-    """The name stands for this value."""
+    """A value: a result, or what a name stands for."""
 
     value: Value
 
@@ -441,7 +433,7 @@ def parse(frame: Frame, kind: "TypeForm[M]") -> M:
 
 def prepare() -> None:
     """Make what ``parse`` needs for the processes of a submission, before they are forked."""
-    for kind in (Request, Spawned, Hello, CellShown, Missing | Function | Found, Returned | Raised):
+    for kind in (Request, Spawned, Hello, CellShown, Found | Raised, Returned | Raised):
         _decoder(kind)
 
 
