@@ -24,7 +24,7 @@ from ..answers.cells import CellShell
 from ..racing.timed_race import TimedRace
 from ..wire import decode
 from ..wire.channel import Channel, TooLate
-from ..wire.messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming, parse
+from ..wire.messages import CellDone, Finished, Go, PlannedCell, RunNotebook, WantCores, parse
 from ..wire.outputs import Outputs
 from .plan import modules
 from .proxies import Names
@@ -189,7 +189,7 @@ class JudgeProcess:
     @contextmanager
     def _timing(self) -> Iterator[tuple[Go, list[float]]]:
         """Have cores for a race. Raises TooNoisy where the machine cannot judge."""
-        go = self._wait_for(WantTiming())
+        go = self._wait_for(WantCores(race=True))
         start, logs = time.monotonic(), list[float]()
         try:
             if go.noisy:
@@ -200,9 +200,9 @@ class JudgeProcess:
             took = time.monotonic() - start
             self._seconds["races"] += took
             self._raced += len(go.cores) * took
-            self._wait_for(TimingDone(logs))
+            self._wait_for(WantCores(race=False, logs=logs))
 
-    def _wait_for(self, what: WantTiming | TimingDone) -> Go:
+    def _wait_for(self, what: WantCores) -> Go:
         """Say what is wanted, and wait for it: that is not this submission's time."""
         start = time.monotonic()
         self._control.send(what)

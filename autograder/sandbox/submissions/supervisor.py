@@ -228,9 +228,7 @@ class Sandbox:
         countdown = Countdown(work.notebook_seconds + GRACE_SECONDS, self._core_time)
         tell(Step("running"))
         finished = False
-        kinds = (
-            messages.CellDone | messages.WantTiming | messages.TimingDone | messages.Finished | messages.Over
-        )
+        kinds = messages.CellDone | messages.WantCores | messages.Finished | messages.Over
         while True:
             frame = control.receive(countdown.left)
             said = messages.parse(frame, kinds)
@@ -238,16 +236,13 @@ class Sandbox:
                 case messages.CellDone():
                     _take(executed, said, names[said.index])
                     tell(Step("running", said.index, said.work))
-                case messages.WantTiming() | messages.TimingDone():
+                case messages.WantCores():
                     before = time.monotonic()
                     tell(Step("waiting for cores"))
-                    if isinstance(said, messages.TimingDone):
-                        self.strays.add(said.logs)
-                        cores = self._machine.take(CHECKING)
-                    else:
-                        cores = self._machine.take(racing)
+                    self.strays.add(said.logs)
+                    cores = self._machine.take(racing if said.race else CHECKING)
                     countdown.put_off(time.monotonic() - before)
-                    tell(Step("racing" if isinstance(said, messages.WantTiming) else "running"))
+                    tell(Step("racing" if said.race else "running"))
                     go = messages.Go(cores, self._noisy, self.strays.are_rare)
                     control.send(go, seconds=self._soon())
                 case messages.Finished():

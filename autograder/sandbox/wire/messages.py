@@ -369,8 +369,13 @@ class MachineChecked(Message, frozen=True):
     limits: dict[str, Any]
 
 
-class WantTiming(Message, frozen=True):
-    """The judge wants cores for a race."""
+class WantCores(Message, frozen=True):
+    """The judge wants cores for a ``race``, and later again one for checks; ``logs`` are then those of the
+    seconds that given calls took in it, a launch each.
+    """
+
+    race: bool
+    logs: list[float] = []
 
 
 class Go(Message, frozen=True):
@@ -381,12 +386,6 @@ class Go(Message, frozen=True):
     cores: list[int]
     noisy: str | None
     strays_are_rare: bool
-
-
-class TimingDone(Message, frozen=True):
-    """Others may use the cores; ``logs`` are those of the seconds that given calls took, a launch each."""
-
-    logs: list[float]
 
 
 class CellDone(Message, frozen=True):
