@@ -207,7 +207,7 @@ def _kept(one: Share | Prediction) -> dict[str, object]:
 
 def _rows(timing: Timing) -> Iterator[tuple[str, ...]]:
     """The rows of one device in the table; the first of them names it."""
-    where = timing.where
+    where = f"{timing.origin}: {timing.device}"
     for name, seconds in timing.seconds.items():
         faster, interval = "1 (baseline)", ""
         if ratio := timing.ratios.get(name):
