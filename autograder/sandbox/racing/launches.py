@@ -169,15 +169,12 @@ class Launches:
         if not decision.ratios:
             raise DuelError("there was no time left for this race.")
         logs = [math.log(ratio * self._threshold) for ratio in decision.ratios]
-        ratio, thrown_away = ratio_of_logs(logs), self.thrown_away
+        ratio = ratio_of_logs(logs)
+        # Because something made a side slow, or a side did not rest.
+        thrown_away = self._undisturbed.thrown_away + self._restless
         return Verdict(
             decision.word, ratio, self._threshold, self.seconds, clock, logs, thrown_away, signs_only
         )
-
-    @property
-    def thrown_away(self) -> int:
-        """Launches that do not count, because something made a side slow, or a side did not rest."""
-        return self._undisturbed.thrown_away + self._restless
 
     def _may_begin(self) -> bool:
         """Whether there is time for a launch."""
