@@ -280,7 +280,7 @@ class Sandbox:
             self._machine.take(CHECKING)
         store.write(checked.limits_name, checked.limits)
         self.strays.add(checked.logs, true=0.0)
-        self.noise, self._noisy = checked.noise or {"noisy": checked.noisy}, checked.noisy
+        self.noise, self._noisy = checked.noise, checked.noise.get("noisy")
 
     def begin(self) -> None:
         """Start the fork server, and do not wait until it is ready: it loads torch first.

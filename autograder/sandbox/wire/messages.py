@@ -357,13 +357,12 @@ class CheckMachine(Message, frozen=True):
 
 
 class MachineChecked(Message, frozen=True):
-    """What a function against itself showed, or why this machine cannot judge; and the machine's limits.
+    """What a function against itself showed, or as "noisy" why this machine cannot judge; and its limits.
 
     ``logs`` are the last log-ratios of the function against itself.
     """
 
-    noise: dict[str, Any] | None
-    noisy: str | None
+    noise: dict[str, Any]
     logs: list[float]
     limits_name: str
     limits: dict[str, Any]
