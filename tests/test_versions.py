@@ -163,7 +163,7 @@ def colab(tmp_path_factory: pytest.TempPathFactory) -> Colab:
     base = python_with("colab")
     packages = next(base.parents[1].glob("lib/python*/site-packages"))
     # An environment over that one, which stays as it is.
-    assert run(base, "-m", "venv", "--without-pip", folder / "environment").returncode == 0
+    assert run(base, "-m", "venv", folder / "environment").returncode == 0
     above = next((folder / "environment").glob("lib/python*/site-packages"))
     (above / "all.pth").write_text(f"{packages}\nimport at_start\n")
     (above / "at_start.py").write_text(AT_START.format(log=str(folder / "programs.log")))
