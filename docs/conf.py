@@ -5,12 +5,19 @@ Its source folder is the whole repository, so that links between pages lead the 
 
 from __future__ import annotations
 
+import json
+import re
 import sys
+from html import escape, unescape
+from itertools import takewhile
 from pathlib import Path
 from string import Template
 
 import nbformat
 from sphinx.application import Sphinx
+
+from autograder.teaching.chart import GUESS
+from autograder.teaching.guess import FAR, LATER, WITHIN
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -38,7 +45,8 @@ html_title = project
 html_logo = html_favicon = "_static/icon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = ["site.js"]
+RULE = {"within": WITHIN, "beyond": FAR, "colour": GUESS}
+html_js_files = ["site.js", ("guess.js", {"data-rule": json.dumps(RULE)})]
 html_copy_source = False
 html_use_index = False
 html_context = {"default_mode": "auto"}
@@ -69,10 +77,37 @@ def chapters() -> str:
     return table.replace("](", "](course/").replace("](course/../", "](")
 
 
+ROW = re.compile(f"<tr>{'<td[^>]*>(.*?)</td>' * 5}</tr>")
+
+
+def asked(html: str) -> str:
+    """A fold with a comparison, with what guess.js needs to ask for its ratio and to judge a guess."""
+    rows = [[unescape(cell) for cell in row] for row in ROW.findall(html)]
+    if not (rows and LATER in html):
+        return html
+    (where, first, *_), *others = rows
+    *_, (_, last, _, ratio, between) = [row for row in takewhile(lambda row: not row[0], others) if row[4]]
+    data = {
+        "title": unescape(re.search("<caption[^>]*>(.*?)</caption>", html)[1]),
+        "device": where.partition(": ")[2].partition(",")[0],
+        "first": first,
+        "last": last,
+        "ratio": float(ratio.rstrip("×").replace(",", "")),
+        "range": between,
+    }
+    return html.replace("<details", f'<details data-asked="{escape(json.dumps(data))}"', 1)
+
+
 def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the map and the repository's address into the front page."""
+    """Put the map and the repository's address into the front page, and questions into chapters."""
     if docname == app.config.root_doc:
         source[0] = Template(source[0]).substitute(chapters=chapters(), repository=REPOSITORY)
+    elif docname.startswith("course/"):
+        notebook = nbformat.reads(source[0], as_version=4)
+        for output in (output for cell in notebook.cells for output in cell.get("outputs", ())):
+            if html := output.get("data", {}).get("text/html"):
+                output["data"]["text/html"] = asked(html)
+        source[0] = nbformat.writes(notebook)
 
 
 def setup(app: Sphinx) -> None:

@@ -35,9 +35,20 @@ document.addEventListener("DOMContentLoaded", () => {
   show();
 });
 
-// What a search finds is told from the text of a page, and not from the buttons above it.
+// A search shows the sentence with the words. The theme looks for their stems ("pin_memori"), and finds few.
 if (typeof Search !== "undefined") {
-  const text = Search.htmlToText;
-  Search.htmlToText = (page, anchor) =>
-    text(page.replace(/<div class="bd-header-article[^]*?(?=<article)/, ""), anchor);
+  Search.makeSearchSummary = (page, stems, anchor) => {
+    const main = new DOMParser().parseFromString(page, "text/html").querySelector("article");
+    const place = (anchor && main.querySelector(anchor)) || main;
+    const words = [...stems].map((stem) => stem.replace(/i$/, ""));
+    const found = (text) => words.filter((word) => text.toLowerCase().includes(word)).length;
+    const parts = (within, end) =>
+      [...place.querySelectorAll(within)].flatMap((one) => one.textContent.split(end));
+    const sentences = [...parts("p, li", /(?<=[.?!:])\s+/), ...parts("pre", "\n")];
+    const best = sentences.reduce((one, other) => (found(other) > found(one) ? other : one), sentences[0] ?? "");
+    const summary = document.createElement("p");
+    summary.className = "context";
+    summary.textContent = best.length > 300 ? `${best.slice(0, 300)} …` : best;
+    return summary;
+  };
 }

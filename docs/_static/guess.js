@@ -1,0 +1,196 @@
+// A chapter can be played: guess how many times as fast, then see what was recorded. Guesses are kept in this browser
+// alone, where it keeps anything; without this script a result is folded, and unfolds. docs/conf.py has marked the
+// folds, and says on this script's tag what counts as near; the words are those of a notebook (guess.py, chart.py).
+(() => {
+  const RULE = JSON.parse(document.currentScript.dataset.rule);
+  const PLACE = "fast-pytorch-guesses"; // title -> [guess, what was measured, word, page]
+  const PAGE = location.pathname.split("/").pop();
+  const WIDEST = 60; // percent of a chart's width for its bars
+  const PREFIX = { k: 1e3, M: 1e6, G: 1e9 };
+
+  let kept = {};
+  const load = () => {
+    try {
+      kept = JSON.parse(localStorage.getItem(PLACE)) ?? {};
+    } catch {} // refused, or nothing that we wrote: what was guessed on this page is known, and no more
+    return kept;
+  };
+  const keep = (guesses) => {
+    kept = guesses;
+    try {
+      localStorage.setItem(PLACE, JSON.stringify(guesses));
+    } catch {}
+    showJournal();
+  };
+
+  const times = (ratio) => `${Number(ratio.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 10 })}×`;
+  const inWords = (ratio) => (ratio >= 1 ? `${times(ratio)} faster` : `${times(1 / ratio)} slower`);
+  const element = (name, properties, ...parts) => {
+    const made = Object.assign(document.createElement(name), properties);
+    made.append(...parts);
+    return made;
+  };
+
+  const howNear = (guess, truth) => {
+    const factor = Math.max(guess / truth, truth / guess);
+    return Object.keys(RULE.within).find((word) => factor <= RULE.within[word]) ?? RULE.beyond;
+  };
+
+  const tally = (guesses) => {
+    if (guesses.length < 2) return "";
+    const [[right, little], [near, most]] = Object.entries(RULE.within);
+    const count = (wanted) => guesses.filter(([, , word]) => word === wanted).length;
+    const leans = guesses.map(([guess, truth]) => guess / truth).sort((one, other) => one - other);
+    const lean = (leans[(leans.length - 1) >> 1] + leans[leans.length >> 1]) / 2;
+    const side = lean > little ? "too high" : lean < 1 / little ? "too low" : "neither too high nor too low";
+    const found = `${count(right)} right and ${count(near)} near (within ${most}×) of ${guesses.length}`;
+    return `Your guesses so far: ${found}, mostly ${side}.`;
+  };
+
+  // At a chapter's end, and above the map of the front page, which also says how many there are of each chapter.
+  const journal = element("section", { className: "journal", ariaLabel: "Your guesses" });
+  const showJournal = () => {
+    const guesses = Object.values(load());
+    const none = "Each comparison in a chapter asks for a guess before it shows what was measured.";
+    const where = "Guesses are kept in this browser alone, and sent nowhere.";
+    journal.replaceChildren(element("p", {}, `${tally(guesses) || none} ${where} `));
+    if (guesses.length) {
+      const forget = element("button", { type: "button", textContent: "Forget them" });
+      forget.addEventListener("click", () => keep({}));
+      journal.append(forget);
+    }
+    for (const link of document.querySelectorAll("#chapters td:first-child a")) {
+      const mine = guesses.filter(([, , , page]) => page === link.getAttribute("href").split("/").pop());
+      const good = mine.filter(([, , word]) => word !== RULE.beyond).length;
+      link.parentElement.querySelector(".guesses")?.remove();
+      if (!mine.length) continue;
+      const said = ` Your guesses: ${good} of ${mine.length} within ${Object.values(RULE.within).at(-1)}×.`;
+      link.parentElement.append(element("small", { className: "guesses" }, said));
+    }
+  };
+
+  // The guess as a bar beside the others, which are drawn anew where it lies outside of them.
+  const mark = (chart, name, guess) => {
+    const part = [...chart.children].find((one) => one.querySelector("b")?.textContent === name);
+    const mine = part.querySelector("div").cloneNode(true);
+    const split = (bar) => {
+      const [space, ...pair] = bar.children;
+      return [space, pair.find((one) => one.style.borderTopWidth), pair.find((one) => one.style.height)];
+    };
+    const [space, drawn, line] = split(mine);
+    const said = ` you said ${inWords(guess)}`;
+    mine.replaceChildren(space, ...(guess >= 1 ? [line, drawn] : [drawn, line]), said);
+    drawn.style.borderTop = `10px solid ${RULE.colour}`;
+    part.append(mine);
+    const bars = [...chart.querySelectorAll(":scope > div > div")];
+    const logs = bars.map((bar) => {
+      const [, number] = bar.textContent.match(/([\d.,]+)×/);
+      return Math.log(number.replaceAll(",", "")) * (bar.textContent.includes("× slower") ? -1 : 1);
+    });
+    const slowest = Math.min(0, ...logs);
+    const scale = WIDEST / Math.max(Math.max(0, ...logs) - slowest, Math.LN2);
+    bars.forEach((bar, one) => {
+      const [space, drawn] = split(bar);
+      space.style.width = `${scale * (Math.min(logs[one], 0) - slowest)}%`;
+      drawn.style.width = `${scale * Math.abs(logs[one])}%`;
+    });
+    chart.ariaLabel += said.replace(" you", " You") + ".";
+  };
+
+  const play = (fold) => {
+    const asked = JSON.parse(fold.dataset.asked);
+    const cell = fold.closest(".cell");
+    const summary = fold.querySelector("summary");
+    const number = element("input", { type: "number", min: "0.0001", step: "any", required: true });
+    const slider = element("input", { type: "range", min: -2, max: 4, step: 0.05, value: 0 });
+    const words = element("span", { className: "words" });
+    const verdict = element("output");
+    const form = element(
+      "form",
+      { className: "guess" },
+      element("label", {}, "How many times as fast is ", element("b", {}, asked.last), " as ",
+        element("b", {}, asked.first), "? ", number),
+      slider, words, element("button", { textContent: "Compare" }), verdict,
+    );
+    slider.ariaLabel = "The same guess, by a slider";
+    const tell = () => {
+      words.textContent = slider.ariaValueText = number.validity.valid ? inWords(number.valueAsNumber) : "";
+    };
+    slider.addEventListener("input", () => {
+      number.value = Number((10 ** slider.value).toPrecision(2));
+      tell();
+    });
+    number.addEventListener("input", () => {
+      if (number.validity.valid) slider.value = Math.log10(number.value);
+      tell();
+    });
+    const reveal = (guess, word) => {
+      const measured = `${times(asked.ratio)} on ${asked.device} (${asked.range})`;
+      verdict.textContent = `You said ${times(guess)}, it was ${measured}: ${word}.`;
+      form.replaceChildren(verdict);
+      summary.textContent = summary.textContent.replace(" Guess, or open.", "");
+      fold.querySelector("p > b").nextSibling.textContent = "";
+      mark(fold.querySelector("[role=img]"), asked.last, guess);
+      const why = cell.nextElementSibling;
+      for (const one of [fold, ...(why?.matches(".after-the-guess") ? [why] : [])]) one.open = true;
+    };
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const guess = number.valueAsNumber;
+      const word = howNear(guess, asked.ratio);
+      keep({ ...load(), [asked.title]: [guess, asked.ratio, word, PAGE] });
+      reveal(guess, word);
+      summary.focus({ preventScroll: true });
+    });
+    summary.textContent = summary.textContent.replace(/Guess first:.*/, "Guess, or open.");
+    fold.before(form);
+    const question = cell.previousElementSibling;
+    if (question?.textContent.trim() === "guess = ...") question.hidden = true;
+    if (asked.title in kept) reveal(kept[asked.title][0], kept[asked.title][2]);
+  };
+
+  // Where the variants are sizes, a slider tells what one of them takes.
+  const addSizes = (fold) => {
+    const sizes = {};
+    let device;
+    for (const row of fold.querySelectorAll("tbody tr")) {
+      const [where, name, time] = [...row.cells].map((cell) => cell.textContent);
+      device = where ? where.replace(/^\w+: /, "").split(",")[0] : device;
+      const [, number, unit] = name.match(/^([\d.,]+) (\w+)$/) ?? [];
+      if (!number) return;
+      const size = number.replaceAll(",", "") * (PREFIX[unit.match(/^(.)B$/)?.[1]] ?? 1);
+      (sizes[size] ??= { name, times: [] }).times.push(`${time} on ${device}`);
+    }
+    const sorted = Object.keys(sizes).sort((one, other) => one - other).map((size) => sizes[size]);
+    const slider = element("input", { type: "range", min: 0, max: sorted.length - 1, value: 0 });
+    const told = element("output");
+    const tell = () => {
+      const { name, times } = sorted[slider.value];
+      slider.ariaValueText = name;
+      told.textContent = `${name}: ${times.join("; ")}`;
+    };
+    slider.addEventListener("input", tell);
+    tell();
+    fold.querySelector("[role=img]").before(element("p", { className: "sizes" }, element("label", {}, "Size ", slider), told));
+  };
+
+  // On a phone, code of many lines is folded: it is read where it can be run.
+  const foldCode = (input) => {
+    const lines = input.textContent.trim().split("\n").length;
+    if (lines <= 3) return;
+    const fold = element("details", { className: "code" }, element("summary", {}, `Code, ${lines} lines`));
+    input.replaceWith(fold);
+    fold.append(input);
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    load();
+    const folds = document.querySelectorAll("details[data-asked]");
+    folds.forEach(play);
+    folds.forEach(addSizes);
+    if (folds.length) document.querySelector("article").append(journal);
+    else document.querySelector("#chapters:has(a[href^='course/']) > h2")?.after(journal);
+    showJournal();
+    if (matchMedia("(max-width: 600px)").matches) document.querySelectorAll(".cell_input").forEach(foldCode);
+  });
+})();
