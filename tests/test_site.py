@@ -220,6 +220,7 @@ def answer(page, number: float) -> None:
 def test_a_guess_is_judged_and_kept_as_in_a_notebook_and_sent_nowhere(visit, monkeypatch, tmp_path):
     monkeypatch.setattr(store, "folder", lambda: tmp_path)
     with visit(CHAPTER) as window:
+        window.page.wait_for_load_state("networkidle")
         page, loaded = window.page, len(window.responses)
         for number, factor in enumerate((1.19, 0.84, 1.21, 0.51, 2.01)):
             asked = page.locator("form:has(button) + details").first.get_attribute("data-asked")

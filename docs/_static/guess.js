@@ -174,13 +174,13 @@
     fold.querySelector("[role=img]").before(element("p", { className: "sizes" }, element("label", {}, "Size ", slider), told));
   };
 
-  // On a phone, code of many lines is folded: it is read where it can be run.
-  const foldCode = (input) => {
-    const lines = input.textContent.trim().split("\n").length;
-    if (lines <= 3) return;
-    const fold = element("details", { className: "code" }, element("summary", {}, `Code, ${lines} lines`));
-    input.replaceWith(fold);
-    fold.append(input);
+  // On a phone, what has many lines is folded: code is read where it can be run.
+  const foldLines = (word, most) => (part) => {
+    const lines = part.textContent.trim().split("\n").length;
+    if (lines <= most || part.parentElement.closest("details")) return;
+    const fold = element("details", {}, element("summary", {}, `${word}, ${lines} lines`));
+    part.replaceWith(fold);
+    fold.append(part);
   };
 
   document.addEventListener("DOMContentLoaded", () => {
@@ -191,6 +191,8 @@
     if (folds.length) document.querySelector("article").append(journal);
     else document.querySelector("#chapters:has(a[href^='course/']) > h2")?.after(journal);
     showJournal();
-    if (matchMedia("(max-width: 600px)").matches) document.querySelectorAll(".cell_input").forEach(foldCode);
+    if (!matchMedia("(max-width: 600px)").matches) return;
+    document.querySelectorAll(".cell_input").forEach(foldLines("Code", 3));
+    document.querySelectorAll(".cell_output .output:has(> pre, > .highlight)").forEach(foldLines("Output", 4));
   });
 })();
