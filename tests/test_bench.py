@@ -70,7 +70,7 @@ def test_the_published_figures_for_a_class_keep_the_promises():
     parts = ("without_races", "with_races", "large_class", "watched")
     alone, raced, large, watched = (content[part] for part in parts)
     assert alone["submissions"] >= 60 and alone["same_points"]
-    assert alone["times"] >= 7  # start included; of a second each, the tests' own work takes seven tenths
+    assert alone["times"] >= 20  # start included
     assert raced["submissions"] >= 300 and raced["times_the_races"] <= 1.3
     middle = [found for share, found in raced["time_left_announced"] if 0.1 <= share <= 0.9]
     assert len(middle) > 100 and all(1 / 1.5 <= found <= 1.5 for found in middle)

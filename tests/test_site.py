@@ -152,9 +152,7 @@ def visit(browser, address) -> Callable:
 
 
 @pytest.mark.parametrize("path", [FRONT, *PAGES, EXERCISE, CLAIMS, SEARCH, GUIDE])
-def test_on_a_phone_nothing_fails_comes_from_elsewhere_scrolls_sideways_or_is_long(
-    visit, address, path
-):
+def test_on_a_phone_nothing_fails_comes_from_elsewhere_scrolls_sideways_or_is_long(visit, address, path):
     """Bytes and elements are the same on every machine; benchmarks/pages.py has the seconds."""
     with visit(path, width=390) as window:
         window.page.wait_for_load_state("networkidle")
