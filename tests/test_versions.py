@@ -31,7 +31,7 @@ from autograder.judging.outcome import MIME
 COLAB = ROOT / "environments" / "colab.txt"
 # Name -> Python, files that say what is installed, and how pip is called.
 PROJECT = ROOT / "pyproject.toml"
-OLDEST = [*"--resolution lowest-direct --extra course ipykernel>=6.17.1 --requirement".split(), str(PROJECT)]
+OLDEST = ["--resolution", "lowest-direct", "--extra", "course", "ipykernel>=6.17.1", "-r", str(PROJECT)]
 VERSIONS = {"colab": ("3.13", [COLAB], ["--requirement", str(COLAB)]), "oldest": ("3.10", [PROJECT], OLDEST)}
 
 
