@@ -56,15 +56,6 @@ def test_every_chapter_runs_in_what_binder_gives():
         assert found["peak_bytes"] <= 2_000_000_000, found
 
 
-def test_eight_races_at_once_gave_most_verdicts_in_the_simulation_and_no_wrong_one():
-    rows = published("side_by_side")["simulated"]
-    assert sum(row["verdicts"] for row in rows) >= 50_000 and sum(row["wrong"] for row in rows) == 0
-    for machine in {(row["filled_by"], row["work"]) for row in rows if row["filled_by"] >= 4}:
-        mine = [row for row in rows if (row["filled_by"], row["work"]) == machine]
-        best = max(mine, key=lambda row: row["verdicts_a_minute"])
-        assert best["races_at_once"] == 8 and best["undecided"] < best["verdicts"] / 100
-
-
 def test_the_published_figures_for_a_class_keep_the_promises():
     content = published("grading")
     parts = ("without_races", "with_races", "large_class", "watched")
@@ -94,8 +85,6 @@ def test_the_words_are_those_of_the_figures_and_help_says_them_too():
     for name in ("check", "test"):
         assert re.search(rf"^make {name} .*\({times['words'][name]}\)$", said, re.MULTILINE)
 
-
-# Records of timings from others: whether they are whole and plausible, and the page that lists them.
 
 FILES = sorted((ROOT / "data/timings").glob("*.json"))
 KNOWN = comparisons(ROOT / "course")

@@ -1,7 +1,6 @@
 """What GitHub, Binder and others read of the repository; its data; and how files are written."""
 
 import fnmatch
-import json
 import os
 import re
 import runpy
@@ -82,21 +81,6 @@ def test_what_make_test_takes_of_each_kind_is_there() -> None:
         assert any(re.match(line.partition("::")[0], name) for name in files), line
 
 
-def test_the_container_is_that_of_the_environment() -> None:
-    text = (ROOT / ".devcontainer/devcontainer.json").read_text(encoding="utf-8")
-    container = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
-    name = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["name"]
-    settings = container["customizations"]["vscode"]["settings"]
-    assert f"/envs/{name}/" in settings["python.defaultInterpreterPath"]
-    assert f"--name {name} ./postBuild" in container["postCreateCommand"]
-    assert "--file environment.yml" in container["onCreateCommand"]
-    for file in container["customizations"]["codespaces"]["openFiles"]:
-        assert (ROOT / file).is_file()
-
-
-# Binder: what repo2docker makes of the repository, without building it.
-
-
 @pytest.mark.slow
 def test_repo2docker_takes_the_environment() -> None:
     pytest.importorskip("repo2docker", reason="jupyter-repo2docker is not installed")
@@ -154,10 +138,7 @@ def test_a_file_is_written_whole_or_left_as_it_was(tmp_path):
     assert list(path.parent.iterdir()) == [path] and list(tmp_path.iterdir()) == [path.parent]
 
 
-# The repository's address, for which there is one place, and where it stands besides.
-
 OURS = address(ROOT).removeprefix("https://github.com/")
-LAUNCH = "course/index.ipynb"
 CHAPTER = "course/08_many_gpus.ipynb"
 SOLUTION = "solutions/08_many_gpus/08_many_gpus.py"
 EXERCISE = "exercises/08_many_gpus/08_many_gpus.ipynb"
@@ -180,12 +161,6 @@ def test_every_address_is_that_of_the_project() -> None:
     for file in all_files():
         text = (ROOT / file).read_bytes().decode(errors="replace")
         assert {found[1].removesuffix(".git") for found in address.finditer(text)} <= {OURS}, file
-
-
-def test_the_readme_launches_the_front_page() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"](https://mybinder.org/v2/gh/{OURS}/HEAD?urlpath=lab/tree/{LAUNCH})" in readme
-    assert f"](https://colab.research.google.com/github/{OURS}/blob/main/{LAUNCH})" in readme
 
 
 @pytest.mark.slow
