@@ -155,11 +155,11 @@
     let device;
     for (const row of fold.querySelectorAll("tbody tr")) {
       const [where, name, time] = [...row.cells].map((cell) => cell.textContent);
-      device = where ? where.replace(/^\w+: /, "").split(",")[0] : device;
+      device = where ? where.split(",")[0] : device;
       const [, number, unit] = name.match(/^([\d.,]+) (\w+)$/) ?? [];
       if (!number) return;
       const size = number.replaceAll(",", "") * (PREFIX[unit.match(/^(.)B$/)?.[1]] ?? 1);
-      (sizes[size] ??= { name, times: [] }).times.push(`${time} on ${device}`);
+      (sizes[size] ??= { name, times: [] }).times.push(`${time} (${device})`);
     }
     const sorted = Object.keys(sizes).sort((one, other) => one - other).map((size) => sizes[size]);
     const slider = element("input", { type: "range", min: 0, max: sorted.length - 1, value: 0 });

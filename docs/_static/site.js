@@ -36,7 +36,8 @@ document.addEventListener("DOMContentLoaded", () => {
 });
 
 // A search shows the sentence with the words. The theme looks for their stems ("pin_memori"), and finds few.
-if (typeof Search !== "undefined") {
+document.addEventListener("DOMContentLoaded", () => {
+  if (typeof Search === "undefined") return;
   Search.makeSearchSummary = (page, stems, anchor) => {
     const main = new DOMParser().parseFromString(page, "text/html").querySelector("article");
     const place = (anchor && main.querySelector(anchor)) || main;
@@ -51,4 +52,4 @@ if (typeof Search !== "undefined") {
     summary.textContent = best.length > 300 ? `${best.slice(0, 300)} …` : best;
     return summary;
   };
-}
+});
