@@ -66,5 +66,7 @@ course_map(
 # - `race` gives its points for a fast answer: how many times as fast as the given version, on this machine,
 #   now. Below 1.4 times as fast there are none; from there to the ratio asked for, they grow with the logarithm of
 #   the ratio. An amber card says: right, not fast yet. An answer that is wrong does not race.
+# - A passed race earns a medal, too: bronze for what was asked, silver from 80 % of the course's best answer on, gold
+#   beyond it. No points hang on it.
 # - Where a machine lacks what a test needs, such as a GPU, its points are not counted against you.
 # - When your notebook is graded, hidden tests try other inputs. A right answer passes them too.

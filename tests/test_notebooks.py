@@ -315,11 +315,12 @@ def test_what_passes_is_kept_but_not_in_the_instructors_version(tmp_path, monkey
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     tests = progress.exercises_in(folder / "00_measuring.ipynb")["scores_costs"]
     history = SimpleNamespace(input_hist_raw=[tests["scores_costs_check"]])
-    for number, word in enumerate(("failed", "passed")):
+    monkeypatch.setattr(progress, "_failures", Counter())
+    for number, (word, failures) in enumerate((("failed", 1), ("error", 2), ("passed", 0))):
         assert progress.passed() == {}
         shell = SimpleNamespace(kernel=True, execution_count=(place, number), history_manager=history)
         monkeypatch.setattr("IPython.get_ipython", lambda shell=shell: shell)
-        progress.note_outcome(word)
+        assert progress.note_outcome(word) == failures
     kept = {chapter: list(names) for chapter, names in progress.passed().items()}
     assert kept == ({"00_measuring": ["scores_costs_check"]} if place == "exercises" else {})
     store.write(progress.NAME, None)
