@@ -59,6 +59,8 @@ course_map(
 #
 # And the score: [what holds](claims.ipynb), every claim that the chapters test, with what became of it.
 #
+# Something of your own is too slow? [Bring it](your_own.ipynb): one page takes it through the routine of chapter 00.
+#
 # ## How points work
 #
 # - `check` gives its points for a right answer: right values, shapes and types, also for unusual inputs. If
