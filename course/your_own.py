@@ -97,7 +97,9 @@ def tried(idea, cause, gain):
 
 
 # %% [markdown]
-# Our first idea: the loop asks for three operations a value. All windows at once are one view, and one mean.
+# ### Our first idea
+#
+# The loop asks for four operations a value. All windows at once are one view, and one mean.
 
 
 # %%
@@ -108,8 +110,10 @@ def all_windows(signals):
 tried(all_windows, "calls", ...)
 
 # %% [markdown]
-# Far faster, and far from what the calls alone predict: each number is still read 32 times. So the second: a running sum reads it
-# once, and a window is the difference of two sums.
+# ### Our second
+#
+# All windows together read each number 32 times, which the prices do not know. A running sum reads it once, and a window
+# is the difference of two sums.
 
 
 # %%
