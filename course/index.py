@@ -34,6 +34,7 @@ course_map(
         "02_devices": "what travels between CPU and GPU, and what waits",
         "03_autograd": "the graph, its memory, and how to do without",
         "04_data_loading": "folders, workers, pinned memory",
+        "clinic_04": "ten pieces of code, and where their time is",
         "05_cudnn": "search once, or repeat exactly",
         "06_memory_format": "strides, channels_last, and who gains",
         "07_mixed_precision": "16 bits: where they help, where they hurt",
