@@ -442,13 +442,13 @@ def many_batches(generator, device):
 #
 # ```python
 # return {
-#     "backtest": ("table = []", "lists", 3.5),
-#     "train_epoch": ("", "nothing", 1),
+#     "a_piece": ("rows = table[numbers]", "copied", 3.5),
+#     "another_piece": ("", "nothing", 1),
 #     …
 # }
 # ```
 #
-# (Here the first row is wrong, and the second may be.) The test below looks at the form only. In grading, your diagnosis
+# The test below looks at the form only. In grading, your diagnosis
 # is read as it stands, so you may leave out nothing: a guess costs no points.
 
 # %% id="pieces" role="given"
